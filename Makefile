@@ -1,0 +1,49 @@
+# Each target sets up what it needs; `make run` or `make test` may be the first command.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+ifndef ONEPASS_DATA
+ifneq ($(wildcard ../shared/data/.),)
+export ONEPASS_DATA := $(abspath ../shared/data)
+endif
+endif
+
+# One thread per process: small matrices gain nothing from more, and times stay comparable.
+run test bench: export OPENBLAS_NUM_THREADS := 1
+run test bench: export OMP_NUM_THREADS := 1
+run test bench: export MKL_NUM_THREADS := 1
+
+.PHONY: run test check format bench clean
+
+run: .venv/stamp
+	@$(BIN)/onepass run digits --out results/digits
+
+test: .venv/stamp
+	@$(BIN)/pytest -q -n 2 --dist worksteal --benchmark-disable
+
+check: .venv/stamp
+	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check
+	@$(BIN)/mypy
+
+format: .venv/stamp
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+bench: .venv/stamp
+	@$(BIN)/onepass bench
+
+clean:
+	@rm -rf .venv build dist results .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/stamp: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "onepass needs Python 3.11 or newer, but '$(PYTHON)' is older or missing: name one that is, as in 'make PYTHON=python3.12'." >&2; \
+		exit 1; }
+	@echo "Setting up .venv: installing onepass and what it needs, about a minute"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	@touch $@

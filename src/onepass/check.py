@@ -1,0 +1,104 @@
+"""Arguments: every refusal names the argument, its value, the range and the way out."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from onepass.linalg import first_nonfinite
+
+
+def integer(name: str, value: Any, low: int, high: int | None = None, hint: str = "") -> int:
+    """`value` as an int in [low, high]."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | np.integer)
+        or value < low
+        or (high is not None and value > high)
+    ):
+        limit = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be an integer {limit}, got {value!r}{'; ' + hint if hint else ''}")
+    return int(value)
+
+
+def positive(name: str, value: Any, hint: str = "") -> float:
+    """`value` as a finite float above zero."""
+    number = real(name, value, hint)
+    if number <= 0.0:
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}{'; ' + hint if hint else ''}")
+    return number
+
+
+def real(name: str, value: Any, hint: str = "") -> float:
+    """`value` as a finite float."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.integer | np.floating)
+        or not math.isfinite(value)
+    ):
+        raise ValueError(f"{name} must be a finite number, got {value!r}{'; ' + hint if hint else ''}")
+    return float(value)
+
+
+def fraction(name: str, value: Any) -> float:
+    """`value` as a float in [0, 1]."""
+    number = real(name, value)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"{name} must be from 0 to 1, got {value!r}")
+    return number
+
+
+def choice(name: str, value: Any, allowed: tuple) -> Any:
+    """`value` if it is one of `allowed`."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return value
+
+
+def array(name: str, value: Any, dtype: np.dtype, dims: tuple[int, ...], width: int | None = None) -> np.ndarray:
+    """`value` as a C-contiguous array of `dtype` with one of `dims` dimensions, its last axis of length `width`.
+
+    Sparse matrices are accepted and made dense. Real numbers and booleans are converted, anything else is refused.
+    """
+    if type(value) is np.ndarray and value.dtype == dtype and value.flags.c_contiguous:
+        out = value
+    else:
+        if hasattr(value, "toarray"):
+            value = value.toarray()
+        try:
+            raw = np.asarray(value)
+        except ValueError:
+            raise ValueError(f"{name} must be a rectangular array of numbers, got rows of different lengths") from None
+        if raw.dtype.kind not in "fiub":
+            raise ValueError(f"{name} must be an array of real numbers, got dtype {raw.dtype}; convert it first")
+        out = np.ascontiguousarray(raw, dtype=dtype)
+        if raw.ndim == 0:
+            out = out.reshape(())
+    if out.ndim not in dims:
+        wanted = " or ".join(str(n) for n in dims)
+        raise ValueError(f"{name} must have {wanted} dimension(s), got shape {out.shape}")
+    if width is not None and out.shape[-1] != width:
+        raise ValueError(f"{name} must have rows of length {width}, got shape {out.shape}")
+    return out
+
+
+def finite_rows(name: str, rows: np.ndarray) -> np.ndarray:
+    """`rows` (n, dim) if every entry is finite and no squared norm overflows."""
+    bad = first_nonfinite(rows)
+    if bad >= 0:
+        raise ValueError(f"{name} must be finite with a finite squared norm; row {bad} is not; clean or scale it first")
+    return rows
+
+
+def finite(name: str, values: np.ndarray) -> np.ndarray:
+    """`values` if every one is finite."""
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite, got {values[~np.isfinite(values)].ravel()[0]} among them")
+    return values
+
+
+def dtype(value: Any) -> np.dtype:
+    """float64 or float32."""
+    return np.dtype(
+        choice("dtype", str(np.dtype(value)) if value in (np.float32, np.float64) else value, ("float64", "float32"))
+    )

@@ -1,0 +1,17 @@
+"""The family of designs: A = reg I + sum of x x^T, held only through its inverse.
+
+d dimension, l sketch size, r rank, n directions held by all blocks. Cost is per row, amortized; solving costs the same.
+
+================== ============================== ============ ========================== ==================
+member             stands for                     cost a row   memory (numbers)           guarantee
+================== ============================== ============ ========================== ==================
+Exact              reg I + X^T X                  O(d^2)       2 d^2 + 64 d               exact; drift repaired
+FrequentDirections reg I + S^T S                  O(d l)       2 l d + 8 l^2              0 <= X^T X - S^T S <= shed I
+  compensation > 0 (reg + c shed) I + S^T S       O(d l)       2 l d + 8 l^2              and monotone for c = 1
+Dyadic             FD blocks of l, 2 l, 4 l, ...  O(d n)       O(d n), at most 2 d^2      error <= 2 error
+ProjectorSplitting L L^T, L^-1 = (I - U V^T)/√reg O(d r)       4 r d                      exact while rank <= r
+================== ============================== ============ ========================== ==================
+
+Sources: exact.py, frequent_directions.py, dyadic.py, projector_splitting.py. The contract they keep: contract.py.
+What they share: subspace.py (an inverse that is dense on a subspace) and design.py (the public face).
+"""

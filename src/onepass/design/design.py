@@ -1,0 +1,105 @@
+"""The public face of a design: checks arguments, holds the state, delegates to the generic functions."""
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from onepass import check, state
+from onepass.design import contract
+
+
+class Design:
+    """A = reg I + sum of x x^T, held through its inverse. Members are final and set `state` and `params` only."""
+
+    state: Any
+    params: dict[str, Any]
+
+    @property
+    def dim(self) -> int:
+        """Width d of a row."""
+        return self.params["dim"]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of every array of the state."""
+        return np.dtype(self.params["dtype"])
+
+    def _rows(self, name: str, rows: Any, dims: tuple[int, ...] = (1, 2)) -> np.ndarray:
+        out = check.array(name, rows, self.dtype, dims, self.dim)
+        return check.finite_rows(name, out.reshape(-1, self.dim))
+
+    def append(self, rows: Any) -> Self:
+        """A += X^T X for one row (dim,) or a batch (n, dim). ValueError, and no change, for NaN or a wrong shape."""
+        checked = self._rows("rows", rows)
+        if np.ndim(rows) == 1:
+            self.state = contract.append(self.state, checked[0])
+        elif checked.shape[0]:
+            self.state = contract.append_rows(self.state, checked)
+        return self
+
+    def solve(self, b: Any) -> np.ndarray:
+        """A^-1 b, shape (dim,) -> (dim,)."""
+        return contract.solve(self.state, self._rows("b", b, (1,))[0])
+
+    def inverse_quadratic(self, rows: Any) -> np.ndarray:
+        """x^T A^-1 x for every row, shape (n, dim) -> (n,)."""
+        return contract.inverse_quadratic(self.state, self._rows("rows", rows))
+
+    def root(self, z: Any) -> np.ndarray:
+        """R z with R R^T = A^-1, shape (dim,) -> (dim,)."""
+        return contract.root(self.state, self._rows("z", z, (1,))[0])
+
+    def log_det(self) -> float:
+        """log det A."""
+        return float(contract.log_det(self.state))
+
+    def error_bound(self) -> float:
+        """Certified bound on ||A - A_hat||_2: zero if exact, infinite where nothing can be certified."""
+        return float(contract.error_bound(self.state))
+
+    def matrix(self) -> np.ndarray:
+        """The dense (dim, dim) matrix that the state stands for."""
+        return contract.matrix(self.state)
+
+    def merge(self, other: "Design") -> Self:
+        """Both streams together; TypeError for members without a certificate for it, ValueError if they differ."""
+        if type(other) is not type(self) or other.params != self.params:
+            raise ValueError(f"other must be a {self!r}, got {other!r}; only designs of equal parameters merge")
+        self.state = contract.merge(self.state, state.copy(other.state))
+        return self
+
+    def consistent(self, s: Any) -> bool:
+        """Whether counters and shapes of a state read from a file fit the parameters. Members say what fits."""
+        return False
+
+    def memory_usage(self) -> int:
+        """Bytes of all arrays of the state."""
+        return state.nbytes(self.state)
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        twin = object.__new__(type(self))
+        twin.params, twin.state = dict(self.params), state.copy(self.state)
+        return twin
+
+    def save(self, path: str | Path) -> None:
+        """Write to `path`, atomically; read with `onepass.load`."""
+        from onepass import files
+
+        files.save(path, type(self).__name__, self.params, self.state)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
+
+
+def like(dim: int, dtype: str) -> np.ndarray:
+    """An empty array that tells compiled constructors the width and dtype of a row."""
+    return np.empty((1, dim), dtype)
+
+
+def common(dim: Any, reg: Any, dtype: Any) -> dict[str, Any]:
+    """The checked parameters that every design has."""
+    dim = check.integer("dim", dim, 1)
+    reg = check.positive("reg", reg, "the design matrix is reg I + sum of x x^T")
+    return {"dim": dim, "reg": reg, "dtype": str(check.dtype(dtype))}

@@ -1,0 +1,321 @@
+"""Dyadic block sketching (DBSLinUCB, P0 algorithms 1 and 4): a sketch that grows until its error is below a bound.
+
+    A = (reg + compensation * shed) I + sum over blocks S_i^T S_i,     ||X^T X - sum S_i^T S_i||_2 <= shed <= 2 error
+
+Blocks are Frequent Directions of sizes size, 2 size, 4 size, ...; only the last is active. A row x joins it while
+
+    mass + ||x||^2 < error * size,   or, once the block has received its size in rows, its rank stays below its size
+
+(then it would not shrink; P0's `willExcessSketch`, decided by projecting x on the block). Otherwise the block is
+shrunk, frozen, and one of twice the size begins with x. P0 allows floor(log2(dim / size + 1)) blocks: once all but
+one of them are frozen, rows are added exactly; from dim / 2 directions on, a dense root replaces the factored one.
+
+The answers come from one subspace that holds all blocks, because blocks are not orthogonal to each other (P0 eq. 3).
+It is made anew when the active block shrinks, from the frozen part's eigenvectors. Guarantees: P0 theorem 1 (error),
+theorems 7 and 8 (monotone, well conditioned) when compensated. Cost O(dim l) a row and memory O(dim l) for the l
+directions held.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass import check
+from onepass.design import contract
+from onepass.design.design import Design, common, like
+from onepass.design.exact import ExactState, new_exact
+from onepass.design.frequent_directions import (
+    FrequentDirectionsState,
+    new_sketch,
+    shrink,
+    sketch_consistent,
+    sketch_rows,
+    sketched_radius,
+)
+from onepass.design.subspace import (
+    Subspace,
+    enlarge,
+    extend,
+    inverse_quadratic_in,
+    matrix_in,
+    root_in,
+    solve_in,
+    subspace,
+)
+from onepass.generic import compiled
+from onepass.linalg import dot, fill, split, svd
+
+SKETCHED, ADDED, DENSE = 0, 1, 2
+
+
+class DyadicState(NamedTuple):
+    """block: the active sketch; whole: all blocks together, its first spectrum.size directions the frozen ones."""
+
+    block: FrequentDirectionsState
+    whole: Subspace
+    spectrum: np.ndarray  # (frozen directions,) eigenvalues of the frozen blocks' sum of S_i^T S_i
+    dense: ExactState
+    phase: int
+    size: int
+    error: float
+    mass: float  # squared norms in the active block
+    rows: int  # rows received by the active block
+    frozen: int  # number of frozen blocks
+    shed: float  # by the frozen blocks
+    weighted: float  # sum of size_i shed_i over the frozen blocks
+
+
+@compiled
+def most_blocks(dim, size):
+    """floor(log2(dim / size + 1)), P0 invariant 2."""
+    return int(np.floor(np.log2(dim / size + 1.0)))
+
+
+@compiled
+def new_dyadic(like, size, error, reg, compensation):
+    """A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
+    phase = SKETCHED if most_blocks(like.shape[1], size) > 1 else ADDED
+    block = new_sketch(like, size, reg, compensation)
+    whole = subspace(like, 0 if phase == SKETCHED else size, reg)
+    dense = new_exact(like[:, :0], reg)
+    return DyadicState(block, whole, np.empty(0), dense, phase, size, error, 0.0, 0, 0, 0.0, 0.0)
+
+
+@compiled
+def with_block(state, block, whole, squared_norm):
+    """The state after the active block has received a row."""
+    return DyadicState(
+        block, whole, state.spectrum, state.dense, state.phase, state.size, state.error,
+        state.mass + squared_norm, state.rows + 1, state.frozen, state.shed, state.weighted,
+    )  # fmt: skip
+
+
+@compiled
+def rebuild(whole, spectrum, block, shed):
+    """All blocks together: the frozen eigenvectors under the present ridge, then the active block's rows."""
+    ridge = block.reg + block.compensation * (shed + block.shed)
+    frozen = spectrum.size
+    capacity = min(frozen + 2 * block.size, whole.basis.shape[1])
+    fresh = subspace(whole.basis, capacity, ridge)
+    fill(fresh.basis[:frozen], whole.basis[:frozen])
+    log_det = fresh.log_det
+    for i in range(frozen):
+        fresh.root[i, i] = 1.0 / np.sqrt(spectrum[i] + ridge)
+        log_det += np.log1p(spectrum[i] / ridge)
+    whole = Subspace(fresh.basis, fresh.root, frozen, ridge, log_det)
+    rows = sketch_rows(block)
+    for i in range(rows.shape[0]):
+        whole, _ = extend(whole, rows[i])
+    return whole
+
+
+@compiled
+def diagonalize(whole):
+    """Rotate the basis in place so that the root is diagonal; returns the eigenvalues of A - ridge I on the span."""
+    used = whole.used
+    if used == 0:
+        return np.empty(0)
+    vectors, singular, _ = svd(whole.root[:used, :used])
+    fill(whole.basis[:used], dot(vectors.T, whole.basis[:used]))
+    whole.root.fill(0.0)
+    spectrum = np.empty(used)
+    for i in range(used):
+        whole.root[i, i] = singular[i]
+        spectrum[i] = max(1.0 / float(singular[i]) ** 2 - whole.ridge, 0.0)
+    return spectrum
+
+
+@compiled
+def freeze(state):
+    """Shrink the active block, add it to the frozen ones, and begin one of twice the size (or the exact phase)."""
+    block = shrink(state.block)
+    whole = state.whole if state.frozen > 0 else subspace(block.space.basis, 0, block.reg)
+    whole = rebuild(whole, state.spectrum, block, state.shed)
+    spectrum = diagonalize(whole)
+    frozen = state.frozen + 1
+    dim = whole.basis.shape[1]
+    phase = SKETCHED if frozen < most_blocks(dim, state.size) - 1 else ADDED
+    following = new_sketch(block.space.basis, 2 * block.size, block.reg, block.compensation)
+    if phase == SKETCHED:
+        whole = enlarge(whole, min(whole.used + 2 * following.size, dim))
+    else:
+        following = new_sketch(block.space.basis[:, :0], 2 * block.size, block.reg, block.compensation)
+    return DyadicState(
+        following, whole, spectrum, state.dense, phase, state.size, state.error, 0.0, 0, frozen,
+        state.shed + block.shed, state.weighted + block.size * block.shed,
+    )  # fmt: skip
+
+
+@compiled
+def fits(state, row, squared_norm):
+    """Whether the active block takes the row: by its mass, or because it would not have to shrink."""
+    if state.mass + squared_norm < state.error * state.size:
+        return True
+    space, size = state.block.space, state.block.size
+    if state.rows + 1 < size or space.used > size - 1:
+        return False
+    if space.used < size - 1:
+        return True
+    _, _, length = split(space.basis[: space.used], row)
+    return length == 0.0
+
+
+@compiled
+def add(state, row):
+    """A row of the exact phase; the dense root takes over at dim / 2 directions."""
+    whole, dense, phase = state.whole, state.dense, state.phase
+    dim = whole.basis.shape[1]
+    if phase == DENSE:
+        dense = contract.append(dense, row)
+    else:
+        if whole.used == whole.basis.shape[0]:
+            whole = enlarge(whole, min(whole.used + max(whole.used // 2, 8), max(dim // 2, 1)))
+        whole, _ = extend(whole, row)
+        if 2 * whole.used >= dim - 1:
+            phase = DENSE
+            dense = densify(whole)
+            whole = subspace(whole.basis, 0, whole.ridge)
+    return DyadicState(
+        state.block, whole, state.spectrum, dense, phase, state.size, state.error, state.mass, state.rows + 1,
+        state.frozen, state.shed, state.weighted,
+    )  # fmt: skip
+
+
+@compiled
+def densify(whole):
+    """The subspace as an exact design."""
+    dense = new_exact(whole.basis, whole.ridge)
+    identity = np.eye(dense.root.shape[0], dtype=dense.root.dtype)
+    for j in range(dense.root.shape[0]):
+        column = root_in(whole, identity[j])
+        for i in range(column.size):
+            dense.root[i, j] = column[i]
+    fill(dense.gram, matrix_in(whole))
+    return ExactState(dense.root, dense.gram, dense.recent, 0, 0, whole.ridge, whole.log_det)
+
+
+@contract.append.for_state(DyadicState)
+def append(state, row):
+    if state.phase != SKETCHED:
+        return add(state, row)
+    squared_norm = float(dot(row, row))
+    if not fits(state, row, squared_norm):
+        state = freeze(state)
+        if state.phase != SKETCHED:
+            return add(state, row)
+    used, shed = state.block.space.used, state.block.shed
+    block = contract.append(state.block, row)
+    whole = state.whole
+    if state.frozen > 0:
+        if block.space.used < used or block.shed > shed:
+            whole = rebuild(whole, state.spectrum, block, state.shed)
+        else:
+            whole, _ = extend(whole, row)
+    return with_block(state, block, whole, squared_norm)
+
+
+@contract.append_rows.for_state(DyadicState)
+def append_rows(state, rows):
+    for i in range(rows.shape[0]):
+        state = contract.append(state, rows[i])
+    return state
+
+
+@compiled
+def current(state):
+    """The subspace that answers while there is no dense root."""
+    return state.block.space if state.phase == SKETCHED and state.frozen == 0 else state.whole
+
+
+@contract.solve.for_state(DyadicState)
+def solve(state, b):
+    return contract.solve(state.dense, b) if state.phase == DENSE else solve_in(current(state), b)
+
+
+@contract.inverse_quadratic.for_state(DyadicState)
+def inverse_quadratic(state, rows):
+    if state.phase == DENSE:
+        return contract.inverse_quadratic(state.dense, rows)
+    return inverse_quadratic_in(current(state), rows)
+
+
+@contract.root.for_state(DyadicState)
+def root(state, z):
+    return contract.root(state.dense, z) if state.phase == DENSE else root_in(current(state), z)
+
+
+@contract.log_det.for_state(DyadicState)
+def log_det(state):
+    return state.dense.log_det if state.phase == DENSE else current(state).log_det
+
+
+@contract.error_bound.for_state(DyadicState)
+def error_bound(state):
+    return max(state.block.compensation, 1.0 - state.block.compensation) * (state.shed + state.block.shed)
+
+
+@contract.confidence_radius.for_state(DyadicState)
+def confidence_radius(state, rounds, noise, parameter_bound, row_bound, delta):
+    block = state.block
+    weighted = state.weighted + block.size * block.shed
+    dim = max(state.whole.basis.shape[1], state.dense.root.shape[0])
+    return sketched_radius(
+        dim, block.reg, state.shed + block.shed, weighted, block.size, block.compensation,
+        rounds, noise, parameter_bound, row_bound, delta,
+    )  # fmt: skip
+
+
+@contract.matrix.for_state(DyadicState)
+def matrix(state):
+    """ridge I, the frozen spectrum, and the active block's rows; the inverse root only where no rows are kept."""
+    if state.phase == DENSE:
+        return contract.matrix(state.dense)
+    if state.phase == ADDED:
+        return matrix_in(state.whole)
+    rows = sketch_rows(state.block).astype(np.float64)
+    frozen = state.whole.basis[: state.spectrum.size].astype(np.float64)
+    ridge = state.block.reg + state.block.compensation * (state.shed + state.block.shed)
+    held = dot(frozen.T * state.spectrum, frozen)
+    return ridge * np.eye(rows.shape[1]) + held + dot(rows.T, rows)
+
+
+class Dyadic(Design):
+    """Dyadic blocks of Frequent Directions: the sketch grows until ||A - A_hat|| <= 2 error is certain.
+
+    size l0: of the first block, from 1 to dim; error > 0: the bound's half; base: "fd" or "rfd" (compensated).
+    With log2(dim / size + 1) < 2 there is room for one block only, so every row is exact. ValueError elsewhere.
+
+    >>> import onepass as op
+    >>> design = op.Dyadic(dim=8, size=2, error=1.0)
+    >>> design.append([[1.0, 0, 0, 0, 0, 0, 0, 0]] * 100).blocks
+    [2]
+    """
+
+    def __init__(
+        self, *, dim: int, size: int, error: float, reg: float = 1.0, base: str = "fd", dtype: str = "float64"
+    ):
+        self.params = common(dim, reg, dtype)
+        self.params["size"] = check.integer("size", size, 1, self.dim, "use Exact for a design without a sketch")
+        self.params["error"] = check.positive("error", error)
+        self.params["base"] = check.choice("base", base, ("fd", "rfd"))
+        compensation = 1.0 if base == "rfd" else 0.0
+        self.state = new_dyadic(
+            like(self.dim, dtype), self.params["size"], self.params["error"], self.params["reg"], compensation
+        )
+
+    @property
+    def blocks(self) -> list[int]:
+        """Sizes of the blocks begun so far, the active one last; no active block in the exact phase."""
+        count = self.state.frozen + (1 if self.state.phase == SKETCHED else 0)
+        return [self.state.size * 2**i for i in range(count)]
+
+    def consistent(self, s: DyadicState) -> bool:
+        """Whether counters and shapes of a loaded state fit together."""
+        capacity, dim = s.whole.basis.shape[0], self.dim
+        whole = s.whole.basis.shape == (capacity, dim) and s.whole.root.shape == (capacity, capacity)
+        counts = 0 <= s.whole.used <= capacity and 0 <= s.frozen < max(most_blocks(dim, self.params["size"]), 1)
+        held = s.spectrum.size <= (s.whole.used if s.phase != DENSE else dim)
+        dense = s.dense.root.shape == s.dense.gram.shape == (2 * (dim if s.phase == DENSE else 0,))
+        recent = s.dense.recent.shape[1] == s.dense.root.shape[0] and 0 <= s.dense.waiting < s.dense.recent.shape[0]
+        block = sketch_consistent(s.block, dim if s.phase == SKETCHED or s.frozen == 0 else 0)
+        return s.phase in (SKETCHED, ADDED, DENSE) and whole and counts and held and dense and recent and block

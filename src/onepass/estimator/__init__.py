@@ -1,0 +1,1 @@
+"""What is learned on a design: so far ridge regression."""

@@ -1,0 +1,156 @@
+"""Exploration: from means, widths or draws to scores; it knows nothing of designs.
+
+    ucb         mean + beta width                    width = sqrt(x^T A^-1 x)  (beta < 0 is pessimism)
+    thompson    mean + beta draw                     draw  = x^T R z, z standard normal, R R^T = A^-1
+    greedy      mean
+    epsilon     mean; with probability epsilon an arm uniformly at random
+
+beta is a constant, or `Theory`: the radius of the design's confidence ellipsoid, times a scale.
+All of them are one `Rule`, so that compiled loops are specialised on designs only.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass import check
+from onepass.generic import compiled
+
+MEANS, WIDTHS, DRAWS = 0, 1, 2
+
+
+class Rule(NamedTuple):
+    """spread: what is added to the means; beta = scale (times the theoretical radius); epsilon: share of random arms.
+
+    theory: empty, or (noise, parameter_bound, row_bound, delta).
+    """
+
+    spread: int
+    scale: float
+    epsilon: float
+    theory: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Theory:
+    """The radius under which the papers prove their regret, times `scale` (its constants are large: tune it).
+
+    noise R: rewards are R-sub-Gaussian about their mean; parameter_bound H >= ||theta_*||; row_bound L >= ||x||;
+    the confidence ellipsoids hold with probability 1 - delta. ValueError for values that are not positive.
+    """
+
+    noise: float = 1.0
+    parameter_bound: float = 1.0
+    row_bound: float = 1.0
+    delta: float = 0.01
+    scale: float = 1.0
+
+    def __post_init__(self):
+        for name in ("noise", "parameter_bound", "row_bound", "delta"):
+            check.positive(name, getattr(self, name))
+        if not self.delta < 1.0:
+            raise ValueError(f"delta must be above 0 and below 1, got {self.delta!r}")
+        check.real("scale", self.scale)
+
+
+def _rule(spread: int, exploration: "float | Theory", epsilon: float = 0.0) -> Rule:
+    if isinstance(exploration, Theory):
+        t = exploration
+        constants = np.array([t.noise, t.parameter_bound, t.row_bound, t.delta], np.float64)
+        return Rule(spread, float(t.scale), epsilon, constants)
+    hint = "use a number (negative for pessimism) or onepass.Theory(...)"
+    return Rule(spread, check.real("exploration", exploration, hint), epsilon, np.empty(0))
+
+
+class Exploration:
+    """What `Bandit` takes as its exploration: a frozen dataclass that gives a `Rule`."""
+
+    def rule(self) -> Rule:
+        """The rule as compiled loops read it; ValueError for values out of range."""
+        raise TypeError(f"{type(self).__name__} gives no rule; use UCB, Thompson, Greedy or EpsilonGreedy")
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given, as plain data."""
+        return asdict(self)  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class UCB(Exploration):
+    """Optimism: mean + exploration * width. Negative exploration is pessimism, for learning from logs."""
+
+    exploration: float | Theory = 0.1
+
+    def rule(self) -> Rule:
+        return _rule(WIDTHS, self.exploration)
+
+
+@dataclass(frozen=True)
+class Thompson(Exploration):
+    """Thompson sampling: one draw of theta from N(theta, exploration^2 A^-1) a round, shared by all arms."""
+
+    exploration: float | Theory = 0.1
+
+    def rule(self) -> Rule:
+        return _rule(DRAWS, self.exploration)
+
+
+@dataclass(frozen=True)
+class Greedy(Exploration):
+    """The largest mean."""
+
+    def rule(self) -> Rule:
+        return _rule(MEANS, 0.0)
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy(Exploration):
+    """The largest mean; with probability epsilon an arm uniformly at random."""
+
+    epsilon: float = 0.1
+
+    def rule(self) -> Rule:
+        return _rule(MEANS, 0.0, check.fraction("epsilon", self.epsilon))
+
+
+def noise_width(rule: Rule, features: int) -> int:
+    """Random numbers a round takes: `features` normals for Thompson sampling, else two uniforms."""
+    return features if rule.spread == DRAWS else 2
+
+
+def draw_noise(rule: Rule, features: int, rounds: int, rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+    """The random numbers of `rounds` rounds, shape (rounds, noise_width); the same stream in one call or in many."""
+    if rule.spread == DRAWS:
+        return rng.standard_normal((rounds, features)).astype(dtype, copy=False)
+    return rng.random((rounds, 2)).astype(dtype, copy=False)
+
+
+@compiled
+def choose(rule, scores, noise):
+    """The best arm and its probability of being chosen (NaN for Thompson sampling, whose draw is the only one made).
+
+    Ties are broken by noise[1]; noise[0] < epsilon asks for a random arm. -1 when a score is not finite.
+    """
+    count = scores.size
+    best, ties = -np.inf, 0
+    for a in range(count):
+        if not np.isfinite(scores[a]):
+            return -1, np.nan
+        if scores[a] > best:
+            best, ties = scores[a], 1
+        elif scores[a] == best:
+            ties += 1
+    if rule.spread == DRAWS:
+        return int(np.argmax(scores)), np.nan
+    if noise[0] < rule.epsilon:
+        chosen = min(int(noise[1] * count), count - 1)
+    else:
+        chosen, skip = -1, min(int(noise[1] * ties), ties - 1)
+        while skip >= 0:
+            chosen += 1
+            if scores[chosen] == best:
+                skip -= 1
+    propensity = rule.epsilon / count
+    if scores[chosen] == best:
+        propensity += (1.0 - rule.epsilon) / ties
+    return chosen, propensity

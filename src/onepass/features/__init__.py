@@ -1,0 +1,1 @@
+"""Feature maps x -> z that come before a design: identity, Gaussian projection."""

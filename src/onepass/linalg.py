@@ -1,0 +1,156 @@
+"""Pure compiled functions on arrays; no states, no classes.
+
+Everything here keeps *square roots*: R with R R^T = A^-1 instead of A^-1, a triangle T with T^T T = S^T S instead
+of the Gram matrix. A difference of squares loses every digit once the spectrum spans twelve orders of magnitude;
+a root spans only six of them. Rows are vectors, so a basis of k directions in d dimensions has shape (k, d).
+"""
+
+import numpy as np
+
+from onepass.generic import compiled
+
+
+@compiled
+def dot(a, b):
+    """np.dot, compiled once for all callers: inlined everywhere, its checks would double the time to compile."""
+    return np.dot(a, b)
+
+
+@compiled
+def fill(target, source):
+    """target[:] = source for matrices of equal shape; a loop compiles to far less code than an assignment."""
+    for i in range(target.shape[0]):
+        for j in range(target.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@compiled
+def svd(matrix):
+    """Thin SVD, U diag(s) V: U (m, k), s (k,), V (k, n), all C-contiguous. Compiled once for all callers."""
+    u, s, v = np.linalg.svd(np.ascontiguousarray(matrix), full_matrices=False)
+    return np.ascontiguousarray(u), s, np.ascontiguousarray(v)
+
+
+@compiled
+def orthonormal(rows):
+    """Thin QR of the transpose: rows^T = Q^T T. Returns Q (m, n) with orthonormal rows, and T (m, m)."""
+    q, t = np.linalg.qr(np.ascontiguousarray(rows.T))
+    return np.ascontiguousarray(q.T), np.ascontiguousarray(t)
+
+
+@compiled
+def eigh(matrix):
+    """Eigenvalues, ascending, and eigenvectors as rows, of a symmetric matrix, in double precision."""
+    values, vectors = np.linalg.eigh(np.ascontiguousarray(matrix).astype(np.float64))
+    return values, np.ascontiguousarray(vectors.T)
+
+
+@compiled
+def squared_norms(rows):
+    """||x||^2 of every row, shape (n, dim) -> (n,), in double precision."""
+    out = np.empty(rows.shape[0])
+    for i in range(rows.shape[0]):
+        total = 0.0
+        for j in range(rows.shape[1]):
+            total += rows[i, j] * rows[i, j]
+        out[i] = total
+    return out
+
+
+@compiled
+def update_root(root, x):
+    """R R^T = A^-1 becomes (A + x x^T)^-1, in place; returns q = x^T A^-1 x as it was before.
+
+    With v = R^T x, q = ||v||^2 and s = sqrt(1 + q):  R <- R - (R v) v^T / (s (s + 1)).
+    This is the Sherman-Morrison formula taken on the root (Potter's form, and eq. 14-16 of the PSI-LinUCB paper): it
+    cannot lose positive definiteness, and its error grows with the root of the condition number only.
+    Shapes: root (k, c) with c >= k and zeros beyond column k, x (k,). Cost 3 k c multiplications.
+    """
+    v = dot(x, root)
+    q = float(dot(v, v))
+    if q > 0.0:
+        u = dot(root, v)
+        s = np.sqrt(1.0 + q)
+        scale = root.dtype.type(1.0 / (s * (s + 1.0)))
+        for i in range(root.shape[0]):
+            step = u[i] * scale
+            for j in range(x.size):
+                root[i, j] -= step * v[j]
+    return q
+
+
+@compiled
+def update_root_rows(root, rows):
+    """The same for a batch of rows (B, k) by matrix products: R <- R - (R Q^T) C Q. Returns the gain of log det A.
+
+    V = rows R = P diag(s) Q, C = diag(1 - 1 / sqrt(1 + s^2)). The symmetric root of I + V^T V, not P3's Cholesky
+    factor, so that repeated rows do not inflate the rank; by an SVD, not the Gram matrix of V, so that rows of very
+    different norms keep their digits.
+    """
+    _, singular, directions = svd(dot(rows, root))
+    gain = 0.0
+    scaled = np.empty_like(directions)
+    for i in range(singular.size):
+        s = np.sqrt(1.0 + float(singular[i]) ** 2)
+        gain += 2.0 * np.log(s)
+        for j in range(scaled.shape[1]):
+            scaled[i, j] = directions[i, j] * (float(singular[i]) ** 2 / (s * (s + 1.0)))
+    step = dot(dot(root, directions.T), scaled)
+    for i in range(root.shape[0]):
+        for j in range(root.shape[1]):
+            root[i, j] -= step[i, j]
+    return gain
+
+
+@compiled
+def update_triangle(triangle, z):
+    """T^T T becomes T^T T + z z^T for an upper triangle T, (k, c) in place, by Givens rotations; z (k,) is used up."""
+    for i in range(z.size):
+        if z[i] != 0.0:
+            length = np.hypot(triangle[i, i], z[i])
+            cosine, sine = triangle[i, i] / length, z[i] / length
+            for j in range(i, z.size):
+                above, below = triangle[i, j], z[j]
+                triangle[i, j] = cosine * above + sine * below
+                z[j] = cosine * below - sine * above
+
+
+@compiled
+def split(basis, row):
+    """Coordinates p = Q x and residual x - Q^T p of a row against orthonormal rows Q, and the residual's length.
+
+    Projects twice when the first pass cancels more than two digits, so the residual is orthogonal to Q to rounding.
+    A length of 0.0 means: in the span, up to 500 roundings of ||x||. Cost 2 k d (4 k d when projected twice).
+    """
+    coordinates = dot(basis, row)
+    residual = dot(coordinates, basis)
+    norm, length = 0.0, 0.0
+    for j in range(row.size):
+        residual[j] = row[j] - residual[j]
+        norm += row[j] * row[j]
+        length += residual[j] * residual[j]
+    norm, length = np.sqrt(norm), np.sqrt(length)
+    if length < 1e-2 * norm:
+        again = dot(basis, residual)
+        for i in range(again.size):
+            coordinates[i] += again[i]
+        twice, length = dot(again, basis), 0.0
+        for j in range(row.size):
+            residual[j] -= twice[j]
+            length += residual[j] * residual[j]
+        length = np.sqrt(length)
+    if length <= 500.0 * np.finfo(basis.dtype).eps * norm or basis.shape[0] == basis.shape[1]:
+        length = 0.0
+    return coordinates, residual, length
+
+
+@compiled
+def first_nonfinite(rows):
+    """Index of the first row that has a NaN, an infinity, or a squared norm that overflows; -1 if there is none."""
+    for i in range(rows.shape[0]):
+        total = 0.0
+        for j in range(rows.shape[1]):
+            total += rows[i, j] * rows[i, j]
+        if not np.isfinite(total):
+            return i
+    return -1

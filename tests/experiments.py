@@ -1,0 +1,55 @@
+"""Shared by the tests of experiments: policies whose regret is known, and problems small enough to check by hand."""
+
+import signal
+from typing import Any
+
+import numpy as np
+
+from onepass.experiment import Chunk, Experiment, Policy
+from onepass.experiment.environments import assemble, stream
+
+
+class Scripted:
+    """A bandit that always plays one arm; it remembers what it was offered."""
+
+    def __init__(self, *, dim: int, seed: int, arm: int = 0, reg: float = 1.0, exploration: float = 0.1) -> None:
+        self.arm, self.offered = arm, []
+
+    def play(self, contexts: np.ndarray, rewards: np.ndarray) -> np.ndarray:
+        self.offered.append(contexts)
+        return np.full(len(contexts), self.arm)
+
+    def memory_usage(self) -> int:
+        return 100 + sum(len(contexts) for contexts in self.offered)
+
+    def error_bound(self) -> float:
+        return float("inf")
+
+
+class Staircase:
+    """Three arms that always pay 0, 1 and 2; `interrupt` is the (seed, round) at which Ctrl-C is pressed."""
+
+    arms, dim = 3, 2
+
+    def __init__(self, seed: int, interrupt: tuple[int, int] | None = None) -> None:
+        self.seed, self.interrupt = seed, interrupt
+
+    def chunk(self, start: int, rounds: int) -> Chunk:
+        if self.interrupt == (self.seed, start):
+            signal.raise_signal(signal.SIGINT)
+        return assemble(self.block, start, rounds)
+
+    def block(self, number: int) -> Chunk:
+        pays = np.tile([0.0, 1.0, 2.0], (50, 1))
+        return Chunk(stream(self.seed, number).standard_normal((50, 3, 2)), pays, pays)
+
+
+def worst_and_best(**changes: Any) -> Experiment:
+    """The staircase with a policy that always loses 2 and one that never loses."""
+    policies = (Policy("worst", Scripted, {"arm": 0}), Policy("best", Scripted, {"arm": 2}))
+    return Experiment(
+        **{
+            **dict(name="staircase", description="", environment=Staircase, policies=policies, rounds=100, seeds=2),
+            **changes,
+        }
+    )

@@ -1,0 +1,111 @@
+"""Files: what comes back is what was saved; anything else is refused with a reason and without running code."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import onepass as op
+
+ROWS = np.random.default_rng(0).standard_normal((30, 6))
+DESIGNS = [
+    op.Exact(dim=6, reg=0.37),
+    op.FrequentDirections(dim=6, size=2, reg=0.37),
+    op.Dyadic(dim=6, size=1, error=5.0, reg=0.37),
+    op.ProjectorSplitting(dim=6, rank=2, reg=0.37),
+]
+
+
+@pytest.fixture
+def saved(tmp_path):
+    bandit = op.SOFUL(dim=6, size=2, reg=0.37)
+    bandit.learn(ROWS, np.ones(30))
+    bandit.save(tmp_path / "model.onepass")
+    return tmp_path / "model.onepass"
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda d: type(d).__name__)
+def test_designs_come_back_and_continue(design, tmp_path):
+    design = design.copy().append(ROWS[:20])
+    design.save(tmp_path / "design")
+    loaded = op.load(tmp_path / "design")
+    assert repr(loaded) == repr(design)
+    for row in ROWS[20:]:
+        design.append(row)
+        loaded.append(row)
+    np.testing.assert_array_equal(loaded.solve(ROWS[0]), design.solve(ROWS[0]))
+
+
+def test_theory_and_thompson_come_back(tmp_path):
+    for bandit in (op.OFUL(dim=6, exploration=op.Theory(scale=0.1)), op.LinTS(dim=6), op.CBRAP(dim=6, size=3, seed=2)):
+        bandit.save(tmp_path / "model")
+        assert repr(op.load(tmp_path / "model")) == repr(bandit)
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.02, 0.5, 0.999])
+def test_a_truncated_file_is_refused(saved, keep):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(len(content) * keep)])
+    with pytest.raises(ValueError, match="damaged"):
+        op.load(saved)
+
+
+def test_any_flipped_byte_is_refused(saved):
+    content = saved.read_bytes()
+    for place in np.random.default_rng(1).integers(0, len(content), 60):
+        changed = bytearray(content)
+        changed[place] ^= 0x10
+        saved.write_bytes(bytes(changed))
+        with pytest.raises(ValueError, match=r"damaged|not a onepass file|reads up to"):
+            op.load(saved)
+
+
+def test_foreign_newer_and_missing_files_are_refused(saved, tmp_path):
+    foreign = tmp_path / "foreign"
+    save_file({"weights": np.zeros(3)}, foreign)
+    with pytest.raises(ValueError, match="not a onepass file"):
+        op.load(foreign)
+    foreign.write_text("import os; os.remove('everything')")
+    with pytest.raises(ValueError, match="not a onepass file"):
+        op.load(foreign)
+    header = json.dumps({"version": 99, "kind": "Bandit", "params": {}, "extra": {}})
+    save_file({"x": np.zeros(1)}, foreign, metadata={"onepass": header, "digest": ""})
+    with pytest.raises(ValueError, match="upgrade onepass"):
+        op.load(foreign)
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        op.load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("shape", [(1, 6), (4, 5), (4000, 6)])
+def test_arrays_that_do_not_fit_the_parameters_are_refused(saved, shape):
+    from onepass import files
+
+    header, tensors = files.read(saved)
+    tensors["design.space.basis"] = np.zeros(shape)
+    parts = {k: header[k] for k in ("version", "kind", "params", "extra")}
+    save_file(tensors, saved, metadata={"onepass": json.dumps(parts), "digest": files._digest(tensors, parts)})
+    with pytest.raises(ValueError, match="do not fit"):
+        op.load(saved)
+
+
+@pytest.mark.parametrize(("key", "value"), [("kind", "os.system"), ("params", {}), ("params", {"dim": -1})])
+def test_unknown_kinds_and_parameters_are_refused(saved, key, value):
+    from onepass import files
+
+    header, tensors = files.read(saved)
+    parts = {k: header[k] for k in ("version", "kind", "params", "extra")} | {key: value}
+    save_file(tensors, saved, metadata={"onepass": json.dumps(parts), "digest": files._digest(tensors, parts)})
+    with pytest.raises(ValueError, match="damaged"):
+        op.load(saved)
+
+
+def test_an_interrupted_save_leaves_the_old_file_and_no_litter(saved, monkeypatch):
+    import os
+
+    before = saved.read_bytes()
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        op.OFUL(dim=3).save(saved)
+    assert saved.read_bytes() == before
+    assert [p.name for p in saved.parent.iterdir()] == [saved.name]

@@ -1,0 +1,114 @@
+"""Dispatch and its cache: third-party designs work in the same compiled loop, and stale code is never loaded."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import onepass as op
+from onepass.design import contract
+from onepass.design.design import Design, common
+
+
+class DiagonalState(NamedTuple):
+    diagonal: np.ndarray
+    reg: float
+
+
+@contract.append.for_state(DiagonalState)
+def append(state, row):
+    state.diagonal[:] += row * row
+    return state
+
+
+@contract.solve.for_state(DiagonalState)
+def solve(state, b):
+    return b / state.diagonal
+
+
+@contract.inverse_quadratic.for_state(DiagonalState)
+def inverse_quadratic(state, rows):
+    return np.sum(rows * rows / state.diagonal, axis=1)
+
+
+@contract.root.for_state(DiagonalState)
+def root(state, z):
+    return z / np.sqrt(state.diagonal)
+
+
+@contract.error_bound.for_state(DiagonalState)
+def error_bound(state):
+    return np.inf
+
+
+@contract.confidence_radius.for_state(DiagonalState)
+def confidence_radius(state, rounds, noise, parameter_bound, row_bound, delta):
+    return 1.0
+
+
+class Diagonal(Design):
+    """A design of somebody else: the diagonal of A only."""
+
+    def __init__(self, *, dim, reg=1.0, dtype="float64"):
+        self.params = common(dim, reg, dtype)
+        self.state = DiagonalState(np.full(dim, reg), reg)
+
+
+def test_a_third_party_design_plays_in_the_same_loop():
+    rng = np.random.default_rng(0)
+    contexts = rng.standard_normal((50, 4, 3))
+    bandit = op.Bandit(op.Ridge(Diagonal(dim=3, reg=0.37)), op.UCB(0.2))
+    diagonal, moment = np.full(3, 0.37), np.zeros(3)
+    for rows, arm in zip(contexts, bandit.play(contexts, contexts[:, :, 0]), strict=True):
+        scores = rows @ (moment / diagonal) + 0.2 * np.sqrt((rows**2 / diagonal).sum(axis=1))
+        assert arm == np.argmax(scores)
+        diagonal += rows[arm] ** 2
+        moment += rows[arm, 0] * rows[arm]
+
+
+def test_an_unregistered_state_is_a_clear_type_error():
+    class Nothing(NamedTuple):
+        x: int
+
+    with pytest.raises(TypeError, match="solve is not defined for Nothing"):
+        contract.solve(Nothing(1), np.zeros(2))
+
+
+STATE = """
+from typing import NamedTuple
+from onepass.generic import generic
+@generic
+def size(state):
+    return -1
+class Thing(NamedTuple):
+    x: int
+@size.for_state(Thing)
+def size_of_thing(state):
+    return FACTOR * state.x
+"""
+LOOP = """
+from onepass.generic import compiled
+from state import Thing, size
+@compiled
+def loop(thing):
+    return size(thing) + 0
+print(loop(Thing(7)), sum(loop.stats.cache_hits.values()))
+"""
+
+
+def test_a_changed_source_is_never_answered_from_the_cache(tmp_path):
+    (tmp_path / "loop.py").write_text(LOOP)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+    environment["PYTHONPATH"] += os.pathsep + str(Path(op.__file__).parent.parent)
+    answers = []
+    for factor in (2, 2, 3):  # the loop's own file never changes
+        (tmp_path / "state.py").write_text(STATE.replace("FACTOR", str(factor)))
+        run = subprocess.run(
+            [sys.executable, "-c", "import loop"], env=environment, capture_output=True, text=True, check=True
+        )
+        answers.append(run.stdout.split())
+    assert answers == [["14", "0"], ["14", "1"], ["21", "0"]]
