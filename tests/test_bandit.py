@@ -64,11 +64,10 @@ def test_every_recipe_learns(name):
     assert mean > 0.5 * rewards[200:].max(axis=1).mean() > rewards[200:].mean()
 
 
-@pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("name", "dtype"), [(name, "float64") for name in RECIPES] + [(n, "float32") for n in ("OFUL", "LinTS", "CBRAP")]
+)
 def test_save_load_continue_gives_the_same_decisions(name, dtype, tmp_path):
-    if dtype == "float32" and name not in ("OFUL", "LinTS", "CBRAP"):
-        pytest.skip("single precision of the other designs is compiled in test_designs")
     contexts, rewards = game(80)
     bandit = RECIPES[name](seed=5, dtype=dtype)
     bandit.play(contexts[:40].astype(dtype), rewards[:40])
@@ -291,3 +290,8 @@ def test_scores_that_overflow_are_raised_not_returned():
 def test_memory_usage_counts_the_arrays():
     assert 2 * 8 * 100**2 < op.OFUL(dim=100).memory_usage() < 2.2 * 8 * 100**2 + 8 * 64 * 100
     assert op.SOFUL(dim=1000, size=10).memory_usage() < 8 * (20 * 1000 + 2 * 400 + 1000) * 1.01
+
+
+def test_nothing_is_certified_behind_a_random_projection():
+    assert op.CBRAP(dim=DIM, size=4).error_bound() == np.inf
+    assert op.OFUL(dim=DIM).error_bound() == 0.0

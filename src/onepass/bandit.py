@@ -240,7 +240,9 @@ class Bandit:
         return arms
 
     def error_bound(self) -> float:
-        """Certified bound on ||A - A_hat||_2 of the design."""
+        """Certified bound on ||A - A_hat||_2 of the design; infinite behind a random projection."""
+        if self.features is not None:
+            return float("inf")
         return float(contract.error_bound(self._learned.design))
 
     def memory_usage(self) -> int:

@@ -18,41 +18,51 @@ source that could have been called to the key: a stale entry is never found, and
 import hashlib
 import inspect
 from collections.abc import Callable
-from functools import lru_cache, singledispatch
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+from numba import njit, types
 from numba.core.caching import FunctionCache
 from numba.extending import overload
 
-_registered: set[str] = set()  # source files outside this package whose functions compiled code may call
+PACKAGE = Path(__file__).parent
+NEVER_COMPILED = {"experiment", "cli.py", "__main__.py", "benchmark.py"}
+
+_sources = hashlib.sha256()  # of everything compiled code may call, as it was when it was imported
+for _path in sorted(PACKAGE.rglob("*.py")):
+    if _path.relative_to(PACKAGE).parts[0] not in NEVER_COMPILED:
+        _sources.update(_path.name.encode() + b"\0" + _path.read_bytes())
 
 
-@lru_cache
-def _digest(files: frozenset[str]) -> str:
-    package = Path(__file__).parent
-    sources = [path for path in package.rglob("*.py") if "experiment" not in path.parts]
-    digest = hashlib.sha256()
-    for path in sorted({*sources, *map(Path, files)}):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
+def _spelled(kind: types.Type) -> str:
+    """A type in words, states by module and name: plain text, so reading an index imports nobody's module."""
+    members = getattr(kind, "types", None)
+    if members is None:
+        return str(kind)
+    owner = getattr(kind, "instance_class", tuple)
+    return f"{owner.__module__}.{owner.__qualname__}({', '.join(map(_spelled, members))})"
 
 
 class _FreshCache(FunctionCache):
     """numba's disk cache, keyed by the sources of everything that a compiled function may call."""
 
     def _index_key(self, sig, codegen):
-        return (*super()._index_key(sig, codegen), _digest(frozenset(_registered)))
+        known = super()._index_key((), codegen)
+        return (*map(_spelled, sig), *known, _sources.hexdigest())
 
 
 def compiled(function: Callable) -> Any:
     """``numba.njit`` with a disk cache that cannot go stale; a function without a source file is not cached.
 
-    Sums may be reassociated (so that they are vectorized); NaN and infinities keep their meaning.
+    Sums may be reassociated (so that they are vectorized); NaN and infinities keep their meaning. Use it for helpers
+    of your own designs as well: a plain ``njit`` function in another file is not seen by the cache.
     """
     dispatcher = njit(function, fastmath={"reassoc", "contract"})
-    if Path(inspect.getfile(function)).is_file():
+    file = Path(inspect.getfile(function))
+    if PACKAGE not in file.parents:  # somebody else's code becomes part of what our loops call
+        _sources.update(file.read_bytes() if file.is_file() else function.__code__.co_code)
+    if file.is_file():
         dispatcher._cache = _FreshCache(function)
     return dispatcher
 
@@ -63,10 +73,6 @@ def generic(function: Callable) -> Any:
 
     def for_state(state_class: type) -> Callable:
         def register(implementation: Callable) -> Any:
-            file = Path(inspect.getfile(implementation))
-            if file.is_file() and Path(__file__).parent not in file.parents:
-                _registered.add(str(file))
-
             def pick(*arguments):
                 return implementation if getattr(arguments[0], "instance_class", None) is state_class else None
 

@@ -27,6 +27,7 @@ from onepass.design.exact import ExactState, new_exact
 from onepass.design.frequent_directions import (
     FrequentDirectionsState,
     new_sketch,
+    receive,
     shrink,
     sketch_consistent,
     sketch_rows,
@@ -204,7 +205,7 @@ def append(state, row):
         if state.phase != SKETCHED:
             return add(state, row)
     used, shed = state.block.space.used, state.block.shed
-    block = contract.append(state.block, row)
+    block = receive(state.block, row, state.frozen == 0)
     whole = state.whole
     if state.frozen > 0:
         if block.space.used < used or block.shed > shed:

@@ -21,6 +21,7 @@ from onepass.design.design import Design, common, like
 from onepass.design.subspace import (
     Subspace,
     extend,
+    grow,
     inverse_quadratic_in,
     root_in,
     solve_in,
@@ -77,12 +78,18 @@ def shrink(state):
     return FrequentDirectionsState(space, triangle, state.size, shed, state.reg, state.compensation)
 
 
-@contract.append.for_state(FrequentDirectionsState)
-def append(state, row):
-    space, coordinates = extend(state.space, row)
+@compiled
+def receive(state, row, answering):
+    """S gains a row; the inverse follows only if this sketch is the one that is `answering` (see dyadic.py)."""
+    space, coordinates = extend(state.space, row) if answering else grow(state.space, row)
     update_triangle(state.triangle, coordinates)
     state = FrequentDirectionsState(space, state.triangle, state.size, state.shed, state.reg, state.compensation)
     return shrink(state) if space.used == 2 * state.size else state
+
+
+@contract.append.for_state(FrequentDirectionsState)
+def append(state, row):
+    return receive(state, row, True)
 
 
 @contract.append_rows.for_state(FrequentDirectionsState)

@@ -33,8 +33,8 @@ def subspace(like, capacity, ridge):
 
 
 @compiled
-def extend(space, row):
-    """A += x x^T. Returns the space and the coordinates of x (one more than before when x left the span)."""
+def grow(space, row):
+    """Make the span hold x; A stays. Returns the space and the coordinates of x (one more if x was outside)."""
     basis, root, used = space.basis, space.root, space.used
     coordinates, residual, length = split(basis[:used], row)
     if length > 0.0:
@@ -47,8 +47,15 @@ def extend(space, row):
             grown[i] = coordinates[i]
         grown[used - 1] = length
         coordinates = grown
-    gain = np.log1p(update_root(root[:used], coordinates))
-    return Subspace(basis, root, used, space.ridge, space.log_det + gain), coordinates
+    return Subspace(basis, root, used, space.ridge, space.log_det), coordinates
+
+
+@compiled
+def extend(space, row):
+    """A += x x^T. Returns the space and the coordinates of x."""
+    space, coordinates = grow(space, row)
+    gain = np.log1p(update_root(space.root[: space.used], coordinates))
+    return Subspace(space.basis, space.root, space.used, space.ridge, space.log_det + gain), coordinates
 
 
 @compiled

@@ -1,0 +1,127 @@
+"""The command line: `onepass list | run | tune | report | bench`, also as `python -m onepass`.
+
+Tables go to standard output and everything else to standard error; with --json standard output holds nothing but one
+JSON object per policy and seed. Exit codes: 0, 2 for what cannot be done as asked, 130 after Ctrl-C.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+EXTRAS = ("sklearn", "polars", "matplotlib", "typer", "rich", "pooch")
+
+
+def needs(name: str) -> str:
+    package = name.partition(".")[0]
+    return f"onepass: {package} is missing, which the command line needs: pip install onepass[experiment]"
+
+
+try:
+    import typer
+except ModuleNotFoundError as missing:
+    print(needs(str(missing.name)), file=sys.stderr)
+    raise SystemExit(2) from missing
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="A name that `onepass list` shows.")]
+Rounds = Annotated[int | None, typer.Option(help="Rounds per seed, instead of the experiment's own.")]
+Policies = Annotated[str | None, typer.Option(metavar="A,B", help="Only these policies, by label or group.")]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for results.")]
+
+
+@app.callback()
+def onepass() -> None:
+    """Learn to decide, online: one pass over the data, bounded memory, regret guarantees."""
+
+
+@app.command("list")
+def list_command(name: Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]")] = None) -> None:
+    """List the experiments, or the policies of one and their parameters."""
+    from onepass.experiment import SUITES, find
+    from onepass.experiment.tables import experiment_list, policy_table
+
+    print(experiment_list(SUITES) if name is None else policy_table(find(name)))
+
+
+@app.command()
+def run(
+    name: Name,
+    rounds: Rounds = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds: 0, 1, ... Default: the experiment's own.")] = None,
+    policies: Policies = None,
+    out: Out = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per policy and seed, nothing else.")] = False,
+    tuned: Annotated[Path | None, typer.Option(metavar="FILE", help="Use the parameters `onepass tune` found.")] = None,
+) -> None:
+    """Run an experiment; leaves Parquet files, a table and a picture in DIR (default: results/EXPERIMENT)."""
+    from onepass.experiment import find, report, runner, select, tuning
+    from onepass.experiment.results import json_line
+
+    experiment = find(name)
+    chosen = select(experiment, split(policies))
+    if tuned is not None:
+        chosen = tuning.apply(experiment, chosen, tuned)
+    results = runner.run(experiment, policies=chosen, seeds=seeds, rounds=rounds)
+    report.publish(results, out or Path("results", name), report.keep, sys.stderr if json else sys.stdout)
+    for row in results.rows if json else []:
+        print(json_line(row))
+    raise typer.Exit(130 if results.interrupted else 0)
+
+
+@app.command()
+def tune(
+    name: Name,
+    rounds: Rounds = None,
+    seeds: Annotated[int, typer.Option(help="Number of seeds: 1000, 1001, ...; no evaluation uses them.")] = 10,
+    policies: Policies = None,
+    out: Out = None,
+) -> None:
+    """Search every policy's exploration and reg on one grid; default DIR: results/EXPERIMENT-tuned."""
+    from onepass.experiment import find, report, select, tuning
+
+    experiment = find(name)
+    chosen = select(experiment, split(policies))
+    results = tuning.tune(experiment, policies=chosen, seeds=seeds, rounds=rounds)
+    report.publish(results, out or Path("results", f"{name}-tuned"), report.keep_tuning, sys.stdout)
+    raise typer.Exit(130 if results.interrupted else 0)
+
+
+@app.command("report")
+def report_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that run or tune wrote.")],
+) -> None:
+    """Make the table and the picture of a folder of results again."""
+    from onepass.experiment import report
+
+    print(report.rebuild(folder))
+
+
+@app.command()
+def bench() -> None:
+    """Print the speed of a round, as ratios to what it cannot do without and to plain NumPy."""
+    from onepass import benchmark
+
+    benchmark.main()
+
+
+def split(names: str | None) -> list[str] | None:
+    return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point; what the user can put right is said in one sentence, with exit code 2."""
+    try:
+        app(arguments, prog_name="onepass")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRAS:
+            raise
+        print(needs(str(error.name)), file=sys.stderr)
+    except ValueError as error:
+        from onepass.experiment.errors import ExperimentError
+
+        if not isinstance(error, ExperimentError):
+            raise
+        print(f"onepass: {error}", file=sys.stderr)
+    sys.exit(2)

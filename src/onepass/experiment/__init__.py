@@ -1,0 +1,39 @@
+"""Experiments: problems from data, a runner that returns flat rows, named suites as data, tables and pictures.
+
+    results = run(find("digits"), rounds=500)          # rows: one dict per policy and seed
+    report.write(results, Path("results/digits"))      # Parquet, table, picture
+
+Needs the extra `onepass[experiment]`.
+"""
+
+from onepass.experiment.bandits import Experiment
+from onepass.experiment.datasets import Dataset, load
+from onepass.experiment.definition import Policy, Study, select
+from onepass.experiment.environments import Chunk, Classification, Environment, Linear
+from onepass.experiment.errors import DataNotFound, ExperimentError
+from onepass.experiment.matrices import MatrixStudy
+from onepass.experiment.results import Results
+from onepass.experiment.runner import run
+from onepass.experiment.suites import SUITES, find
+from onepass.experiment.tuning import tune
+
+__all__ = [
+    "SUITES",
+    "Chunk",
+    "Classification",
+    "DataNotFound",
+    "Dataset",
+    "Environment",
+    "Experiment",
+    "ExperimentError",
+    "Linear",
+    "MatrixStudy",
+    "Policy",
+    "Results",
+    "Study",
+    "find",
+    "load",
+    "run",
+    "select",
+    "tune",
+]

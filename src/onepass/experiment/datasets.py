@@ -1,0 +1,221 @@
+"""Classification data sets, read from where they lie: `load(name)` gives rows (n, d) and labels 0 .. classes - 1, (n,).
+
+`digits` comes with scikit-learn. The others are looked for in the folder $ONEPASS_DATA, then in the user's cache, and
+are then downloaded from their official homes into that cache. MNIST's archives are checked by their published MD5 sums;
+the UCI repository publishes none, so its files are checked, as every file is, by shape and by examples per class.
+Training and test parts are merged (P0 F.1). Rows stay as in the files: environments normalize them.
+"""
+
+import gzip
+import lzma
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from onepass.experiment.errors import DataNotFound, ExperimentError
+
+MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Examples with classes: rows (n, d) float64 and labels (n,) int64 from 0 to classes - 1, both read-only."""
+
+    name: str
+    rows: np.ndarray
+    labels: np.ndarray
+
+    @property
+    def classes(self) -> int:
+        return int(self.labels.max()) + 1
+
+
+Examples: TypeAlias = tuple[np.ndarray, np.ndarray]  # rows and labels
+
+
+class Form(NamedTuple):
+    """One form in which a data set is kept: its files, relative to a data folder, and how to read them together."""
+
+    files: tuple[str, ...]
+    read: Callable[[list[Path]], Examples]
+
+
+class Download(NamedTuple):
+    """Where a file of a form comes from; `checksum` is None where its home publishes none."""
+
+    file: str
+    url: str
+    checksum: str | None = None
+
+
+class Source(NamedTuple):
+    """A data set: what must come out of its files, the forms it may lie in, and the downloads of one of these."""
+
+    dim: int
+    counts: tuple[int, ...]
+    forms: tuple[Form, ...]
+    downloads: tuple[Download, ...]
+
+
+def read_idx(paths: list[Path]) -> Examples:
+    """MNIST's own format: images and labels of each part, 16 and 8 bytes of header before the uint8 values."""
+    parts = [np.frombuffer(gzip.decompress(path.read_bytes()), dtype=np.uint8) for path in paths]
+    images = np.concatenate([part[16:].reshape(-1, 784) for part in parts[0::2]])
+    return images.astype(np.float64), np.concatenate([part[8:] for part in parts[1::2]])
+
+
+def read_csv(label: int, header: bool) -> Callable[[list[Path]], Examples]:
+    """A reader of comma-separated numbers with the class in column `label`; .gz and .xz are unpacked on the way."""
+
+    def read(paths: list[Path]) -> Examples:
+        table = np.concatenate([np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=2) for path in paths])
+        return np.delete(table, label, axis=1), table[:, label]
+
+    return read
+
+
+def read_blocks_of_200(paths: list[Path]) -> Examples:
+    """The UCI form of mfeat: numbers apart by spaces and no class, 200 examples of each class one after the other."""
+    rows = np.loadtxt(paths[0], ndmin=2)
+    return rows, np.arange(len(rows)) // 200
+
+
+MNIST_FILES = {
+    "mnist/train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+    "mnist/train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
+    "mnist/t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
+    "mnist/t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
+}
+SOURCES = {
+    "mnist": Source(
+        784,
+        (6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958),
+        (Form(tuple(MNIST_FILES), read_idx),),
+        tuple(Download(file, MNIST + file[6:], f"md5:{md5}") for file, md5 in MNIST_FILES.items()),
+    ),
+    "optdigits": Source(
+        64,
+        (554, 571, 557, 572, 568, 558, 558, 566, 554, 562),
+        (
+            Form(("openml/optdigits.csv.xz",), read_csv(label=-1, header=True)),
+            Form(("uci/optdigits.tra", "uci/optdigits.tes"), read_csv(label=-1, header=False)),
+        ),
+        (
+            Download("uci/optdigits.tra", UCI + "optdigits/optdigits.tra"),
+            Download("uci/optdigits.tes", UCI + "optdigits/optdigits.tes"),
+        ),
+    ),
+    "cnae-9": Source(
+        856,
+        (120,) * 9,
+        (
+            Form(("openml/CNAE-9.data.xz",), read_csv(label=0, header=False)),
+            Form(("uci/CNAE-9.data",), read_csv(label=0, header=False)),
+        ),
+        (Download("uci/CNAE-9.data", UCI + "00233/CNAE-9.data"),),
+    ),
+    "mfeat-zernike": Source(
+        47,
+        (200,) * 10,
+        (
+            Form(("openml/mfeat-zernike.csv.xz",), read_csv(label=-1, header=True)),
+            Form(("uci/mfeat-zer",), read_blocks_of_200),
+        ),
+        (Download("uci/mfeat-zer", UCI + "mfeat/mfeat-zer"),),
+    ),
+    "spambase": Source(
+        57,
+        (2788, 1813),
+        (
+            Form(("openml/spambase.csv.xz",), read_csv(label=-1, header=True)),
+            Form(("uci/spambase.data",), read_csv(label=-1, header=False)),
+        ),
+        (Download("uci/spambase.data", UCI + "spambase/spambase.data"),),
+    ),
+}
+NAMES = ("digits", *SOURCES)
+
+
+@cache
+def load(name: str) -> Dataset:
+    """The data set `name`, one of `NAMES`; read once per process.
+
+    >>> load("digits").rows.shape
+    (1797, 64)
+    """
+    if name not in NAMES:
+        raise ExperimentError(f"there is no data set '{name}': choose one of {', '.join(NAMES)}")
+    if name == "digits":
+        from sklearn.datasets import load_digits
+
+        return frozen(name, *load_digits(return_X_y=True))
+    source = SOURCES[name]
+    form, paths = find(name, source)
+    try:
+        rows, labels = form.read(paths)
+    except (ValueError, OSError, EOFError, lzma.LZMAError) as error:
+        raise ExperimentError(f"{listed(paths)} cannot be read ({error}): remove or replace it") from error
+    shape, counts = rows.shape, tuple(np.unique(labels, return_counts=True)[1].tolist())
+    if shape != (sum(source.counts), source.dim) or counts != source.counts:
+        raise ExperimentError(
+            f"{listed(paths)} is not {name}: it has shape {shape} and {counts} examples per class "
+            f"instead of {(sum(source.counts), source.dim)} and {source.counts}; remove or replace it"
+        )
+    return frozen(name, rows, labels)
+
+
+def frozen(name: str, rows: np.ndarray, labels: np.ndarray) -> Dataset:
+    """The data set with labels renamed 0 .. classes - 1 in their order, its arrays contiguous and read-only."""
+    rows = np.ascontiguousarray(rows, dtype=np.float64)
+    labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    rows.flags.writeable = labels.flags.writeable = False
+    return Dataset(name, rows, labels)
+
+
+def find(name: str, source: Source) -> tuple[Form, list[Path]]:
+    """The first form whose files all lie in $ONEPASS_DATA or in the cache, else the one that was downloaded."""
+    folders = [Path(os.environ["ONEPASS_DATA"])] if os.environ.get("ONEPASS_DATA") else []
+    folders.append(cache_folder())
+    for folder in folders:
+        for form in source.forms:
+            paths = [folder / file for file in form.files]
+            if all(path.is_file() for path in paths):
+                return form, paths
+    return download(name, source)
+
+
+def cache_folder() -> Path:
+    import pooch
+
+    return Path(pooch.os_cache("onepass"))
+
+
+def download(name: str, source: Source) -> tuple[Form, list[Path]]:
+    """Fetch the form of the data set that its official home offers into the user's cache."""
+    import pooch
+    import requests
+
+    folder = cache_folder()
+    fetch = pooch.HTTPDownloader(timeout=20)
+    try:
+        for file, url, checksum in source.downloads:
+            target = folder / file
+            pooch.retrieve(url, checksum, fname=target.name, path=target.parent, downloader=fetch)
+    except (requests.RequestException, OSError, ValueError) as error:
+        files = " or ".join(listed(form.files) for form in source.forms)
+        raise DataNotFound(
+            f"the data set '{name}' is not on this machine and could not be downloaded: put {files} into the folder "
+            f"that the environment variable ONEPASS_DATA names, or into {folder}"
+        ) from error
+    form = source.forms[-1]
+    return form, [folder / file for file in form.files]
+
+
+def listed(items: list[Path] | tuple[str, ...]) -> str:
+    return " and ".join(str(item) for item in items)

@@ -1,0 +1,114 @@
+"""What the runner knows: policies by name, and an experiment through the narrow protocol `Study`.
+
+An experiment is data: a problem, the policies that face it, how many rounds and seeds, and which figure tells it. There
+are two kinds: `bandits.Experiment` (cumulative regret) and `matrices.MatrixStudy` (error of the sketched matrix).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import onepass
+from onepass.experiment.errors import ExperimentError
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A recipe of `onepass` (or a design, in a matrix study) with its parameters, under the name that tables show.
+
+    group: what several labels have in common, say one recipe at several sizes; the label unless told otherwise.
+    """
+
+    label: str
+    recipe: str | Callable[..., Any]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    group: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.recipe if isinstance(self.recipe, str) else self.recipe.__name__
+
+    def build(self, **where: Any) -> Any:
+        """The bandit or design itself; `where` is what the problem decides: dim and, for bandits, seed."""
+        make = getattr(onepass, self.recipe) if isinstance(self.recipe, str) else self.recipe
+        return make(**where, **self.params)
+
+    def but(self, **params: Any) -> "Policy":
+        """The same policy with some parameters changed."""
+        return replace(self, params={**self.params, **params}, group=self.group or self.label)
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What decides which code is compiled: the recipe and every parameter that is not a number."""
+        options = ((name, value) for name, value in self.params.items() if isinstance(value, bool | str))
+        return (self.recipe, *sorted(options))
+
+    def columns(self) -> dict[str, Any]:
+        """What identifies the policy in a row of results."""
+        return {
+            "policy": self.label,
+            "group": self.group or self.label,
+            "recipe": self.name,
+            "params": dict(self.params),
+        }
+
+
+class Trial(Protocol):
+    """One seed of an experiment, all policies side by side; after any step `rows` and `curves` tell what was found."""
+
+    def step(self, start: int, rounds: int) -> None:
+        """Advance every policy by the rounds start .. start + rounds - 1."""
+        ...
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per policy that has played."""
+        ...
+
+    def curves(self) -> list[dict[str, Any]]:
+        """One row per policy and step."""
+        ...
+
+
+class Study(Protocol):
+    """An experiment of any kind: `trial(policies, seed)` puts all policies side by side before one seed of the problem.
+
+    figure: which table and picture `report` makes; grid: the parameters that `tune` searches, and their values.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def policies(self) -> tuple[Policy, ...]: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def seeds(self) -> int: ...
+    @property
+    def figure(self) -> str: ...
+    @property
+    def grid(self) -> Mapping[str, Sequence[float]]: ...
+
+    def trial(self, policies: Sequence[Policy], seed: int) -> Trial: ...
+
+    def warm_up(self, policy: Policy) -> None:
+        """Let a throw-away copy of the policy work a little, so that no time measured later contains compilation."""
+        ...
+
+    def step_size(self, rounds: int) -> int:
+        """Rounds to a step of a run of `rounds`."""
+        ...
+
+
+def select(experiment: Study, names: Sequence[str] | None) -> tuple[Policy, ...]:
+    """The policies whose label or group is in `names`, in the experiment's order; all of them for None."""
+    if names is None:
+        return experiment.policies
+    known = {policy.label for policy in experiment.policies} | {policy.group for policy in experiment.policies} - {""}
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        offered = ", ".join(dict.fromkeys(policy.group or policy.label for policy in experiment.policies))
+        said = f"no policy '{unknown[0]}'" if unknown else "no policy was named"
+        raise ExperimentError(f"{said} in {experiment.name}: choose among {offered}")
+    return tuple(policy for policy in experiment.policies if policy.label in names or policy.group in names)

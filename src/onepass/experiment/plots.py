@@ -1,0 +1,295 @@
+"""Pictures of results: one function per figure, one legend each, colours safe for the colour-blind (Okabe and Ito)."""
+
+from collections.abc import Callable, Sequence
+from math import isfinite, log
+from statistics import fmean
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from onepass.experiment.results import Row
+from onepass.experiment.tables import by, standard_error
+from onepass.experiment.tuning import mean_regrets
+
+BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK, GREY = (
+    "#222222", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#888888",
+)  # fmt: skip
+STYLES = {
+    "OFUL": (BLACK, "-"),
+    "LinTS": (GREY, "--"),
+    "SOFUL": (ORANGE, "-"),
+    "SOFUL-TS": (ORANGE, "--"),
+    "CBSCFD": (RED, "-"),
+    "CBRAP": (PINK, "-"),
+    "DBSLinUCB": (BLUE, "-"),
+    "DBSLinUCB-RFD": (SKY, "-"),
+    "PSILinUCB": (GREEN, "-"),
+    "PSILinUCB-C": (GREEN, "--"),
+    "FD": (ORANGE, "-"),
+    "FD size=50": (ORANGE, "-"),
+    "RFD": (RED, "-"),
+    "RFD half": (RED, "--"),
+    "PSI": (GREEN, "-"),
+    "PSI compensated": (GREEN, "--"),
+}
+SPARE = (BLUE, SKY, PINK, GREEN, RED, ORANGE, GREY, BLACK)
+DASHES = ("-", (0, (1, 1.2)), (0, (5, 1.5)), (0, (4, 1.5, 1, 1.5)))
+LOOK: Any = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#666666",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "figure.dpi": 150,
+}
+
+
+def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """The figure that belongs to the rows."""
+    with mpl.rc_context(LOOK):
+        figure = FIGURES.get(rows[0]["figure"], draw_regret)(rows, curves)
+        FigureCanvasAgg(figure).draw()
+    return figure
+
+
+def styles(rows: Sequence[Row], key: str) -> dict[str, dict[str, Any]]:
+    """Colour by group, dashes by the label's place within it, for every `key` ("policy" or "group") of the rows."""
+    groups = by(rows, lambda row: row["group"])
+    spare = iter(SPARE * len(groups))
+    found: dict[str, dict[str, Any]] = {}
+    for group, own in groups.items():
+        color, dash = STYLES.get(group) or (next(spare), "-")
+        for i, name in enumerate(by(own, lambda row: row[key])):
+            found[name] = {"color": color, "linestyle": dash if i == 0 else DASHES[i % len(DASHES)]}
+    return found
+
+
+def title(figure: Figure, rows: Sequence[Row], what: str) -> None:
+    seeds = len({row["seed"] for row in rows})
+    figure.suptitle(
+        f"{rows[0]['experiment']}: {what}, {seeds} seed{'s' if seeds > 1 else ''}",
+        x=0.01,
+        ha="left",
+        fontsize=13,
+        fontweight="bold",
+    )
+
+
+def wide_range(values: Sequence[float]) -> bool:
+    return min(values) > 0 and max(values) > 4 * min(values)
+
+
+def draw_regret(rows: Sequence[Row], curves: Sequence[Row], bound: bool = False) -> Figure:
+    """Regret over rounds with a band of one standard error; time a round and memory as bars."""
+    figure = Figure(figsize=(16 if bound else 12, 4.8), layout="constrained")
+    axes = figure.subplots(1, 4 if bound else 3, width_ratios=[2, 1.5, 0.8, 0.8] if bound else [2, 0.8, 0.8])
+    looks = styles(rows, "policy")
+    ends = {}
+    for label, own in by(curves, lambda row: row["policy"]).items():
+        ends[label] = band(axes[0], own, "round", "cumulative_regret", looks[label], label)
+        if bound:
+            growth(axes[1], own, looks[label])
+    axes[0].set(title="cumulative regret, mean and standard error", xlabel="round")
+    axes[0].set_xlim(left=0)
+    if wide_range(list(ends.values())):
+        logarithmic(axes[0], "y")
+        axes[0].set_ylim(bottom=max(1.0, axes[0].get_ylim()[0]))
+    else:
+        axes[0].set_ylim(bottom=0)
+    if bound:
+        axes[1].axhline(1 / 3, color=GREY, linewidth=1)
+        axes[1].text(axes[1].get_xlim()[1], 1 / 3, "1/3", ha="right", va="bottom", color="#555555")
+        axes[1].set(title="log(error bound) / log(round)", xlabel="round")
+    bars(axes[-2], rows, "microseconds_per_round", 1.0, "microseconds a round", looks)
+    bars(axes[-1], rows, "memory_bytes", 1000.0, "memory, kB", looks)
+    axes[-1].tick_params(labelleft=False)
+    handles, labels = axes[0].get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda i: -ends[labels[i]])
+    legend(figure, [handles[i] for i in order], [labels[i] for i in order])
+    title(figure, rows, f"{rows[0]['rounds']:,} rounds")
+    return figure
+
+
+def legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    figure.legend(handles, labels, loc="outside right center", handlelength=2.6)
+
+
+def band(axes: Axes, rows: Sequence[Row], x: str, y: str, look: dict[str, Any], label: str) -> float:
+    """Draw the mean of y over seeds against x with one standard error to both sides; returns the last mean."""
+    points = sorted(by(rows, lambda row: row[x]).items())
+    xs = [point for point, _ in points]
+    means = [fmean(row[y] for row in own) for _, own in points]
+    axes.plot(xs, means, label=label, **look)
+    if len(points[0][1]) > 1:
+        errors = [standard_error([row[y] for row in own]) for _, own in points]
+        low, high = [m - e for m, e in zip(means, errors)], [m + e for m, e in zip(means, errors)]
+        axes.fill_between(xs, low, high, color=look["color"], alpha=0.12, linewidth=0)
+    return means[-1]
+
+
+def logarithmic(axes: Axes, which: str) -> None:
+    """Log scale with plain numbers: 1, 2 and 5 in every decade, or the decades alone where there are many."""
+    for name in which:
+        getattr(axes, f"set_{name}scale")("log")
+        low, high = getattr(axes, f"get_{name}lim")()
+        axis = getattr(axes, f"{name}axis")
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 500 * low else (1.0,)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def growth(axes: Axes, rows: Sequence[Row], look: dict[str, Any]) -> None:
+    """log(error bound) / log(round), where there is an error above 1 (P0 figure 1 c)."""
+    known = [
+        {"round": row["round"], "growth": log(row["error_bound"]) / log(row["round"]), "seed": row["seed"]}
+        for row in rows
+        if isfinite(row["error_bound"]) and row["error_bound"] > 1
+    ]
+    if known:
+        band(axes, known, "round", "growth", look, "")
+
+
+def bars(axes: Axes, rows: Sequence[Row], value: str, unit: float, name: str, looks: dict[str, dict[str, Any]]) -> None:
+    """One horizontal bar per policy, with its figure written beside it."""
+    means = {label: fmean(row[value] for row in own) / unit for label, own in by(rows, lambda r: r["policy"]).items()}
+    labels = list(means)
+    drawn = axes.barh(
+        labels,
+        list(means.values()),
+        color=[looks[label]["color"] for label in labels],
+        height=0.62,
+        hatch=["" if looks[label]["linestyle"] == "-" else "////" for label in labels],
+        edgecolor="white",
+        linewidth=0,
+    )
+    axes.bar_label(drawn, [f"{v:,.1f}" if v < 10 else f"{v:,.0f}" for v in means.values()], padding=3, fontsize=9)
+    axes.invert_yaxis()
+    axes.margins(x=0.28)
+    axes.set_title(name)
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0)
+    axes.locator_params(axis="x", nbins=3)
+
+
+def draw_bound(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """As `draw_regret`, with the growth of the certified error beside t^(1/3) (P0 figure 1)."""
+    return draw_regret(rows, curves, bound=True)
+
+
+def draw_pareto(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """Mean regret against time and memory; lines join the settings that no other of their group beats (P0 figure 3)."""
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    looks = styles(rows, "group")
+    costs = (("microseconds_per_round", 1.0, "microseconds a round"), ("memory_bytes", 1000.0, "memory, kB"))
+    for axes, (cost, unit, name) in zip(panels, costs):
+        for group, own in by(rows, lambda row: row["group"]).items():
+            points = sorted(
+                (fmean(row[cost] for row in same) / unit, fmean(row["cumulative_regret"] for row in same))
+                for same in by(own, lambda row: row["policy"]).values()
+            )
+            best = frontier(points)
+            beaten = [point for point in points if point not in best]
+            mark = (
+                {"marker": "o", "markersize": 5} if len(points) > 1 else {"marker": "*", "markersize": 13, "zorder": 4}
+            )
+            axes.plot(*zip(*best), label=group, **mark, **looks[group])
+            if beaten:
+                axes.plot(*zip(*beaten), "o", markersize=4, color=looks[group]["color"], alpha=0.3, linewidth=0)
+        logarithmic(axes, "xy")
+        axes.set_xlabel(name)
+    panels[0].set_ylabel("cumulative regret")
+    legend(figure, *panels[0].get_legend_handles_labels())
+    title(figure, rows, f"regret and its price after {rows[0]['rounds']:,} rounds")
+    return figure
+
+
+def frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points, sorted by cost, whose regret is below that of every cheaper one."""
+    best: list[tuple[float, float]] = []
+    for point in points:
+        if not best or point[1] < best[-1][1]:
+            best.append(point)
+    return best
+
+
+def draw_over_reg(rows: Sequence[Row], y: str, name: str, what: str) -> Figure:
+    """Mean of y over reg, both on log axes; without bands, since the same seeds stand behind every point."""
+    figure = Figure(figsize=(8.5, 5), layout="constrained")
+    axes = figure.subplots()
+    looks = styles(rows, "group")
+    flat = [{**row, "reg": row["params"]["reg"]} for row in rows]
+    for group, own in by(flat, lambda row: row["group"]).items():
+        points = sorted((reg, fmean(row[y] for row in same)) for reg, same in by(own, lambda row: row["reg"]).items())
+        axes.plot(*zip(*points), label=group, marker="o", markersize=4, **looks[group])
+    logarithmic(axes, "xy")
+    axes.set(xlabel="reg", ylabel=name)
+    legend(figure, *axes.get_legend_handles_labels())
+    title(figure, rows, what)
+    return figure
+
+
+def draw_reg(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """Regret over reg."""
+    return draw_over_reg(
+        rows, "cumulative_regret", "cumulative regret", f"regret over reg, {rows[0]['rounds']:,} rounds"
+    )
+
+
+def draw_inverse(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """Relative error of the inverse over reg."""
+    what = f"error of the inverse after {rows[0]['rounds']:,} rows"
+    return draw_over_reg(rows, "inverse_error", "relative error of the inverse, spectral norm", what)
+
+
+def draw_tuning(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """Regret over reg, at every reg with the exploration that is best there."""
+    best = set()
+    for label, points in mean_regrets(rows).items():
+        for reg in {params.get("reg") for _, params in points}:
+            best.add((label, repr(next(params for _, params in points if params.get("reg") == reg))))
+    kept = [row for row in rows if (row["policy"], repr(row["params"])) in best]
+    return draw_over_reg(kept, "cumulative_regret", "cumulative regret", "regret over reg, best exploration at each")
+
+
+def draw_error(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """Spectral error along the stream, dashed its certified bound (P0 figure 4)."""
+    figure = Figure(figsize=(8.5, 5), layout="constrained")
+    axes = figure.subplots()
+    looks = styles(rows, "policy")
+    for label, own in by(curves, lambda row: row["policy"]).items():
+        band(axes, own, "round", "spectral_error", looks[label], label)
+        known = [row for row in own if row["error_bound"] != float("inf")]
+        if known:
+            band(axes, known, "round", "error_bound", {**looks[label], "linestyle": (0, (2, 2)), "linewidth": 1.2}, "")
+    axes.set(xlabel="rows", ylabel="spectral error")
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    handles, labels = axes.get_legend_handles_labels()
+    dashed = Line2D([], [], color=GREY, linestyle=(0, (2, 2)), linewidth=1.2)
+    legend(figure, [*handles, dashed], [*labels, "certified bound"])
+    title(figure, rows, "error of the sketch and its bound")
+    return figure
+
+
+FIGURES: dict[str, Callable[[Sequence[Row], Sequence[Row]], Figure]] = {
+    "regret": draw_regret,
+    "bound": draw_bound,
+    "pareto": draw_pareto,
+    "reg": draw_reg,
+    "error": draw_error,
+    "inverse": draw_inverse,
+    "tuning": draw_tuning,
+}

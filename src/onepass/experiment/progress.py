@@ -1,0 +1,52 @@
+"""Progress with the time left, on standard error: a bar on a terminal, elsewhere a line every ten seconds at most."""
+
+import sys
+from time import monotonic
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class Meter:
+    """Counts steps of a known total: `with Meter("digits", 400) as meter: ... meter.advance("seed 3")`."""
+
+    def __init__(self, title: str, total: int, quiet: bool = False) -> None:
+        self.title, self.total, self.done, self.quiet = title, total, 0, quiet
+        self.began = self.last_line = monotonic()
+        console = Console(stderr=True)
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("time left"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=quiet or not console.is_terminal,
+        )
+        self.task = self.bar.add_task(title, total=total)
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.bar.stop()
+
+    def describe(self, note: str) -> None:
+        """What is being done now."""
+        self.bar.update(self.task, description=f"{self.title}: {note}")
+
+    def advance(self) -> None:
+        self.done += 1
+        self.bar.advance(self.task)
+        now = monotonic()
+        if self.bar.disable and not self.quiet and now - self.last_line >= SECONDS_BETWEEN_LINES:
+            self.last_line = now
+            share, spent = self.done / self.total, now - self.began
+            left = spent / share - spent
+            print(f"{self.title}: {share:.0%} done in {spent:.0f} s, about {left:.0f} s left", file=sys.stderr)

@@ -1,0 +1,52 @@
+"""A folder of results: Parquet files, the table and the picture that are made from them, and can be made again."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+from onepass.experiment.errors import ExperimentError
+from onepass.experiment.results import CURVES, ROWS, Results, read, write
+from onepass.experiment.tuning import FILE
+
+PICTURE, TABLE = "figure.png", "table.md"
+
+
+def publish(results: Results, folder: Path, keeper: Callable[[Results, Path], str], stream: TextIO) -> None:
+    """Keep the results by `keeper`, print the table to `stream`, and say on standard error where everything is."""
+    if results.interrupted:
+        done = f"what is done is kept ({len(results.rows):,} rows)" if results.rows else "nothing was finished"
+        print(f"onepass: interrupted; {done}", file=sys.stderr)
+    if results.rows:
+        print(keeper(results, folder), file=stream)
+        print(f"written to {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}", file=sys.stderr)
+
+
+def keep(results: Results, folder: Path) -> str:
+    """Write results.parquet, curves.parquet, the table and the picture into the folder; returns the table."""
+    write(results.rows, folder / ROWS)
+    write(results.curves, folder / CURVES)
+    return rebuild(folder, ROWS)
+
+
+def keep_tuning(results: Results, folder: Path) -> str:
+    """Write tuned.parquet, the table of best parameters and the picture into the folder; returns the table."""
+    write(results.rows, folder / FILE)
+    return rebuild(folder, FILE)
+
+
+def rebuild(folder: Path, file: str = "") -> str:
+    """Make the table and the picture of a folder again, from its Parquet files; returns the table."""
+    from onepass.experiment.plots import draw
+    from onepass.experiment.tables import table
+
+    if not file:
+        file = next((name for name in (ROWS, FILE) if (folder / name).is_file()), ROWS)
+    rows = read(folder / file)
+    if not rows:
+        raise ExperimentError(f"{folder / file} has no rows: run the experiment again")
+    curves = read(folder / CURVES) if file == ROWS else []
+    text = table(rows)
+    (folder / TABLE).write_text(text + "\n", encoding="utf-8")
+    draw(rows, curves).savefig(folder / PICTURE)
+    return text

@@ -1,0 +1,169 @@
+"""Tables of results as aligned Markdown: readable on a terminal and in a README alike."""
+
+from collections.abc import Callable, Sequence
+from statistics import fmean, median, stdev
+from textwrap import fill
+from typing import Any
+
+import polars as pl
+
+from onepass.experiment.definition import Study
+from onepass.experiment.results import Row
+from onepass.experiment.tuning import edges, mean_regrets
+
+Line = dict[str, str]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The table that belongs to the rows' figure."""
+    return markdown(LINES.get(rows[0]["figure"], regret_lines)(rows))
+
+
+def markdown(lines: Sequence[Line]) -> str:
+    """Lines of equal keys as an aligned Markdown table."""
+    with pl.Config(
+        tbl_formatting="MARKDOWN",
+        tbl_hide_column_data_types=True,
+        tbl_hide_dataframe_shape=True,
+        tbl_cell_alignment="LEFT",
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=400,
+        fmt_str_lengths=200,
+    ):
+        return str(pl.DataFrame(lines))
+
+
+def by(rows: Sequence[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+    """Rows grouped in order of first appearance."""
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+def policy_of(row: Row) -> str:
+    return row["policy"]
+
+
+def standard_error(values: Sequence[float]) -> float:
+    return stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
+
+
+def cost(rows: Sequence[Row]) -> Line:
+    bound = max(row["error_bound"] for row in rows)
+    return {
+        "µs a round": f"{fmean(row['microseconds_per_round'] for row in rows):,.1f}",
+        "memory, kB": f"{fmean(row['memory_bytes'] for row in rows) / 1000:,.1f}",
+        "error bound": "none" if bound == float("inf") else f"{bound:.3g}",
+    }
+
+
+def regret_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per policy: mean regret, its standard error, median, and what it cost."""
+    lines = []
+    for label, own in by(rows, policy_of).items():
+        regrets = [row["cumulative_regret"] for row in own]
+        lines.append(
+            {
+                "policy": label,
+                "mean regret": f"{fmean(regrets):,.1f}",
+                "std. error": f"{standard_error(regrets):,.1f}" if len(regrets) > 1 else "",
+                "median": f"{median(regrets):,.1f}",
+                **cost(own),
+                "rounds": f"{own[0]['rounds']:,}",
+                "seeds": str(len(own)),
+            }
+        )
+    return lines
+
+
+def error_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per design: its spectral error at the end of the stream, and what it cost."""
+    return [
+        {
+            "design": label,
+            "spectral error": f"{fmean(row['spectral_error'] for row in own):.3g}",
+            **cost(own),
+            "rows": f"{own[0]['rounds']:,}",
+            "seeds": str(len(own)),
+        }
+        for label, own in by(rows, policy_of).items()
+    ]
+
+
+def over_reg(value: str, digits: str) -> Callable[[Sequence[Row]], list[Line]]:
+    """One line per group, one column per reg, the mean of `value` in the cells."""
+
+    def lines(rows: Sequence[Row]) -> list[Line]:
+        regs = sorted({row["params"]["reg"] for row in rows})
+        cells = by(rows, lambda row: (row["group"], row["params"]["reg"]))
+        return [
+            {"": group, **{f"reg {reg:g}": mean_cell(cells.get((group, reg), []), value, digits) for reg in regs}}
+            for group in by(rows, lambda row: row["group"])
+        ]
+
+    return lines
+
+
+def mean_cell(rows: Sequence[Row], value: str, digits: str) -> str:
+    return format(fmean(row[value] for row in rows), digits) if rows else ""
+
+
+def tuned_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per policy: the best parameters of the grid, and which of them lie at its edge."""
+    lines = []
+    for label, points in mean_regrets(rows).items():
+        regret, best = points[0]
+        names = [name for name in best if len({params[name] for _, params in points}) > 1]
+        lines.append(
+            {
+                "policy": label,
+                **{name: f"{best[name]:g}" for name in names},
+                "mean regret": f"{regret:,.1f}",
+                "worst of the grid": f"{points[-1][0]:,.1f}",
+                "at the grid's edge": ", ".join(edges(best, [params for _, params in points])),
+            }
+        )
+    return lines
+
+
+def experiment_list(experiments: Sequence[Study]) -> str:
+    """All experiments with their policies, a paragraph each."""
+    return "\n\n".join(
+        f"{experiment.name}: {experiment.rounds:,} rounds, {experiment.seeds} seeds\n"
+        f"    {experiment.description}\n"
+        + fill(
+            "policies: " + ", ".join(dict.fromkeys(policy.group or policy.label for policy in experiment.policies)),
+            width=96,
+            initial_indent=" " * 4,
+            subsequent_indent=" " * 8,
+            break_on_hyphens=False,
+        )
+        for experiment in experiments
+    )
+
+
+def policy_table(experiment: Study) -> str:
+    """The policies of an experiment and their parameters, one a line."""
+    return markdown(
+        [
+            {
+                "policy": policy.label,
+                "recipe": policy.name,
+                "parameters": ", ".join(f"{name}={value}" for name, value in policy.params.items()),
+            }
+            for policy in experiment.policies
+        ]
+    )
+
+
+LINES = {
+    "regret": regret_lines,
+    "bound": regret_lines,
+    "pareto": regret_lines,
+    "reg": over_reg("cumulative_regret", ",.1f"),
+    "error": error_lines,
+    "inverse": over_reg("inverse_error", ".2g"),
+    "tuning": tuned_lines,
+}

@@ -1,0 +1,98 @@
+"""Tuning: every policy on the same grid of parameters (P0 F.1), on seeds that no evaluation uses.
+
+exploration in {1e-4, 1e-3, ..., 1}, reg in {2e-4, 2e-3, ..., 2e4}; the best point of a policy has the smallest mean
+regret. The rows of the whole grid are kept, so the regret over reg, with the best exploration at every reg, comes free.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import product
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+from onepass.experiment.definition import Policy, Study
+from onepass.experiment.errors import ExperimentError
+from onepass.experiment.progress import Meter
+from onepass.experiment.results import Results, Row, read
+from onepass.experiment.runner import check, play_seed, warm_up
+
+FIRST_SEED = 1000
+FILE = "tuned.parquet"
+
+
+def tune(
+    experiment: Study,
+    *,
+    policies: Sequence[Policy] | None = None,
+    seeds: int = 10,
+    rounds: int | None = None,
+    quiet: bool = False,
+) -> Results:
+    """Rows of every policy at every point of the experiment's grid, on seeds 1000, 1001, ...
+
+    Each policy meets the same contexts. Ctrl-C keeps the policies whose whole grid is done.
+    """
+    if not experiment.grid:
+        raise ExperimentError(f"{experiment.name} has nothing to tune")
+    policies = experiment.policies if policies is None else policies
+    rounds = experiment.rounds if rounds is None else rounds
+    check(rounds=rounds, seeds=seeds)
+    results = Results()
+    if not warm_up(experiment, policies, quiet):
+        results.interrupted = True
+        return results
+    step = experiment.step_size(rounds)
+    with Meter(f"tuning {experiment.name}", len(policies) * seeds * -(-rounds // step), quiet) as meter:
+        for policy in policies:
+            found = Results()
+            points = grid(policy, experiment)
+            meter.describe(policy.label)
+            for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+                if not play_seed(experiment, points, seed, rounds, step, found, meter):
+                    results.interrupted = True
+                    return results
+            results.rows += [{**row, "figure": "tuning"} for row in found.rows]
+    return results
+
+
+def grid(policy: Policy, experiment: Study) -> list[Policy]:
+    """The policy at every point of the experiment's grid."""
+    return [policy.but(**dict(zip(experiment.grid, point))) for point in product(*experiment.grid.values())]
+
+
+def mean_regrets(rows: Sequence[Row]) -> dict[str, list[tuple[float, dict[str, Any]]]]:
+    """For every policy label, its grid points as (mean regret, params), best first; ties go to the grid's inside."""
+    regrets: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    params: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        key = repr(row["params"])
+        params[key] = row["params"]
+        regrets[row["policy"]][key].append(row["cumulative_regret"])
+    found = {}
+    for label, points in regrets.items():
+        rated = [(fsum(values) / len(values), params[key]) for key, values in points.items()]
+        grid = [point for _, point in rated]
+        found[label] = sorted(rated, key=lambda point: (point[0], len(edges(point[1], grid))))
+    return found
+
+
+def edges(params: dict[str, Any], grid: Sequence[dict[str, Any]]) -> list[str]:
+    """The searched parameters that lie at the smallest or largest value of the grid."""
+    values = {name: [point[name] for point in grid] for name in params if isinstance(params[name], int | float)}
+    return [name for name, own in values.items() if min(own) < max(own) and params[name] in (min(own), max(own))]
+
+
+def apply(experiment: Study, policies: Sequence[Policy], path: Path) -> tuple[Policy, ...]:
+    """The policies with the best parameters found in a file or folder that `tune` wrote: by label, else by group.
+
+    Only what the experiment leaves open is taken: a study over reg keeps its regs.
+    """
+    best = {label: points[0][1] for label, points in mean_regrets(read(path / FILE if path.is_dir() else path)).items()}
+    tuned = []
+    for policy in policies:
+        params = best.get(policy.label, best.get(policy.group))
+        if params is None:
+            raise ExperimentError(f"{path} has no tuned parameters for {policy.label}, only for {', '.join(best)}")
+        tuned.append(policy.but(**{name: params[name] for name in experiment.grid if name in params}))
+    return tuple(tuned)

@@ -1,0 +1,86 @@
+from pathlib import Path
+
+import pytest
+
+from experiments import Scripted, Staircase, worst_and_best
+from onepass.experiment import ExperimentError, Policy, find, select, tuning
+from onepass.experiment.bandits import EXPLORATIONS, REGS
+from onepass.experiment.report import keep_tuning
+from onepass.experiment.tuning import FIRST_SEED, edges, grid, mean_regrets, tune
+
+
+class BestAtTwo(Scripted):
+    """Plays the best arm where reg = 2 and the worst elsewhere; exploration does not matter."""
+
+    def __init__(self, *, dim: int, seed: int, reg: float, exploration: float) -> None:
+        super().__init__(dim=dim, seed=seed, arm=2 if reg == 2.0 else 0)
+
+
+TUNABLE = worst_and_best(
+    policies=(Policy("tunable", BestAtTwo, {"reg": 1.0, "exploration": 0.5}), Policy("fixed", Scripted))
+)
+
+
+def test_the_grid_is_that_of_the_paper_for_every_policy() -> None:
+    assert tuple(10.0**power for power in range(-4, 1)) == EXPLORATIONS
+    assert pytest.approx(REGS) == [2 * 10.0**power for power in range(-4, 5)]
+    for policy in find("digits").policies:
+        points = grid(policy, find("digits"))
+        assert len(points) == 45
+        assert {(point.params["exploration"], point.params["reg"]) for point in points} == {
+            (e, r) for e in EXPLORATIONS for r in REGS
+        }
+        assert all({**point.params, **policy.params} == {**policy.params} for point in points)
+
+
+def test_tuning_finds_the_best_point_on_seeds_of_its_own(tmp_path: Path) -> None:
+    results = tune(TUNABLE, seeds=2, quiet=True)
+    assert {row["seed"] for row in results.rows} == {FIRST_SEED, FIRST_SEED + 1}
+    assert not {row["seed"] for row in results.rows} & set(
+        range(max(suite.seeds for suite in [TUNABLE, find("mnist")]))
+    )
+    table = keep_tuning(results, tmp_path)
+    assert "tunable" in table
+    tunable, fixed = tuning.apply(TUNABLE, TUNABLE.policies, tmp_path)
+    assert tunable.params["reg"] == 2.0
+    assert fixed.label == "fixed"
+    assert tuning.apply(TUNABLE, TUNABLE.policies, tmp_path / "tuned.parquet") == (tunable, fixed)
+
+
+def test_ties_go_to_the_inside_of_the_grid() -> None:
+    best = mean_regrets(tune(TUNABLE, seeds=1, quiet=True).rows)["tunable"][0]
+    assert best[0] == 0.0
+    assert 1e-4 < best[1]["exploration"] < 1.0
+    assert (
+        edges(best[1], [point for _, point in mean_regrets(tune(TUNABLE, seeds=1, quiet=True).rows)["tunable"]]) == []
+    )
+
+
+def test_ctrl_c_keeps_the_policies_that_are_done() -> None:
+    made = []
+
+    def environment(seed: int) -> Staircase:
+        made.append(seed)
+        return Staircase(seed, interrupt=(FIRST_SEED, 50) if made.count(FIRST_SEED) == 2 else None)
+
+    results = tune(worst_and_best(environment=environment), seeds=1, quiet=True)
+    assert results.interrupted
+    assert {row["policy"] for row in results.rows} == {"worst"}
+    assert len(results.rows) == 45
+
+
+def test_tuned_parameters_go_by_label_then_by_group_and_leave_fixed_ones_alone(tmp_path: Path) -> None:
+    keep_tuning(tune(TUNABLE, seeds=1, quiet=True), tmp_path)
+    member = Policy("tunable size=3", BestAtTwo, {"reg": 7.0, "exploration": 0.5}, "tunable")
+    only_exploration = worst_and_best(grid={"exploration": EXPLORATIONS})
+    assert tuning.apply(TUNABLE, [member], tmp_path)[0].params["reg"] == 2.0
+    assert tuning.apply(only_exploration, [member], tmp_path)[0].params["reg"] == 7.0
+    with pytest.raises(ExperimentError, match="no tuned parameters for OFUL, only for tunable, fixed"):
+        tuning.apply(TUNABLE, select(find("digits"), ["OFUL"]), tmp_path)
+
+
+def test_what_has_no_grid_is_refused() -> None:
+    with pytest.raises(ExperimentError, match="matrix-approximation has nothing to tune"):
+        tune(find("matrix-approximation"), quiet=True)
+    with pytest.raises(ExperimentError, match="seeds must be at least 1, got 0"):
+        tune(TUNABLE, seeds=0, quiet=True)
