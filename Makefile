@@ -21,7 +21,7 @@ run: .venv/stamp
 	@$(BIN)/onepass run digits --out results/digits
 
 test: .venv/stamp
-	@$(BIN)/pytest -q -n 2 --dist worksteal --benchmark-disable
+	@$(BIN)/pytest -q -n 2 --dist worksteal
 
 check: .venv/stamp
 	@$(BIN)/ruff format --check
@@ -36,7 +36,7 @@ bench: .venv/stamp
 	@$(BIN)/onepass bench
 
 clean:
-	@rm -rf .venv build dist results .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv build dist results .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/stamp: pyproject.toml constraints.txt

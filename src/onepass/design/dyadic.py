@@ -257,11 +257,11 @@ def error_bound(state):
 
 @contract.confidence_radius.for_state(DyadicState)
 def confidence_radius(state, rounds, noise, parameter_bound, row_bound, delta):
-    block = state.block
+    block, dim = state.block, max(state.whole.basis.shape[1], state.dense.root.shape[0])
+    size = block.size if state.phase == SKETCHED else max(block.size, (dim + 1) // 2)  # exact rows may fill all of R^d
     weighted = state.weighted + block.size * block.shed
-    dim = max(state.whole.basis.shape[1], state.dense.root.shape[0])
     return sketched_radius(
-        dim, block.reg, state.shed + block.shed, weighted, block.size, block.compensation,
+        dim, block.reg, state.shed + block.shed, weighted, size, block.compensation,
         rounds, noise, parameter_bound, row_bound, delta,
     )  # fmt: skip
 

@@ -128,7 +128,8 @@ def error_bound(state):
 def sketched_radius(dim, reg, shed, weighted, size, compensation, rounds, noise, parameter_bound, row_bound, delta):
     """Radii of SOFUL and DBSLinUCB-FD (P0 theorem 2) and, when compensated, of CBSCFD and DBSLinUCB-RFD (theorem 6).
 
-    shed = sigma, the sum of all cuts; weighted = sum_i l_i sigma_i over blocks; size = that of the last block.
+    shed = sigma, the sum of all cuts; weighted = sum_i l_i sigma_i over blocks; size = that of the last block. A buffer
+    of 2 size directions has rank up to 2 size, for SOFUL as well. Between no and full compensation: a heuristic.
     """
     grown = rounds * row_bound**2 / (2.0 * size * reg)
     if compensation > 0.0:

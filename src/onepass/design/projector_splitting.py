@@ -128,9 +128,12 @@ def truncate(state):
 
 @compiled
 def compensated(state):
-    """Keep the `rank` largest eigenvalues s of A_hat - ridge I; the rest of the known trace becomes the ridge."""
+    """Keep the `rank` largest eigenvalues s of A_hat - ridge I; the rest of the known trace becomes the ridge.
+
+    U and V span the same space: it was so after the last compression, and a row adds y to U and y - V U^T y to V.
+    """
     rank, used, dim = state.rank, state.used, state.left.shape[1]
-    q, _ = orthonormal(np.concatenate((state.left[:used], state.right[:used])))
+    q, _ = orthonormal(state.right[:used])
     core = dot(dot(q, state.left[:used].T), dot(state.right[:used], q.T))
     for i in range(core.shape[0]):
         for j in range(core.shape[1]):
@@ -249,7 +252,7 @@ def matrix(state):
 class ProjectorSplitting(Design):
     """Projector splitting: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(ridge), U V^T of at most 2 rank columns.
 
-    rank r: from 1 to dim / 2 (exact while rank(X) <= r); compensate: order by the spectrum of A and put the mass that
+    rank r: from 1 to dim (exact while rank(X) <= r); compensate: order by the spectrum of A and put the mass that
     was cut back as a multiple of I. ValueError outside those ranges.
 
     >>> import onepass as op
