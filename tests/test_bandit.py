@@ -113,6 +113,21 @@ def test_sparse_contexts_are_accepted():
     assert bandit.decide(csr_array(contexts[0])).arm == bandit.decide(contexts[0]).arm
 
 
+def test_read_only_strided_and_integer_contexts_are_accepted():
+    contexts, rewards = game()
+    bandit = op.OFUL(dim=DIM)
+    bandit.learn(contexts[:, 0], rewards[:, 0])
+    frozen, wide = contexts[0].copy(), np.zeros((ARMS, 2 * DIM))
+    frozen.flags.writeable = False
+    wide[:, ::2] = contexts[0]
+    want = bandit.decide(contexts[0]).scores
+    for rows in (frozen, wide[:, ::2], np.asfortranarray(contexts[0]), contexts[0].tolist(), contexts[0].astype(">f8")):
+        np.testing.assert_array_equal(bandit.decide(rows).scores, want)
+    bandit.learn(np.ones(DIM, dtype=int), np.float32(1.0))
+    bandit.learn(frozen[0], True)
+    assert bandit.rounds == len(contexts) + 2
+
+
 def test_ties_are_broken_evenly_and_by_the_seed():
     rows = np.zeros((4, DIM))
     first = [op.OFUL(dim=DIM, seed=s).decide(rows).arm for s in range(400)]
@@ -236,7 +251,7 @@ def test_rows_that_are_not_finite_are_refused_and_change_nothing(name, bad):
         (lambda b: b.decide(np.zeros((2, DIM)), arms=["a"]), "one name per row"),
         (lambda b: b.decide(np.zeros((2, DIM)), k=3), "from 1 to 2"),
         (lambda b: b.learn(np.zeros((2, DIM)), [1.0]), "one entry per row"),
-        (lambda b: b.learn(np.zeros(DIM), "good"), "finite number"),
+        (lambda b: b.learn(np.zeros(DIM), "good"), "real numbers"),
         (lambda b: b.play(np.zeros((2, 3, DIM)), np.zeros((2, 4))), "shape"),
     ],
 )

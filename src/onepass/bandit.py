@@ -208,10 +208,8 @@ class Bandit:
         """
         rows = self._contexts(contexts, (1, 2))
         if rows.ndim == 1:
-            if type(rewards) is not float or not -1e300 < rewards < 1e300:
-                rewards = check.real(
-                    "rewards", rewards.item() if np.ndim(rewards) == 0 and hasattr(rewards, "item") else rewards
-                )
+            if not (isinstance(rewards, float) and -1e300 < rewards < 1e300):
+                rewards = float(check.finite("rewards", check.array("rewards", rewards, np.dtype("float64"), (0,))))
             self._learned = learn_row(self._map, self._learned, rows.reshape(1, -1), rewards)
             self.rounds += 1
             return

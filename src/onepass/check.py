@@ -60,7 +60,7 @@ def array(name: str, value: Any, dtype: np.dtype, dims: tuple[int, ...], width: 
 
     Sparse matrices are accepted and made dense. Real numbers and booleans are converted, anything else is refused.
     """
-    if type(value) is np.ndarray and value.dtype == dtype and value.flags.c_contiguous:
+    if type(value) is np.ndarray and value.dtype == dtype and value.flags.carray:
         out = value
     else:
         if hasattr(value, "toarray"):
@@ -72,6 +72,7 @@ def array(name: str, value: Any, dtype: np.dtype, dims: tuple[int, ...], width: 
         if raw.dtype.kind not in "fiub":
             raise ValueError(f"{name} must be an array of real numbers, got dtype {raw.dtype}; convert it first")
         out = np.ascontiguousarray(raw, dtype=dtype)
+        out = out if out.flags.carray else out.copy()  # compiled code is made for writeable, aligned arrays
         if raw.ndim == 0:
             out = out.reshape(())
     if out.ndim not in dims:

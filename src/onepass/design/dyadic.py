@@ -136,11 +136,11 @@ def freeze(state):
     frozen = state.frozen + 1
     dim = whole.basis.shape[1]
     phase = SKETCHED if frozen < most_blocks(dim, state.size) - 1 else ADDED
-    following = new_sketch(block.space.basis, 2 * block.size, block.reg, block.compensation)
     if phase == SKETCHED:
+        following = new_sketch(whole.basis, 2 * block.size, block.reg, block.compensation)
         whole = enlarge(whole, min(whole.used + 2 * following.size, dim))
-    else:
-        following = new_sketch(block.space.basis[:, :0], 2 * block.size, block.reg, block.compensation)
+    else:  # no rows will come to this block: it needs no room
+        following = new_sketch(whole.basis[:, :0], 2 * block.size, block.reg, block.compensation)
     return DyadicState(
         following, whole, spectrum, state.dense, phase, state.size, state.error, 0.0, 0, frozen,
         state.shed + block.shed, state.weighted + block.size * block.shed,
