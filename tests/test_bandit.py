@@ -135,6 +135,8 @@ def test_ties_are_broken_evenly_and_by_the_seed():
     counts = np.bincount(first, minlength=4)
     assert np.abs(counts - 100).max() < 4 * np.sqrt(400 * 0.25 * 0.75)  # four standard deviations
     assert op.OFUL(dim=DIM).decide(rows).propensity == 0.25
+    drawn = np.bincount([op.LinTS(dim=DIM, seed=s).decide(rows).arm for s in range(400)], minlength=4)
+    assert np.abs(drawn - 100).max() < 4 * np.sqrt(400 * 0.25 * 0.75)
 
 
 def test_epsilon_greedy_explores_with_its_propensity():
@@ -209,7 +211,7 @@ def test_cbrap_is_oful_on_projected_rows_and_its_projection_depends_on_the_seed_
         naive.learn(rows[0] @ matrix, pays[0])
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200])
 @pytest.mark.parametrize("name", ["OFUL", "DBSLinUCB"])
 def test_rows_that_are_not_finite_are_refused_and_change_nothing(name, bad):
     contexts, rewards = game()
@@ -271,6 +273,9 @@ def test_wrong_calls_get_one_clear_sentence(call, says):
         (lambda: op.OFUL(dim=DIM, reg=0.0), "reg must be a finite number above 0, got 0.0"),
         (lambda: op.OFUL(dim=DIM, reg=-1.0), "reg"),
         (lambda: op.OFUL(dim=DIM, reg=np.nan), "reg"),
+        (lambda: op.OFUL(dim=DIM, reg=10**400), "reg"),
+        (lambda: op.OFUL(dim=DIM, reg=1e-310), "reg must be from"),
+        (lambda: op.OFUL(dim=DIM, reg=1e-100, dtype="float32"), "reg must be from"),
         (lambda: op.OFUL(dim=DIM, dtype="int8"), "dtype must be one of 'float64', 'float32'"),
         (lambda: op.OFUL(dim=DIM, exploration="much"), "exploration"),
         (lambda: op.OFUL(dim=DIM, exploration=np.inf), "exploration"),
@@ -298,8 +303,52 @@ def test_wrong_parameters_get_one_clear_sentence(make, says):
 
 def test_scores_that_overflow_are_raised_not_returned():
     bandit = op.OFUL(dim=2, reg=1e-300, exploration=1e308)
-    with pytest.raises(FloatingPointError, match="not finite"):
-        bandit.decide(np.full((2, 2), 1e100))
+    for call in (bandit.decide, bandit.score, lambda rows: bandit.play(rows[None], np.zeros((1, 2)))):
+        with pytest.raises(FloatingPointError, match="not finite"):
+            call(np.full((2, 2), 1e100))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "row", "reward"), [("float64", 1e149, 1e200), ("float32", 1.0, 1e30), ("float32", 1e17, 1.0)]
+)
+def test_products_that_would_overflow_are_refused_before_anything_changes(dtype, row, reward):
+    bandit = op.OFUL(dim=2, dtype=dtype)
+    for call in (
+        lambda: bandit.learn([row, 0.0], reward),
+        lambda: bandit.learn([[row, 0.0]], [reward]),
+        lambda: bandit.play([[[row, 0.0]]], [[reward]]),
+    ):
+        with pytest.raises(ValueError, match="must be finite"):
+            call()
+    assert bandit.rounds == 0
+    assert not bandit.parameter.any()
+
+
+def test_parameters_may_be_numpy_scalars_and_are_saved(tmp_path):
+    parts = (
+        op.UCB(np.float32(0.5)),
+        op.UCB(np.int64(1)),
+        op.EpsilonGreedy(np.float32(0.25)),
+        op.UCB(op.Theory(noise=np.float32(2))),
+    )
+    for exploration in parts:
+        design = op.ProjectorSplitting(dim=np.int64(3), rank=np.int32(1), reg=np.float32(2), compensate=np.True_)
+        bandit = op.Bandit(op.Ridge(design), exploration)
+        bandit.save(tmp_path / "model")
+        assert repr(op.load(tmp_path / "model")) == repr(bandit)
+
+
+def test_arm_names_go_by_position():
+    class Labelled(dict):  # as a pandas Series does, indexing goes by label and iteration by position
+        def __iter__(self):
+            return iter(self.values())
+
+    bandit = op.OFUL(dim=2)
+    bandit.learn(np.eye(2), [1.0, 0.0])
+    assert bandit.decide(np.eye(2), arms=Labelled({1: "first", 0: "second"})).arm == "first"
+    assert bandit.decide(np.eye(2), arms=np.array(["first", "second"])).arm == "first"
+    with pytest.raises(ValueError, match="sequence of names"):
+        bandit.decide(np.eye(2), arms=3)
 
 
 def test_memory_usage_counts_the_arrays():

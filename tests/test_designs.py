@@ -188,3 +188,50 @@ def test_float32_agrees_with_float64_and_takes_about_half_the_memory(make):
     np.testing.assert_allclose(single.solve(rows[0]), double.solve(rows[0]), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(single.inverse_quadratic(rows), double.inverse_quadratic(rows), rtol=1e-3)
     assert single.memory_usage() < 0.6 * double.memory_usage()
+
+
+def test_nearly_collinear_rows_never_outgrow_the_room_of_dyadic_blocks():
+    """Rows within rounding of each other's span: frozen and active blocks need not agree on what is a new direction."""
+    for seed in range(12):
+        rng, dim, rank = np.random.default_rng(seed), 60, 5 + seed
+        directions = rng.standard_normal((rank, dim))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        design = op.Dyadic(dim=dim, size=3, error=5.0, dtype="float32")
+        for _ in range(250):
+            row = directions[rng.integers(rank)] * (10 ** rng.uniform(-5, 0.3) if rng.random() < 0.5 else 1.0)
+            nearby = (rng.standard_normal(rank) * (rng.random(rank) < 0.3)) @ directions
+            design.append((row + nearby * 6e-5 * 10 ** rng.uniform(-2, 2.5)).astype(np.float32))
+            whole, block = design.state.whole, design.state.block
+            assert whole.used <= whole.basis.shape[0] <= dim
+            assert block.space.used <= block.space.basis.shape[0]
+        assert np.isfinite(design.solve(directions[0])).all()
+
+
+@pytest.mark.parametrize("compensate", [False, True])
+@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_splitting_of_full_rank_is_exact_for_ever(dim, compensate, dtype):
+    rows = np.random.default_rng(dim).standard_normal((40, dim))
+    design = op.ProjectorSplitting(dim=dim, rank=dim, reg=0.37, compensate=compensate, dtype=dtype)
+    for part in (*rows[:30], rows[30:]):
+        design.append(part)
+    assert design.error_bound() == 0.0
+    truth = dense.inverse(rows, 0.37)
+    solved = np.stack([design.solve(e) for e in np.eye(dim)])
+    assert np.abs(solved - truth).max() <= (1e-9 if dtype == "float64" else 1e-3) * np.abs(truth).max()
+
+
+def test_splitting_in_single_precision_knows_when_nothing_was_lost():
+    rows = np.outer(np.linspace(1, 2, 20), np.arange(1.0, 7.0)).astype(np.float32)
+    design = op.ProjectorSplitting(dim=6, rank=3, dtype="float32")
+    for row in rows:
+        design.append(row)
+    assert design.error_bound() == 0.0
+
+
+def test_members_take_the_memory_they_say():
+    dim = 200
+    rows = np.random.default_rng(10).standard_normal((500, dim))
+    for size in (20, 50, 150, 200):
+        design = op.Dyadic(dim=dim, size=size, error=20.0).append(rows)
+        assert design.memory_usage() <= 8 * (2 * dim**2 + 64 * dim + 2 * dim) * 1.1

@@ -109,3 +109,24 @@ def test_an_interrupted_save_leaves_the_old_file_and_no_litter(saved, monkeypatc
         op.OFUL(dim=3).save(saved)
     assert saved.read_bytes() == before
     assert [p.name for p in saved.parent.iterdir()] == [saved.name]
+
+
+def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
+    class Own(op.Exact):
+        pass
+
+    for owner in (Own(dim=2), op.Bandit(op.Ridge(Own(dim=2)))):
+        with pytest.raises(ValueError, match=r"Own is not known to onepass\.load"):
+            owner.save(tmp_path / "own")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_umask_decides_who_may_read_a_file(saved):
+    import os
+
+    before = os.umask(0o027)
+    try:
+        op.OFUL(dim=2).save(saved)
+    finally:
+        os.umask(before)
+    assert saved.stat().st_mode & 0o777 == 0o640

@@ -112,3 +112,19 @@ def test_a_changed_source_is_never_answered_from_the_cache(tmp_path):
         )
         answers.append(run.stdout.split())
     assert answers == [["14", "0"], ["14", "1"], ["21", "0"]]
+
+
+def test_a_design_of_a_script_works_in_every_run_and_when_it_changes(tmp_path):
+    skeleton = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text().split("```python\n")[1].split("```")[0]
+    skeleton += """
+import onepass as op
+bandit = op.Bandit(op.Ridge(Diagonal(dim=2)), op.UCB(0.0))
+bandit.learn(np.ones(2), 1.0)
+print(type(bandit._learned.design) is DiagonalState, bandit.decide(np.eye(2)).means[0], bandit.error_bound())
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(op.__file__).parent.parent)}
+    for factor, mean in ((1.0, "0.5"), (1.0, "0.5"), (2.0, "1.0")):
+        (tmp_path / "script.py").write_text(skeleton.replace("return b / ", f"return {factor} * b / "))
+        run = [sys.executable, str(tmp_path / "script.py")]
+        out = subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
+        assert out.split() == ["True", mean, "inf"]

@@ -11,7 +11,7 @@ from onepass.experiment.errors import ExperimentError
 
 @pytest.fixture(scope="module")
 def regret_over_reg():
-    """Mean regret over ten targets after 1,000 rounds, by (policy, reg), at reg 0.02 and 0.2."""
+    """Mean regret over ten targets after 2,000 rounds, by (policy, reg), at reg 0.02 and 0.2."""
     try:
         load("mnist")
     except ExperimentError as missing:
@@ -19,7 +19,7 @@ def regret_over_reg():
     study = find("mnist-reg")
     wanted = ("OFUL", "SOFUL", "CBSCFD", "DBSLinUCB", "DBSLinUCB-RFD")
     policies = [p for p in study.policies if p.group in wanted and p.params["reg"] in (0.02, 0.2)]
-    rows = runner.run(study, policies=policies, seeds=10, rounds=1000, quiet=True).rows
+    rows = runner.run(study, policies=policies, seeds=10, quiet=True).rows
     points = {(row["group"], row["params"]["reg"]) for row in rows}
     return {
         point: fmean(r["cumulative_regret"] for r in rows if (r["group"], r["params"]["reg"]) == point)

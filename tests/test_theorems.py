@@ -209,3 +209,19 @@ def test_splitting_keeps_the_trace_only_when_compensated(compensate):
     held = np.trace(design.matrix()) - 0.37 * DIM
     truth = np.linalg.norm(rows) ** 2
     assert bool(abs(held - truth) < 1e-6 * truth) == compensate
+
+
+@pytest.mark.parametrize("compensation", [0.0, 1.0])
+def test_merging_with_an_empty_sketch_changes_nothing(compensation):
+    make = lambda size: op.FrequentDirections(dim=DIM, size=size, reg=0.37, compensation=compensation)  # noqa: E731
+    for size in (1, 4):
+        full = make(size).append(STREAMS["flat"])
+        held = full.matrix()
+        np.testing.assert_allclose(full.merge(make(size)).matrix(), held, atol=1e-10)
+        np.testing.assert_allclose(make(size).merge(full).matrix(), held, atol=1e-10)
+        assert make(size).merge(make(size)).error_bound() == 0.0
+
+
+def test_merging_exact_designs_keeps_reg_under_huge_rows():
+    one, two = (op.Exact(dim=2, reg=1e-5).append([1e6, 0.0]) for _ in range(2))
+    np.testing.assert_allclose(one.merge(two).solve([0.0, 1.0]), [0.0, 1e5], rtol=1e-8)

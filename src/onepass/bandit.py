@@ -158,13 +158,18 @@ class Bandit:
     def decide(self, contexts: Any, arms: Any = None, k: int = 1) -> Decision:
         """Choose among K arms, contexts (K, dim); or take n decisions at once, contexts (n, K, dim).
 
-        arms: names, one per row (default: the row's index). k: how many `arms` to rank. ValueError for NaN, a wrong
-        shape or k above K; FloatingPointError when a score is not finite.
+        arms: names, one per row, the same for all n (default: the row's index). k: how many to rank. ValueError for
+        NaN, a wrong shape or k above K; FloatingPointError when a score is not finite.
         """
         rows = self._contexts(contexts, (2, 3))
         count = rows.shape[-2]
-        if arms is not None and len(arms) != count:
-            raise ValueError(f"arms must have one name per row of contexts ({count}), got {len(arms)}")
+        if arms is not None:
+            try:
+                arms = list(arms)
+            except TypeError:
+                raise ValueError(f"arms must be a sequence of names, one per row of contexts, got {arms!r}") from None
+            if len(arms) != count:
+                raise ValueError(f"arms must have one name per row of contexts ({count}), got {len(arms)}")
         if k != 1:
             check.integer("k", k, 1, count)
         if rows.ndim == 3:
@@ -191,14 +196,20 @@ class Bandit:
         return Decision(names[0], names, scores, means, widths, propensity)
 
     def score(self, contexts: Any) -> np.ndarray:
-        """Scores of contexts (K, dim) or (n, K, dim), without side effects (a Thompson draw uses a fresh generator)."""
+        """Scores of contexts (K, dim) or (n, K, dim), without side effects.
+
+        Under Thompson sampling one draw serves all of them, the same in every call: the first that the seed gives.
+        FloatingPointError when a score is not finite.
+        """
         rows = self._contexts(contexts, (2, 3))
         rng = np.random.default_rng(self.seed) if self._rule.spread == DRAWS else self._rng
         noise = np.zeros(2, self._dtype)
         if self._rule.spread == DRAWS:
             noise = draw_noise(self._rule, self._width, 1, rng, self._dtype)[0]
         every = rows.reshape(-1, self.dim)
-        flat = decide_once(self._map, self._learned, self._rule, self.rounds, every, noise)[2]
+        best, _, flat, _, _ = decide_once(self._map, self._learned, self._rule, self.rounds, every, noise)
+        if best < 0:
+            raise _trouble()
         return flat.reshape(rows.shape[:-1])
 
     def learn(self, contexts: Any, rewards: Any) -> None:
@@ -208,8 +219,8 @@ class Bandit:
         """
         rows = self._contexts(contexts, (1, 2))
         if rows.ndim == 1:
-            if not (isinstance(rewards, float) and -1e300 < rewards < 1e300):
-                rewards = float(check.finite("rewards", check.array("rewards", rewards, np.dtype("float64"), (0,))))
+            if not (isinstance(rewards, float) and -1e12 < rewards < 1e12):  # the common case, checked at once
+                rewards = float(check.finite("rewards", check.array("rewards", rewards, self._dtype, (0,))))
             self._learned = learn_row(self._map, self._learned, rows.reshape(1, -1), rewards)
             self.rounds += 1
             return
@@ -227,7 +238,7 @@ class Bandit:
         Returns the chosen indices (T,); equal to T calls of `decide` and `learn`.
         """
         rows = self._contexts(contexts, (3,))
-        values = check.finite("rewards", check.array("rewards", rewards, np.dtype("float64"), (2,)))
+        values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (2,)))
         if values.shape != rows.shape[:2]:
             raise ValueError(f"rewards must have shape {rows.shape[:2]} as contexts has, got {values.shape}")
         noise = draw_noise(self._rule, self._width, rows.shape[0], self._rng, self._dtype)
@@ -268,7 +279,10 @@ class Bandit:
 
     def save(self, path: str | Path) -> None:
         """Write everything, the random generator too, to `path`, atomically; read with `onepass.load`."""
+        from onepass.loading import loadable
+
         extra = {"rng": self._rng.bit_generator.state, "rounds": self.rounds}
+        loadable(self.estimator.design, self.exploration)
         files.save(path, "Bandit", self.params(), self._learned, extra)  # a projection is drawn again from its seed
 
     def __repr__(self) -> str:

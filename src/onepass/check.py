@@ -7,6 +7,9 @@ import numpy as np
 
 from onepass.linalg import first_nonfinite
 
+# products of two such numbers, and sums of 10^8 of them, are finite
+LARGEST = {np.dtype(t).char: float(np.sqrt(np.finfo(t).max)) * 1e-4 for t in (np.float64, np.float32)}
+
 
 def integer(name: str, value: Any, low: int, high: int | None = None, hint: str = "") -> int:
     """`value` as an int in [low, high]."""
@@ -31,13 +34,13 @@ def positive(name: str, value: Any, hint: str = "") -> float:
 
 def real(name: str, value: Any, hint: str = "") -> float:
     """`value` as a finite float."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | np.integer | np.floating)
-        or not math.isfinite(value)
-    ):
+    try:
+        number = float(value) if isinstance(value, int | float | np.integer | np.floating) else math.nan
+    except OverflowError:
+        number = math.inf
+    if isinstance(value, bool) or not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number, got {value!r}{'; ' + hint if hint else ''}")
-    return float(value)
+    return number
 
 
 def fraction(name: str, value: Any) -> float:
@@ -84,17 +87,20 @@ def array(name: str, value: Any, dtype: np.dtype, dims: tuple[int, ...], width: 
 
 
 def finite_rows(name: str, rows: np.ndarray) -> np.ndarray:
-    """`rows` (n, dim) if every entry is finite and no squared norm overflows."""
-    bad = first_nonfinite(rows)
+    """`rows` (n, dim) if every entry is finite and no norm is so large that a product of two could overflow."""
+    largest = LARGEST[rows.dtype.char]
+    bad = first_nonfinite(rows, largest)
     if bad >= 0:
-        raise ValueError(f"{name} must be finite with a finite squared norm; row {bad} is not; clean or scale it first")
+        raise ValueError(f"{name} must be finite with norms up to {largest:.0e}; row {bad} is not; clean or scale it")
     return rows
 
 
 def finite(name: str, values: np.ndarray) -> np.ndarray:
-    """`values` if every one is finite."""
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite, got {values[~np.isfinite(values)].ravel()[0]} among them")
+    """`values` if every one is finite and none so large that its product with a row could overflow."""
+    largest = LARGEST[values.dtype.char]
+    bad = ~(np.abs(values) <= largest)
+    if bad.any():
+        raise ValueError(f"{name} must be finite and at most {largest:.0e}, got {values[bad].ravel()[0]}; scale them")
     return values
 
 

@@ -36,6 +36,8 @@ class Rule(NamedTuple):
 class Theory:
     """The radius under which the papers prove their regret, times `scale` (its constants are large: tune it).
 
+    Nothing proves it behind a random projection, nor for projector splitting once something was cut.
+
     noise R: rewards are R-sub-Gaussian about their mean; parameter_bound H >= ||theta_*||; row_bound L >= ||x||;
     the confidence ellipsoids hold with probability 1 - delta. ValueError for values that are not positive.
     """
@@ -48,10 +50,15 @@ class Theory:
 
     def __post_init__(self):
         for name in ("noise", "parameter_bound", "row_bound", "delta"):
-            check.positive(name, getattr(self, name))
+            object.__setattr__(self, name, check.positive(name, getattr(self, name)))
         if not self.delta < 1.0:
             raise ValueError(f"delta must be above 0 and below 1, got {self.delta!r}")
-        check.real("scale", self.scale)
+        object.__setattr__(self, "scale", check.real("scale", self.scale))
+
+
+def _checked(exploration: "float | Theory") -> "float | Theory":
+    hint = "use a number (negative for pessimism) or onepass.Theory(...)"
+    return exploration if isinstance(exploration, Theory) else check.real("exploration", exploration, hint)
 
 
 def _rule(spread: int, exploration: "float | Theory", epsilon: float = 0.0) -> Rule:
@@ -59,8 +66,7 @@ def _rule(spread: int, exploration: "float | Theory", epsilon: float = 0.0) -> R
         t = exploration
         constants = np.array([t.noise, t.parameter_bound, t.row_bound, t.delta], np.float64)
         return Rule(spread, float(t.scale), epsilon, constants)
-    hint = "use a number (negative for pessimism) or onepass.Theory(...)"
-    return Rule(spread, check.real("exploration", exploration, hint), epsilon, np.empty(0))
+    return Rule(spread, exploration, epsilon, np.empty(0))
 
 
 class Exploration:
@@ -81,6 +87,9 @@ class UCB(Exploration):
 
     exploration: float | Theory = 0.1
 
+    def __post_init__(self):
+        object.__setattr__(self, "exploration", _checked(self.exploration))
+
     def rule(self) -> Rule:
         return _rule(WIDTHS, self.exploration)
 
@@ -90,6 +99,9 @@ class Thompson(Exploration):
     """Thompson sampling: one draw of theta from N(theta, exploration^2 A^-1) a round, shared by all arms."""
 
     exploration: float | Theory = 0.1
+
+    def __post_init__(self):
+        object.__setattr__(self, "exploration", _checked(self.exploration))
 
     def rule(self) -> Rule:
         return _rule(DRAWS, self.exploration)
@@ -109,8 +121,11 @@ class EpsilonGreedy(Exploration):
 
     epsilon: float = 0.1
 
+    def __post_init__(self):
+        object.__setattr__(self, "epsilon", check.fraction("epsilon", self.epsilon))
+
     def rule(self) -> Rule:
-        return _rule(MEANS, 0.0, check.fraction("epsilon", self.epsilon))
+        return _rule(MEANS, 0.0, self.epsilon)
 
 
 def noise_width(rule: Rule, features: int) -> int:
@@ -129,7 +144,8 @@ def draw_noise(rule: Rule, features: int, rounds: int, rng: np.random.Generator,
 def choose(rule, scores, noise):
     """The best arm and its probability of being chosen (NaN for Thompson sampling, whose draw is the only one made).
 
-    Ties are broken by noise[1]; noise[0] < epsilon asks for a random arm. -1 when a score is not finite.
+    Ties are broken by noise[1] (a draw: by the digits of its first normal); noise[0] < epsilon asks for a random arm.
+    -1 when a score is not finite.
     """
     count = scores.size
     best, ties = -np.inf, 0
@@ -140,16 +156,17 @@ def choose(rule, scores, noise):
             best, ties = scores[a], 1
         elif scores[a] == best:
             ties += 1
-    if rule.spread == DRAWS:
-        return int(np.argmax(scores)), np.nan
-    if noise[0] < rule.epsilon:
-        chosen = min(int(noise[1] * count), count - 1)
+    lot = abs(noise[0]) * 1e4 % 1.0 if rule.spread == DRAWS else noise[1]
+    if rule.spread != DRAWS and noise[0] < rule.epsilon:
+        chosen = min(int(lot * count), count - 1)
     else:
-        chosen, skip = -1, min(int(noise[1] * ties), ties - 1)
+        chosen, skip = -1, min(int(lot * ties), ties - 1)
         while skip >= 0:
             chosen += 1
             if scores[chosen] == best:
                 skip -= 1
+    if rule.spread == DRAWS:
+        return chosen, np.nan
     propensity = rule.epsilon / count
     if scores[chosen] == best:
         propensity += (1.0 - rule.epsilon) / ties

@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,8 @@ def save(path: str | Path, kind: str, params: dict[str, Any], state: Any, extra:
     header = {"version": VERSION, "kind": kind, "params": params, "extra": extra or {}}
     metadata = {"onepass": json.dumps(header), "digest": _digest(tensors, header)}
     path = Path(path)
-    handle, partial = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # the umask decides who may read it
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(serialize(tensors, metadata=metadata))
@@ -66,7 +67,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         version, digest = header["version"], metadata["digest"]
     except (KeyError, TypeError, json.JSONDecodeError):
         raise ValueError(f"{str(path)!r} is not a onepass file: it has no onepass header") from None
-    if not isinstance(version, int) or version > VERSION:
+    if type(version) is not int or not 1 <= version <= VERSION:
         raise ValueError(f"{str(path)!r} has format {version}, this onepass reads up to {VERSION}; upgrade onepass")
     if digest != _digest(tensors, header):
         raise ValueError(f"{str(path)!r} is damaged: its contents do not match its digest; restore it from a copy")

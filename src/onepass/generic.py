@@ -17,6 +17,8 @@ source that could have been called to the key: a stale entry is never found, and
 
 import hashlib
 import inspect
+import marshal
+import sys
 from collections.abc import Callable
 from functools import singledispatch
 from pathlib import Path
@@ -44,8 +46,25 @@ def _spelled(kind: types.Type) -> str:
     return f"{owner.__module__}.{owner.__qualname__}({', '.join(map(_spelled, members))})"
 
 
+def _importable(kind: types.Type) -> bool:
+    """Whether another process finds the very same state classes: not those of a script, a notebook or an exec."""
+    owner = getattr(kind, "instance_class", None)
+    if owner is not None:
+        home = sys.modules.get(owner.__module__)
+        if owner.__module__ == "__main__" or getattr(home, owner.__qualname__, None) is not owner:
+            return False
+    return all(map(_importable, getattr(kind, "types", ())))
+
+
 class _FreshCache(FunctionCache):
     """numba's disk cache, keyed by the sources of everything that a compiled function may call."""
+
+    def load_overload(self, sig, target_context):
+        return super().load_overload(sig, target_context) if all(map(_importable, sig)) else None
+
+    def save_overload(self, sig, data):
+        if all(map(_importable, sig)):
+            super().save_overload(sig, data)
 
     def _index_key(self, sig, codegen):
         known = super()._index_key((), codegen)
@@ -61,7 +80,7 @@ def compiled(function: Callable) -> Any:
     dispatcher = njit(function, fastmath={"reassoc", "contract"})
     file = Path(inspect.getfile(function))
     if PACKAGE not in file.parents:  # somebody else's code becomes part of what our loops call
-        _sources.update(file.read_bytes() if file.is_file() else function.__code__.co_code)
+        _sources.update(file.read_bytes() if file.is_file() else marshal.dumps(function.__code__))
     if file.is_file():
         dispatcher._cache = _FreshCache(function)
     return dispatcher

@@ -145,12 +145,13 @@ def split(basis, row):
 
 
 @compiled
-def first_nonfinite(rows):
-    """Index of the first row that has a NaN, an infinity, or a squared norm that overflows; -1 if there is none."""
+def first_nonfinite(rows, largest):
+    """Index of the first row that has a NaN, an infinity, or a norm above `largest`; -1 if there is none."""
+    square = largest * largest
     for i in range(rows.shape[0]):
         total = 0.0
         for j in range(rows.shape[1]):
             total += rows[i, j] * rows[i, j]
-        if not np.isfinite(total):
+        if not total <= square:
             return i
     return -1

@@ -18,6 +18,14 @@ DESIGNS: dict[str, Any] = {c.__name__: c for c in (Exact, FrequentDirections, Dy
 RULES: dict[str, Any] = {c.__name__: c for c in (UCB, Thompson, Greedy, EpsilonGreedy)}
 
 
+def loadable(*parts: Any) -> None:
+    """Refuse what `load` could not build again: a class of your own is added to `DESIGNS` or `RULES` first."""
+    for part in parts:
+        if type(part) not in (*DESIGNS.values(), *RULES.values()):
+            name = type(part).__name__
+            raise ValueError(f"{name} is not known to onepass.load; add it to onepass.loading.DESIGNS before saving")
+
+
 def _built(family: dict[str, Any], params: dict[str, Any]) -> Any:
     rest = {k: v for k, v in params.items() if k != "kind"}
     if isinstance(rest.get("exploration"), dict):

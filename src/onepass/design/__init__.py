@@ -8,7 +8,7 @@ member             stands for                     cost a row   memory (numbers) 
 Exact              reg I + X^T X                  O(d^2)       2 d^2 + 64 d               exact; drift repaired
 FrequentDirections reg I + S^T S                  O(d l)       2 l d + 8 l^2              0 <= X^T X - S^T S <= shed I
   compensation > 0 (reg + c shed) I + S^T S       O(d l)       2 l d + 8 l^2              and monotone for c = 1
-Dyadic             FD blocks of l, 2 l, 4 l, ...  O(d n)       O(d n), at most 2 d^2      error <= 2 error
+Dyadic             FD blocks of l, 2 l, 4 l, ...  O(d n)       O(d n), 2 d^2 once dense   error <= 2 error
 ProjectorSplitting L L^T, L^-1 = (I - U V^T)/√reg O(d r)       4 r d                      exact while rank <= r
 ================== ============================== ============ ========================== ==================
 

@@ -86,7 +86,9 @@ class Design:
     def save(self, path: str | Path) -> None:
         """Write to `path`, atomically; read with `onepass.load`."""
         from onepass import files
+        from onepass.loading import loadable
 
+        loadable(self)
         files.save(path, type(self).__name__, self.params, self.state)
 
     def __repr__(self) -> str:
@@ -101,5 +103,8 @@ def like(dim: int, dtype: str) -> np.ndarray:
 def common(dim: Any, reg: Any, dtype: Any) -> dict[str, Any]:
     """The checked parameters that every design has."""
     dim = check.integer("dim", dim, 1)
-    reg = check.positive("reg", reg, "the design matrix is reg I + sum of x x^T")
-    return {"dim": dim, "reg": reg, "dtype": str(check.dtype(dtype))}
+    reg, kind = check.positive("reg", reg, "the design matrix is reg I + sum of x x^T"), check.dtype(dtype)
+    least = 4.0 * float(np.finfo(kind).tiny)
+    if not least <= reg <= 1.0 / least:
+        raise ValueError(f"reg must be from {least:.1e} to {1.0 / least:.1e} in {kind}, got {reg!r}")
+    return {"dim": dim, "reg": reg, "dtype": str(kind)}

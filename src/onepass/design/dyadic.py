@@ -76,8 +76,9 @@ def most_blocks(dim, size):
 def new_dyadic(like, size, error, reg, compensation):
     """A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
     phase = SKETCHED if most_blocks(like.shape[1], size) > 1 else ADDED
-    block = new_sketch(like, size, reg, compensation)
-    whole = subspace(like, 0 if phase == SKETCHED else size, reg)
+    room, width = (0, like.shape[1]) if phase == SKETCHED else (size, 0)
+    block = new_sketch(like[:, :width], size, reg, compensation)
+    whole = subspace(like, min(room, like.shape[1] // 2), reg)
     dense = new_exact(like[:, :0], reg)
     return DyadicState(block, whole, np.empty(0), dense, phase, size, error, 0.0, 0, 0, 0.0, 0.0)
 
@@ -169,9 +170,7 @@ def add(state, row):
     if phase == DENSE:
         dense = contract.append(dense, row)
     else:
-        if whole.used == whole.basis.shape[0]:
-            whole = enlarge(whole, min(whole.used + max(whole.used // 2, 8), max(dim // 2, 1)))
-        whole, _ = extend(whole, row)
+        whole, _ = extend(with_room(whole), row)
         if 2 * whole.used >= dim - 1:
             phase = DENSE
             dense = densify(whole)
@@ -180,6 +179,17 @@ def add(state, row):
         state.block, whole, state.spectrum, dense, phase, state.size, state.error, state.mass, state.rows + 1,
         state.frozen, state.shed, state.weighted,
     )  # fmt: skip
+
+
+@compiled
+def with_room(whole):
+    """The subspace with room for one more direction.
+
+    `whole` may hold more directions than frozen and active blocks count together: rows that are nearly in the span of
+    the one need not be in the span of the other.
+    """
+    capacity, dim = whole.basis.shape
+    return enlarge(whole, min(capacity + capacity // 2 + 8, dim)) if whole.used == capacity < dim else whole
 
 
 @compiled
@@ -211,7 +221,7 @@ def append(state, row):
         if block.space.used < used or block.shed > shed:
             whole = rebuild(whole, state.spectrum, block, state.shed)
         else:
-            whole, _ = extend(whole, row)
+            whole, _ = extend(with_room(whole), row)
     return with_block(state, block, whole, squared_norm)
 
 
@@ -318,5 +328,5 @@ class Dyadic(Design):
         held = s.spectrum.size <= (s.whole.used if s.phase != DENSE else dim)
         dense = s.dense.root.shape == s.dense.gram.shape == (2 * (dim if s.phase == DENSE else 0,))
         recent = s.dense.recent.shape[1] == s.dense.root.shape[0] and 0 <= s.dense.waiting < s.dense.recent.shape[0]
-        block = sketch_consistent(s.block, dim if s.phase == SKETCHED or s.frozen == 0 else 0)
+        block = sketch_consistent(s.block, dim if s.phase == SKETCHED else 0)
         return s.phase in (SKETCHED, ADDED, DENSE) and whole and counts and held and dense and recent and block

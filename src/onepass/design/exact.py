@@ -17,7 +17,7 @@ import numpy as np
 from onepass.design import contract
 from onepass.design.design import Design, common, like
 from onepass.generic import compiled
-from onepass.linalg import dot, eigh, fill, squared_norms, update_root, update_root_rows
+from onepass.linalg import dot, eigh, fill, squared_norms, svd, update_root, update_root_rows
 
 BUFFER = 64
 
@@ -46,13 +46,13 @@ def new_exact(like, reg):
 
 
 @compiled
-def refactorize(gram):
-    """R with R R^T = A^-1, and log det A, from A."""
+def refactorize(gram, reg):
+    """R with R R^T = A^-1, and log det A, from A, no eigenvalue of which is below reg."""
     values, vectors = eigh(gram)
-    least, log_det = np.finfo(gram.dtype).eps * values[-1], 0.0
+    log_det = 0.0
     root = np.empty_like(gram)
     for i in range(values.size):
-        value = max(values[i], least)
+        value = max(values[i], reg)
         log_det += np.log(value)
         for j in range(values.size):
             root[j, i] = vectors[i, j] / np.sqrt(value)
@@ -78,7 +78,7 @@ def flush(state):
             gap += (total - x[i]) ** 2
         size = np.sqrt(size * dot(y, y)) + np.sqrt(dot(x, x))
         if np.sqrt(gap) > 5e5 * np.finfo(gram.dtype).eps * size:
-            fresh, log_det = refactorize(gram)
+            fresh, log_det = refactorize(gram, state.reg)
             fill(root, fresh)
             repairs += 1
     return ExactState(root, gram, state.recent, 0, repairs, state.reg, log_det)
@@ -152,14 +152,14 @@ def matrix(state):
 
 @contract.merge.for_state(ExactState)
 def merge(state, other):
-    """A + (A' - reg I), refactorized."""
-    state, other = flush(state), flush(other)
-    for i in range(state.gram.shape[0]):
-        for j in range(state.gram.shape[0]):
-            state.gram[i, j] += other.gram[i, j] - (other.reg if i == j else 0.0)
-    fresh, log_det = refactorize(state.gram)
-    fill(state.root, fresh)
-    return ExactState(state.root, state.gram, state.recent, 0, state.repairs, state.reg, log_det)
+    """A + (A' - reg I): the other's eigenvectors, scaled by sqrt(eigenvalue - reg), are rows like any other."""
+    vectors, singular, _ = svd(other.root)
+    rows = np.zeros_like(other.root)
+    for i in range(singular.size):
+        scale = np.sqrt(max(1.0 / float(singular[i]) ** 2 - other.reg, 0.0))
+        for j in range(singular.size):
+            rows[i, j] = vectors[j, i] * scale
+    return contract.append_rows(state, rows)
 
 
 class Exact(Design):

@@ -57,7 +57,7 @@ def shrink(state):
     used, keep = space.used, state.size - 1
     if used <= keep:
         return state
-    corner = np.ascontiguousarray(triangle[:used, :used])
+    corner = np.ascontiguousarray(triangle[:used, :used]).astype(np.float64)
     values, vectors = eigh(dot(corner.T, corner))
     cut = max(values[used - state.size], 0.0)
     shed = state.shed + cut
@@ -166,6 +166,9 @@ def matrix(state):
 def with_ridge(state, shed):
     """The same S with more shed mass: a new ridge, and the inverse on the span made anew."""
     used, ridge = state.space.used, state.reg + state.compensation * shed
+    if used == 0:
+        space = Subspace(state.space.basis, state.space.root, 0, ridge, state.space.basis.shape[1] * np.log(ridge))
+        return FrequentDirectionsState(space, state.triangle, state.size, shed, state.reg, state.compensation)
     _, singular, vectors = svd(state.triangle[:used, :used])
     log_det = (state.space.basis.shape[1] - used) * np.log(ridge)
     state.space.root.fill(0.0)
@@ -191,7 +194,12 @@ def sketch_consistent(s: FrequentDirectionsState, dim: int) -> bool:
     """Whether counters and shapes of a sketch of rows of width `dim` fit together."""
     capacity = min(2 * s.size, dim)
     square = s.space.root.shape == s.triangle.shape == (capacity, capacity)
-    return square and s.size >= 1 and s.space.basis.shape == (capacity, dim) and 0 <= s.space.used <= capacity
+    return (
+        square
+        and s.size >= 1
+        and s.space.basis.shape == (capacity, dim)
+        and 0 <= s.space.used <= min(2 * s.size - 1, dim)
+    )
 
 
 class FrequentDirections(Design):

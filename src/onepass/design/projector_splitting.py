@@ -27,6 +27,8 @@ from onepass.design.design import Design, common, like
 from onepass.generic import compiled
 from onepass.linalg import dot, fill, orthonormal, squared_norms, svd
 
+TOLERANCE = 5e3  # roundings below which a direction of U V^T that is cut counts as nothing
+
 
 class ProjectorSplittingState(NamedTuple):
     """left, right (2 rank, dim): the columns of U and V as rows, `used` of them; mass = trace of X^T X."""
@@ -123,7 +125,7 @@ def truncate(state):
         for j in range(left.shape[1]):
             state.left[i, j] = left[i, j] * singular[i]
             state.right[i, j] = right[i, j]
-    return float(singular[rank])
+    return float(singular[rank]) if rank < singular.size else 0.0
 
 
 @compiled
@@ -146,7 +148,9 @@ def compensated(state):
     for i in range(keep):
         spectrum[i] = state.ridge * (1.0 / float(singular[last - i]) ** 2 - 1.0)
         held += spectrum[i] + state.ridge - state.reg
-    lossy = state.lossy or (keep <= last and abs(1.0 - float(singular[last - keep])) > 1e-12)
+    lossy = state.lossy or (
+        keep <= last and abs(1.0 - float(singular[last - keep])) > TOLERANCE * np.finfo(q.dtype).eps
+    )
     ridge = state.reg
     if lossy and dim > keep:
         ridge += max(state.mass - held, 0.0) / (dim - keep)
@@ -171,7 +175,7 @@ def compress(state):
     if lossy:
         integrate(state)
     else:
-        lossy = truncate(state) > 1e-12
+        lossy = truncate(state) > TOLERANCE * np.finfo(state.left.dtype).eps
     return ProjectorSplittingState(
         state.left, state.right, state.rank, state.rank, state.mass, lossy, False, state.reg, state.ridge
     )
@@ -265,7 +269,7 @@ class ProjectorSplitting(Design):
         self.params = common(dim, reg, dtype)
         hint = "use Exact when the rank is that of the data"
         self.params["rank"] = check.integer("rank", rank, 1, self.dim, hint)
-        self.params["compensate"] = check.choice("compensate", compensate, (False, True))
+        self.params["compensate"] = bool(check.choice("compensate", compensate, (False, True)))
         self.state = new_projector_splitting(
             like(self.dim, dtype), self.params["rank"], self.params["reg"], self.params["compensate"]
         )

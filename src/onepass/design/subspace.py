@@ -34,10 +34,13 @@ def subspace(like, capacity, ridge):
 
 @compiled
 def grow(space, row):
-    """Make the span hold x; A stays. Returns the space and the coordinates of x (one more if x was outside)."""
+    """Make the span hold x; A stays. Returns the space and the coordinates of x (one more if x was outside).
+
+    The caller has made room: a full basis never grows.
+    """
     basis, root, used = space.basis, space.root, space.used
     coordinates, residual, length = split(basis[:used], row)
-    if length > 0.0:
+    if length > 0.0 and used < basis.shape[0]:
         for j in range(row.size):
             basis[used, j] = residual[j] / length
         root[used, used] = 1.0 / np.sqrt(space.ridge)
