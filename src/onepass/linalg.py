@@ -103,16 +103,25 @@ def update_root_rows(root, rows):
 
 
 @compiled
-def update_triangle(triangle, z):
-    """T^T T becomes T^T T + z z^T for an upper triangle T, (k, c) in place, by Givens rotations; z (k,) is used up."""
-    for i in range(z.size):
-        if z[i] != 0.0:
-            length = np.hypot(triangle[i, i], z[i])
-            cosine, sine = triangle[i, i] / length, z[i] / length
-            for j in range(i, z.size):
-                above, below = triangle[i, j], z[j]
-                triangle[i, j] = cosine * above + sine * below
-                z[j] = cosine * below - sine * above
+def update_triangle(triangle, z, outside):
+    """T^T T becomes T^T T + z z^T for a lower triangle T, in place; z (k,) is used up.
+
+    A row from `outside` the span has one coordinate more than T has columns: it is the next row of T as it stands.
+    Any other row is rotated into T by Givens rotations, from the last column to the first. Cost O(k), O(k^2).
+    """
+    last = z.size - 1
+    if outside:
+        for j in range(z.size):
+            triangle[last, j] = z[j]
+    else:
+        for i in range(last, -1, -1):
+            if z[i] != 0.0:
+                length = np.hypot(triangle[i, i], z[i])
+                cosine, sine = triangle[i, i] / length, z[i] / length
+                for j in range(i + 1):
+                    above, below = triangle[i, j], z[j]
+                    triangle[i, j] = cosine * above + sine * below
+                    z[j] = cosine * below - sine * above
 
 
 @compiled

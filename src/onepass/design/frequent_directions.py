@@ -2,8 +2,8 @@
 
     A = (reg + compensation * shed) I + S^T S,      0 <= X^T X - S^T S <= shed I
 
-S is kept as T Q: orthonormal rows Q and a triangle T. A row inside the span of Q only turns T; a row outside adds a
-direction, and when there are 2 size of them: eigh(T^T T), subtract the size-th eigenvalue from all, keep size - 1.
+S is kept as T Q: orthonormal rows Q and a lower triangle T. A row inside the span of Q only turns T; a row outside adds
+a direction, and when there are 2 size of them: eigh(T^T T), subtract the size-th eigenvalue from all, keep size - 1.
 Counting directions, not rows, leaves the guarantee as it is (each cut removes at least size * cut of the trace) and
 makes the sketch exact on data of rank < 2 size, for ever.
 
@@ -63,7 +63,6 @@ def shrink(state):
     shed = state.shed + cut
     ridge = state.reg + state.compensation * shed
     rotated = dot(vectors[used - keep :].astype(space.basis.dtype), space.basis[:used])
-    space.basis.fill(0.0)
     space.root.fill(0.0)
     triangle.fill(0.0)
     log_det = (space.basis.shape[1] - keep) * np.log(ridge)
@@ -82,7 +81,7 @@ def shrink(state):
 def receive(state, row, answering):
     """S gains a row; the inverse follows only if this sketch is the one that is `answering` (see dyadic.py)."""
     space, coordinates = extend(state.space, row) if answering else grow(state.space, row)
-    update_triangle(state.triangle, coordinates)
+    update_triangle(state.triangle, coordinates, space.used > state.space.used)
     state = FrequentDirectionsState(space, state.triangle, state.size, state.shed, state.reg, state.compensation)
     return shrink(state) if space.used == 2 * state.size else state
 

@@ -16,7 +16,7 @@ from onepass.linalg import dot, fill, split, squared_norms, update_root
 
 
 class Subspace(NamedTuple):
-    """basis (capacity, dim), root (capacity, capacity), zero beyond the first `used` rows and columns."""
+    """basis (capacity, dim), root (capacity, capacity): `used` rows count; root is zero beyond."""
 
     basis: np.ndarray
     root: np.ndarray
@@ -78,7 +78,10 @@ def solve_in(space, b):
     basis, root, ridge = space.basis[: space.used], space.root[: space.used], space.ridge
     p = dot(basis, b)
     inside = dot(root, dot(p, root))
-    if dot(p, p) > (1.0 - 1e-6) * dot(b, b):  # b - Q^T p would lose its digits: project twice
+    total, rounding = dot(b, b), 1e10 * np.finfo(basis.dtype).eps
+    lost = dot(p, p) > (1.0 - 1e-6) * total
+    if lost and rounding * rounding * total > dot(inside, inside) * ridge * ridge:
+        # b - Q^T p has lost its digits and they matter: project twice
         p, outside, length = split(basis, b)
         out = dot(dot(root, dot(p, root)), basis)
         for j in range(b.size):
