@@ -4,7 +4,7 @@
 
 Q (used, dim) has orthonormal rows, R (used, used) is a root of the inverse on their span. Scoring n rows is one
 GEMM of d x used and a small one. Against the more common A^-1 = (I - W^T W) / ridge this needs no second copy of the
-rows and does not cancel: with rows of norms 1e-6 to 1e6 that form keeps 4 digits of A^-1, this one 9 or more.
+rows and cancels less: with rows of norms 1e-6 to 1e6 that form erred by 3e-6 of ||A^-1||, roots by 2e-11 (measured).
 """
 
 from typing import NamedTuple
