@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.experiment.definition import Policy, Trial
+from onepass.experiment.definition import Policy, Trial, curve_rows
 from onepass.experiment.environments import BLOCK, Environment
 
 CHECKPOINTS = 40
@@ -94,8 +94,4 @@ class BanditTrial:
         ]
 
     def curves(self) -> list[dict[str, Any]]:
-        return [
-            {**policy.columns(), "seed": self.seed, **point}
-            for policy, points in zip(self.policies, self.points)
-            for point in points
-        ]
+        return curve_rows(self.policies, self.seed, self.points)

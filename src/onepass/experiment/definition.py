@@ -101,6 +101,13 @@ class Study(Protocol):
         ...
 
 
+def curve_rows(
+    policies: Sequence[Policy], seed: int, points: Sequence[Sequence[Mapping[str, Any]]]
+) -> list[dict[str, Any]]:
+    """One row per policy and step, from the points that every policy has passed."""
+    return [{**policy.columns(), "seed": seed, **point} for policy, own in zip(policies, points) for point in own]
+
+
 def select(experiment: Study, names: Sequence[str] | None) -> tuple[Policy, ...]:
     """The policies whose label or group is in `names`, in the experiment's order; all of them for None."""
     if names is None:

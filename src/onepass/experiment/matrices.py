@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from onepass.experiment.definition import Policy, Trial
+from onepass.experiment.definition import Policy, Trial, curve_rows
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,7 @@ class MatrixTrial:
         ]
 
     def curves(self) -> list[dict[str, Any]]:
-        return [
-            {**policy.columns(), "seed": self.seed, **point}
-            for policy, points in zip(self.policies, self.points)
-            for point in points
-        ]
+        return curve_rows(self.policies, self.seed, self.points)
 
 
 def errors(gram: np.ndarray, spectrum: np.ndarray, approximation: np.ndarray, reg: float) -> dict[str, float | None]:
