@@ -89,3 +89,70 @@ class OFUL:
     def learn(self, row, reward):
         self.matrix += np.outer(row, row)
         self.moment += reward * row
+
+
+class Disjoint:
+    """One OFUL per arm, made when the arm is first learned from; every other arm is scored by a fresh one."""
+
+    def __init__(self, dim, reg, exploration):
+        self.fresh, self.arms = lambda: OFUL(dim, reg, exploration), {}
+
+    def learn(self, row, reward, arm):
+        self.arms.setdefault(arm, self.fresh()).learn(row, reward)
+
+    def remove(self, arm):
+        self.arms.pop(arm, None)
+
+    def scores(self, rows, arms):
+        """One row per arm."""
+        return np.array([self.arms.get(a, self.fresh()).scores(x[None])[0] for x, a in zip(rows, arms, strict=True)])
+
+
+class Hybrid:
+    """One ridge regression on [z, 0 .. x .. 0]: the shared features z, and x in the place of its arm."""
+
+    def __init__(self, arms, dim, shared, reg, exploration):
+        self.arms, self.dim, self.shared = list(arms), dim, shared
+        self.joint = OFUL(shared + len(self.arms) * dim, reg, exploration)
+
+    def augmented(self, row, arm, extra):
+        out = np.zeros(len(self.joint.moment))
+        place = self.shared + self.arms.index(arm) * self.dim
+        out[: self.shared], out[place : place + self.dim] = extra, row
+        return out
+
+    def learn(self, row, reward, arm, extra=None):
+        self.joint.learn(self.augmented(row, arm, row if extra is None else extra), reward)
+
+    def scores(self, rows, arms, extra=None):
+        """One row per arm."""
+        extra = rows if extra is None else extra
+        return self.joint.scores(np.stack([self.augmented(x, a, z) for x, a, z in zip(rows, arms, extra, strict=True)]))
+
+
+class SpectralTruncation:
+    """A cut to its `rank` largest eigenvalues at 2 rank directions and after every batch; moments stay exact."""
+
+    def __init__(self, dim, rank, reg, compensate):
+        self.matrix, self.moment, self.ridge, self.reg = reg * np.eye(dim), np.zeros(dim), reg, reg
+        self.rank, self.compensate, self.mass, self.directions = rank, compensate, 0.0, np.zeros((0, dim))
+
+    def learn(self, rows, rewards):
+        for row, reward in zip(rows, rewards, strict=True):
+            self.matrix, self.moment = self.matrix + np.outer(row, row), self.moment + reward * row
+            self.mass += row @ row
+            if rank(np.vstack([self.directions, row])) > len(self.directions):
+                self.directions = np.vstack([self.directions, row])
+            if len(self.directions) == 2 * self.rank:
+                self.cut()
+        if len(self.directions) > self.rank:
+            self.cut()
+
+    def cut(self):
+        values, vectors = np.linalg.eigh(self.matrix)
+        values, self.directions = values[-self.rank :], vectors[:, -self.rank :].T
+        self.ridge = self.reg
+        if self.compensate:
+            self.ridge += (self.mass - (values - self.reg).sum()) / (len(self.matrix) - self.rank)
+        above = np.maximum(values - self.ridge, 0.0)
+        self.matrix = self.ridge * np.eye(len(self.matrix)) + (self.directions.T * above) @ self.directions

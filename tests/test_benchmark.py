@@ -1,11 +1,31 @@
 """The benchmark's parts measure something; its bars are judged by `make bench` on an idle machine, not here."""
 
+import numpy as np
+
 import onepass as op
-from onepass import benchmark
+from onepass.benchmark import arms, peers, shared
 
 
 def test_every_part_of_the_speed_table_takes_time():
-    assert 0 < benchmark.floor(arms=3, dim=20, size=4) < 1e6
-    assert 0 < benchmark.dense_round(arms=3, dim=20) < 1e6
-    assert 0 < benchmark.compiled_round(op.OFUL(dim=20), arms=3, rounds=50, repeats=2) < 1e6
-    assert 0 < benchmark.stepwise_round(op.OFUL(dim=20), arms=3) < 1e6
+    assert 0 < shared.floor(arms=3, dim=20, size=4) < 1e6
+    assert 0 < shared.dense_round(arms=3, dim=20) < 1e6
+    assert 0 < shared.compiled_round(op.OFUL(dim=20), arms=3, rounds=50, repeats=2) < 1e6
+    assert 0 < shared.stepwise_round(op.OFUL(dim=20), arms=3) < 1e6
+
+
+def test_memory_of_arms_stays_within_the_rows_that_must_be_kept():
+    # even with spare room of an eighth, roots and two numbers a row (rank / dim = 1/4 here) and the slots in flight
+    for line in arms.scale(arms=300, dim=32, count=12_000, rank=8, step=2_000):
+        if line[0] == "  memory":
+            assert line[3] < 2.2
+        if "without data" in line[0]:
+            assert line[3] == 1.0
+
+
+def test_dense_sherman_morrison_and_plain_numpy_are_what_they_claim():
+    assert 0 < arms.sherman_morrison(30) < 1
+    step = peers.plain_numpy()
+    rng = np.random.default_rng(0)
+    for x in rng.standard_normal((5, peers.DIM)):
+        step(x)
+    assert set(peers.PEERS) == {"mabwiser", "contextualbandits", "bayesianbandits", "vowpalwabbit"}

@@ -171,3 +171,26 @@ def choose(rule, scores, noise):
     if scores[chosen] == best:
         propensity += (1.0 - rule.epsilon) / ties
     return chosen, propensity
+
+
+@compiled
+def best(scores, k, order, excluded):
+    """The k best of every row of scores (n, K): indices (n, k), best first, -1 where fewer are left.
+
+    order: a permutation of the arms, in which ties are taken; excluded (n, K): what must not be taken, or (0, 0).
+    """
+    out = np.full((scores.shape[0], k), -1)
+    values = np.empty(k)
+    for i in range(scores.shape[0]):
+        filled = 0
+        for a in order:
+            value = scores[i, a]
+            if (filled == k and value <= values[k - 1]) or (excluded.size > 0 and excluded[i, a]):
+                continue
+            place = filled if filled < k else k - 1
+            while place > 0 and values[place - 1] < value:
+                values[place], out[i, place] = values[place - 1], out[i, place - 1]
+                place -= 1
+            values[place], out[i, place] = value, a
+            filled = min(filled + 1, k)
+    return out

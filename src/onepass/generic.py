@@ -29,7 +29,7 @@ from numba.core.caching import FunctionCache
 from numba.extending import overload
 
 PACKAGE = Path(__file__).parent
-NEVER_COMPILED = {"experiment", "cli.py", "__main__.py", "benchmark.py"}
+NEVER_COMPILED = {"experiment", "cli.py", "__main__.py", "benchmark"}
 
 _sources = hashlib.sha256()  # of everything compiled code may call, as it was when it was imported
 for _path in sorted(PACKAGE.rglob("*.py")):
@@ -71,13 +71,14 @@ class _FreshCache(FunctionCache):
         return (*map(_spelled, sig), *known, _sources.hexdigest())
 
 
-def compiled(function: Callable) -> Any:
+def compiled(function: Callable, *, nogil: bool = False) -> Any:
     """``numba.njit`` with a disk cache that cannot go stale; a function without a source file is not cached.
 
     Sums may be reassociated (so that they are vectorized); NaN and infinities keep their meaning. Use it for helpers
     of your own designs as well: a plain ``njit`` function in another file is not seen by the cache.
+    nogil: let other Python threads run meanwhile.
     """
-    dispatcher = njit(function, fastmath={"reassoc", "contract"})
+    dispatcher = njit(function, fastmath={"reassoc", "contract"}, nogil=nogil)
     file = Path(inspect.getfile(function))
     if PACKAGE not in file.parents:  # somebody else's code becomes part of what our loops call
         _sources.update(file.read_bytes() if file.is_file() else marshal.dumps(function.__code__))

@@ -12,14 +12,25 @@ from onepass.design.frequent_directions import FrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
 from onepass.estimator.ridge import Ridge
 from onepass.exploration import UCB, EpsilonGreedy, Greedy, Theory, Thompson
+from onepass.features.factors import OuterProduct
 from onepass.features.projection import GaussianProjection
+from onepass.parameters.models import Disjoint, Hybrid
 
 DESIGNS: dict[str, Any] = {c.__name__: c for c in (Exact, FrequentDirections, Dyadic, ProjectorSplitting)}
 RULES: dict[str, Any] = {c.__name__: c for c in (UCB, Thompson, Greedy, EpsilonGreedy)}
 
 
-def loadable(*parts: Any) -> None:
+FEATURES: dict[str, Any] = {c.__name__: c for c in (GaussianProjection, OuterProduct)}
+
+
+def loadable(owner: Any) -> None:
     """Refuse what `load` could not build again: a class of your own is added to `DESIGNS` or `RULES` first."""
+    if isinstance(owner, Bandit):
+        model = owner.estimator
+        ridges = [model] if isinstance(model, Ridge) else [part for part in (model.shared, model.arms) if part]
+        parts = [*(ridge.design for ridge in ridges), owner.exploration]
+    else:
+        parts = [owner]
     for part in parts:
         if type(part) not in (*DESIGNS.values(), *RULES.values()):
             name = type(part).__name__
@@ -33,12 +44,25 @@ def _built(family: dict[str, Any], params: dict[str, Any]) -> Any:
     return family[params["kind"]](**rest)
 
 
+def _ridge(params: dict[str, Any]) -> Ridge:
+    return Ridge(_built(DESIGNS, params["design"]))
+
+
+def _model(params: dict[str, Any]) -> Any:
+    kind, options = params["kind"], {name: params[name] for name in ("compact", "threads") if name in params}
+    if kind == "Disjoint":
+        return Disjoint(_ridge(params), **options)
+    if kind == "Hybrid":
+        return Hybrid(shared=_ridge(params["shared"]), arms=_ridge(params["arms"]), **options)
+    return {"Ridge": _ridge}[kind](params)
+
+
 def _bandit(params: dict[str, Any]) -> Bandit:
     features = params["features"]
     return Bandit(
-        Ridge(_built(DESIGNS, params["estimator"]["design"])),
+        _model(params["estimator"]),
         _built(RULES, params["exploration"]),
-        features=None if features is None else GaussianProjection(**features),
+        features=None if features is None else _built(FEATURES, features),
         seed=params["seed"],
         name=str(params["name"]),
     )
@@ -59,7 +83,7 @@ def load(path: str | Path) -> Any:
         owner.state = files.restore(owner.state, tensors, owner.consistent, path)
         return owner
 
-    owner._learned = files.restore(owner._learned, tensors, owner.estimator.consistent, path)
+    owner._restore(tensors, path)
     try:
         owner.rounds = check.integer("rounds", header["extra"]["rounds"], 0)
         owner._rng.bit_generator.state = header["extra"]["rng"]

@@ -1,4 +1,4 @@
-"""States as trees of arrays and scalars: copy, size, flatten, rebuild. Written once for every NamedTuple."""
+"""States as trees of arrays and scalars: copy, size, flatten, rebuild. Written once for every NamedTuple and tuple."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,13 +7,17 @@ import numpy as np
 
 
 def is_state(value: Any) -> bool:
-    """Whether `value` is a NamedTuple."""
-    return isinstance(value, tuple) and hasattr(value, "_fields")
+    """Whether `value` is a NamedTuple, or a plain tuple of states."""
+    return isinstance(value, tuple)
+
+
+def _names(state: Any) -> Any:
+    return getattr(state, "_fields", None) or map(str, range(len(state)))
 
 
 def leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """(path, array or scalar) of every leaf, paths like ``design.space.basis``."""
-    for name, value in zip(state._fields, state, strict=True):
+    for name, value in zip(_names(state), state, strict=True):
         if is_state(value):
             yield from leaves(value, f"{prefix}{name}.")
         else:
@@ -22,11 +26,11 @@ def leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 def rebuild(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
     """The state shaped like `template` with the leaves in `values`."""
-    fields = (
+    fields = [
         rebuild(value, values, f"{prefix}{name}.") if is_state(value) else values[prefix + name]
-        for name, value in zip(template._fields, template, strict=True)
-    )
-    return type(template)(*fields)
+        for name, value in zip(_names(template), template, strict=True)
+    ]
+    return type(template)(*fields) if hasattr(template, "_fields") else tuple(fields)
 
 
 def copy(state: Any) -> Any:

@@ -12,6 +12,7 @@ from onepass.experiment.definition import Policy, Study, select
 from onepass.experiment.environments import Chunk, Classification, Environment, Linear
 from onepass.experiment.errors import DataNotFound, ExperimentError
 from onepass.experiment.matrices import MatrixStudy
+from onepass.experiment.recommender import Recommender, RecommenderStudy
 from onepass.experiment.results import Results
 from onepass.experiment.runner import run
 from onepass.experiment.suites import SUITES, find
@@ -29,6 +30,8 @@ __all__ = [
     "Linear",
     "MatrixStudy",
     "Policy",
+    "Recommender",
+    "RecommenderStudy",
     "Results",
     "Study",
     "find",

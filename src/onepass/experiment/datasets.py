@@ -1,5 +1,7 @@
 """Classification data sets, read from where they lie: `load(name)` gives rows (n, d) and labels 0 .. classes - 1, (n,).
 
+Interactions of users and items are found here and read in interactions.py.
+
 `digits` comes with scikit-learn. The others are looked for in the folder $ONEPASS_DATA, then in the user's cache, and
 are then downloaded from their official homes into that cache. MNIST's archives are checked by their published MD5 sums;
 the UCI repository publishes none, so its files are checked, as every file is, by shape and by examples per class.
@@ -20,6 +22,7 @@ import numpy as np
 from onepass.experiment.errors import DataNotFound, ExperimentError
 
 MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+AMAZON = "https://datarepo.eng.ucsd.edu/mcauley_group/data/amazon_v2/categoryFilesSmall/"
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
 
 
@@ -140,6 +143,49 @@ SOURCES = {
     ),
 }
 NAMES = ("digits", *SOURCES)
+
+
+def read_interactions(order: str, separator: str) -> Callable[[list[Path]], Examples]:
+    """A reader of tables without header; order: the names of the columns, of which user, item, rating, time are kept.
+
+    Users and items become their places among the sorted names. Rows (n, 4), no labels; .gz and .xz are unpacked.
+    """
+
+    def read(paths: list[Path]) -> Examples:
+        import polars as pl
+
+        unpack = {".xz": lzma.decompress, ".gz": gzip.decompress}.get(paths[0].suffix, bytes)
+        names = order.split()
+        try:
+            table = pl.read_csv(unpack(paths[0].read_bytes()), has_header=False, separator=separator, new_columns=names)
+            places = [(pl.col(name).rank("dense") - 1).cast(float) for name in ("user", "item")]
+            numbers = [pl.col(name).cast(float) for name in ("rating", "time")]
+            return table.select(*places, *numbers).to_numpy(), np.empty(0)
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(str(error)) from error
+
+    return read
+
+
+RATINGS = read_interactions("item user rating time", ",")
+MOVIELENS = read_interactions("user item rating time", "\t")
+INTERACTIONS = {  # counts: interactions, users, items
+    "magazine": Source(
+        4,
+        (89_689, 72_098, 2_428),
+        (
+            Form(("amazon/Magazine_Subscriptions_2018_ratings.csv.xz",), RATINGS),
+            Form(("amazon/Magazine_Subscriptions.csv",), RATINGS),
+        ),
+        (Download("amazon/Magazine_Subscriptions.csv", AMAZON + "Magazine_Subscriptions.csv"),),
+    ),
+    "movielens-100k": Source(
+        4,
+        (100_000, 943, 1_682),
+        (Form(("movielens-100k/u.data.gz",), MOVIELENS), Form(("movielens-100k/u.data",), MOVIELENS)),
+        (Download("movielens-100k/u.data", "https://files.grouplens.org/datasets/movielens/ml-100k/u.data"),),
+    ),
+}
 
 
 @cache

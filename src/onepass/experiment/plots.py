@@ -21,6 +21,10 @@ BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK, GREY = (
 )  # fmt: skip
 STYLES = {
     "OFUL": (BLACK, "-"),
+    "LinUCB": (BLACK, "-"),
+    "LinUCB row by row": (BLACK, "--"),
+    "Popularity": (GREY, "-"),
+    "Random": (GREY, (0, (1, 1.2))),
     "LinTS": (GREY, "--"),
     "SOFUL": (ORANGE, "-"),
     "SOFUL-TS": (ORANGE, "--"),
@@ -284,6 +288,74 @@ def draw_error(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
     return figure
 
 
+def draw_recommender(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """Hit@10 of every step, as a share of LinUCB's up to then (P3 figure 3); time and memory as bars."""
+    figure = Figure(figsize=(13, 4.8), layout="constrained")
+    axes = figure.subplots(1, 3, width_ratios=[2, 0.8, 0.8])
+    looks = styles(rows, "policy")
+    known = [row for row in curves if row["users"] == "known"]
+    totals = {label: running(own) for label, own in by(known, lambda row: row["policy"]).items()}
+    base = totals.get("LinUCB")
+    for label, own in totals.items():
+        points = {step: hits / base[step] if base else hits / (i + 1) for i, (step, hits) in enumerate(own.items())
+                  if not base or base.get(step)}  # fmt: skip
+        axes[0].plot(list(points), list(points.values()), label=label, **looks[label])
+    what = "Hit@10 up to the step, LinUCB = 1" if base else "Hit@10 up to the step"
+    axes[0].set(title=what, xlabel="step")
+    axes[0].set_ylim(bottom=0)
+    whole = [row for row in rows if row["month"] == "all" and row["users"] == "known"]
+    milliseconds = [{**row, "ms": 1e3 * row["decide_seconds_per_user"]} for row in whole]
+    bars(axes[1], milliseconds, "ms", 1.0, "milliseconds a user", looks)
+    bars(axes[2], whole, "memory_bytes", 1e6, "memory, MB", looks)
+    axes[2].tick_params(labelleft=False)
+    legend(figure, *axes[0].get_legend_handles_labels())
+    title(figure, whole, f"{whole[0]['rounds']} steps")
+    return figure
+
+
+def running(rows: Sequence[Row]) -> dict[int, float]:
+    """The sum of Hit@10, mean over seeds, up to every step."""
+    total, found = 0.0, {}
+    for step, own in sorted(by(rows, lambda row: row["round"]).items()):
+        total += fmean(row["hit_at_10"] for row in own)
+        found[step] = total
+    return found
+
+
+def draw_sweep(x: str, name: str, scale: str) -> Callable[[Sequence[Row], Sequence[Row]], Figure]:
+    """Quality and costs against one column of the rows; policies without it are levels."""
+    panels = (
+        ("hit_at_10", 1.0, "Hit@10"),
+        ("train_seconds", 1.0, "seconds to train"),
+        ("decide_seconds_per_user", 1e-3, "milliseconds a user"),
+        ("memory_bytes", 1e6, "memory, MB"),
+    )
+
+    def draw_it(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+        figure = Figure(figsize=(15, 4.4), layout="constrained")
+        looks = styles(rows, "group")
+        whole = [row for row in rows if row["month"] == "all" and row["users"] == "known"]
+        for axes, (value, unit, label) in zip(figure.subplots(1, len(panels)), panels):
+            for group, own in by(whole, lambda row: row["group"]).items():
+                points = sorted(by([row for row in own if row[x]], lambda row: row[x]).items())
+                means = [fmean(row[value] for row in same) / unit for _, same in points]
+                if not points:
+                    axes.axhline(fmean(row[value] for row in own) / unit, label=group, **looks[group])
+                elif value == "hit_at_10":
+                    errors = [fmean(row["hit_at_10_error"] for row in same) for _, same in points]
+                    axes.errorbar([at for at, _ in points], means, errors, label=group, capsize=2, **looks[group])
+                else:
+                    axes.plot([at for at, _ in points], means, marker="o", markersize=4, label=group, **looks[group])
+            logarithmic(axes, scale if value == "hit_at_10" else scale + "y")
+            axes.set(title=label, xlabel=name)
+            axes.tick_params(axis="x", labelsize=8)
+        legend(figure, *axes.get_legend_handles_labels())
+        title(figure, whole, f"against {name}")
+        return figure
+
+    return draw_it
+
+
 FIGURES: dict[str, Callable[[Sequence[Row], Sequence[Row]], Figure]] = {
     "regret": draw_regret,
     "bound": draw_bound,
@@ -292,4 +364,9 @@ FIGURES: dict[str, Callable[[Sequence[Row], Sequence[Row]], Figure]] = {
     "error": draw_error,
     "inverse": draw_inverse,
     "tuning": draw_tuning,
+    "recommender": draw_recommender,
+    "size": draw_sweep("size", "rank or size", "x"),
+    "width": draw_sweep("context_dim", "dimension of contexts", "x"),
+    "arms": draw_sweep("arms", "number of arms", "x"),
+    "batch": draw_sweep("batch", "rows of an arm in a batch", "x"),
 }

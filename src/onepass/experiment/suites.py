@@ -7,6 +7,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,6 +17,16 @@ from onepass.experiment.definition import Policy, Study
 from onepass.experiment.environments import Classification, Environment, Linear, dataset_rows, gaussian_rows
 from onepass.experiment.errors import ExperimentError
 from onepass.experiment.matrices import MatrixStudy
+from onepass.experiment.recommender import (
+    CBRAP,
+    Popularity,
+    PSILinUCBFull,
+    PSILinUCBSplit,
+    Random,
+    Recommender,
+    RecommenderStudy,
+    data,
+)
 
 REGS = (0.02, 0.2, 2.0, 20.0, 200.0)
 
@@ -99,6 +110,60 @@ def inverse_designs(rank: int) -> tuple[Policy, ...]:
     return over_reg(designs)
 
 
+RULE = {"reg": 1.0, "exploration": -0.1}  # P3's; ALGORITHMS section 7
+
+
+def disjoint(label: str, recipe: str, **params: object) -> Recommender:
+    return Recommender(label, recipe, {"parameters": "disjoint", **RULE, **params})
+
+
+def full(rank: int) -> Recommender:
+    return Recommender(f"PSILinUCB rank={rank}", PSILinUCBFull, {"rank": rank, **RULE}, "PSILinUCB")
+
+
+def recommenders(ranks: Sequence[int], size: int, **rule: float) -> tuple[Recommender, ...]:
+    """Every per-arm policy: LinUCB exact in r' dimensions, PSI-LinUCB in the full r'^2, sketches of `size` rows."""
+    found = (
+        disjoint("LinUCB", "LinUCB"),
+        replace(disjoint("LinUCB row by row", "LinUCB"), batch=1),
+        *(full(rank) for rank in ranks),
+        disjoint("CBSCFD", "CBSCFD", size=size),
+        Recommender("CBRAP", CBRAP, {"size": 2 * size, **RULE}),
+        disjoint("DBSLinUCB", "DBSLinUCB", size=size, error=8.0),
+    )
+    others = (Recommender("Popularity", Popularity), Recommender("Random", Random))
+    return (*(replace(policy, params={**policy.params, **rule}) for policy in found), *others)
+
+
+def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...]:
+    """A policy at several sizes, or in several settings of its problem: its label says which."""
+    ((name, many),) = values.items()
+    where = name in group.own
+    return tuple(
+        replace(
+            group,
+            label=f"{group.label} {name}={value}",
+            group=group.label,
+            params=group.params if where else {**group.params, name: value},
+            **cast(dict[str, Any], {name: value} if where else {}),
+        )
+        for value in many
+    )
+
+
+def over_problems(**values: Sequence[int]) -> tuple[Recommender, ...]:
+    group = (
+        disjoint("LinUCB", "LinUCB"),
+        replace(disjoint("LinUCB row by row", "LinUCB"), batch=1),
+        replace(full(16), label="PSILinUCB", group=""),
+        disjoint("CBSCFD", "CBSCFD", size=16),
+        Recommender("CBRAP", CBRAP, {"size": 32, **RULE}),
+    )
+    return tuple(policy for own in group for policy in sweep(own, **values))
+
+
+MAGAZINE, MOVIELENS = data("magazine"), data("movielens-100k")
+RANKS = (2, 4, 8, 12, 16, 24, 32, 48)
 WIDE, NARROW = policies(size=50, blocks=50), policies(size=10, blocks=10)
 # the best points of `onepass tune mnist --seeds 5` (seeds 1000 to 1004, 2,000 rounds, the whole grid for every policy)
 MNIST_BEST: dict[str, dict[str, float]] = {
@@ -237,6 +302,76 @@ SUITES: tuple[Study, ...] = (
         rounds=1000,
         seeds=3,
         figure="inverse",
+    ),
+    RecommenderStudy(
+        "magazine",
+        "top ten of 2,257 magazines for known users, month by month, features of the warm-up alone (P3 tables 4, 5)",
+        MAGAZINE,
+        41,
+        recommenders((8, 16, 48), size=16),
+        rounds=26,
+    ),
+    RecommenderStudy(
+        "movielens-100k",
+        "the same of 1,616 films, week by week (MovieLens 100K)",
+        MOVIELENS,
+        13,
+        recommenders((4, 8, 16), size=4, reg=10.0),
+        rounds=7,
+        unit="week",
+    ),
+    RecommenderStudy(
+        "magazine-leaking",
+        "as magazine, but features, users and arms of all data, the test included: P3's published figures",
+        MAGAZINE,
+        41,
+        recommenders((48,), size=16),
+        rounds=26,
+        leaking=True,
+    ),
+    RecommenderStudy(
+        "magazine-rank",
+        "quality against rank and sketch size on magazine (P3 figures 6, 7)",
+        MAGAZINE,
+        41,
+        (
+            disjoint("LinUCB", "LinUCB"),
+            *sweep(replace(full(16), label="PSILinUCB"), rank=RANKS),
+            *sweep(disjoint("PSILinUCB compensated", "PSILinUCB", rank=16, compensate=True), rank=RANKS),
+            *sweep(Recommender("PSILinUCB by P3's integrator", PSILinUCBSplit, {"rank": 16, **RULE}), rank=RANKS),
+            *sweep(disjoint("CBSCFD", "CBSCFD", size=16), size=RANKS),
+        ),
+        rounds=26,
+        figure="size",
+    ),
+    RecommenderStudy(
+        "magazine-width",
+        "time and memory against the dimension of contexts on magazine (P3 figure 1)",
+        MAGAZINE,
+        41,
+        over_problems(factors=(5, 10, 20, 41, 70)),
+        rounds=26,
+        figure="width",
+    ),
+    RecommenderStudy(
+        "magazine-arms",
+        "time and memory against the number of arms, the most frequent first, on magazine (P3 figure 2)",
+        MAGAZINE,
+        41,
+        over_problems(arms=(100, 250, 500, 1000, 2257)),
+        rounds=26,
+        figure="arms",
+    ),
+    RecommenderStudy(
+        "magazine-batch",
+        "batch size against rank for PSI-LinUCB on magazine (P3 figure 17)",
+        MAGAZINE,
+        41,
+        tuple(
+            policy for rank in (8, 16, 48) for policy in sweep(replace(full(rank), group=""), batch=(1, 4, 16, 64, 256))
+        ),
+        rounds=26,
+        figure="batch",
     ),
 )
 

@@ -1,7 +1,4 @@
-"""`onepass bench`: speed as ratios in one run, against the BLAS calls a round cannot avoid and against plain NumPy.
-
-One thread; set OPENBLAS_NUM_THREADS=1 before Python starts (`make bench` does). Medians of several repeats.
-"""
+"""One model: a round against the BLAS calls it cannot avoid and against plain NumPy. Medians of several repeats."""
 
 import subprocess
 import sys
@@ -115,7 +112,10 @@ def first_decision() -> float:
     return min(float(subprocess.run(run, check=True, capture_output=True, text=True).stdout) for _ in range(3))
 
 
-def table() -> list[tuple[str, float, str, float, str]]:
+Line = tuple[str, float, str, float, str]
+
+
+def table() -> list[Line]:
     """(what, measured, unit, ratio or bound, of what) for every line of the speed contract."""
     least = floor(10, 784, 50)  # first: later, freed memory may put its arrays on huge pages, twice as fast for a GEMM
     wide, dense = compiled_round(op.SOFUL(dim=784, size=50), arms=10, rounds=500), dense_round(10, 784)
@@ -148,13 +148,6 @@ def table() -> list[tuple[str, float, str, float, str]]:
             (f"a round of {name}, K=10 d=784", spent, "us", dense / spent, "times faster than dense OFUL in NumPy")
         )
     return rows
-
-
-def speed() -> str:
-    """The table, one line each: what, measured, ratio, of what."""
-    return "\n".join(
-        f"{what:<46} {measured:9.2f} {unit:<2}  {ratio:6.2f} {of}" for what, measured, unit, ratio, of in table()
-    )
 
 
 def regret() -> str:

@@ -1,0 +1,519 @@
+"""Models per arm: disjoint (one design an arm) and hybrid (a shared one as well). The mathematics is in models.py.
+
+Arms are any hashable; they appear when they are added, learned from or asked for, and leave by `remove_arm`. An arm
+never learned from has no model and costs no array: it is scored by its prior, mean 0 and width sqrt(||x||^2 / reg).
+"""
+
+import json
+import threading
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass import check, files
+from onepass import state as states
+from onepass.bandit import Bandit, Decision, named, ranked, trouble
+from onepass.design import contract
+from onepass.estimator.contract import parameter, update_rows
+from onepass.exploration import DRAWS, MEANS, Exploration, Theory, choose
+from onepass.features.factors import OuterProduct, products, signed_lengths
+from onepass.features.projection import GaussianProjection, IdentityState, transform
+from onepass.parameters.arena import NONE
+from onepass.parameters.models import Disjoint, Hybrid
+from onepass.parameters.stores import Compact, Separate
+
+
+class Learned(NamedTuple):
+    """store: the arms' models; shared: the state of the shared estimator, () if disjoint; direction: of every record,
+    the unit vector v_a / ||v_a|| with which its rows were reduced (records, d_a), d_a = 0 where nothing is reduced.
+    """
+
+    store: Compact | Separate
+    shared: Any
+    direction: np.ndarray
+
+
+class Saved(NamedTuple):
+    """What goes into a file: names as JSON in bytes, the record of each (NONE: never learned from), and all states."""
+
+    names: np.ndarray
+    records: np.ndarray
+    direction: np.ndarray
+    shared: Any
+    store: Any
+
+
+class ArmBandit(Bandit):
+    """One model per arm: `Bandit(Disjoint(Ridge(design)))` or `Bandit(Hybrid(shared=..., arms=...))`.
+
+    A context is (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or (n, K, dim);
+    as factors (`features=OuterProduct(...)`): `Outer` of left (d_u,) or (n, d_u) and right (K, d_a).
+    """
+
+    def __init__(
+        self,
+        estimator: Disjoint | Hybrid,
+        exploration: Exploration | None = None,
+        *,
+        features: GaussianProjection | OuterProduct | None = None,
+        seed: int = 0,
+        name: str = "Bandit",
+    ):
+        design, shared = estimator.arms.design, estimator.shared
+        self._set(exploration, seed, name, design.dtype)
+        if shared is not None and isinstance(getattr(self.exploration, "exploration", None), Theory):
+            raise ValueError("exploration must be a number for hybrid parameters: no radius is known for them")
+        self.estimator, self.features = estimator, features
+        self._width = design.dim
+        self._reduced = isinstance(features, OuterProduct) and features.reduce
+        wanted = full = self.dim = design.dim if features is None else features.dim
+        if isinstance(features, GaussianProjection):
+            wanted = full = features.size
+        elif isinstance(features, OuterProduct) and features.reduce:
+            wanted = features.left
+        if design.dim != wanted or (shared is not None and shared.design.dim != full):
+            sizes = f"{wanted}" if shared is None else f"{wanted} for the arms and {full} for the shared part"
+            raise ValueError(f"designs must have dim={sizes} to fit features={features!r}, got {estimator!r}")
+        self._map: Any = IdentityState(self.dim)
+        if isinstance(features, GaussianProjection):
+            self._map = features.begin(self._dtype)
+        sides = features.right if isinstance(features, OuterProduct) and features.reduce else 0
+        begun = () if shared is None else shared.begin()
+        self._learned = Learned(estimator.store(), begun, np.zeros((0, sides)))
+        self._names: dict[Hashable, int] = {}
+        self._roster: tuple[Any, list[Any], np.ndarray] | None = None  # the last request's arms, and their records
+        self._lock = threading.Lock()
+
+    # ---- arms ----
+
+    @property
+    def arms(self) -> tuple[Any, ...]:
+        """All known arms, in the order in which they appeared."""
+        return tuple(self._names)
+
+    def add_arm(self, arm: Hashable) -> None:
+        """Make an arm known before it is learned from; ValueError if it is known already or not hashable."""
+        _hashable([arm])
+        if arm in self._names:
+            raise ValueError(f"arm must be a new one, but {arm!r} is known already")
+        self._register([arm])
+
+    def remove_arm(self, arm: Hashable) -> None:
+        """Forget an arm and all it has learned (a shared part keeps what it learned). ValueError if it is not known."""
+        record = self._known(arm)
+        if record != NONE:
+            self._learned.store.close(record)
+        del self._names[arm]
+        self._roster = None
+
+    def parameter_of(self, arm: Hashable) -> np.ndarray:
+        """theta_a (features,), for hybrid parameters beta + theta_a; the prior's zero for an arm that has not learned.
+
+        ValueError if the arm is not known, or for a hybrid model of contexts given as factors.
+        """
+        record = np.array([self._known(arm)])
+        shared = self._learned.shared
+        if shared == ():
+            if record[0] == NONE:
+                return np.zeros(self._width, self._dtype)
+            return self._learned.store.parameter(int(record[0]))
+        if self.features is not None:
+            raise ValueError("parameter_of is defined for hybrid parameters without features only")
+        eye = np.eye(self._width, dtype=self._dtype)
+        each = [self._model(record, row[None], None) for row in eye]
+        return np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], self._dtype)
+
+    def rows_of(self, arm: Hashable) -> int:
+        """Rows learned from an arm; ValueError if it is not known."""
+        record = self._known(arm)
+        return 0 if record == NONE else self._learned.store.rows(record)
+
+    def _known(self, arm: Hashable) -> int:
+        _hashable([arm])
+        if arm not in self._names:
+            raise ValueError(f"arm {arm!r} is not known; known are {len(self._names)} arms, see bandit.arms")
+        return self._names[arm]
+
+    def _register(self, names: list[Any]) -> None:
+        with self._lock:
+            known = len(self._names)
+            for name in names:
+                self._names.setdefault(name, NONE)
+            if len(self._names) > known:
+                self._roster = None
+
+    def _request(self, arms: Any) -> tuple[list[Any], np.ndarray]:
+        """Names and records of the arms of a request; nothing changes."""
+        kept = self._roster
+        if kept is not None and (arms is None or isinstance(arms, tuple)) and kept[0] is arms:
+            return kept[1], kept[2]
+        if arms is None:
+            names = list(self._names)
+            if not names:
+                raise ValueError("arms must be given, for no arm is known yet; name them, add_arm or learn first")
+            records = np.fromiter(self._names.values(), np.int64, len(names))
+        else:
+            names = named(arms)
+            if not names:
+                raise ValueError("arms must name at least one arm, got none")
+            _hashable(names)
+            if len(set(names)) != len(names):
+                seen: set[Any] = set()
+                twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+                raise ValueError(f"arms must name every arm once, but {twice!r} is there twice")
+            get = self._names.get
+            records = np.array([get(name, NONE) for name in names], np.int64)
+        if arms is None or isinstance(arms, tuple):
+            with self._lock:
+                if arms is not None or len(names) == len(self._names):  # no other thread has added one meanwhile
+                    self._roster = (arms, names, records)
+        return names, records
+
+    # ---- decisions ----
+
+    def decide(self, contexts: Any, arms: Any = None, k: int = 1) -> Decision:
+        """Choose among `arms` (names; default: all known), and rank the k best. Unknown ones become known.
+
+        Shapes: see the class. ValueError for NaN, a wrong shape, duplicate arms, no arm at all or k above K;
+        FloatingPointError when a score is not finite; no arm has changed then.
+        """
+        names, records = self._request(arms)
+        if k != 1:
+            check.integer("k", k, 1, len(names))
+        single, scores, means, spreads = self._scores(contexts, records, self._rng)
+        each = []
+        for i in range(len(scores)):
+            noise = self._rng.random(2)
+            chosen, propensity = choose(self._rule, scores[i], noise)
+            if chosen < 0:
+                raise trouble()
+            each.append(([names[a] for a in ranked(scores[i], chosen, k)], propensity))
+        if arms is not None and (records == NONE).any():
+            self._register(names)
+        widths = None if self._rule.spread == MEANS else spreads
+        if single:
+            chosen_names, propensity = each[0]
+            width = None if widths is None else widths[0]
+            return Decision(chosen_names[0], chosen_names, scores[0], means[0], width, propensity)
+        found = [names for names, _ in each]
+        return Decision(
+            [names[0] for names in found],
+            found,
+            scores,
+            means,
+            widths,
+            np.array([propensity for _, propensity in each]),
+        )
+
+    def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
+        """Scores (K,) of `arms` (default: all known), or (n, K) for n contexts, without side effects.
+
+        Under Thompson sampling the same draws in every call: the first that the seed gives. Errors as in `decide`.
+        """
+        single, scores = self._finite(contexts, arms, np.random.default_rng(self.seed))
+        return scores[0] if single else scores
+
+    def _block(self, contexts: Any, arms: Any, rng: np.random.Generator) -> np.ndarray:
+        return self._finite(contexts, arms, rng)[1]
+
+    def _finite(self, contexts: Any, arms: Any, rng: np.random.Generator) -> tuple[bool, np.ndarray]:
+        single, scores, _, _ = self._scores(contexts, self._request(arms)[1], rng)
+        if not np.isfinite(scores).all():
+            raise trouble()
+        return single, scores
+
+    def _offered(self, contexts: Any, arms: Any) -> list[Any]:
+        return self._request(arms)[0]
+
+    def _scores(
+        self, contexts: Any, records: np.ndarray, rng: np.random.Generator
+    ) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
+        """Whether it is a single decision; scores, means and spreads, each (n, K)."""
+        rule = self._rule
+        single, means, squares, adjusted = self._evaluated(contexts, records)
+        shared = self._learned.shared
+        scale: Any = rule.scale
+        if rule.theory.size > 0:
+            scale = scale * self._learned.store.radii(records, self.exploration.exploration)  # type: ignore[attr-defined]
+        for i, rows in enumerate(adjusted):
+            means[i] += rows @ parameter(shared)
+            if rule.spread != MEANS and rule.spread != DRAWS:
+                squares[i] += contract.inverse_quadratic(shared.design, rows)
+        spreads = np.sqrt(np.maximum(squares, 0.0))
+        if rule.spread == MEANS:
+            return single, means, means, spreads
+        if rule.spread == DRAWS:
+            # arms share no data, so their draws from N(theta_a, A_a^-1) are independent: one normal an arm will do
+            for i in range(len(spreads)):
+                spreads[i] *= rng.standard_normal(spreads.shape[1])
+                if adjusted:
+                    normal = np.asarray(rng.standard_normal(adjusted[i].shape[1]), self._dtype)
+                    spreads[i] += adjusted[i] @ contract.root(shared.design, normal)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is raised by who asks
+            return single, means + scale * spreads, means, spreads
+
+    def _evaluated(self, contexts: Any, records: np.ndarray) -> tuple[bool, np.ndarray, np.ndarray, list[np.ndarray]]:
+        """Whether it is a single decision; means and x^T A^-1 x of the arms' models (n, K); hybrid: n times (K, k) rows
+        of the shared model."""
+        store, shared, count = self._learned.store, self._learned.shared, len(records)
+        if isinstance(self.features, OuterProduct):
+            left, right = self.features.factors(contexts, self._dtype, False)
+            single = np.ndim(contexts.left) == 1
+            if len(right) != count or len(left) == 0:
+                raise ValueError(f"contexts.right must have one row per arm ({count}), got {len(right)}")
+            lengths = self._lengths(records, right) if self._reduced else np.ones(count, self._dtype)
+            if shared == ():
+                if self._reduced:
+                    means, squares = self._same(records, left)
+                    return single, means * lengths, squares * lengths**2, []
+                return single, *store.evaluate_factors(records, left, right), []
+            each = []
+            for user in left:
+                full = products(np.broadcast_to(user, (count, user.size)), right)
+                each.append(self._model(records, lengths[:, None] * user if self._reduced else full, full))
+        else:
+            rows = check.array("contexts", contexts, self._dtype, (1, 2, 3), self.dim)
+            single = rows.ndim < 3
+            if rows.size == 0:
+                raise ValueError(f"contexts must have at least one row, got shape {rows.shape}")
+            flat = check.finite_rows("contexts", rows.reshape(-1, self.dim))
+            rows = rows.reshape(1, -1, self.dim) if single else rows
+            if rows.shape[1] != count and (rows.shape[1] != 1 or np.ndim(contexts) == 2):
+                raise ValueError(
+                    f"contexts must have one row, or one per arm ({count}), got shape {np.shape(contexts)}"
+                )
+            rows = transform(self._map, flat).reshape(*rows.shape[:2], -1)
+            if rows.shape[1] == 1 and shared == ():
+                means, squares = self._same(records, np.ascontiguousarray(rows[:, 0]))
+                return single, means, squares, []
+            each = [self._model(records, request, None) for request in rows]
+        columns = list(zip(*each, strict=True))
+        return single, np.stack(columns[0]), np.stack(columns[1]), [] if shared == () else list(columns[2])
+
+    def _same(self, records: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means and squares (n, K) where each of n rows is the context of every arm."""
+        if len(rows) == 1:
+            means, squares = self._learned.store.evaluate(records, rows, np.empty((len(records), 0), self._dtype))
+            return means[None], squares[None]
+        return self._learned.store.evaluate_users(records, rows)
+
+    def _model(
+        self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means and squares (K,) for rows (K or 1, width), and the rows of the shared model (K, k), which starts from
+        extra (default: the rows themselves)."""
+        if self._learned.shared == ():
+            extra = np.empty((len(records), 0), self._dtype)
+        elif extra is None:
+            extra = np.array(np.broadcast_to(rows, (len(records), rows.shape[1])))
+        return *self._learned.store.evaluate(records, np.ascontiguousarray(rows), extra), extra
+
+    def _lengths(self, records: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """v_a^T direction_a, so that v_a = length * direction; ||v_a|| for arms that have no direction yet."""
+        return _straight(*signed_lengths(right, self._learned.direction, records))
+
+    # ---- learning ----
+
+    def learn(self, contexts: Any, rewards: Any, arm: Any = None) -> None:
+        """Learn one row (dim,), its reward and its arm, or a batch (n, dim), (n,) and n names, new ones too.
+
+        Rows of one arm are learned in their order, arms in parallel. `Outer` factors are taken in pairs: left (n, d_u),
+        right (n, d_a). ValueError, and nothing has changed, for NaN, shapes that do not match, names that are not
+        hashable, or an arm whose factor has turned away from the direction it was learned with.
+        """
+        if isinstance(self.features, OuterProduct):
+            left, right = self.features.factors(contexts, self._dtype, True)
+            single, rows = np.ndim(contexts.left) == 1, left
+        else:
+            rows = check.array("contexts", contexts, self._dtype, (1, 2), self.dim)
+            single, right = rows.ndim == 1, np.empty((rows.shape[0] if rows.ndim > 1 else 1, 0), self._dtype)
+            rows = transform(self._map, check.finite_rows("contexts", rows.reshape(-1, self.dim)))
+        if single and isinstance(rewards, float) and -1e12 < rewards < 1e12:  # the common case, checked at once
+            values = np.array([rewards], self._dtype)
+        else:
+            values = check.array("rewards", rewards, self._dtype, (0,) if single else (1,))
+            values = check.finite("rewards", values).reshape(-1)
+        if len(values) != len(rows):
+            raise ValueError(f"rewards must have one entry per row of contexts ({len(rows)}), got {len(values)}")
+        if arm is None:
+            raise ValueError("arm must name the arm of every row")
+        names = [arm] if single else named(arm, len(rows), "arm")
+        if not names:
+            return
+        _hashable(names)
+        if len(names) == 1 and self._learned.shared == () and not right.shape[1]:
+            self._learned.store.learn_one(self._record(arm if single else names[0]), rows, float(values[0]))
+            self.rounds += 1
+            return
+        codes: dict[Hashable, int] = {}
+        group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
+        extra = np.empty((len(rows), 0), self._dtype)
+        if self._learned.shared != ():
+            extra = products(rows, right) if right.shape[1] else rows
+        if self._reduced:
+            lengths, directions = self._reduction(codes, group, right)
+            rows, right = np.ascontiguousarray(rows * lengths[:, None]), right[:, :0].copy()
+        records = np.array([self._record(name) for name in codes], np.int64)
+        if self._reduced:
+            self._learned.direction[records] = directions
+        starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(codes)))])
+        order = np.argsort(group, kind="stable")
+        increments, targets = self._learned.store.learn(records, starts, order, rows, right, values, extra)
+        if self._learned.shared != ():
+            shared = update_rows(self._learned.shared, increments, targets.astype(self._dtype))
+            self._learned = self._learned._replace(shared=shared)
+        self.rounds += len(rows)
+
+    def _record(self, name: Hashable) -> int:
+        """The record of an arm that is about to learn."""
+        record = self._names.get(name, NONE)
+        if record == NONE:
+            record = self._learned.store.open()
+            self._names[name], self._roster = record, None
+            direction = self._learned.direction
+            if direction.shape[1]:
+                if record >= len(direction):
+                    grown = np.zeros((record + 16 + record // 8, direction.shape[1]))
+                    grown[: len(direction)] = direction
+                    self._learned = self._learned._replace(direction=grown)
+                self._learned.direction[record] = 0.0
+        return record
+
+    def _reduction(
+        self, codes: dict[Hashable, int], group: np.ndarray, right: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Of every row the signed length of its v along its arm's direction, and the directions (arms, d_a)."""
+        norms = np.linalg.norm(right.astype(np.float64), axis=1)
+        directions = np.zeros((len(codes), right.shape[1]))
+        for i in np.flatnonzero(norms > 0.0)[::-1]:  # the first row of every arm wins
+            directions[group[i]] = right[i] / norms[i]
+        for name, code in codes.items():
+            record = self._names.get(name, NONE)
+            if record != NONE and self._learned.direction[record].any():
+                directions[code] = self._learned.direction[record]
+        return _straight(*signed_lengths(right, directions, group)), directions
+
+    def play(self, contexts: Any, rewards: Any) -> np.ndarray:
+        """Play recorded rounds: contexts (T, K, dim) or (T, 1, dim), rewards (T, K); the arms are named 0 .. K - 1.
+
+        Returns the chosen indices (T,): T calls of `decide` and `learn`. Not for contexts given as factors.
+        """
+        if isinstance(self.features, OuterProduct):
+            raise ValueError("play takes full contexts, not factors; use decide and learn")
+        rows = check.array("contexts", contexts, self._dtype, (3,), self.dim)
+        check.finite_rows("contexts", rows.reshape(-1, self.dim))
+        values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (2,)))
+        if len(values) != len(rows) or rows.shape[1] not in (1, values.shape[1]):
+            raise ValueError(f"rewards must have shape (T, K) as contexts (T, K, dim) has, got {values.shape}")
+        arms, names = np.empty(len(rows), np.int64), tuple(range(values.shape[1]))
+        for t in range(len(rows)):
+            request = rows[t, 0] if rows.shape[1] == 1 else rows[t]
+            arms[t] = self.decide(request, names).arm
+            self.learn(request if request.ndim == 1 else request[arms[t]], float(values[t, arms[t]]), int(arms[t]))
+        return arms
+
+    # ---- bookkeeping ----
+
+    def error_bound(self) -> float:
+        """The largest certified ||A_a - A_hat_a||_2 of all arms; infinite behind a random projection."""
+        if isinstance(self.features, GaussianProjection):
+            return float("inf")
+        shared = 0.0 if self._learned.shared == () else float(contract.error_bound(self._learned.shared.design))
+        return max(shared, self._learned.store.error_bound())
+
+    def _state(self) -> Any:
+        return self._map, self._learned.store.state, self._learned.shared, (self._learned.direction,)
+
+    def copy(self) -> "ArmBandit":
+        """An independent copy that will decide alike."""
+        twin = super().copy()
+        twin._names, twin._roster, twin._lock = dict(self._names), None, threading.Lock()
+        return twin
+
+    def _copied(self) -> Learned:
+        learned = self._learned
+        return Learned(learned.store.copy(), states.copy(learned.shared), learned.direction.copy())
+
+    def _saved(self) -> Saved:
+        learned, names = self._learned, json.dumps([_plain(name) for name in self._names])
+        records = np.fromiter(self._names.values(), np.int64, len(self._names))
+        if isinstance(learned.store, Compact):
+            learned.store.trim()
+        text = np.frombuffer(names.encode(), np.uint8)
+        return Saved(text, records, learned.direction, learned.shared, learned.store.state)
+
+    def _restore(self, tensors: dict[str, np.ndarray], path: str | Path) -> None:
+        store, shared = self._learned.store, self._learned.shared
+        count = len({name.split(".")[1] for name in tensors if name.startswith("store.")})
+        inner = store.state if isinstance(store, Compact) else store.template(count)
+        template = Saved(np.zeros(0, np.uint8), np.zeros(0, np.int64), self._learned.direction, shared, inner)
+        files.restore(template, tensors, self._fits, path)
+
+    def _fits(self, saved: Saved) -> bool:
+        """Take what a file holds, unless its parts contradict each other."""
+        learned, estimator = self._learned, self.estimator
+        try:
+            names = [_name(value) for value in json.loads(saved.names.tobytes().decode())]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return False
+        taken = saved.records[saved.records != NONE]
+        if isinstance(learned.store, Compact):
+            records, vacant = len(saved.store.first), np.flatnonzero(saved.store.rows < 0)
+        else:
+            records = len(saved.store)
+            vacant = np.array([i for i, one in enumerate(saved.store) if one[2] == 0], np.int64)
+        orderly = (
+            len(names) == len(set(names)) == len(saved.records)
+            and saved.direction.shape[1:] == learned.direction.shape[1:]
+            and (saved.direction.shape[1] == 0 or len(saved.direction) >= records)
+            and np.array_equal(np.sort(np.concatenate([taken, vacant])), np.arange(records))
+            and (learned.shared == () or estimator.shared.consistent(saved.shared))
+            and learned.store.restore(saved.store)
+        )
+        if orderly:
+            self._learned = learned._replace(shared=saved.shared, direction=saved.direction)
+            self._names = dict(zip(names, saved.records.tolist(), strict=True))
+        return orderly
+
+
+def _hashable(names: list[Any]) -> None:
+    """ValueError unless every name can be found again."""
+    for name in names:
+        try:
+            hash(name)
+        except TypeError:
+            raise ValueError(f"arm must be hashable (a string, a number, a tuple of them), got {name!r}") from None
+        if name != name:
+            raise ValueError(f"arm must equal itself, got {name!r}")
+
+
+def _straight(lengths: np.ndarray, turned: int) -> np.ndarray:
+    """`lengths`; ValueError if the factor of a row has turned."""
+    if turned >= 0:
+        raise ValueError(
+            f"contexts.right must keep the direction of every arm, but row {turned} has turned; "
+            "use OuterProduct(reduce=False) for arms whose factors change"
+        )
+    return lengths
+
+
+def _plain(name: Any) -> Any:
+    """A name as JSON: strings, numbers, booleans, None, and tuples of them; ValueError for other names."""
+    if isinstance(name, np.bool_ | np.integer | np.floating | np.str_):
+        name = name.item()
+    if isinstance(name, tuple):
+        return {"tuple": [_plain(part) for part in name]}
+    if name is None or (type(name) in (str, int, float, bool) and name == name):
+        return name
+    raise ValueError(f"arm names must be strings, numbers or tuples of them to be saved, got {name!r}")
+
+
+def _name(value: Any) -> Hashable:
+    """The inverse of `_plain`."""
+    if isinstance(value, dict):
+        return tuple(_name(part) for part in value["tuple"])
+    if isinstance(value, list):
+        raise TypeError("a list is no name")
+    return value

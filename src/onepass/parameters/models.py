@@ -1,0 +1,89 @@
+"""Disjoint and hybrid models (Li, Chu, Langford and Schapire 2010): what `Bandit` takes in place of one estimator.
+
+    disjoint   r = x^T theta_a              A_a = reg I + sum of x x^T over the rows of arm a;  theta_a = A_a^-1 b_a
+    hybrid     r = x^T (beta + theta_a)     arms as above, and a shared design of the rows with the arms eliminated
+
+Hybrid: with B_a = sum of x x^T over arm a's rows seen so far, a row x adds sqrt(w) (x - B_a^T A_a^-1 x) with the target
+sqrt(w) (r - b_a^T A_a^-1 x), w = 1 / (1 + x^T A_a^-1 x), to the shared design; both priors are reg I. Then
+mean = z^T beta + b_a^T A_a^-1 x and width^2 = x^T A_a^-1 x + z^T A_0^-1 z with z = x - B_a^T A_a^-1 x: the joint ridge
+regression exactly, whatever the shared design, as long as the arms' designs are exact (P3 and Li et al. keep the same
+algebra as matrices; row by row it needs nothing of a design but `append`). What a sketched arm cuts is lost to B_a.
+"""
+
+from typing import Any
+
+from onepass import check
+from onepass.estimator.ridge import Ridge
+from onepass.parameters.stores import Compact, Separate, cut_of
+
+
+def _ridge(name: str, value: Any) -> Ridge:
+    if not isinstance(value, Ridge):
+        raise ValueError(f"{name} must be an estimator such as Ridge(Exact(dim=20)), got {value!r}")
+    return value
+
+
+class Disjoint:
+    """One model per arm: r = x^T theta_a.
+
+    estimator: what every arm begins with, e.g. ``Ridge(ProjectorSplitting(dim=169, rank=16))``.
+    compact: keep all arms in one arena that grows with what was learned (Exact, FrequentDirections, ProjectorSplitting;
+    None: where it can), or False: one state of the design per arm, as other designs always do.
+    threads: for large batches, None: as many as there are processors; results do not depend on it.
+    ValueError for what is not an estimator.
+    """
+
+    def __init__(self, estimator: Ridge, *, compact: bool | None = None, threads: int | None = None):
+        self.arms = _ridge("estimator", estimator)
+        self.compact, self.threads = _options(self.arms, compact, threads)
+
+    @property
+    def shared(self) -> None:
+        """There is no shared part."""
+        return None
+
+    def store(self) -> Compact | Separate:
+        """An empty store for the arms."""
+        return (Compact if self.compact else Separate)(self.arms, 0, self.threads)
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given, as plain data."""
+        return {**self.arms.params(), "compact": self.compact, "threads": self.threads}
+
+    def __repr__(self) -> str:
+        return f"Disjoint({self.arms!r})"
+
+
+class Hybrid:
+    """A shared and a per-arm part: r = x^T (beta + theta_a).
+
+    shared, arms: estimators for rows of the same width (for contexts given as factors: `arms` of the reduced width);
+    compact, threads: see `Disjoint`. ValueError for what is not an estimator.
+    """
+
+    def __init__(self, *, shared: Ridge, arms: Ridge, compact: bool | None = None, threads: int | None = None):
+        self.shared, self.arms = _ridge("shared", shared), _ridge("arms", arms)
+        if self.shared.design.dtype != self.arms.design.dtype:
+            raise ValueError(f"shared and arms must have one dtype, got {shared!r} and {arms!r}")
+        self.compact, self.threads = _options(self.arms, compact, threads)
+
+    def store(self) -> Compact | Separate:
+        """An empty store for the arms."""
+        return (Compact if self.compact else Separate)(self.arms, self.shared.design.dim, self.threads)
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given, as plain data."""
+        parts = {"shared": self.shared.params(), "arms": self.arms.params()}
+        return {**parts, "compact": self.compact, "threads": self.threads}
+
+    def __repr__(self) -> str:
+        return f"Hybrid(shared={self.shared!r}, arms={self.arms!r})"
+
+
+def _options(arms: Ridge, compact: Any, threads: Any) -> tuple[bool, int | None]:
+    able = cut_of(arms.design) is not None
+    if check.choice("compact", compact, (None, False, True)) and not able:
+        raise ValueError(f"compact must be None or False for {arms.design!r}, whose cuts the arena does not know")
+    if threads is not None:
+        threads = check.integer("threads", threads, 1)
+    return able if compact is None else compact, threads

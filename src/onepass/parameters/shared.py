@@ -1,0 +1,304 @@
+"""The shared model: one parameter for all arms, one design.
+
+A round: z = features(x) for every arm, theta = the estimate, score = z^T theta + beta sqrt(z^T A^-1 z) (or a draw, or
+nothing), choose the largest, learn (z, reward). `play` runs many rounds in one compiled loop; `decide` and `learn` are
+its two halves. Cost of a round: that of its design (see onepass.design); K arms are scored by one matrix product.
+
+Contexts given as factors x = vec(u v^T): the K rows of a user u lie in d_a dimensions, x = E^T v with E (d_a, dim) made
+of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, then d_a^2 an arm.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onepass import check, files, state
+from onepass.bandit import Bandit, Decision, named, ranked, trouble
+from onepass.design import contract
+from onepass.estimator.contract import parameter, update, update_rows
+from onepass.estimator.ridge import Ridge
+from onepass.exploration import DRAWS, MEANS, WIDTHS, Exploration, choose, draw_noise
+from onepass.features.factors import Outer, OuterProduct, products
+from onepass.features.projection import GaussianProjection, IdentityState, transform
+from onepass.generic import compiled
+from onepass.linalg import dot
+
+
+@compiled
+def width_scale(estimator, rule, rounds):
+    """beta: the constant, times the theoretical radius where it is asked for."""
+    scale = rule.scale
+    if rule.theory.size > 0:
+        constants = rule.theory
+        scale *= contract.confidence_radius(
+            estimator.design, rounds, constants[0], constants[1], constants[2], constants[3]
+        )
+    return scale
+
+
+@compiled
+def evaluate(estimator, rule, rounds, rows, noise):
+    """Scores, means and spreads (widths or draws) of the rows (K, features)."""
+    means = dot(rows, parameter(estimator))
+    if rule.spread == WIDTHS:
+        spreads = contract.inverse_quadratic(estimator.design, rows)
+        for a in range(spreads.size):
+            spreads[a] = np.sqrt(max(spreads[a], 0.0))
+    else:
+        spreads = np.zeros(means.size)
+        if rule.spread == DRAWS:
+            draws = dot(rows, contract.root(estimator.design, noise))
+            for a in range(spreads.size):
+                spreads[a] = draws[a]
+    scale = width_scale(estimator, rule, rounds)
+    scores = np.empty(means.size)
+    for a in range(scores.size):
+        scores[a] = means[a] + scale * spreads[a]
+    return scores, means, spreads
+
+
+@compiled
+def decide_once(features, estimator, rule, rounds, contexts, noise):
+    """Arm index, propensity, scores, means and spreads for one set of arms (K, dim)."""
+    rows = transform(features, contexts)
+    scores, means, spreads = evaluate(estimator, rule, rounds, rows, noise)
+    arm, propensity = choose(rule, scores, noise)
+    return arm, propensity, scores, means, spreads
+
+
+@compiled
+def decide_outer(estimator, rule, rounds, user, right, noise):
+    """`decide_once` for the rows vec(user v^T) of every row v of right (K, d_a), without forming them."""
+    theta, design, width = parameter(estimator), estimator.design, right.shape[1]
+    inner = np.zeros(width, right.dtype)
+    if rule.spread == DRAWS:
+        drawn, draw = contract.root(design, noise), np.zeros(width, right.dtype)
+    for i in range(user.size):
+        for j in range(width):
+            inner[j] += user[i] * theta[i * width + j]
+            if rule.spread == DRAWS:
+                draw[j] += user[i] * drawn[i * width + j]
+    means, spreads = dot(right, inner), np.zeros(right.shape[0])
+    if rule.spread == DRAWS:
+        draws = dot(right, draw)
+        for a in range(spreads.size):
+            spreads[a] = draws[a]
+    if rule.spread == WIDTHS:
+        core = np.zeros((width, width), right.dtype)
+        for j in range(width):
+            row = np.zeros(theta.size, right.dtype)
+            for i in range(user.size):
+                row[i * width + j] = user[i]
+            solved = contract.solve(design, row)
+            for i in range(user.size):
+                for k in range(width):
+                    core[j, k] += user[i] * solved[i * width + k]
+        half = dot(right, core)
+        for a in range(spreads.size):
+            spreads[a] = np.sqrt(max(float(dot(half[a], right[a])), 0.0))
+    scale = width_scale(estimator, rule, rounds)
+    scores = np.empty(means.size)
+    for a in range(scores.size):
+        scores[a] = means[a] + scale * spreads[a]
+    arm, propensity = choose(rule, scores, noise)
+    return arm, propensity, scores, means, spreads
+
+
+@compiled
+def learn_row(features, estimator, row, reward):
+    """The estimator after one row (1, dim) and its reward."""
+    return update(estimator, transform(features, row)[0], reward)
+
+
+@compiled
+def learn_rows(features, estimator, rows, rewards):
+    """The estimator after a batch of rows (n, dim) and rewards (n,)."""
+    return update_rows(estimator, transform(features, rows), rewards)
+
+
+@compiled
+def play_rounds(features, estimator, rule, rounds, contexts, rewards, noise):
+    """Score, choose, learn over contexts (T, K, dim), rewards (T, K); arms are -1 from where a score was not finite."""
+    arms = np.full(contexts.shape[0], -1)
+    for t in range(contexts.shape[0]):
+        rows = transform(features, contexts[t])
+        scores, _, _ = evaluate(estimator, rule, rounds + t, rows, noise[t])
+        arm, _ = choose(rule, scores, noise[t])
+        if arm < 0:
+            break
+        arms[t] = arm
+        estimator = update(estimator, rows[arm], rewards[t, arm])
+    return estimator, arms
+
+
+class SharedBandit(Bandit):
+    """One parameter for all arms: `Bandit(Ridge(design))`. Arms are rows, and names at most labels."""
+
+    def __init__(
+        self,
+        estimator: Ridge,
+        exploration: Exploration | None = None,
+        *,
+        features: GaussianProjection | OuterProduct | None = None,
+        seed: int = 0,
+        name: str = "Bandit",
+    ):
+        if not isinstance(estimator, Ridge):
+            raise ValueError(f"estimator must be an estimator such as Ridge(design), got {estimator!r}")
+        self._set(exploration, seed, name, estimator.design.dtype)
+        self.estimator, self.features = estimator, features
+        self._width = self.dim = estimator.design.dim
+        self._map: Any = IdentityState(self._width)
+        if features is not None:
+            size = features.size if isinstance(features, GaussianProjection) else features.dim
+            if size != self._width:
+                raise ValueError(f"features must give {self._width} features, as the design expects, got {features!r}")
+            self.dim = features.dim
+            if isinstance(features, GaussianProjection):
+                self._map = features.begin(self._dtype)
+        self._learned = estimator.begin()
+
+    @property
+    def parameter(self) -> np.ndarray:
+        """The present estimate theta, shape (features,)."""
+        return parameter(self._learned)
+
+    def _contexts(self, contexts: Any, dims: tuple[int, ...]) -> np.ndarray:
+        out = check.array("contexts", contexts, self._dtype, dims, self.dim)
+        if out.size == 0:
+            raise ValueError(f"contexts must have at least one row, got shape {out.shape}")
+        check.finite_rows("contexts", out if out.ndim == 2 else out.reshape(-1, self.dim))
+        return out
+
+    def decide(self, contexts: Any, arms: Any = None, k: int = 1) -> Decision:
+        """Choose among K arms, contexts (K, dim); or take n decisions at once, contexts (n, K, dim).
+
+        Contexts as factors: `Outer` of left (d_u,) or (n, d_u) and right (K, d_a). arms: names, one per row, the same
+        for all n (default: the row's index). k: how many to rank. ValueError for NaN, a wrong shape or k above K;
+        FloatingPointError when a score is not finite.
+        """
+        single, requests, count = self._requests(contexts)
+        names = None if arms is None else named(arms, count)
+        if k != 1:
+            check.integer("k", k, 1, count)
+        each = [self._decide(request, names, k) for request in requests]
+        if single:
+            return each[0]
+        columns = list(zip(*each, strict=True))
+        widths = None if each[0].widths is None else np.stack(columns[4])
+        scores, means = np.stack(columns[2]), np.stack(columns[3])
+        return Decision(list(columns[0]), list(columns[1]), scores, means, widths, np.array(columns[5]))
+
+    def _requests(self, contexts: Any) -> tuple[bool, Any, int]:
+        """Whether it is a single decision, what each one is about, and the number of arms."""
+        if isinstance(self.features, OuterProduct):
+            left, right = self.features.factors(contexts, self._dtype, False)
+            if len(left) == 0 or len(right) == 0:
+                raise ValueError(f"contexts must have at least one user and one arm, got {len(left)} and {len(right)}")
+            return np.ndim(contexts.left) == 1, [(user, right) for user in left], len(right)
+        rows = self._contexts(contexts, (2, 3))
+        return rows.ndim == 2, [rows] if rows.ndim == 2 else rows, rows.shape[-2]
+
+    def _evaluate(self, request: Any, noise: np.ndarray) -> tuple[int, float, np.ndarray, np.ndarray, np.ndarray]:
+        if isinstance(request, tuple):
+            user, right = request
+            if right.shape[0] > right.shape[1]:
+                found = decide_outer(self._learned, self._rule, self.rounds, user, right, noise)
+            else:
+                request = products(np.broadcast_to(user, (len(right), user.size)), right)
+        if not isinstance(request, tuple):
+            found = decide_once(self._map, self._learned, self._rule, self.rounds, request, noise)
+        if found[0] < 0:
+            raise trouble()
+        return found
+
+    def _decide(self, request: Any, names: list[Any] | None, k: int) -> Decision:
+        noise = draw_noise(self._rule, self._width, 1, self._rng, self._dtype)[0]
+        chosen, propensity, scores, means, spreads = self._evaluate(request, noise)
+        best = ranked(scores, chosen, k)
+        found = best if names is None else [names[a] for a in best]
+        return Decision(found[0], found, scores, means, None if self._rule.spread == MEANS else spreads, propensity)
+
+    def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
+        """Scores of contexts (K, dim) or (n, K, dim), or of `Outer` factors, without side effects.
+
+        Under Thompson sampling one draw serves all of them, the same in every call: the first that the seed gives.
+        FloatingPointError when a score is not finite.
+        """
+        single, requests, count = self._requests(contexts)
+        if arms is not None:
+            named(arms, count)
+        noise = np.zeros(2, self._dtype)
+        if self._rule.spread == DRAWS:
+            noise = draw_noise(self._rule, self._width, 1, np.random.default_rng(self.seed), self._dtype)[0]
+        if isinstance(self.features, OuterProduct):
+            scores = np.stack([self._evaluate(request, noise)[2] for request in requests])
+            return scores[0] if single else scores
+        every = np.ascontiguousarray(requests[0] if single else requests.reshape(-1, self.dim))
+        return self._evaluate(every, noise)[2].reshape((count,) if single else requests.shape[:-1])
+
+    def _offered(self, contexts: Any, arms: Any) -> Any:
+        count = len(contexts.right) if isinstance(contexts, Outer) else contexts.shape[1]
+        return range(count) if arms is None else named(arms, count)
+
+    def learn(self, contexts: Any, rewards: Any, arm: Any = None) -> None:
+        """Learn one row (dim,) and its reward, or a batch (n, dim) and (n,); late rewards are welcome in any order.
+
+        `Outer` factors are taken in pairs. ValueError, and nothing has changed, for NaN, infinities or shapes that do
+        not match, or an arm: a shared model knows none.
+        """
+        if arm is not None:
+            raise ValueError(f"arm must be None for a shared model, which knows rows only, got {arm!r}; use Disjoint")
+        if isinstance(self.features, OuterProduct):
+            left, right = self.features.factors(contexts, self._dtype, True)
+            single, contexts = np.ndim(contexts.left) == 1, products(left, right)
+            contexts = contexts[0] if single else contexts
+        rows = self._contexts(contexts, (1, 2))
+        if rows.ndim == 1:
+            if not (isinstance(rewards, float) and -1e12 < rewards < 1e12):  # the common case, checked at once
+                rewards = float(check.finite("rewards", check.array("rewards", rewards, self._dtype, (0,))))
+            self._learned = learn_row(self._map, self._learned, rows.reshape(1, -1), rewards)
+            self.rounds += 1
+            return
+        values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (1,)))
+        if values.shape[0] != rows.shape[0]:
+            raise ValueError(
+                f"rewards must have one entry per row of contexts ({rows.shape[0]}), got {values.shape[0]}"
+            )
+        self._learned = learn_rows(self._map, self._learned, rows, values)
+        self.rounds += rows.shape[0]
+
+    def play(self, contexts: Any, rewards: Any) -> np.ndarray:
+        """Play recorded rounds in one compiled loop: contexts (T, K, dim), rewards (T, K) what each arm would pay.
+
+        Returns the chosen indices (T,); equal to T calls of `decide` and `learn`. Not for contexts given as factors.
+        """
+        rows = self._contexts(contexts, (3,))
+        values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (2,)))
+        if values.shape != rows.shape[:2]:
+            raise ValueError(f"rewards must have shape {rows.shape[:2]} as contexts has, got {values.shape}")
+        noise = draw_noise(self._rule, self._width, rows.shape[0], self._rng, self._dtype)
+        self._learned, arms = play_rounds(self._map, self._learned, self._rule, self.rounds, rows, values, noise)
+        self.rounds += int(np.count_nonzero(arms >= 0))
+        if arms[-1] < 0:
+            raise trouble()
+        return arms
+
+    def error_bound(self) -> float:
+        """Certified bound on ||A - A_hat||_2 of the design; infinite behind a random projection."""
+        if isinstance(self.features, GaussianProjection):
+            return float("inf")
+        return float(contract.error_bound(self._learned.design))
+
+    def _state(self) -> Any:
+        return self._map, self._learned
+
+    def _copied(self) -> Any:
+        return state.copy(self._learned)
+
+    def _saved(self) -> Any:
+        return self._learned
+
+    def _restore(self, tensors: dict[str, np.ndarray], path: str | Path) -> None:
+        self._learned = files.restore(self._learned, tensors, self.estimator.consistent, path)
