@@ -198,7 +198,7 @@ def by_call(dtype: str, rows: int) -> float:
     bandit = op.PSILinUCB(dim=50, rank=8, parameters="disjoint", dtype=dtype)
     names, contexts = tuple(range(1000)), rng.standard_normal((3000, 50)).astype(dtype)
     if rows:
-        bandit.learn(np.resize(contexts, (rows, 50)), np.zeros(rows, dtype), arm=np.arange(rows) % 1000)
+        bandit.learn(rng.standard_normal((rows, 50)), np.zeros(rows), arm=np.arange(rows) % 1000)
     for context in contexts[:1000]:
         bandit.learn(context, 0.5, bandit.decide(context, names).arm)
     start = time.perf_counter()

@@ -12,7 +12,7 @@ import numpy as np
 
 from onepass import check
 from onepass.generic import compiled
-from onepass.linalg import dot, squared_norms
+from onepass.linalg import dot
 
 
 class Outer(NamedTuple):
@@ -43,18 +43,15 @@ class OuterProduct:
         """Checked left (n, d_u) and right (m, d_a) of an `Outer`; pairs: m must be n. ValueError for anything else."""
         if not isinstance(contexts, Outer):
             raise ValueError(f"contexts must be onepass.Outer(left, right) here, got {type(contexts).__name__}")
-        left = check.array("contexts.left", contexts.left, dtype, (1, 2), self.left)
-        right = check.array("contexts.right", contexts.right, dtype, (1, 2), self.right)
-        left = check.finite_rows("contexts.left", left.reshape(-1, self.left))
-        right = check.finite_rows("contexts.right", right.reshape(-1, self.right))
+        left = check.array("contexts.left", contexts.left, dtype, (1, 2), self.left).reshape(-1, self.left)
+        right = check.array("contexts.right", contexts.right, dtype, (1, 2), self.right).reshape(-1, self.right)
         if pairs and len(left) != len(right):
             raise ValueError(f"contexts.left and .right must have one row per reward, got {len(left)} and {len(right)}")
-        long, wide = np.sqrt(squared_norms(left)), np.sqrt(squared_norms(right))
-        most = float((long * wide).max(initial=0.0) if pairs else long.max(initial=0.0) * wide.max(initial=0.0))
-        if most > check.LARGEST[left.dtype.char]:
-            raise ValueError(
-                f"contexts must have products of norms up to {check.LARGEST[left.dtype.char]:.0e}; scale them"
-            )
+        largest = check.LARGEST[left.dtype.char]
+        if not largest_norm(left) * largest_norm(right) <= largest:  # NaN as well
+            check.finite_rows("contexts.left", left)
+            check.finite_rows("contexts.right", right)
+            raise ValueError(f"contexts must have factors whose norms multiply to {largest:.0e} at most; scale them")
         return left, right
 
     def params(self) -> dict[str, Any]:
@@ -68,6 +65,21 @@ class OuterProduct:
 def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Rows vec(u v^T) of pairs: (n, d_u), (n, d_a) -> (n, d_u d_a)."""
     return (left[:, :, None] * right[:, None, :]).reshape(len(left), left.shape[1] * right.shape[1])
+
+
+@compiled
+def largest_norm(rows):
+    """The largest ||x|| of rows (n, d), NaN if there is one."""
+    most = 0.0
+    for i in range(rows.shape[0]):
+        total = 0.0
+        for j in range(rows.shape[1]):
+            total += rows[i, j] * rows[i, j]
+        if not total <= most:
+            most = total
+            if np.isnan(total):
+                break
+    return np.sqrt(most)
 
 
 @compiled
@@ -89,20 +101,16 @@ def signed_lengths(right, directions, records):
     lengths, turned = np.empty(right.shape[0], right.dtype), -1
     for a in range(right.shape[0]):
         square, along, size = 0.0, 0.0, 0.0
-        for j in range(right.shape[1]):
-            square += right[a, j] * right[a, j]
-        norm = np.sqrt(square)
-        lengths[a] = norm
         if records[a] >= 0:
             direction = directions[records[a]]
             for j in range(right.shape[1]):
+                square += right[a, j] * right[a, j]
                 along += right[a, j] * direction[j]
                 size += direction[j] * direction[j]
-            if size > 0.0:
-                away = 0.0
-                for j in range(right.shape[1]):
-                    away += (right[a, j] - along * direction[j]) ** 2
-                if away > (tolerance * norm) ** 2 and turned < 0:
-                    turned = a
-                lengths[a] = along
+        if size > 0.0:
+            if square - along * along > tolerance**2 * square and turned < 0:
+                turned = a
+            lengths[a] = along
+        else:
+            lengths[a] = np.sqrt(dot(right[a], right[a]))
     return lengths, turned
