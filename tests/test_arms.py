@@ -914,7 +914,7 @@ def test_wrong_calls_get_one_clear_sentence_and_change_nothing(kind, call, says)
         ),
         (
             lambda b: b.learn(op.Outer(np.full(LEFT, 1e149), np.full(RIGHT, 1e149)), 1.0, "x"),
-            "contexts must have products of norms",
+            "contexts must have factors whose norms",
         ),
         (
             lambda b: b.score(op.Outer(np.ones(LEFT), np.ones((2, RIGHT))), ["x"]),
