@@ -25,6 +25,8 @@ from onepass.features.factors import products
 from onepass.generic import compiled
 from onepass.linalg import dot
 from onepass.parameters import arena as arenas
+from onepass.parameters import arena_learning as learning
+from onepass.parameters import arena_scoring as scoring
 from onepass.parameters.arena import NONE, ArenaState, Cut
 
 BLOCK_BYTES = 32_000_000  # of rows learned at a time: slots are reserved for them, and most are given back
@@ -140,7 +142,7 @@ class Compact:
 
     def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
         self._room(2)
-        free, top = arenas.learn_one(self.state, record, row, reward)
+        free, top = learning.learn_one(self.state, record, row, reward)
         self.state = self.state._replace(free=free, top=top)
 
     def learn(self, records, starts, order, rows, right, rewards, extra):
@@ -169,10 +171,10 @@ class Compact:
                 edges = np.searchsorted(starts, np.linspace(starts[begin], starts[end], threads + 1)[1:-1])
                 edges = np.unique([begin, *edges, end])
                 if edges.size == 2:
-                    arenas.learn_arms(state, *work, begin, end, increments, targets)
+                    learning.learn_arms(state, *work, begin, end, increments, targets)
                 else:
                     jobs = [
-                        pool.submit(arenas.learn_arms, state, *work, int(a), int(b), increments, targets)  # type: ignore[call-arg]
+                        pool.submit(learning.learn_arms, state, *work, int(a), int(b), increments, targets)  # type: ignore[call-arg]
                         for a, b in pairwise(edges)
                     ]
                     for job in jobs:
@@ -183,17 +185,17 @@ class Compact:
         return increments, targets
 
     def evaluate(self, records, rows, extra):
-        return arenas.evaluate_arms(self.state, records, rows, extra)
+        return scoring.evaluate_arms(self.state, records, rows, extra)
 
     def evaluate_users(self, records, rows):
-        return arenas.evaluate_users(self.state, records, rows)
+        return scoring.evaluate_users(self.state, records, rows)
 
     def evaluate_factors(self, records, left, right):
-        return arenas.evaluate_factors(self.state, records, left, right)
+        return scoring.evaluate_factors(self.state, records, left, right)
 
     def radii(self, records, theory):
         constants = (theory.noise, theory.parameter_bound, theory.row_bound, theory.delta)
-        return np.array([arenas.radius(self.state, record, *constants) for record in records])
+        return np.array([scoring.radius(self.state, record, *constants) for record in records])
 
     def rows(self, record):
         return int(self.state.rows[record])

@@ -1,0 +1,317 @@
+"""Learning in an arena: an arm's rows are projected on its directions, widen them, update the root, and may be cut.
+
+For rows X of one arm, with z = Q x, e = x - Q^T z (a new direction e / ||e|| unless x lies in the span):
+
+    v = R^T z,  q = ||v||^2 = x^T A^-1 x,  s = sqrt(1 + q),   R <- R - (R v) v^T / (s (s + 1)),   Q b <- Q b + r z
+
+What the state holds, and what is cut when: arena.py.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.generic import compiled
+from onepass.linalg import dot, svd
+from onepass.parameters.arena import FREQUENT_DIRECTIONS, NONE, release, reserve
+
+CHUNK = 32  # rows of an arm that are projected by one matrix product
+TOLERANCE = 5e3  # roundings below which what is cut counts as nothing
+
+
+class Scratch(NamedTuple):
+    """Where one arm is worked on: its Q, R, Q b, cross, and o; z, v, u (limit,) and a chunk of rows."""
+
+    basis: np.ndarray
+    root: np.ndarray
+    moment: np.ndarray
+    cross: np.ndarray
+    outside: np.ndarray
+    z: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    chunk: np.ndarray
+
+
+@compiled
+def new_scratch(arena, limit):
+    """Room for arms of up to `limit` directions."""
+    kind, dim, k = arena.basis, arena.basis.shape[1], arena.cross.shape[1]
+    return Scratch(
+        np.zeros((limit, dim), kind.dtype), np.zeros((limit, limit), kind.dtype), np.zeros(limit, kind.dtype),
+        np.zeros((limit, k), kind.dtype), np.zeros(dim, kind.dtype), np.zeros(limit, kind.dtype),
+        np.zeros(limit, kind.dtype), np.zeros(limit, kind.dtype), np.zeros((CHUNK, dim), kind.dtype),
+    )  # fmt: skip
+
+
+@compiled
+def rank_one(work, used):
+    """R R^T = A^-1 becomes (A + z z^T)^-1 (see linalg.update_root); u = A^-1 z as it was. Returns q = z^T A^-1 z."""
+    root, z, v, u = work.root, work.z, work.v, work.u
+    for j in range(used):
+        v[j] = 0.0
+    for i in range(used):
+        for j in range(used):
+            v[j] += z[i] * root[i, j]
+    q = 0.0
+    for j in range(used):
+        q += v[j] * v[j]
+    s = np.sqrt(1.0 + q)
+    scale = root.dtype.type(1.0 / (s * (s + 1.0)))
+    for i in range(used):
+        total = root.dtype.type(0.0)
+        for j in range(used):
+            total += root[i, j] * v[j]
+        u[i] = total
+        total *= scale
+        for j in range(used):
+            root[i, j] -= total * v[j]
+    return q
+
+
+@compiled
+def new_direction(work, used, base, row, residual):
+    """Take off the residual what lies along directions base .. used - 1, fill their z; its length (0.0: in span)."""
+    basis, z = work.basis, work.z
+    for i in range(base, used):
+        along = dot(basis[i], row)
+        z[i] = along
+        for j in range(row.size):
+            residual[j] -= along * basis[i, j]
+    norm, length = np.sqrt(dot(row, row)), np.sqrt(dot(residual, residual))
+    rounding = min(1e5 * np.finfo(basis.dtype).eps, 6e-5)
+    if length <= rounding * norm:
+        return 0.0
+    if length < 1e-2 * norm:  # cancellation: project once more
+        again = dot(basis[:used], residual)
+        back = dot(again, basis[:used])
+        for i in range(used):
+            z[i] += again[i]
+        for j in range(row.size):
+            residual[j] -= back[j]
+        length = np.sqrt(dot(residual, residual))
+        if length <= rounding * norm:
+            return 0.0
+    return float(length)
+
+
+@compiled
+def cut_down(cut, work, used, ridge, mass, shed):
+    """The design's own rule for too many directions. Returns used, ridge, shed, log_det; work has the new Q, R, Qb, o.
+
+    Eigenvalues of A_hat on the span are 1 / singular^2 of R, so s = 1 / singular^2 - ridge are those of the sketch.
+    """
+    dim = work.basis.shape[1]
+    core = np.ascontiguousarray(work.root[:used, :used]).astype(np.float64)
+    vectors, singular, _ = svd(core)
+    spectrum = np.empty(used)  # descending
+    for i in range(used):
+        spectrum[i] = max(1.0 / singular[used - 1 - i] ** 2 - ridge, 0.0)
+    held, lost = 0.0, 0.0
+    if cut.kind == FREQUENT_DIRECTIONS:
+        keep = cut.size - 1
+        lost = spectrum[cut.size - 1]
+        fresh = cut.reg + cut.compensation * (shed + lost)
+    else:
+        keep = min(cut.size, used)
+        for i in range(keep):
+            held += spectrum[i] + ridge - cut.reg
+        for i in range(keep, used):
+            lost += spectrum[i]
+        if shed == 0.0 and 1.0 - np.sqrt(ridge / (ridge + lost)) <= TOLERANCE * np.finfo(work.basis.dtype).eps:
+            lost = 0.0
+        fresh = cut.reg
+        if cut.compensation > 0.0 and shed + lost > 0.0 and dim > keep:
+            fresh += max(mass - held, 0.0) / (dim - keep)
+    turn = np.empty((used, used), work.basis.dtype)  # row i: direction i in coordinates of Q
+    for i in range(used):
+        for j in range(used):
+            turn[i, j] = vectors[j, used - 1 - i]
+    moment = dot(turn, work.moment[:used])
+    rotated, cross = dot(turn[:keep], work.basis[:used]), dot(turn[:keep], work.cross[:used])
+    if keep < used:
+        rest = dot(dot(moment[keep:], turn[keep:]), work.basis[:used])
+        for j in range(dim):
+            work.outside[j] += rest[j]
+    log_det = (dim - keep) * np.log(fresh)
+    for i in range(keep):
+        if cut.kind == FREQUENT_DIRECTIONS:
+            value = max(spectrum[i] - lost, 0.0) + fresh
+        else:
+            value = max(spectrum[i] + ridge, fresh)
+        log_det += np.log(value)
+        for j in range(used):
+            work.root[i, j] = 0.0
+        work.root[i, i] = 1.0 / np.sqrt(value)
+        work.moment[i] = moment[i]
+        for j in range(dim):
+            work.basis[i, j] = rotated[i, j]
+        for j in range(cross.shape[1]):
+            work.cross[i, j] = cross[i, j]
+    return keep, fresh, shed + lost, log_det
+
+
+@compiled
+def gather(arena, record, work):
+    """Copy an arm into the scratch: its slots (held,)."""
+    slots = np.empty(arena.held[record], np.int64)
+    slot, used = arena.first[record], arena.used[record]
+    for i in range(slots.size):
+        slots[i] = slot
+        slot = arena.link[slot]
+    for i in range(used):
+        slot = slots[i]
+        work.moment[i] = arena.moment[slot]
+        for j in range(arena.basis.shape[1]):
+            work.basis[i, j] = arena.basis[slot, j]
+        for j in range(used):
+            work.root[i, j] = arena.root[slot, j]
+        for j in range(arena.cross.shape[1]):
+            work.cross[i, j] = arena.cross[slot, j]
+    slot = arena.outside[record]
+    for j in range(arena.basis.shape[1]):
+        work.outside[j] = arena.basis[slot, j] if slot != NONE else 0.0
+    return slots
+
+
+@compiled
+def scatter(arena, record, work, slots, used, kept):
+    """Copy an arm back; its first `kept` directions have not changed. w = R R^T Q b."""
+    inside = np.zeros(used)
+    for i in range(used):
+        for j in range(used):
+            inside[j] += work.root[i, j] * work.moment[i]
+    for i in range(used):
+        slot, weight = slots[i], 0.0
+        for j in range(used):
+            weight += work.root[i, j] * inside[j]
+            arena.root[slot, j] = work.root[i, j]
+        arena.weight[slot], arena.moment[slot] = weight, work.moment[i]
+        for j in range(arena.cross.shape[1]):
+            arena.cross[slot, j] = work.cross[i, j]
+        if i >= kept:
+            for j in range(arena.basis.shape[1]):
+                arena.basis[slot, j] = work.basis[i, j]
+    slot = arena.outside[record]
+    if slot != NONE:
+        for j in range(arena.basis.shape[1]):
+            arena.basis[slot, j] = work.outside[j]
+
+
+@compiled
+def fill_chunk(chunk, rows, right, chosen):
+    """The rows chosen; where right (n, d_a) is not empty, rows (n, d_u) are left factors: products are formed."""
+    width = right.shape[1]
+    for a in range(chosen.size):
+        i = chosen[a]
+        for j in range(rows.shape[1]):
+            if width == 0:
+                chunk[a, j] = rows[i, j]
+            for k in range(width):
+                chunk[a, j * width + k] = rows[i, j] * right[i, k]
+
+
+@compiled
+def learn_arm(arena, record, rows, right, rewards, extra, chosen, work, increments, targets):
+    """One arm learns rows[chosen], in order. Hybrid (extra (n, k)): increments and targets for the shared model.
+
+    A row x with z of the shared features leaves there sqrt(w) (z - B^T A^-1 x) and sqrt(w) (r - b^T A^-1 x),
+    w = 1 / (1 + x^T A^-1 x), B = sum of x z^T: block elimination of the arm (Li et al. 2010, algorithm 2), row by row.
+    """
+    cut, dim, k = arena.cut, arena.basis.shape[1], arena.cross.shape[1]
+    slots = gather(arena, record, work)
+    used, kept = arena.used[record], arena.used[record]
+    ridge, mass, shed, log_det = arena.ridge[record], arena.mass[record], arena.shed[record], arena.log_det[record]
+    done = 0
+    while done < chosen.size:
+        count, base = min(CHUNK, chosen.size - done), used
+        fill_chunk(work.chunk, rows, right, chosen[done : done + count])
+        batch = work.chunk[:count]
+        inside = dot(batch, work.basis[:base].T)
+        residuals = dot(inside, work.basis[:base]) if base < dim else np.zeros((count, dim), rows.dtype)
+        if base < dim:
+            for a in range(count):
+                for j in range(dim):
+                    residuals[a, j] = batch[a, j] - residuals[a, j]
+        a = 0
+        while a < count:
+            row, reward, index = batch[a], rewards[chosen[done + a]], chosen[done + a]
+            for i in range(base):
+                work.z[i] = inside[a, i]
+            if base < dim:
+                length = new_direction(work, used, base, row, residuals[a])
+                if length > 0.0 and used < dim:
+                    scale = rows.dtype.type(1.0 / length)
+                    for j in range(dim):
+                        work.basis[used, j] = residuals[a, j] * scale
+                    for i in range(used + 1):
+                        work.root[used, i], work.root[i, used] = 0.0, 0.0
+                    work.root[used, used] = 1.0 / np.sqrt(ridge)
+                    work.z[used], work.moment[used] = length, 0.0
+                    for j in range(k):
+                        work.cross[used, j] = 0.0
+                    if shed > 0.0:
+                        along = dot(work.basis[used], work.outside)
+                        work.moment[used] = along
+                        for j in range(dim):
+                            work.outside[j] -= along * work.basis[used, j]
+                    used += 1
+            q = rank_one(work, used)
+            log_det += np.log1p(q)
+            if k > 0:
+                weight, target = 1.0 / np.sqrt(1.0 + q), reward
+                for j in range(k):
+                    increments[index, j] = extra[index, j] * weight
+                for i in range(used):
+                    target -= work.u[i] * work.moment[i]
+                    along = work.u[i] * rows.dtype.type(weight)
+                    for j in range(k):
+                        increments[index, j] -= along * work.cross[i, j]
+                        work.cross[i, j] += work.z[i] * extra[index, j]
+                targets[index] = target * weight
+            for i in range(used):
+                work.moment[i] += reward * work.z[i]
+            mass += float(dot(row, row))
+            a += 1
+            if used == cut.limit:
+                used, ridge, shed, log_det = cut_down(cut, work, used, ridge, mass, shed)
+                kept = 0
+                break
+            if used >= base + 8:
+                break  # project the rest of the chunk again, by one product
+        done += a
+    if used > cut.hold:
+        used, ridge, shed, log_det = cut_down(cut, work, used, ridge, mass, shed)
+        kept = 0
+    scatter(arena, record, work, slots, used, kept)
+    arena.used[record], arena.ridge[record], arena.mass[record] = used, ridge, mass
+    arena.shed[record], arena.log_det[record] = shed, log_det
+    arena.rows[record] += chosen.size
+
+
+@partial(compiled, nogil=True)
+def learn_arms(arena, records, starts, order, rows, right, rewards, extra, begin, end, increments, targets):
+    """Arms records[begin:end] learn: arm g the rows order[starts[g]:starts[g + 1]]. Touches no other arm.
+
+    rows (n, dim), right (n, 0); or factors rows (n, d_u), right (n, d_a).
+    """
+    limit = 0
+    for g in range(begin, end):
+        limit = max(limit, arena.used[records[g]] + starts[g + 1] - starts[g])
+    work = new_scratch(arena, min(limit, min(arena.cut.limit, arena.basis.shape[1])))
+    for g in range(begin, end):
+        chosen = order[starts[g] : starts[g + 1]]
+        learn_arm(arena, records[g], rows, right, rewards, extra, chosen, work, increments, targets)
+
+
+@compiled
+def learn_one(arena, record, row, reward):
+    """A single row (1, dim) of one arm: reserve, learn, release; the new (free, top)."""
+    records, empty = np.full(1, record), np.empty((1, 0), row.dtype)
+    free, top = reserve(arena, records, np.ones(1, np.int64))
+    learn_arms(
+        arena, records, np.arange(2), np.zeros(1, np.int64), row, empty, np.full(1, reward, row.dtype), empty, 0, 1,
+        empty, np.empty(0),
+    )  # fmt: skip
+    return release(arena, records, free), top

@@ -1,0 +1,202 @@
+"""Scoring in an arena: means and x^T A^-1 x of many arms for one context, for one each, or for many users at once.
+
+    p = Q x,   x^T theta = w^T p + o^T x / ridge,   x^T A^-1 x = (||x||^2 - ||p||^2) / ridge + ||R^T p||^2
+
+Costs one pass over the directions asked for, then O(m^2) an arm. What the state holds: arena.py.
+"""
+
+import numpy as np
+
+from onepass.design.frequent_directions import sketched_radius
+from onepass.features.factors import contract
+from onepass.generic import compiled
+from onepass.linalg import dot, squared_norms
+from onepass.parameters.arena import FREQUENT_DIRECTIONS, NONE
+from onepass.parameters.arena_learning import fill_chunk
+
+
+@compiled
+def project(arena, records, rows):
+    """Q x for every slot of the arms asked for, (slots,): one product when most slots are wanted, else one by one."""
+    wanted = 0
+    for a in range(records.size):
+        if records[a] != NONE:
+            wanted += arena.used[records[a]]
+    if rows.shape[0] == 1 and 2 * wanted > arena.top:
+        return dot(arena.basis[: arena.top], rows[0])
+    out = np.empty(arena.top, arena.basis.dtype)
+    for a in range(records.size):
+        if records[a] != NONE:
+            row, slot = rows[a if rows.shape[0] > 1 else 0], arena.first[records[a]]
+            for _ in range(arena.used[records[a]]):
+                out[slot] = dot(arena.basis[slot], row)
+                slot = arena.link[slot]
+            slot = arena.outside[records[a]]
+            if slot != NONE:
+                out[slot] = dot(arena.basis[slot], row)
+    return out
+
+
+@compiled
+def residual_square(arena, record, row):
+    """||x - Q^T Q x||^2 without cancellation."""
+    out, slot = row.copy(), arena.first[record]
+    for _ in range(arena.used[record]):
+        along = dot(arena.basis[slot], out)
+        for j in range(row.size):
+            out[j] -= along * arena.basis[slot, j]
+        slot = arena.link[slot]
+    return float(dot(out, out))
+
+
+@compiled
+def score_arms(arena, records, squares, projected, rows, extra, means, widths):
+    """Fill means and widths^2 (K,) from squares (K,) = ||x||^2 and projected (slots,) = Q x; extra (K, k) becomes
+    z - B^T A^-1 x. rows (K or 1, dim) are looked at only where ||x||^2 - ||Q x||^2 has lost digits (may be empty).
+    """
+    hold, k, dim = arena.root.shape[1], arena.cross.shape[1], arena.basis.shape[1]
+    inside = np.empty(hold)
+    rounding = 64.0 * np.finfo(arena.basis.dtype).eps
+    close = min(1e9 * rounding, 0.1)
+    for a in range(records.size):
+        record = records[a]
+        square = float(squares[a if squares.size > 1 else 0])
+        if record == NONE:
+            means[a], widths[a] = 0.0, square / arena.cut.reg
+            continue
+        used, slot, ridge = arena.used[record], arena.first[record], arena.ridge[record]
+        mean, covered, total = 0.0, 0.0, 0.0
+        for j in range(used):
+            inside[j] = 0.0
+        for _ in range(used):
+            value = float(projected[slot])
+            mean += arena.weight[slot] * value
+            covered += value * value
+            for j in range(used):
+                inside[j] += value * arena.root[slot, j]
+            slot = arena.link[slot]
+        for j in range(used):
+            total += inside[j] * inside[j]
+        left = 0.0
+        if used < dim:
+            left = max(square - covered, 0.0)
+            if left < 1e-6 * square and total * ridge < close * square:
+                if rows.size > 0:
+                    left = residual_square(arena, record, rows[a if rows.shape[0] > 1 else 0])
+                elif left < rounding * square:
+                    left = 0.0
+        if arena.outside[record] != NONE:
+            mean += float(projected[arena.outside[record]]) / ridge
+        means[a], widths[a] = mean, left / ridge + total
+        if k > 0:
+            slot = arena.first[record]
+            for _ in range(used):
+                along = 0.0
+                for j in range(used):
+                    along += arena.root[slot, j] * inside[j]
+                for j in range(k):
+                    extra[a, j] -= along * arena.cross[slot, j]
+                slot = arena.link[slot]
+
+
+@compiled
+def evaluate_arms(arena, records, rows, extra):
+    """Means (K,), x^T A^-1 x (K,) for arms `records` (NONE: never learned) with a row each, or one (1, dim) for all;
+    in a hybrid model extra (K, k) = z is turned into z - B^T A^-1 x in place.
+    """
+    squares = np.empty(rows.shape[0])
+    for a in range(rows.shape[0]):
+        squares[a] = float(dot(rows[a], rows[a]))
+    means, widths = np.empty(records.size), np.empty(records.size)
+    score_arms(arena, records, squares, project(arena, records, rows), rows, extra, means, widths)
+    return means, widths
+
+
+@compiled
+def evaluate_users(arena, records, rows):
+    """Means (n, K) and x^T A^-1 x (n, K) when each of n rows is the context of every arm."""
+    means, widths = np.empty((rows.shape[0], records.size)), np.empty((rows.shape[0], records.size))
+    empty, block = np.empty((0, 0), rows.dtype), max(1, 4_000_000 // max(arena.top, 1))
+    for start in range(0, rows.shape[0], block):
+        users = rows[start : start + block]
+        projected = dot(users, arena.basis[: arena.top].T)
+        for i in range(users.shape[0]):
+            square = np.full(1, float(dot(users[i], users[i])))
+            score_arms(
+                arena, records, square, projected[i], users[i : i + 1], empty, means[start + i], widths[start + i]
+            )
+    return means, widths
+
+
+@compiled
+def project_product(arena, records, user, right):
+    """Q vec(u v_a^T) for every slot of the arms asked for, (slots,), for one user: one pass over the arena."""
+    out, row = np.empty(arena.top, arena.basis.dtype), np.empty((1, arena.basis.shape[1]), arena.basis.dtype)
+    pair, left, one = np.empty((1, right.shape[1]), right.dtype), user.reshape(1, user.size), np.zeros(1, np.int64)
+    for a in range(records.size):
+        if records[a] != NONE:
+            for k in range(right.shape[1]):
+                pair[0, k] = right[a, k]
+            fill_chunk(row, left, pair, one)
+            slot = arena.first[records[a]]
+            for _ in range(arena.used[records[a]]):
+                out[slot] = dot(arena.basis[slot], row[0])
+                slot = arena.link[slot]
+            slot = arena.outside[records[a]]
+            if slot != NONE:
+                out[slot] = dot(arena.basis[slot], row[0])
+    return out
+
+
+@compiled
+def contract_arms(arena, records, right):
+    """Q v_a of every slot of the arms asked for, (slots, d_u), with each direction read as a d_u x d_a matrix."""
+    reduced = np.zeros((arena.top, arena.basis.shape[1] // right.shape[1]), arena.basis.dtype)
+    for a in range(records.size):
+        if records[a] != NONE:
+            slot = arena.first[records[a]]
+            for _ in range(arena.used[records[a]]):
+                contract(arena.basis[slot], right[a], reduced[slot])
+                slot = arena.link[slot]
+            slot = arena.outside[records[a]]
+            if slot != NONE:
+                contract(arena.basis[slot], right[a], reduced[slot])
+    return reduced
+
+
+@compiled
+def evaluate_factors(arena, records, left, right):
+    """Means (n, K), x^T A^-1 x (n, K) for contexts vec(u v_a^T): left (n, d_u), right (K, d_a), d_u d_a = dim.
+
+    Few users: one pass over the arena each. Many: Q vec(u v^T) = (Q v) u, so that every arm's directions are contracted
+    with its v once, for all users.
+    """
+    means, widths = np.empty((left.shape[0], records.size)), np.empty((left.shape[0], records.size))
+    empty, block = np.empty((0, 0), left.dtype), max(1, 4_000_000 // max(arena.top, 1))
+    sizes, norms, few = squared_norms(right), squared_norms(left), left.shape[0] <= 2
+    reduced = empty if few else contract_arms(arena, records, right)
+    for start in range(0, left.shape[0], block):
+        users = left[start : start + block]
+        projected = empty if few else dot(users, reduced.T)
+        for i in range(users.shape[0]):
+            here = project_product(arena, records, users[i], right) if few else projected[i]
+            score_arms(
+                arena, records, norms[start + i] * sizes, here, empty, empty, means[start + i], widths[start + i]
+            )
+    return means, widths
+
+
+@compiled
+def radius(arena, record, noise, parameter_bound, row_bound, delta):
+    """The confidence radius of one arm's own model (see the design's file); of the prior for NONE."""
+    cut, dim = arena.cut, arena.basis.shape[1]
+    rows = arena.rows[record] if record != NONE else 0
+    shed = arena.shed[record] if record != NONE else 0.0
+    if cut.kind == FREQUENT_DIRECTIONS:
+        return sketched_radius(
+            dim, cut.reg, shed, cut.size * shed, cut.size, cut.compensation, rows, noise, parameter_bound, row_bound,
+            delta,
+        )  # fmt: skip
+    gain = max(arena.log_det[record] - dim * np.log(cut.reg), 0.0) if record != NONE else 0.0
+    ridge = arena.ridge[record] if record != NONE else cut.reg
+    return noise * np.sqrt(gain + 2.0 * np.log(1.0 / delta)) + parameter_bound * np.sqrt(ridge)
