@@ -1,6 +1,8 @@
 """Models per arm: equal to one dense model an arm, whatever the batches, the threads, and the arms that come and go."""
 
+import copy
 import json
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, pairwise
 
@@ -1335,3 +1337,19 @@ def test_any_sequence_of_operations_keeps_the_arena_orderly_and_the_scores_true(
             store.state._replace(**{n: getattr(store.state, n)[: store._count] for n in arena.PER_ARM})
         )
         assert set(bandit.arms) == known
+
+
+@pytest.mark.parametrize("make", [lambda: disjoint(op.Exact(dim=DIM)), hybrid])
+def test_deepcopy_is_an_independent_bandit_that_decides_alike(make):
+    rows, rewards, names = data(40)
+    bandit = learned(make(), rows, rewards, names)
+    before, twin = fingerprint(bandit), copy.deepcopy(bandit)
+    assert fingerprint(twin) == before
+    twin.learn(rows[:3], rewards[:3], ["new", "a", "d"])
+    assert fingerprint(bandit) == before
+    assert bandit.decide(rows[0]).arm == make_again(bandit).decide(rows[0]).arm
+
+
+def make_again(bandit):
+    """The same through a process boundary, as multiprocessing would send it."""
+    return pickle.loads(pickle.dumps(bandit.copy()))

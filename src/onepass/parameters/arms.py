@@ -432,6 +432,12 @@ class ArmBandit(Bandit):
         twin._names, twin._roster, twin._lock = dict(self._names), None, threading.Lock()
         return twin
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lock": None, "_roster": None}  # a lock cannot be copied or sent to a process
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values, _lock=threading.Lock())
+
     def _copied(self) -> Learned:
         learned = self._learned
         return Learned(learned.store.copy(), states.copy(learned.shared), learned.direction.copy())
