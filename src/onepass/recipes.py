@@ -58,6 +58,16 @@ def _compose(
     return Bandit(model, rule, features=features, seed=seed, name=name)
 
 
+def _exact(reg: float, dtype: str) -> Callable[[int, int], Design]:
+    return lambda dim, most: Exact(dim=dim, reg=reg, dtype=dtype)
+
+
+def _sketch(size: int, reg: float, dtype: str, compensation: float = 0.0) -> Callable[[int, int], Design]:
+    return lambda dim, most: FrequentDirections(
+        dim=dim, size=min(size, most), reg=reg, compensation=compensation, dtype=dtype
+    )
+
+
 def OFUL(
     *,
     dim: Dim,
@@ -68,7 +78,7 @@ def OFUL(
     dtype: str = "float64",
 ) -> Bandit:
     """Exact design, UCB (Abbasi-Yadkori, Pal and Szepesvari 2011). O(dim^2) a round."""
-    return _compose("OFUL", dim, lambda d, _: Exact(dim=d, reg=reg, dtype=dtype), exploration, parameters, seed)
+    return _compose("OFUL", dim, _exact(reg, dtype), exploration, parameters, seed)
 
 
 def LinUCB(
@@ -84,7 +94,7 @@ def LinUCB(
 
     "disjoint" and "hybrid" are the paper's algorithms 1 and 2.
     """
-    return _compose("LinUCB", dim, lambda d, _: Exact(dim=d, reg=reg, dtype=dtype), exploration, parameters, seed)
+    return _compose("LinUCB", dim, _exact(reg, dtype), exploration, parameters, seed)
 
 
 def LinTS(
@@ -97,8 +107,7 @@ def LinTS(
     dtype: str = "float64",
 ) -> Bandit:
     """Exact design, Thompson sampling (Agrawal and Goyal 2013). O(dim^2) a round."""
-    design = lambda d, _: Exact(dim=d, reg=reg, dtype=dtype)  # noqa: E731
-    return _compose("LinTS", dim, design, exploration, parameters, seed, thompson=True)
+    return _compose("LinTS", dim, _exact(reg, dtype), exploration, parameters, seed, thompson=True)
 
 
 def SOFUL(
@@ -113,12 +122,8 @@ def SOFUL(
     dtype: str = "float64",
 ) -> Bandit:
     """Frequent Directions, UCB or Thompson sampling (Kuzborskij, Cella and Cesa-Bianchi 2019). O(dim size) a round."""
-
-    def design(d: int, most: int) -> Design:
-        return FrequentDirections(dim=d, size=min(size, most), reg=reg, dtype=dtype)
-
     name = "SOFUL-TS" if thompson else "SOFUL"
-    return _compose(name, dim, design, exploration, parameters, seed, thompson=thompson)
+    return _compose(name, dim, _sketch(size, reg, dtype), exploration, parameters, seed, thompson=thompson)
 
 
 def CBSCFD(
@@ -133,11 +138,7 @@ def CBSCFD(
     dtype: str = "float64",
 ) -> Bandit:
     """Robust Frequent Directions, UCB (Chen, Luo, Zhang, Yu and Lian 2020). O(dim size) a round."""
-
-    def design(d: int, most: int) -> Design:
-        return FrequentDirections(dim=d, size=min(size, most), reg=reg, compensation=compensation, dtype=dtype)
-
-    return _compose("CBSCFD", dim, design, exploration, parameters, seed)
+    return _compose("CBSCFD", dim, _sketch(size, reg, dtype, compensation), exploration, parameters, seed)
 
 
 def CBRAP(

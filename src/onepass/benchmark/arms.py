@@ -63,12 +63,9 @@ def magazine() -> list[Line]:
     left, right = features(indexed, (len(users), len(items)), 41)
     pairs, rewards = op.Outer(left[i], right[j]), warm.ratings / 5.0
 
-    def model(design: op.Design, reduce: bool) -> op.Bandit:
+    def trained(design: op.Design, reduce: bool, compact: bool = True) -> op.Bandit:
         outer = op.OuterProduct(left=41, right=41, reduce=reduce)
-        return op.Bandit(op.Disjoint(op.Ridge(design), threads=1), op.UCB(-0.1), features=outer)
-
-    def trained(design: op.Design, reduce: bool) -> op.Bandit:
-        bandit = model(design, reduce)
+        bandit = op.Bandit(op.Disjoint(op.Ridge(design), compact=compact, threads=1), op.UCB(-0.1), features=outer)
         bandit.learn(pairs, rewards, arm=j)
         return bandit
 
@@ -93,19 +90,17 @@ def magazine() -> list[Line]:
     for name, bandit in (("exact reduced", exact), ("PSI-LinUCB in 1,681", psi)):
         spent, memory = least_seconds(lambda: bandit.recommend(many, 10), 3), bandit.memory_usage() / 1e6  # noqa: B023
         lines.append((f"  a user of 100 at once, top 10, {name}", spent * 10.0, "ms", memory, "MB of memory"))
-    gap = float(np.abs(psi.score(many) - exact.score(many)).max())
+    truth = exact.score(many)
+    gap = float(np.abs(psi.score(many) - truth).max())
     lines.append(
         ("  largest gap of their scores", gap * 1e10, "", gap / 1e-8, "of the 1e-8 allowed (first column times 1e-10)")
     )
-    truth = exact.score(many)
     for rank in (4, 16):
         gaps = []
         for compact, compensate in ((True, False), (False, False), (True, True)):
             design = op.ProjectorSplitting(dim=41, rank=rank, compensate=compensate)
-            outer = op.OuterProduct(left=41, right=41)
-            bandit = op.Bandit(op.Disjoint(op.Ridge(design), compact=compact), op.UCB(-0.1), features=outer)
-            bandit.learn(pairs, rewards, arm=j)
-            gaps.append(float(np.sqrt(np.mean((bandit.score(many) - truth) ** 2)) / truth.std()))
+            scores = trained(design, True, compact).score(many)
+            gaps.append(float(np.sqrt(np.mean((scores - truth) ** 2)) / truth.std()))
         told = f"of that of P3's integrator, {gaps[1]:.0f}; compensated {gaps[2]:.2f}"
         lines.append((f"  PSI at r={rank}: rms error of scores, in their spread", gaps[0], "", gaps[0] / gaps[1], told))
     row, train = sherman_morrison(1681), lines[1][1]

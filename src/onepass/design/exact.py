@@ -137,11 +137,17 @@ def error_bound(state):
     return 0.0
 
 
+@compiled
+def determinant_radius(gain, ridge, noise, parameter_bound, delta):
+    """R sqrt(gain + 2 log(1 / delta)) + H sqrt(ridge), gain = log(det A / det(reg I)): OFUL's radius."""
+    return noise * np.sqrt(gain + 2.0 * np.log(1.0 / delta)) + parameter_bound * np.sqrt(ridge)
+
+
 @contract.confidence_radius.for_state(ExactState)
 def confidence_radius(state, rounds, noise, parameter_bound, row_bound, delta):
     """OFUL: R sqrt(log(det A / det(reg I)) + 2 log(1 / delta)) + H sqrt(reg)."""
     gain = state.log_det - state.root.shape[0] * np.log(state.reg)
-    return noise * np.sqrt(gain + 2.0 * np.log(1.0 / delta)) + parameter_bound * np.sqrt(state.reg)
+    return determinant_radius(gain, state.reg, noise, parameter_bound, delta)
 
 
 @contract.matrix.for_state(ExactState)

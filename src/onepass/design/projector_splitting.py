@@ -24,6 +24,7 @@ import numpy as np
 from onepass import check
 from onepass.design import contract
 from onepass.design.design import Design, common, like
+from onepass.design.exact import determinant_radius
 from onepass.generic import compiled
 from onepass.linalg import dot, fill, orthonormal, squared_norms, svd
 
@@ -241,7 +242,7 @@ def error_bound(state):
 def confidence_radius(state, rounds, noise, parameter_bound, row_bound, delta):
     """The radius of OFUL at the sketch's own determinant: a theorem while nothing was truncated, a heuristic after."""
     gain = max(contract.log_det(state) - state.left.shape[1] * np.log(state.reg), 0.0)
-    return noise * np.sqrt(gain + 2.0 * np.log(1.0 / delta)) + parameter_bound * np.sqrt(state.ridge)
+    return determinant_radius(gain, state.ridge, noise, parameter_bound, delta)
 
 
 @contract.matrix.for_state(ProjectorSplittingState)

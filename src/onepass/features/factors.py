@@ -83,6 +83,14 @@ def largest_norm(rows):
 
 
 @compiled
+def fill_product(out, left, right):
+    """out = vec(u v^T) for one pair (d_u,), (d_a,)."""
+    for j in range(left.size):
+        for k in range(right.size):
+            out[j * right.size + k] = left[j] * right[k]
+
+
+@compiled
 def contract(vector, right, out):
     """out = M v, with the vector (d_u d_a,) read as a matrix M (d_u, d_a)."""
     product = dot(vector.reshape(out.size, right.size), right)

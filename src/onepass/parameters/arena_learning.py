@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onepass.design.projector_splitting import TOLERANCE
+from onepass.features.factors import fill_product
 from onepass.generic import compiled
 from onepass.linalg import dot, svd
 from onepass.parameters.arena import FREQUENT_DIRECTIONS, NONE, release, reserve
 
 CHUNK = 32  # rows of an arm that are projected by one matrix product
-TOLERANCE = 5e3  # roundings below which what is cut counts as nothing
 
 
 class Scratch(NamedTuple):
@@ -202,14 +203,13 @@ def scatter(arena, record, work, slots, used, kept):
 @compiled
 def fill_chunk(chunk, rows, right, chosen):
     """The rows chosen; where right (n, d_a) is not empty, rows (n, d_u) are left factors: products are formed."""
-    width = right.shape[1]
     for a in range(chosen.size):
-        i = chosen[a]
-        for j in range(rows.shape[1]):
-            if width == 0:
-                chunk[a, j] = rows[i, j]
-            for k in range(width):
-                chunk[a, j * width + k] = rows[i, j] * right[i, k]
+        row = rows[chosen[a]]
+        if right.shape[1] > 0:
+            fill_product(chunk[a], row, right[chosen[a]])
+        else:
+            for j in range(row.size):
+                chunk[a, j] = row[j]
 
 
 @compiled

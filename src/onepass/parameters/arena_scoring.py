@@ -7,12 +7,24 @@ Costs one pass over the directions asked for, then O(m^2) an arm. What the state
 
 import numpy as np
 
+from onepass.design.exact import determinant_radius
 from onepass.design.frequent_directions import sketched_radius
-from onepass.features.factors import contract
+from onepass.features.factors import contract, fill_product
 from onepass.generic import compiled
 from onepass.linalg import dot, squared_norms
 from onepass.parameters.arena import FREQUENT_DIRECTIONS, NONE
-from onepass.parameters.arena_learning import fill_chunk
+
+
+@compiled
+def project_arm(arena, record, row, out):
+    """out[slot] = q^T x for every slot of one arm, that of o too."""
+    slot = arena.first[record]
+    for _ in range(arena.used[record]):
+        out[slot] = dot(arena.basis[slot], row)
+        slot = arena.link[slot]
+    slot = arena.outside[record]
+    if slot != NONE:
+        out[slot] = dot(arena.basis[slot], row)
 
 
 @compiled
@@ -27,13 +39,7 @@ def project(arena, records, rows):
     out = np.empty(arena.top, arena.basis.dtype)
     for a in range(records.size):
         if records[a] != NONE:
-            row, slot = rows[a if rows.shape[0] > 1 else 0], arena.first[records[a]]
-            for _ in range(arena.used[records[a]]):
-                out[slot] = dot(arena.basis[slot], row)
-                slot = arena.link[slot]
-            slot = arena.outside[records[a]]
-            if slot != NONE:
-                out[slot] = dot(arena.basis[slot], row)
+            project_arm(arena, records[a], rows[a if rows.shape[0] > 1 else 0], out)
     return out
 
 
@@ -131,20 +137,11 @@ def evaluate_users(arena, records, rows):
 @compiled
 def project_product(arena, records, user, right):
     """Q vec(u v_a^T) for every slot of the arms asked for, (slots,), for one user: one pass over the arena."""
-    out, row = np.empty(arena.top, arena.basis.dtype), np.empty((1, arena.basis.shape[1]), arena.basis.dtype)
-    pair, left, one = np.empty((1, right.shape[1]), right.dtype), user.reshape(1, user.size), np.zeros(1, np.int64)
+    out, row = np.empty(arena.top, arena.basis.dtype), np.empty(arena.basis.shape[1], arena.basis.dtype)
     for a in range(records.size):
         if records[a] != NONE:
-            for k in range(right.shape[1]):
-                pair[0, k] = right[a, k]
-            fill_chunk(row, left, pair, one)
-            slot = arena.first[records[a]]
-            for _ in range(arena.used[records[a]]):
-                out[slot] = dot(arena.basis[slot], row[0])
-                slot = arena.link[slot]
-            slot = arena.outside[records[a]]
-            if slot != NONE:
-                out[slot] = dot(arena.basis[slot], row[0])
+            fill_product(row, user, right[a])
+            project_arm(arena, records[a], row, out)
     return out
 
 
@@ -199,4 +196,4 @@ def radius(arena, record, noise, parameter_bound, row_bound, delta):
         )  # fmt: skip
     gain = max(arena.log_det[record] - dim * np.log(cut.reg), 0.0) if record != NONE else 0.0
     ridge = arena.ridge[record] if record != NONE else cut.reg
-    return noise * np.sqrt(gain + 2.0 * np.log(1.0 / delta)) + parameter_bound * np.sqrt(ridge)
+    return determinant_radius(gain, ridge, noise, parameter_bound, delta)

@@ -22,7 +22,7 @@ from onepass.features.factors import OuterProduct, products, signed_lengths
 from onepass.features.projection import GaussianProjection, IdentityState, transform
 from onepass.parameters.arena import NONE
 from onepass.parameters.models import Disjoint, Hybrid
-from onepass.parameters.stores import Compact, Separate
+from onepass.parameters.stores import Store
 
 
 class Learned(NamedTuple):
@@ -30,7 +30,7 @@ class Learned(NamedTuple):
     the unit vector v_a / ||v_a|| with which its rows were reduced (records, d_a), d_a = 0 where nothing is reduced.
     """
 
-    store: Compact | Separate
+    store: Store
     shared: Any
     direction: np.ndarray
 
@@ -236,7 +236,7 @@ class ArmBandit(Bandit):
         shared = self._learned.shared
         scale: Any = rule.scale
         if rule.theory.size > 0:
-            scale = scale * self._learned.store.radii(records, self.exploration.exploration)  # type: ignore[attr-defined]
+            scale = scale * self._learned.store.radii(records, rule.theory)
         for i, rows in enumerate(adjusted):
             means[i] += rows @ parameter(shared)
             if rule.spread != MEANS and rule.spread != DRAWS:
@@ -373,12 +373,10 @@ class ArmBandit(Bandit):
             record = self._learned.store.open()
             self._names[name], self._roster = record, None
             direction = self._learned.direction
-            if direction.shape[1]:
-                if record >= len(direction):
-                    grown = np.zeros((record + 16 + record // 8, direction.shape[1]))
-                    grown[: len(direction)] = direction
-                    self._learned = self._learned._replace(direction=grown)
-                self._learned.direction[record] = 0.0
+            if direction.shape[1] and record >= len(direction):
+                grown = np.zeros((record + 16 + record // 8, direction.shape[1]))
+                grown[: len(direction)] = direction
+                self._learned = self._learned._replace(direction=grown)
         return record
 
     def _reduction(
@@ -445,16 +443,16 @@ class ArmBandit(Bandit):
     def _saved(self) -> Saved:
         learned, names = self._learned, json.dumps([_plain(name) for name in self._names])
         records = np.fromiter(self._names.values(), np.int64, len(self._names))
-        if isinstance(learned.store, Compact):
-            learned.store.trim()
+        learned.store.trim()
         text = np.frombuffer(names.encode(), np.uint8)
         return Saved(text, records, learned.direction, learned.shared, learned.store.state)
 
     def _restore(self, tensors: dict[str, np.ndarray], path: str | Path) -> None:
         store, shared = self._learned.store, self._learned.shared
-        count = len({name.split(".")[1] for name in tensors if name.startswith("store.")})
-        inner = store.state if isinstance(store, Compact) else store.template(count)
-        template = Saved(np.zeros(0, np.uint8), np.zeros(0, np.int64), self._learned.direction, shared, inner)
+        parts = len({name.split(".")[1] for name in tensors if name.startswith("store.")})
+        template = Saved(
+            np.zeros(0, np.uint8), np.zeros(0, np.int64), self._learned.direction, shared, store.template(parts)
+        )
         files.restore(template, tensors, self._fits, path)
 
     def _fits(self, saved: Saved) -> bool:
@@ -464,17 +462,12 @@ class ArmBandit(Bandit):
             names = [_name(value) for value in json.loads(saved.names.tobytes().decode())]
         except (ValueError, TypeError, KeyError, RecursionError):
             return False
-        taken = saved.records[saved.records != NONE]
-        if isinstance(learned.store, Compact):
-            records, vacant = len(saved.store.first), np.flatnonzero(saved.store.rows < 0)
-        else:
-            records = len(saved.store)
-            vacant = np.array([i for i, one in enumerate(saved.store) if one[2] == 0], np.int64)
+        places = np.concatenate([saved.records[saved.records != NONE], learned.store.vacant(saved.store)])
         orderly = (
             len(names) == len(set(names)) == len(saved.records)
             and saved.direction.shape[1:] == learned.direction.shape[1:]
-            and (saved.direction.shape[1] == 0 or len(saved.direction) >= records)
-            and np.array_equal(np.sort(np.concatenate([taken, vacant])), np.arange(records))
+            and (saved.direction.shape[1] == 0 or len(saved.direction) >= len(places))
+            and np.array_equal(np.sort(places), np.arange(learned.store.records(saved.store)))
             and (learned.shared == () or estimator.shared.consistent(saved.shared))
             and learned.store.restore(saved.store)
         )

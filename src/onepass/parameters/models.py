@@ -14,7 +14,7 @@ from typing import Any
 
 from onepass import check
 from onepass.estimator.ridge import Ridge
-from onepass.parameters.stores import Compact, Separate, cut_of
+from onepass.parameters.stores import Compact, Separate, Store, cut_of
 
 
 def _ridge(name: str, value: Any) -> Ridge:
@@ -42,7 +42,7 @@ class Disjoint:
         """There is no shared part."""
         return None
 
-    def store(self) -> Compact | Separate:
+    def store(self) -> Store:
         """An empty store for the arms."""
         return (Compact if self.compact else Separate)(self.arms, 0, self.threads)
 
@@ -67,7 +67,7 @@ class Hybrid:
             raise ValueError(f"shared and arms must have one dtype, got {shared!r} and {arms!r}")
         self.compact, self.threads = _options(self.arms, compact, threads)
 
-    def store(self) -> Compact | Separate:
+    def store(self) -> Store:
         """An empty store for the arms."""
         return (Compact if self.compact else Separate)(self.arms, self.shared.design.dim, self.threads)
 

@@ -26,15 +26,18 @@ from onepass.linalg import dot
 
 
 @compiled
-def width_scale(estimator, rule, rounds):
-    """beta: the constant, times the theoretical radius where it is asked for."""
+def scored(estimator, rule, rounds, means, spreads):
+    """means + beta spreads; beta is the constant, times the theoretical radius where it is asked for."""
     scale = rule.scale
     if rule.theory.size > 0:
         constants = rule.theory
         scale *= contract.confidence_radius(
             estimator.design, rounds, constants[0], constants[1], constants[2], constants[3]
         )
-    return scale
+    scores = np.empty(means.size)
+    for a in range(scores.size):
+        scores[a] = means[a] + scale * spreads[a]
+    return scores
 
 
 @compiled
@@ -51,11 +54,7 @@ def evaluate(estimator, rule, rounds, rows, noise):
             draws = dot(rows, contract.root(estimator.design, noise))
             for a in range(spreads.size):
                 spreads[a] = draws[a]
-    scale = width_scale(estimator, rule, rounds)
-    scores = np.empty(means.size)
-    for a in range(scores.size):
-        scores[a] = means[a] + scale * spreads[a]
-    return scores, means, spreads
+    return scored(estimator, rule, rounds, means, spreads), means, spreads
 
 
 @compiled
@@ -97,10 +96,7 @@ def decide_outer(estimator, rule, rounds, user, right, noise):
         half = dot(right, core)
         for a in range(spreads.size):
             spreads[a] = np.sqrt(max(float(dot(half[a], right[a])), 0.0))
-    scale = width_scale(estimator, rule, rounds)
-    scores = np.empty(means.size)
-    for a in range(scores.size):
-        scores[a] = means[a] + scale * spreads[a]
+    scores = scored(estimator, rule, rounds, means, spreads)
     arm, propensity = choose(rule, scores, noise)
     return arm, propensity, scores, means, spreads
 

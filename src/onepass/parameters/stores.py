@@ -20,7 +20,6 @@ from onepass.design.frequent_directions import FrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
 from onepass.estimator.contract import parameter, update_rows
 from onepass.estimator.ridge import Ridge
-from onepass.exploration import Theory
 from onepass.features.factors import products
 from onepass.generic import compiled
 from onepass.linalg import dot
@@ -49,11 +48,16 @@ class Store(Protocol):
     def evaluate_factors(
         self, records: np.ndarray, left: np.ndarray, right: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]: ...
-    def radii(self, records: np.ndarray, theory: Theory) -> np.ndarray: ...
+    def radii(self, records: np.ndarray, constants: np.ndarray) -> np.ndarray: ...
     def rows(self, record: int) -> int: ...
     def error_bound(self) -> float: ...
     def parameter(self, record: int) -> np.ndarray: ...
     def copy(self) -> Self: ...
+    def trim(self) -> None: ...
+    def template(self, records: int) -> Any: ...
+    def records(self, state: Any) -> int: ...
+    def vacant(self, state: Any) -> np.ndarray: ...
+    def restore(self, state: Any) -> bool: ...
 
 
 def cut_of(design: Design) -> Cut | None:
@@ -108,8 +112,20 @@ class Compact:
         if not fits or state.cut != mine.cut or not arenas.orderly(state):
             return False
         self.state, self._count = state, records
-        self._vacant = np.flatnonzero(state.rows < 0).tolist()
+        self._vacant = self.vacant(state).tolist()
         return True
+
+    def template(self, records: int) -> ArenaState:
+        """What a state in a file looks like."""
+        return self.state
+
+    def records(self, state: ArenaState) -> int:
+        """How many records a state has, vacant ones too."""
+        return len(state.first)
+
+    def vacant(self, state: ArenaState) -> np.ndarray:
+        """The records of a state that no arm has."""
+        return np.flatnonzero(state.rows < 0)
 
     def _grow(self, names: tuple[str, ...], length: int) -> None:
         grown: dict[str, Any] = {name: _resized(getattr(self.state, name), length) for name in names}
@@ -193,8 +209,7 @@ class Compact:
     def evaluate_factors(self, records, left, right):
         return scoring.evaluate_factors(self.state, records, left, right)
 
-    def radii(self, records, theory):
-        constants = (theory.noise, theory.parameter_bound, theory.row_bound, theory.delta)
+    def radii(self, records, constants):
         return np.array([scoring.radius(self.state, record, *constants) for record in records])
 
     def rows(self, record):
@@ -246,9 +261,20 @@ class Separate:
         width = (self._estimator.design.dim, self._extra)
         if not all(self._estimator.consistent(s) and cross.shape == width and rows >= 0 for s, cross, rows in state):
             return False
+        self._vacant = self.vacant(state).tolist()
         self._states = [one if one[2] else None for one in state]
-        self._vacant = [record for record, one in enumerate(self._states) if one is None]
         return True
+
+    def records(self, state: tuple) -> int:
+        """How many records a state has, vacant ones too."""
+        return len(state)
+
+    def vacant(self, state: tuple) -> np.ndarray:
+        """The records of a state that no arm has."""
+        return np.flatnonzero([rows == 0 for _, _, rows in state])
+
+    def trim(self) -> None:
+        """There is no spare room."""
 
     def template(self, records: int) -> tuple:
         """Fresh states for as many records."""
@@ -325,8 +351,7 @@ class Separate:
             means[:, a], squares[:, a] = mean[:, 0], square[:, 0]
         return means, squares
 
-    def radii(self, records, theory):
-        constants = (theory.noise, theory.parameter_bound, theory.row_bound, theory.delta)
+    def radii(self, records, constants):
         fresh = self._fresh()
         found = [(self._states[record] if record != NONE else fresh) for record in records]
         return np.array([contract.confidence_radius(s.design, rows, *constants) for s, _, rows in found])
