@@ -156,3 +156,239 @@ class SpectralTruncation:
             self.ridge += (self.mass - (values - self.reg).sum()) / (len(self.matrix) - self.rank)
         above = np.maximum(values - self.ridge, 0.0)
         self.matrix = self.ridge * np.eye(len(self.matrix)) + (self.directions.T * above) @ self.directions
+
+
+# ---- heavy tails (ALGORITHMS section 4; P2) ----
+
+
+def norm_in(matrix, x):
+    """||x||_A."""
+    return np.sqrt(x @ matrix @ x)
+
+
+def width_in(matrix, x):
+    """||x||_{A^-1}."""
+    return np.sqrt(x @ np.linalg.solve(matrix, x))
+
+
+def nearest_in_ball(matrix, point, bound):
+    """argmin over ||theta|| <= bound of ||theta - point||_A, by projected gradient steps until they stand still."""
+    if np.linalg.norm(point) <= bound:
+        return point
+    theta, step = point * bound / np.linalg.norm(point), 1.0 / np.linalg.eigvalsh(matrix)[-1]
+    for _ in range(100_000):
+        before = theta
+        theta = theta - step * matrix @ (theta - point)
+        theta = theta * min(1.0, bound / np.linalg.norm(theta))
+        if np.abs(theta - before).max() <= 1e-15 * bound:
+            return theta
+    raise AssertionError("the projection has not converged")
+
+
+class Scales:
+    """p, kappa, tau_0 and the logarithm of P2 in round t; T is t where no horizon was given."""
+
+    def __init__(self, t, dim, reg, epsilon, horizon, step, row_bound=1.0, delta=None, unit=1.0):
+        self.horizon = T = t if horizon is None else horizon
+        delta = 1 / (8 * T) if delta is None else delta
+        self.p, self.sigma_min = (1 - epsilon) / (2 * (1 + epsilon)), unit / np.sqrt(T)
+        self.kappa = dim * np.log(1 + row_bound**2 * T / (self.sigma_min**2 * reg * step * dim))
+        self.log = np.log(2 * T**2 / delta)
+        self.tau = np.sqrt(2 * self.kappa) * np.log(3 * T) ** self.p / self.log ** (1 / (1 + epsilon))
+        self.growth = t**self.p
+
+
+class RunningNoise:
+    """1.4826 times a running median of |residual|, moved by a factor exp(+-1 / sqrt(t)), or half the mean if larger.
+
+    The first residual that is not zero begins the median and is left out of the mean; others count in it up to 20
+    times the estimate.
+    """
+
+    def __init__(self):
+        self.size = self.mean = 0.0
+
+    def seen(self, residual, t):
+        if self.size == 0.0:
+            self.size = abs(residual)
+        else:
+            share = min(abs(residual), 20 * max(self.size, self.mean / 2))
+            self.mean = self.mean * (t - 1) / t + share / t
+            self.size *= np.exp(np.sign(abs(residual) - self.size) / np.sqrt(t))
+        return 1.4826 * max(self.size, self.mean / 2)
+
+
+class HvtUCB:
+    """P2 algorithm 1. radius None: the paper's beta; a number: the practical mode, with sigma_min in units of nu."""
+
+    def __init__(
+        self, dim, reg, epsilon, *, nu=None, horizon=None, radius=None, clip=1.0, floor=0.0, step=4.0, bound=np.inf,
+        row_bound=1.0, delta=None,
+    ):  # fmt: skip
+        self.matrix, self.theta, self.t, self.projections, self.clips = reg * np.eye(dim), np.zeros(dim), 0, 0, 0
+        self.dim, self.reg, self.epsilon, self.horizon, self.row_bound = dim, reg, epsilon, horizon, row_bound
+        self.nu, self.radius, self.clip, self.floor, self.step, self.bound = nu, radius, clip, floor, step, bound
+        self.delta, self.noise = delta, RunningNoise()
+
+    def scales(self, t, unit=1.0):
+        return Scales(t, self.dim, self.reg, self.epsilon, self.horizon, self.step, self.row_bound, self.delta, unit)
+
+    def beta(self):
+        """Of eq. 10 after t rounds; t^p is 1 at t = 0."""
+        if self.radius is not None:
+            return self.radius
+        s = self.scales(max(self.t, 1))
+        return 107 * s.log * s.tau * s.growth + np.sqrt(self.reg * (2 + 4 * self.bound**2))
+
+    def scores(self, rows):
+        return rows @ self.theta + self.beta() * np.array([width_in(self.matrix, x) for x in rows])
+
+    def weigh(self, x, reward, nu):
+        """sigma, w, tau of this round."""
+        typical = self.noise.seen(reward - x @ self.theta, self.t + 1)
+        unit = 1.0 if self.radius is None else typical if self.nu is None else self.nu
+        s, width = self.scales(self.t + 1, unit), width_in(self.matrix, x)
+        nu = nu if nu is not None else self.nu if self.nu is not None else typical
+        tau = self.clip * s.tau * s.growth
+        guard = np.sqrt(2 * self.beta() / (tau * np.sqrt(self.step))) * width
+        sigma = max(nu, s.sigma_min, guard)
+        w = width / sigma / np.sqrt(self.step)
+        return sigma, w, max(tau * np.sqrt(1 + w**2) / w, self.floor)
+
+    def learn(self, x, reward, nu=None):
+        sigma, _, tau = self.weigh(x, reward, nu)
+        self.matrix = self.matrix + np.outer(x, x) / (self.step * sigma**2)
+        z = (reward - x @ self.theta) / sigma
+        gradient = -np.clip(z, -tau, tau) * x / sigma
+        moved = self.theta - np.linalg.solve(self.matrix, gradient)
+        self.theta = nearest_in_ball(self.matrix, moved, self.bound)
+        self.projections += np.linalg.norm(moved) > self.bound
+        self.clips += abs(z) > tau
+        self.t += 1
+
+
+class HeavyOFUL:
+    """Adaptive Huber regression: the rows with their sigma and tau; the loss is minimized by scipy when asked for."""
+
+    def __init__(self, dim, reg, epsilon, *, nu, horizon=None, radius=None, clip=1.0, floor=0.0, bound=np.inf):
+        self.matrix, self.reg, self.dim, self.epsilon, self.horizon = reg * np.eye(dim), reg, dim, epsilon, horizon
+        self.nu, self.radius, self.clip, self.floor, self.bound = nu, radius, clip, floor, bound
+        self.rows, self.values, self.marks = np.zeros((0, dim)), np.zeros(0), np.zeros(0)
+
+    def learn(self, x, reward):
+        t, one = len(self.values) + 1, 1 + self.epsilon
+        unit = 1.0 if self.radius is None else self.nu
+        s = Scales(t, self.dim, self.reg, self.epsilon, self.horizon, 1.0, unit=unit)
+        width = width_in(self.matrix, x)
+        tau = self.clip * s.tau * s.growth
+        if self.radius is None:
+            c0 = 1 / np.sqrt(23 * s.log)
+            c1 = np.log(3 * s.horizon) ** ((1 - self.epsilon) / one) / (48 * s.log ** (2 / one))
+            sigma = max(self.nu, s.sigma_min, width / c0, np.sqrt(width) / (2 * c1 * s.kappa) ** 0.25)
+        else:
+            sigma = max(self.nu, s.sigma_min, np.sqrt(2 * self.radius / tau) * width)
+        w = width / sigma
+        self.matrix = self.matrix + np.outer(x, x) / sigma**2
+        self.rows = np.vstack([self.rows, x / sigma])
+        self.values = np.append(self.values, reward / sigma)
+        self.marks = np.append(self.marks, max(tau * np.sqrt(1 + w**2) / w, self.floor))
+
+    def loss(self, theta):
+        z = np.abs(self.values - self.rows @ theta)
+        huber = np.where(z <= self.marks, z**2 / 2, self.marks * z - self.marks**2 / 2)
+        return self.reg / 2 * theta @ theta + huber.sum()
+
+    def slope(self, theta):
+        return self.reg * theta - np.clip(self.values - self.rows @ theta, -self.marks, self.marks) @ self.rows
+
+    def minimizer(self):
+        from scipy.optimize import minimize
+
+        ball = {"type": "ineq", "fun": lambda v: self.bound**2 - v @ v, "jac": lambda v: -2 * v}
+        start, options = np.zeros(self.dim), {"ftol": 1e-14, "maxiter": 1000}
+        constraints = [ball] if np.isfinite(self.bound) else []
+        return minimize(self.loss, start, jac=self.slope, method="SLSQP", constraints=constraints, options=options).x
+
+
+class NewtonStep:
+    """One step of an estimator for generalized linear models with the identity link: CRTM and CRMM are made of it."""
+
+    def __init__(self, dim, reg, bound=np.inf):
+        self.matrix, self.theta, self.bound = reg * np.eye(dim), np.zeros(dim), bound
+
+    def step(self, x, target):
+        self.matrix = self.matrix + np.outer(x, x) / 2
+        moved = self.theta - np.linalg.solve(self.matrix, (x @ self.theta - target) * x)
+        self.theta = nearest_in_ball(self.matrix, moved, self.bound)
+
+
+class CRTM(NewtonStep):
+    """Rewards above the threshold count as 0."""
+
+    def __init__(self, dim, reg, epsilon, moment, horizon=None, bound=np.inf):
+        super().__init__(dim, reg, bound)
+        self.epsilon, self.moment, self.horizon, self.t, self.cut = epsilon, moment, horizon, 0, 0
+
+    def learn(self, x, reward):
+        self.t += 1
+        T = self.t if self.horizon is None else self.horizon
+        p, one = (1 - self.epsilon) / (2 * (1 + self.epsilon)), 1 + self.epsilon
+        kept = width_in(self.matrix, x) * abs(reward) <= (self.moment / np.log(4 * T * 8 * T)) ** (1 / one) * T**p
+        self.cut += not kept
+        self.step(x, reward if kept else 0.0)
+
+
+class CRMM(NewtonStep):
+    """One step an epoch, with the median of its rewards."""
+
+    def __init__(self, dim, reg, repeats, bound=np.inf):
+        super().__init__(dim, reg, bound)
+        self.repeats, self.rewards = repeats, []
+
+    def learn(self, x, reward):
+        self.rewards.append(reward)
+        if len(self.rewards) == self.repeats:
+            self.step(x, np.median(self.rewards))
+            self.rewards = []
+
+
+class MENU:
+    """r ridge estimates side by side; the one of least median distance to the others."""
+
+    def __init__(self, dim, reg, repeats):
+        self.matrix, self.theta, self.moments = reg * np.eye(dim), np.zeros(dim), np.zeros((repeats, dim))
+        self.rewards = []
+
+    def learn(self, x, reward):
+        self.rewards.append(reward)
+        if len(self.rewards) == len(self.moments):
+            self.matrix = self.matrix + np.outer(x, x)
+            self.moments += np.outer(self.rewards, x)
+            found = np.linalg.solve(self.matrix, self.moments.T).T
+            spread = []
+            for k, a in enumerate(found):
+                others = [norm_in(self.matrix, a - b) for b in np.delete(found, k, axis=0)]
+                spread.append(np.median(others) if others else 0.0)
+            self.found, self.spread = found, np.array(spread)
+            self.theta, self.rewards = found[np.argmin(spread)], []
+
+
+class TOFU:
+    """Ridge regression on rewards truncated coordinate by coordinate, after whitening by the symmetric root."""
+
+    def __init__(self, dim, reg, epsilon, moment, horizon=None):
+        self.matrix, self.theta, self.rows, self.rewards = reg * np.eye(dim), np.zeros(dim), np.zeros((0, dim)), []
+        self.epsilon, self.moment, self.horizon, self.cut = epsilon, moment, horizon, 0
+
+    def learn(self, x, reward):
+        self.matrix, self.rows = self.matrix + np.outer(x, x), np.vstack([self.rows, x])
+        self.rewards.append(reward)
+        t, dim = self.rows.shape
+        T = t if self.horizon is None else self.horizon
+        p, one = (1 - self.epsilon) / (2 * (1 + self.epsilon)), 1 + self.epsilon
+        threshold = (self.moment / np.log(2 * dim * T * 8 * T)) ** (1 / one) * t**p
+        values, vectors = np.linalg.eigh(self.matrix)
+        root = vectors / np.sqrt(values) @ vectors.T
+        parts = root @ self.rows.T * np.array(self.rewards)
+        self.cut = int((np.abs(parts) > threshold).sum())
+        self.theta = root @ np.where(np.abs(parts) <= threshold, parts, 0.0).sum(axis=1)

@@ -1,13 +1,27 @@
 import numpy as np
 import pytest
 
-from onepass.experiment import Classification, Dataset, Linear, load
+from onepass.experiment import (
+    Classification,
+    Contaminated,
+    Dataset,
+    Decaying,
+    FixedArms,
+    Labels,
+    Linear,
+    Noisy,
+    StudentT,
+    load,
+)
 from onepass.experiment.environments import BLOCK, dataset_rows, gaussian_rows, unit
 
 MAKERS = {
     "classification": lambda seed: Classification(load("digits"), seed),
     "linear": lambda seed: Linear(arms=7, dim=5, seed=seed),
     "normalized linear": lambda seed: Linear(arms=7, dim=5, seed=seed, normalized=True),
+    "fixed arms": lambda seed: FixedArms(arms=7, dim=5, seed=seed, noise=StudentT(1.5)),
+    "decaying": lambda seed: Decaying(arms=7, dim=12, seed=seed, noise=StudentT(1.5), decay=0.8),
+    "noisy": lambda seed: Noisy(Classification(load("digits"), seed), Contaminated(), seed),
 }
 
 
@@ -21,9 +35,10 @@ def test_a_round_does_not_depend_on_the_chunk_it_comes_in(name: str) -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_seeds_and_blocks_differ(name: str) -> None:
-    one, other = MAKERS[name](0).chunk(0, 2 * BLOCK).contexts, MAKERS[name](1).chunk(0, 2 * BLOCK).contexts
-    assert not np.array_equal(one, other)
-    assert not np.array_equal(one[:BLOCK], one[BLOCK:])
+    one, other = MAKERS[name](0).chunk(0, 2 * BLOCK), MAKERS[name](1).chunk(0, 2 * BLOCK)
+    assert not np.array_equal(one.contexts, other.contexts)
+    assert not np.array_equal(one.contexts[:BLOCK], one.contexts[BLOCK:]) or name == "fixed arms"
+    assert not np.array_equal(one.rewards[:BLOCK], one.rewards[BLOCK:])
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -74,7 +89,7 @@ def test_targets_rotate_with_the_seed() -> None:
     assert Classification(load("digits"), seed=3, target=7).target == 7
 
 
-@pytest.mark.parametrize("name", ["classification", "normalized linear"])
+@pytest.mark.parametrize("name", ["classification", "normalized linear", "fixed arms", "decaying", "noisy"])
 def test_normalized_contexts_have_length_one(name: str) -> None:
     np.testing.assert_allclose(np.linalg.norm(MAKERS[name](0).chunk(0, 60).contexts, axis=2), 1.0, rtol=1e-12)
 
@@ -103,3 +118,61 @@ def test_rows_of_a_data_set_are_drawn_without_replacement_while_they_last() -> N
     data = labelled(4, 6)
     assert len(np.unique(dataset_rows(data, 0, 24).round(12), axis=0)) == 24
     assert dataset_rows(data, 0, 50).shape == (50, 4)
+
+
+def typical_share(noise: np.ndarray, size: float) -> float:
+    """The share of values below the median of |eta| that a noise's size stands for, less one half."""
+    return float((np.abs(noise) <= size / 1.4826).mean()) - 0.5
+
+
+@pytest.mark.parametrize("dim", [2, 30])
+def test_fixed_arms_stay_and_pay_their_mean_plus_the_noise(dim: int) -> None:
+    environment = FixedArms(arms=20, dim=dim, seed=4, noise=StudentT(1.5, scale=0.3))
+    contexts, expected, rewards = environment.chunk(30, 500)
+    assert (contexts == contexts[0]).all()
+    assert np.linalg.norm(environment.theta) == pytest.approx(1.0)
+    np.testing.assert_allclose(expected, contexts @ environment.theta, atol=1e-12)
+    share = typical_share(rewards - expected, environment.noise.size)
+    assert abs(share) < 4.5 * 0.5 / np.sqrt(rewards.size)  # false alarm below 1e-5
+    assert len(np.unique(rewards)) == rewards.size
+
+
+def test_entries_of_fixed_arms_are_uniform_before_they_are_scaled() -> None:
+    rows = FixedArms(arms=40_000, dim=2, seed=0, noise=StudentT(2.1)).rows
+    steep = (np.abs(rows[:, 0]) > 2 * np.abs(rows[:, 1])).mean()  # of a square 1/4, of a disc 0.295
+    assert abs(steep - 0.25) < 4.5 * np.sqrt(0.25 * 0.75 / len(rows))
+
+
+def test_a_few_directions_hold_decaying_contexts_and_theta() -> None:
+    environment = Decaying(arms=20, dim=100, seed=2, noise=StudentT(1.5), decay=0.9)
+    contexts, expected, _ = environment.chunk(0, 200)
+    rows = contexts.reshape(-1, 100)
+    spectrum = np.linalg.eigvalsh(rows.T @ rows)[::-1]
+    assert spectrum[30:].sum() < 0.01 * spectrum.sum()
+    assert np.abs(rows).max(axis=0).min() > 0.05  # but no coordinate is empty: the basis is rotated
+    assert expected.std() > 2 / np.sqrt(100)  # twice what a theta uniform on the sphere would give
+
+
+def test_noise_that_is_added_leaves_contexts_and_expectations_alone() -> None:
+    plain, noise = Classification(load("digits"), 3), StudentT(1.5, scale=0.3)
+    contexts, expected, rewards = Noisy(plain, noise, 3).chunk(20, 300)
+    bare = plain.chunk(20, 300)
+    np.testing.assert_array_equal(contexts, bare.contexts)
+    np.testing.assert_array_equal(expected, bare.expected)
+    share = typical_share(rewards - bare.rewards, noise.size)
+    assert abs(share) < 4.5 * 0.5 / np.sqrt(rewards.size)
+
+
+def test_labels_offer_one_row_for_all_arms_and_pay_its_class() -> None:
+    data = labelled(4, 6)
+    environment = Labels(data, seed=1)
+    contexts, expected, rewards = environment.chunk(7, 400)
+    assert contexts.shape == (400, 1, environment.dim)
+    assert contexts.flags.c_contiguous
+    assert expected.shape == (400, environment.arms)
+    np.testing.assert_array_equal(rewards.argmax(axis=1), contexts[:, 0].argmax(axis=1))
+    np.testing.assert_array_equal(rewards.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(expected, rewards)
+    assert len(np.unique(contexts[:, 0].round(12), axis=0)) == 24
+    for part, array in zip(Labels(data, seed=1).chunk(60, 70), environment.chunk(0, 200)):
+        np.testing.assert_array_equal(part, array[60:130])

@@ -6,7 +6,7 @@ import pytest
 from experiments import worst_and_best
 from onepass.experiment import Experiment, ExperimentError, find, report, run, select, suites, tune
 from onepass.experiment.plots import FIGURES, frontier
-from onepass.experiment.tables import LINES
+from onepass.experiment.tables import LINES, bootstrap
 
 
 def is_picture(path: Path) -> bool:
@@ -81,6 +81,30 @@ def test_the_table_holds_mean_error_and_median_over_seeds(tmp_path: Path) -> Non
     cells = dict(zip(*([cell.strip() for cell in text.strip("|").split("|")] for text in (header, line))))
     assert (cells["policy"], cells["mean regret"], cells["median"], cells["seeds"]) == ("worst", "3.0", "2.0", "3")
     assert cells["std. error"] == f"{np.std([1, 2, 6], ddof=1) / np.sqrt(3):.1f}"
+
+
+def test_heavy_tailed_results_show_an_interval_of_the_mean_and_the_upper_tail(tmp_path: Path) -> None:
+    results = run(worst_and_best(seeds=5, figure="heavy"), quiet=True)
+    regrets = (1.0, 2.0, 6.0, 7.0, 84.0)
+    for row, regret in zip((row for row in results.rows if row["policy"] == "worst"), regrets):
+        row["cumulative_regret"] = regret
+    header, _, line, *_ = report.keep(results, tmp_path).splitlines()
+    cells = dict(zip(*([cell.strip() for cell in text.strip("|").split("|")] for text in (header, line))))
+    assert (cells["policy"], cells["mean regret"], cells["median"]) == ("worst", "20.0", "6.0")
+    assert cells["90% quantile"] == f"{np.quantile(regrets, 0.9):.1f}"
+    low, high = map(float, cells["95% interval"].split(" to "))
+    assert 1.0 <= low < 20.0 < high <= 84.0
+    assert "µs a round" in cells
+    assert is_picture(tmp_path / "figure.png")
+
+
+def test_the_bootstrap_agrees_with_the_normal_interval_where_that_holds() -> None:
+    values = np.random.default_rng(0).standard_normal(400)
+    low, high = bootstrap(values.tolist())
+    half = 1.96 * values.std(ddof=1) / np.sqrt(400)
+    assert low == pytest.approx(values.mean() - half, abs=0.1 * half)  # an endpoint of 10,000 samples: within 3%
+    assert high == pytest.approx(values.mean() + half, abs=0.1 * half)
+    assert bootstrap(values.tolist()) == (low, high)
 
 
 def test_the_frontier_holds_what_no_cheaper_point_beats() -> None:

@@ -79,6 +79,40 @@ def test_tuned_parameters_go_by_label_then_by_group_and_leave_fixed_ones_alone(t
         tuning.apply(TUNABLE, select(find("digits"), ["OFUL"]), tmp_path)
 
 
+class Plain(Scripted):
+    """Knows neither reg nor exploration."""
+
+    def __init__(self, *, dim: int, seed: int, arm: int = 0) -> None:
+        super().__init__(dim=dim, seed=seed, arm=arm)
+
+
+def test_a_policy_is_tuned_in_its_own_parameters_alone(tmp_path: Path) -> None:
+    axes = {"reg": (2.0, 1.0, 2.0), "arm": (0, 1, 2), "clip": (0.1,)}
+    experiment = worst_and_best(grid=axes, policies=(TUNABLE.policies[0], Policy("plain", Plain)))
+    tunable, plain = (grid(policy, experiment) for policy in experiment.policies)
+    assert [point.params for point in tunable] == [{"exploration": 0.5, "reg": reg} for reg in (2.0, 1.0)]
+    assert [point.params for point in plain] == [{"arm": arm} for arm in (0, 1, 2)]
+    table = keep_tuning(tune(experiment, seeds=1, quiet=True), tmp_path)
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    assert lines[0][:3] == ["policy", "reg", "arm"]
+    assert ["tunable", "2", ""] in [line[:3] for line in lines]
+    assert ["plain", "", "2"] in [line[:3] for line in lines]
+    assert [policy.params.get("arm") for policy in tuning.apply(experiment, experiment.policies, tmp_path)] == [None, 2]
+
+
+def test_tuning_leaves_a_policy_alone_that_is_not_to_be_tuned(tmp_path: Path) -> None:
+    default = Policy("tunable defaults", BestAtTwo, {"reg": 7.0, "exploration": 0.5}, "tunable", tuned=False)
+    experiment = worst_and_best(policies=(TUNABLE.policies[0], default))
+    results = tune(experiment, seeds=1, quiet=True)
+    assert {row["policy"] for row in results.rows} == {"tunable"}
+    keep_tuning(results, tmp_path)
+    tuned, kept = tuning.apply(experiment, experiment.policies, tmp_path)
+    assert tuned.params["reg"] == 2.0
+    assert kept == default
+    with pytest.raises(ExperimentError, match="staircase has no policy to tune among those that were named"):
+        tune(experiment, policies=[default], quiet=True)
+
+
 def test_what_has_no_grid_is_refused() -> None:
     with pytest.raises(ExperimentError, match="matrix-approximation has nothing to tune"):
         tune(find("matrix-approximation"), quiet=True)

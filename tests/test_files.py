@@ -130,3 +130,53 @@ def test_the_umask_decides_who_may_read_a_file(saved):
     finally:
         os.umask(before)
     assert saved.stat().st_mode & 0o777 == 0o640
+
+
+HEAVY = [
+    op.HvtUCB(dim=6, exploration=op.Theory(parameter_bound=2.0, delta=0.02, scale=0.1), reg=0.37, horizon=40),
+    op.HvtUCB(dim=6, nu=0.3, clip=0.2, floor=0.5, step=2.0, parameter_bound=0.7, design=DESIGNS[2]),
+    op.HvtUCB(dim=6, epsilon=0.4, parameters="disjoint"),
+    op.HeavyOFUL(dim=6, epsilon=0.4, exploration=op.Theory(scale=0.1), reg=0.37),
+    op.CRTM(dim=6, epsilon=0.4, moment=2.0, clip=0.5, design=DESIGNS[1]),
+    op.TOFU(dim=6, moment=2.0, reg=0.37),
+    op.CRMM(dim=6, repeats=3, design=DESIGNS[3]),
+    op.MENU(dim=6, horizon=30, moment=2.0, reg=0.37),
+]
+
+
+@pytest.mark.parametrize("bandit", HEAVY, ids=lambda b: b.name)
+def test_estimators_for_heavy_tails_come_back_with_all_their_parameters(bandit, tmp_path):
+    bandit.save(tmp_path / "model")
+    loaded = op.load(tmp_path / "model")
+    assert repr(loaded) == repr(bandit)
+    assert loaded.params() == bandit.params()
+
+
+@pytest.mark.parametrize(
+    ("bandit", "place", "value"),
+    [
+        (HEAVY[0], "theta", np.zeros(5)),
+        (HEAVY[0], "rows", np.array(-1)),
+        (HEAVY[0], "tail.epsilon", np.array(0.5)),
+        (HEAVY[3], "history.used", np.array(65)),
+        (HEAVY[3], "history.marks", np.zeros(63)),
+        (HEAVY[4], "bound", np.array(3.0)),
+        (HEAVY[5], "history.rows", np.zeros((64, 5))),
+        (HEAVY[6], "epoch.played", np.array(3)),
+        (HEAVY[6], "epoch.rewards", np.zeros(4)),
+        (HEAVY[7], "moments", np.zeros((2, 6))),
+        (HEAVY[7], "epochs", np.array(-1)),
+    ],
+)
+def test_states_for_heavy_tails_that_do_not_fit_are_refused(bandit, place, value, tmp_path):
+    from onepass import files
+
+    bandit.save(tmp_path / "model")
+    header, tensors = files.read(tmp_path / "model")
+    assert tensors[place].dtype == value.dtype
+    tensors[place] = value
+    parts = {k: header[k] for k in ("version", "kind", "params", "extra")}
+    metadata = {"onepass": json.dumps(parts), "digest": files._digest(tensors, parts)}
+    save_file(tensors, tmp_path / "model", metadata=metadata)
+    with pytest.raises(ValueError, match="do not fit"):
+        op.load(tmp_path / "model")

@@ -1,5 +1,6 @@
 """Regret on real data: where fixed sketches fail and where a bounded error saves the day (MNIST, small reg)."""
 
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -17,7 +18,7 @@ def regret_over_reg():
     except ExperimentError as missing:
         pytest.skip(f"MNIST is not here: {missing}")
     study = find("mnist-reg")
-    wanted = ("OFUL", "SOFUL", "CBSCFD", "DBSLinUCB", "DBSLinUCB-RFD")
+    wanted = ("OFUL", "SOFUL", "CBSCFD", "DBSLinUCB", "DBSLinUCB-RFD", "SOFUL Newton")
     policies = [p for p in study.policies if p.group in wanted and p.params["reg"] in (0.02, 0.2)]
     rows = runner.run(study, policies=policies, seeds=10, quiet=True).rows
     points = {(row["group"], row["params"]["reg"]) for row in rows}
@@ -43,3 +44,48 @@ def test_robust_blocks_stay_close_to_the_exact_design(regret_over_reg, reg):
 @pytest.mark.parametrize("reg", [0.02, 0.2])
 def test_the_robust_fixed_sketch_survives_where_the_plain_one_fails(regret_over_reg, reg):
     assert regret_over_reg["CBSCFD", reg] < 0.8 * regret_over_reg["SOFUL", reg]
+
+
+# `onepass bench --regret` holds 0.8, 0.3, 0.2, 1.5 at 50 seeds; these leave room for the scatter of 20 (bootstrap)
+HEAVY = {"student": 1.0, "student-1.5": 0.5, "student-1.2": 0.25, "gaussian": 2.0}
+
+
+@pytest.fixture(scope="module")
+def heavy_tailed_regret():
+    """Mean regret over 20 seeds and 18,000 rounds of P2's problem, by (suite, policy); OFUL at the best of a grid."""
+    found = {}
+    for suite in HEAVY:
+        study = find(suite)
+        named = {policy.label: policy for policy in study.policies}
+        grid = [
+            replace(named["OFUL"].but(exploration=width, reg=reg), label=f"OFUL {width:g} {reg:g}")
+            for width in (1.0, 3.0, 10.0)
+            for reg in (1.0, 10.0)
+        ]
+        ours = [named["HvtUCB defaults"], named["HvtUCB nu unknown"]]
+        rows = runner.run(study, policies=[*ours, *grid], seeds=20, quiet=True).rows
+        means = {
+            policy.label: fmean(row["cumulative_regret"] for row in rows if row["policy"] == policy.label)
+            for policy in (*ours, *grid)
+        }
+        found.update({(suite, policy.label): means[policy.label] for policy in ours})
+        found[suite, "OFUL"] = min(means[policy.label] for policy in grid)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", HEAVY)
+def test_hvt_ucb_at_its_defaults_keeps_its_regret_where_the_best_oful_of_a_grid_loses_it(heavy_tailed_regret, suite):
+    assert heavy_tailed_regret[suite, "HvtUCB defaults"] < HEAVY[suite] * heavy_tailed_regret[suite, "OFUL"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", HEAVY)
+def test_an_unknown_noise_scale_costs_little(heavy_tailed_regret, suite):
+    assert heavy_tailed_regret[suite, "HvtUCB nu unknown"] < 1.5 * HEAVY[suite] * heavy_tailed_regret[suite, "OFUL"]
+
+
+@pytest.mark.slow
+def test_online_newton_steps_survive_a_small_reg_where_ridge_on_a_sketch_fails(regret_over_reg):
+    for reg in (0.02, 0.2):
+        assert regret_over_reg["SOFUL Newton", reg] < 0.7 * regret_over_reg["SOFUL", reg]

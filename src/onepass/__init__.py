@@ -6,22 +6,50 @@ from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
 from onepass.design.frequent_directions import FrequentDirections, RobustFrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
+from onepass.estimator.adaptive_huber import AdaptiveHuber
+from onepass.estimator.estimator import Estimator
+from onepass.estimator.median_of_means import MedianOfMeans
+from onepass.estimator.one_pass_huber import OnePassHuber
+from onepass.estimator.one_pass_median import OnePassMedian
+from onepass.estimator.one_pass_truncation import OnePassTruncation
+from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
+from onepass.estimator.truncated_ridge import TruncatedRidge
 from onepass.exploration import UCB, EpsilonGreedy, Greedy, Theory, Thompson
 from onepass.features.factors import Outer, OuterProduct
 from onepass.features.projection import GaussianProjection
 from onepass.loading import load
 from onepass.parameters.models import Disjoint, Hybrid
-from onepass.recipes import CBRAP, CBSCFD, OFUL, SOFUL, DBSLinUCB, LinTS, LinUCB, PSILinUCB
+from onepass.recipes import (
+    CBRAP,
+    CBSCFD,
+    CRMM,
+    CRTM,
+    MENU,
+    OFUL,
+    SOFUL,
+    TOFU,
+    DBSLinUCB,
+    HeavyOFUL,
+    HvtUCB,
+    LinTS,
+    LinUCB,
+    PSILinUCB,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CBRAP",
     "CBSCFD",
+    "CRMM",
+    "CRTM",
+    "MENU",
     "OFUL",
     "SOFUL",
+    "TOFU",
     "UCB",
+    "AdaptiveHuber",
     "Bandit",
     "DBSLinUCB",
     "Decision",
@@ -29,13 +57,21 @@ __all__ = [
     "Disjoint",
     "Dyadic",
     "EpsilonGreedy",
+    "Estimator",
     "Exact",
     "FrequentDirections",
     "GaussianProjection",
     "Greedy",
+    "HeavyOFUL",
+    "HvtUCB",
     "Hybrid",
     "LinTS",
     "LinUCB",
+    "MedianOfMeans",
+    "OnePassHuber",
+    "OnePassMedian",
+    "OnePassTruncation",
+    "OnlineNewton",
     "Outer",
     "OuterProduct",
     "PSILinUCB",
@@ -45,5 +81,6 @@ __all__ = [
     "RobustFrequentDirections",
     "Theory",
     "Thompson",
+    "TruncatedRidge",
     "load",
 ]

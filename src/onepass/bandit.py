@@ -105,11 +105,11 @@ class Bandit:
         """Scores of all arms offered, without side effects."""
         raise NotImplementedError
 
-    def learn(self, contexts: Any, rewards: Any, arm: Any = None) -> None:
+    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None) -> None:
         """Learn one row and its reward, or a batch; late rewards are welcome in any order."""
         raise NotImplementedError
 
-    def play(self, contexts: Any, rewards: Any) -> np.ndarray:
+    def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
         """Play recorded rounds: contexts (T, K, dim), rewards (T, K) of every arm. The chosen indices (T,)."""
         raise NotImplementedError
 
@@ -255,6 +255,14 @@ class Bandit:
 def trouble() -> FloatingPointError:
     """What is raised when a score is not finite."""
     return FloatingPointError("a score is not finite: rewards or contexts are too large for this reg; scale them down")
+
+
+def not_offered() -> ValueError:
+    """What is raised when an arm that an estimator plays several times in a row is missing."""
+    return ValueError(
+        "contexts must offer the arm being played until its rewards are complete, but it is missing; "
+        "CRMM and MENU need a fixed arm set: use HvtUCB where arms change"
+    )
 
 
 def named(arms: Any, count: int | None = None, argument: str = "arms") -> list[Any]:

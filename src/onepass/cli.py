@@ -78,7 +78,7 @@ def tune(
     policies: Policies = None,
     out: Out = None,
 ) -> None:
-    """Search every policy's exploration and reg on one grid; default DIR: results/EXPERIMENT-tuned."""
+    """Search the parameters of every policy on one grid; default DIR: results/EXPERIMENT-tuned."""
     from onepass.experiment import find, report, select, tuning
 
     experiment = find(name)
@@ -101,7 +101,7 @@ def report_command(
 @app.command()
 def bench(
     regret: Annotated[
-        bool, typer.Option("--regret", help="Regret on MNIST against its bars instead (minutes).")
+        bool, typer.Option("--regret", help="Regret against its bars instead (MNIST, heavy tails; 15 minutes).")
     ] = False,
 ) -> None:
     """Print the speed of a round, as ratios to what it cannot do without and to plain NumPy."""

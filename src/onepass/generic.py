@@ -87,20 +87,28 @@ def compiled(function: Callable, *, nogil: bool = False) -> Any:
     return dispatcher
 
 
-def generic(function: Callable) -> Any:
-    """A function that dispatches on the type of its first argument, in Python and in compiled code alike."""
-    python = singledispatch(function)
+def generic(function: Callable, *, default: bool = False) -> Any:
+    """A function that dispatches on the type of its first argument, in Python and in compiled code alike.
+
+    default: the body serves, compiled, every type that nobody has registered; else it says that there is none.
+    """
+    python = singledispatch(compiled(function) if default else function)
+
+    def register(implementation: Callable, serves: Callable[[Any], bool]) -> None:
+        def pick(*arguments):
+            return implementation if serves(getattr(arguments[0], "instance_class", None)) else None
+
+        pick.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]  # numba compares them
+        overload(python)(pick)
 
     def for_state(state_class: type) -> Callable:
-        def register(implementation: Callable) -> Any:
-            def pick(*arguments):
-                return implementation if getattr(arguments[0], "instance_class", None) is state_class else None
-
-            pick.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]  # numba compares them
-            overload(python)(pick)
+        def registered(implementation: Callable) -> Any:
+            register(implementation, lambda found: found is state_class)
             return python.register(state_class)(compiled(implementation))
 
-        return register
+        return registered
 
+    if default:
+        register(function, lambda found: found not in python.registry)
     python.for_state = for_state  # type: ignore[attr-defined]
     return python

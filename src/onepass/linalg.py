@@ -9,10 +9,35 @@ import numpy as np
 
 from onepass.generic import compiled
 
+SMALL = 64  # numbers in the larger operand
+
 
 @compiled
 def dot(a, b):
-    """np.dot, compiled once for all callers: inlined everywhere, its checks would double the time to compile."""
+    """np.dot, compiled once for all callers: inlined everywhere, its checks would double the time to compile.
+
+    Small vectors and matrices times vectors are multiplied here: a call of BLAS costs more (a tenth of a microsecond).
+    """
+    if a.ndim == 1:
+        if b.ndim == 1:
+            if a.size <= SMALL and a.size == b.size:
+                total = a.dtype.type(0)
+                for i in range(a.size):
+                    total += a[i] * b[i]
+                return total
+        else:
+            if b.size <= SMALL and a.size == b.shape[0]:
+                out = np.zeros(b.shape[1], b.dtype)
+                for i in range(a.size):
+                    for j in range(out.size):
+                        out[j] += a[i] * b[i, j]
+                return out
+    elif b.ndim == 1 and a.size <= SMALL and a.shape[1] == b.size:
+        out = np.zeros(a.shape[0], a.dtype)
+        for i in range(out.size):
+            for j in range(b.size):
+                out[i] += a[i, j] * b[j]
+        return out
     return np.dot(a, b)
 
 
@@ -164,3 +189,24 @@ def first_nonfinite(rows, largest):
         if not total <= square:
             return i
     return -1
+
+
+@compiled
+def secular_shift(weighted, values, bound):
+    """The mu >= 0 with sum of (weighted_i / (values_i + mu))^2 = bound^2, when the sum at mu = 0 is larger.
+
+    Newton's method on 1 / norm(mu) - 1 / bound, which is concave in mu: it climbs from 0 and never overshoots.
+    """
+    shift = 0.0
+    for _ in range(100):
+        square, slope = 0.0, 0.0
+        for i in range(values.size):
+            part = weighted[i] / (values[i] + shift)
+            square += part * part
+            slope += part * part / (values[i] + shift)
+        norm = np.sqrt(square)
+        step = (norm / bound - 1.0) * square / slope
+        shift += step
+        if step <= 1e-15 * shift:
+            break
+    return shift

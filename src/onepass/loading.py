@@ -10,51 +10,74 @@ from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
 from onepass.design.frequent_directions import FrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
+from onepass.estimator.adaptive_huber import AdaptiveHuber
+from onepass.estimator.estimator import Estimator
+from onepass.estimator.median_of_means import MedianOfMeans
+from onepass.estimator.one_pass_huber import OnePassHuber
+from onepass.estimator.one_pass_median import OnePassMedian
+from onepass.estimator.one_pass_truncation import OnePassTruncation
+from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
+from onepass.estimator.truncated_ridge import TruncatedRidge
 from onepass.exploration import UCB, EpsilonGreedy, Greedy, Theory, Thompson
 from onepass.features.factors import OuterProduct
 from onepass.features.projection import GaussianProjection
 from onepass.parameters.models import Disjoint, Hybrid
 
 DESIGNS: dict[str, Any] = {c.__name__: c for c in (Exact, FrequentDirections, Dyadic, ProjectorSplitting)}
+ESTIMATORS: dict[str, Any] = {
+    c.__name__: c
+    for c in (
+        Ridge,
+        OnlineNewton,
+        OnePassHuber,
+        AdaptiveHuber,
+        OnePassTruncation,
+        TruncatedRidge,
+        OnePassMedian,
+        MedianOfMeans,
+    )
+}
 RULES: dict[str, Any] = {c.__name__: c for c in (UCB, Thompson, Greedy, EpsilonGreedy)}
-
 
 FEATURES: dict[str, Any] = {c.__name__: c for c in (GaussianProjection, OuterProduct)}
 
 
 def loadable(owner: Any) -> None:
-    """Refuse what `load` could not build again: a class of your own is added to `DESIGNS` or `RULES` first."""
+    """Refuse what `load` could not build again: a class of your own is added to one of the tables above first."""
+    parts: dict[str, list[Any]] = {"DESIGNS": [owner]}
     if isinstance(owner, Bandit):
         model = owner.estimator
-        ridges = [model] if isinstance(model, Ridge) else [part for part in (model.shared, model.arms) if part]
-        parts = [*(ridge.design for ridge in ridges), owner.exploration]
-    else:
-        parts = [owner]
-    for part in parts:
-        if type(part) not in (*DESIGNS.values(), *RULES.values()):
-            name = type(part).__name__
-            raise ValueError(f"{name} is not known to onepass.load; add it to onepass.loading.DESIGNS before saving")
+        estimators = [model] if isinstance(model, Estimator) else [part for part in (model.shared, model.arms) if part]
+        parts = {"ESTIMATORS": estimators, "DESIGNS": [e.design for e in estimators], "RULES": [owner.exploration]}
+    tables = {"ESTIMATORS": ESTIMATORS, "DESIGNS": DESIGNS, "RULES": RULES}
+    for table, owned in parts.items():
+        for part in owned:
+            if type(part) not in tables[table].values():
+                name = type(part).__name__
+                raise ValueError(
+                    f"{name} is not known to onepass.load; add it to onepass.loading.{table} before saving"
+                )
 
 
 def _built(family: dict[str, Any], params: dict[str, Any]) -> Any:
     rest = {k: v for k, v in params.items() if k != "kind"}
-    if isinstance(rest.get("exploration"), dict):
-        rest["exploration"] = Theory(**rest["exploration"])
+    for name in ("exploration", "theory"):
+        if isinstance(rest.get(name), dict):
+            rest[name] = Theory(**rest[name])
+    if "design" in rest:
+        rest["design"] = _built(DESIGNS, rest["design"])
     return family[params["kind"]](**rest)
 
 
-def _ridge(params: dict[str, Any]) -> Ridge:
-    return Ridge(_built(DESIGNS, params["design"]))
-
-
 def _model(params: dict[str, Any]) -> Any:
-    kind, options = params["kind"], {name: params[name] for name in ("compact", "threads") if name in params}
-    if kind == "Disjoint":
-        return Disjoint(_ridge(params), **options)
-    if kind == "Hybrid":
-        return Hybrid(shared=_ridge(params["shared"]), arms=_ridge(params["arms"]), **options)
-    return {"Ridge": _ridge}[kind](params)
+    if params["kind"] in ESTIMATORS:
+        return _built(ESTIMATORS, params)
+    parts = {name: _built(ESTIMATORS, params[name]) for name in ("shared", "arms") if name in params}
+    options = {"compact": params["compact"], "threads": params["threads"]}
+    if params["kind"] == "Disjoint":
+        return Disjoint(parts["arms"], **options)
+    return {"Hybrid": Hybrid}[params["kind"]](**parts, **options)
 
 
 def _bandit(params: dict[str, Any]) -> Bandit:

@@ -16,7 +16,15 @@ from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
 from onepass.design.frequent_directions import FrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
+from onepass.estimator.adaptive_huber import AdaptiveHuber
+from onepass.estimator.estimator import Estimator
+from onepass.estimator.heavy_tails import RADIUS
+from onepass.estimator.median_of_means import MedianOfMeans
+from onepass.estimator.one_pass_huber import OnePassHuber
+from onepass.estimator.one_pass_median import OnePassMedian
+from onepass.estimator.one_pass_truncation import OnePassTruncation
 from onepass.estimator.ridge import Ridge
+from onepass.estimator.truncated_ridge import TruncatedRidge
 from onepass.exploration import UCB, Exploration, Theory, Thompson
 from onepass.features.factors import OuterProduct
 from onepass.features.projection import GaussianProjection
@@ -36,8 +44,10 @@ def _compose(
     *,
     thompson: bool = False,
     features: Any = None,
+    estimate: Callable[[Design], Estimator] = Ridge,
 ) -> Bandit:
-    """make(dim, most): the design for rows of width dim, with a rank or size of at most `most`."""
+    """make(dim, most): the design for rows of width dim, with a rank or size of at most `most`; estimate: what is
+    learned on it."""
     check.choice("parameters", parameters, ("shared", "disjoint", "hybrid"))
     unlimited = 2**62
     if isinstance(dim, tuple):
@@ -49,11 +59,11 @@ def _compose(
         full = own = (dim, unlimited)
     model: Any
     if parameters == "shared":
-        model = Ridge(make(*full))
+        model = estimate(make(*full))
     elif parameters == "disjoint":
-        model = Disjoint(Ridge(make(*own)))
+        model = Disjoint(estimate(make(*own)))
     else:
-        model = Hybrid(shared=Ridge(make(*full)), arms=Ridge(make(*own)))
+        model = Hybrid(shared=estimate(make(*full)), arms=estimate(make(*own)))  # type: ignore[arg-type]  # it checks
     rule: Exploration = Thompson(exploration) if thompson else UCB(exploration)
     return Bandit(model, rule, features=features, seed=seed, name=name)
 
@@ -201,3 +211,186 @@ def PSILinUCB(
         return ProjectorSplitting(dim=d, rank=min(rank, most), reg=reg, compensate=compensate, dtype=dtype)
 
     return _compose("PSILinUCB", dim, design, exploration, parameters, seed)
+
+
+def _given(design: Design | None, reg: float | None, dtype: str | None) -> Callable[[int, int], Design]:
+    """The design that was given, which has a reg and a dtype of its own, or an exact one with these."""
+    if design is None:
+        return _exact(1.0 if reg is None else reg, "float64" if dtype is None else dtype)
+    for name, value in (("reg", reg), ("dtype", dtype)):
+        if value is not None:
+            raise ValueError(f"{name} must be None beside a design, which has its own, got {value!r}")
+    if not isinstance(design, Design):
+        raise ValueError(f"design must be a design such as FrequentDirections(dim=500, size=50), got {design!r}")
+
+    def make(dim: int, most: int) -> Design:
+        if design.dim != dim:
+            raise ValueError(f"design must have dim={dim}, as wide as the rows that are learned, got {design!r}")
+        return design
+
+    return make
+
+
+def _robust(exploration: Explore) -> dict[str, Any]:
+    """What the exploration tells a Huber estimator: the theorem's constants, or the practical radius."""
+    if isinstance(exploration, Theory):
+        return {"theory": exploration}
+    return {"radius": abs(check.real("exploration", exploration, "use a number or onepass.Theory(...)"))}
+
+
+def HvtUCB(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    nu: float | None = None,
+    horizon: int | None = None,
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: Explore = RADIUS,
+    clip: float | None = None,
+    floor: float | None = None,
+    step: float | None = None,
+    parameter_bound: float | None = None,
+    parameters: str = "shared",
+    seed: int = 0,
+    dtype: str | None = None,
+) -> Bandit:
+    """One-pass Huber regression, UCB, for heavy-tailed rewards (P2, Wang et al. 2025). O(1) designs' work a round.
+
+    nu: the typical size of the noise, None: estimated; design: any (a sketch makes it O(dim size)), None: Exact, for
+    which reg (1.0) and dtype ("float64") may be given. exploration and clip are two scales, of the radius and of the
+    threshold, whose defaults were chosen on validation seeds; exploration=Theory(...) takes the paper's radius,
+    threshold and step.
+    """
+
+    def estimate(design: Design) -> Estimator:
+        return OnePassHuber(
+            design, epsilon=epsilon, nu=nu, horizon=horizon, clip=clip, floor=floor, step=step,
+            parameter_bound=parameter_bound, **_robust(exploration),
+        )  # fmt: skip
+
+    make = _given(design, reg, dtype)
+    return _compose("HvtUCB", dim, make, exploration, parameters, seed, estimate=estimate)
+
+
+def HeavyOFUL(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    nu: float | None = None,
+    horizon: int | None = None,
+    reg: float = 1.0,
+    exploration: Explore = RADIUS,
+    clip: float | None = None,
+    floor: float | None = None,
+    parameter_bound: float | None = None,
+    parameters: str = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> Bandit:
+    """Adaptive Huber regression over the whole history, UCB (Huang et al. 2023). O(t dim) a round: to compare with."""
+
+    def estimate(design: Design) -> Estimator:
+        assert isinstance(design, Exact)
+        return AdaptiveHuber(
+            design, epsilon=epsilon, nu=nu, horizon=horizon, clip=clip, floor=floor, parameter_bound=parameter_bound,
+            **_robust(exploration),
+        )  # fmt: skip
+
+    return _compose("HeavyOFUL", dim, _exact(reg, dtype), exploration, parameters, seed, estimate=estimate)
+
+
+def CRTM(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    moment: float = 1.0,
+    horizon: int | None = None,
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: float = 1.0,
+    clip: float = 1.0,
+    parameter_bound: float | None = None,
+    parameters: str = "shared",
+    seed: int = 0,
+    dtype: str | None = None,
+) -> Bandit:
+    """One-pass truncation, UCB (Xue et al. 2023). moment bounds E|r|^(1 + epsilon) of the rewards themselves."""
+
+    def estimate(design: Design) -> Estimator:
+        return OnePassTruncation(
+            design, epsilon=epsilon, moment=moment, horizon=horizon, clip=clip, parameter_bound=parameter_bound
+        )
+
+    make = _given(design, reg, dtype)
+    return _compose("CRTM", dim, make, exploration, parameters, seed, estimate=estimate)
+
+
+def CRMM(
+    *,
+    dim: Dim,
+    horizon: int | None = None,
+    repeats: int | None = None,
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: float = 1.0,
+    parameter_bound: float | None = None,
+    seed: int = 0,
+    dtype: str | None = None,
+) -> Bandit:
+    """Mean of medians in one pass, UCB (Xue et al. 2023), for fixed arms: each is played `repeats` times in a row.
+
+    repeats: None for the paper's O(log horizon).
+    """
+
+    def estimate(design: Design) -> Estimator:
+        return OnePassMedian(design, horizon=horizon, repeats=repeats, parameter_bound=parameter_bound)
+
+    make = _given(design, reg, dtype)
+    return _compose("CRMM", dim, make, exploration, "shared", seed, estimate=estimate)
+
+
+def MENU(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    moment: float = 1.0,
+    horizon: int | None = None,
+    repeats: int | None = None,
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: Explore = 1.0,
+    seed: int = 0,
+    dtype: str | None = None,
+) -> Bandit:
+    """Median of means, UCB (Shao et al. 2018), for fixed arms: each is played `repeats` times in a row.
+
+    repeats: None for the paper's O(log horizon); moment bounds E|eta|^(1 + epsilon), for Theory.
+    """
+
+    def estimate(design: Design) -> Estimator:
+        return MedianOfMeans(design, epsilon=epsilon, moment=moment, horizon=horizon, repeats=repeats)
+
+    return _compose("MENU", dim, _given(design, reg, dtype), exploration, "shared", seed, estimate=estimate)
+
+
+def TOFU(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    moment: float = 1.0,
+    horizon: int | None = None,
+    reg: float = 1.0,
+    exploration: Explore = 1.0,
+    clip: float = 1.0,
+    parameters: str = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> Bandit:
+    """Truncation in whitened coordinates over the whole history, UCB (Shao et al. 2018). O(t dim^2) a round."""
+
+    def estimate(design: Design) -> Estimator:
+        assert isinstance(design, Exact)
+        return TruncatedRidge(design, epsilon=epsilon, moment=moment, horizon=horizon, clip=clip)
+
+    return _compose("TOFU", dim, _exact(reg, dtype), exploration, parameters, seed, estimate=estimate)

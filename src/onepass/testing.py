@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from onepass.design import contract
 from onepass.design.design import Design
 
 REGS = (0.37, 4.0)  # never only 1: a wrong place for reg cannot be seen there
@@ -34,10 +35,10 @@ def _close(what: str, got: np.ndarray, want: np.ndarray, tolerance: float, scale
 def check_design(make: Callable[[int, float], Design], dim: int = 12, count: int = 60, tolerance: float = 1e-8) -> None:
     """AssertionError unless `make(dim, reg)` keeps the contract of a design on rows of all kinds, at several reg.
 
-    solve, inverse_quadratic, root and log_det agree with the dense inverse of `matrix()`; the certificate
-    ||reg I + X^T X - matrix()|| <= error_bound() holds; bad input is refused and changes nothing; copies are
-    independent. Relative to the largest entry; badly scaled rows by the backward error of `solve` (a dense inverse
-    in double precision is no truth there).
+    solve, inverse_quadratic, root and log_det agree with the dense inverse of `matrix()`, and `spectrum` with it;
+    the certificate ||reg I + X^T X - matrix()|| <= error_bound() holds; bad input is refused and changes nothing;
+    copies are independent. Relative to the largest entry; badly scaled rows by the backward error of `solve` (a dense
+    inverse in double precision is no truth there).
     """
     rng = np.random.default_rng(1)
     for reg in REGS:
@@ -67,6 +68,10 @@ def check_design(make: Callable[[int, float], Design], dim: int = 12, count: int
             _close(f"{where}: root", root @ root.T, inverse, tolerance)
             want = np.linalg.slogdet(held)[1]
             _close(f"{where}: log_det", np.array(design.log_det()), np.array(want), tolerance, dim + abs(want))
+            values, vectors, rest = contract.spectrum(design.state)
+            assert vectors.shape == (len(values), dim), f"{where}: spectrum has vectors of shape {vectors.shape}"
+            _close(f"{where}: eigenvectors", vectors @ vectors.T, np.eye(len(values)), tolerance, 1.0)
+            _close(f"{where}: spectrum", (vectors.T * (values - rest)) @ vectors + rest * np.eye(dim), held, tolerance)
     _check_manners(make(dim, REGS[0]), dim)
 
 

@@ -71,6 +71,15 @@ def matrix(state) -> np.ndarray:
 
 
 @generic
+def spectrum(state):
+    """Eigenvalues (k,) and eigenvectors as rows (k, dim) of A_hat, and its eigenvalue on what they do not span.
+
+    All positive, in particular the last one, which is any number where they span everything.
+    """
+    raise _unknown(state, "spectrum")
+
+
+@generic
 def merge(state, other):
     """The state of both streams together; defined where the certificate survives."""
     raise _unknown(state, "merge")

@@ -41,6 +41,7 @@ from onepass.design.subspace import (
     matrix_in,
     root_in,
     solve_in,
+    spectrum_in,
     subspace,
 )
 from onepass.generic import compiled
@@ -288,6 +289,11 @@ def matrix(state):
     ridge = state.block.reg + state.block.compensation * (state.shed + state.block.shed)
     held = dot(frozen.T * state.spectrum, frozen)
     return ridge * np.eye(rows.shape[1]) + held + dot(rows.T, rows)
+
+
+@contract.spectrum.for_state(DyadicState)
+def spectrum_of_dyadic(state):
+    return contract.spectrum(state.dense) if state.phase == DENSE else spectrum_in(current(state))
 
 
 class Dyadic(Design):

@@ -156,6 +156,15 @@ def matrix(state):
     return state.gram.astype(np.float64) + dot(rows.T, rows)
 
 
+@contract.spectrum.for_state(ExactState)
+def spectrum(state):
+    vectors, singular, _ = svd(state.root)
+    values = np.empty(singular.size)
+    for i in range(values.size):
+        values[i] = 1.0 / float(singular[i]) ** 2
+    return values, np.ascontiguousarray(vectors.T), state.reg
+
+
 @contract.merge.for_state(ExactState)
 def merge(state, other):
     """A + (A' - reg I): the other's eigenvectors, scaled by sqrt(eigenvalue - reg), are rows like any other."""

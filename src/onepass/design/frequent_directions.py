@@ -25,6 +25,7 @@ from onepass.design.subspace import (
     inverse_quadratic_in,
     root_in,
     solve_in,
+    spectrum_in,
     subspace,
 )
 from onepass.generic import compiled
@@ -159,6 +160,11 @@ def sketch_rows(state):
 def matrix(state):
     rows = sketch_rows(state).astype(np.float64)
     return state.space.ridge * np.eye(rows.shape[1]) + dot(rows.T, rows)
+
+
+@contract.spectrum.for_state(FrequentDirectionsState)
+def spectrum(state):
+    return spectrum_in(state.space)
 
 
 @compiled

@@ -254,6 +254,26 @@ def matrix(state):
     return dot(lower, lower.T)
 
 
+@contract.spectrum.for_state(ProjectorSplittingState)
+def spectrum(state):
+    """A^-1 = M^T M / ridge on the span of U and V, M = I - U V^T there; ridge outside."""
+    used, dim = state.used, state.left.shape[1]
+    if used == 0:
+        return np.empty(0), state.left[:0], state.ridge
+    both = np.empty((2 * used, dim), state.left.dtype)
+    fill(both[:used], state.left[:used])
+    fill(both[used:], state.right[:used])
+    q, _ = orthonormal(both)
+    middle = -dot(dot(q, both[:used].T), dot(both[used:], q.T))
+    for i in range(middle.shape[0]):
+        middle[i, i] += 1.0
+    _, singular, vectors = svd(middle)
+    values = np.empty(singular.size)
+    for i in range(values.size):
+        values[i] = state.ridge / float(singular[i]) ** 2
+    return values, dot(vectors, q), state.ridge
+
+
 class ProjectorSplitting(Design):
     """Projector splitting: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(ridge), U V^T of at most 2 rank columns.
 

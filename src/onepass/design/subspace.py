@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.generic import compiled
-from onepass.linalg import dot, fill, split, squared_norms, update_root
+from onepass.linalg import dot, fill, split, squared_norms, svd, update_root
 
 
 class Subspace(NamedTuple):
@@ -135,3 +135,15 @@ def matrix_in(space):
     inverse = np.linalg.inv(space.root[:used, :used].astype(np.float64))
     core = dot(inverse.T, inverse) - ridge * np.eye(used)
     return ridge * np.eye(basis.shape[1]) + dot(dot(basis.T, core), basis)
+
+
+@compiled
+def spectrum_in(space):
+    """Eigenvalues and eigenvectors on the span, from R = U diag(s) V: 1 / s^2 and U^T Q; ridge outside it."""
+    if space.used == 0:
+        return np.empty(0), space.basis[:0], space.ridge
+    vectors, singular, _ = svd(space.root[: space.used, : space.used])
+    values = np.empty(singular.size)
+    for i in range(values.size):
+        values[i] = 1.0 / float(singular[i]) ** 2
+    return values, dot(np.ascontiguousarray(vectors.T), space.basis[: space.used]), space.ridge

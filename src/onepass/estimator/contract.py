@@ -1,7 +1,9 @@
 """The contract of an estimator: a parameter learned from (row, reward) pairs on a design.
 
-Every estimator's state has a field `design`; widths, radii and memory come from there.
+Every estimator's state has a field `design`; widths and memory come from there.
 """
+
+from functools import partial
 
 import numpy as np
 
@@ -10,19 +12,44 @@ from onepass.generic import generic
 
 @generic
 def update(state, row: np.ndarray, reward: float):
-    """The state after one row (dim,) and its reward."""
+    """The state after one row (dim,) and its reward. Every estimator registers this one."""
     raise TypeError(f"update is not defined for {type(state).__name__}; register it with update.for_state(...)")
 
 
-@generic
+@partial(generic, default=True)
 def update_rows(state, rows: np.ndarray, rewards: np.ndarray):
-    """The state after a batch: rows (n, dim), rewards (n,)."""
-    raise TypeError(
-        f"update_rows is not defined for {type(state).__name__}; register it with update_rows.for_state(...)"
-    )
+    """The state after a batch: rows (n, dim), rewards (n,); one after the other unless a state knows better."""
+    for i in range(rows.shape[0]):
+        state = update(state, rows[i], float(rewards[i]))
+    return state
 
 
-@generic
+@partial(generic, default=True)
 def parameter(state) -> np.ndarray:
-    """The present estimate theta, shape (dim,)."""
-    raise TypeError(f"parameter is not defined for {type(state).__name__}; register it with parameter.for_state(...)")
+    """The present estimate theta, shape (dim,); the field `theta` unless a state computes it."""
+    return state.theta.copy()
+
+
+@partial(generic, default=True)
+def radius(state, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float):
+    """beta with ||theta_* - theta||_A <= beta with probability 1 - delta, after `rounds` rows; infinite where unknown.
+
+    noise R: sub-Gaussian (heavy-tailed estimators use their own moment bound), parameter_bound S >= ||theta_*||,
+    row_bound L >= ||x||.
+    """
+    return np.inf
+
+
+@partial(generic, default=True)
+def expect(state, nu: float):
+    """The state told the noise scale nu of the next row, where it uses one."""
+    return state
+
+
+@partial(generic, default=True)
+def repeated(state, rows: np.ndarray) -> int:
+    """Which of the rows offered (K, dim) must be chosen, for it is played several times in a row (epochs.py).
+
+    -1: any; -2: it is not among them.
+    """
+    return -1

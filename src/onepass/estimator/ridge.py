@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import state as states
-from onepass.design.contract import append, append_rows, solve
+from onepass.design.contract import append, append_rows, confidence_radius, solve
 from onepass.design.design import Design
-from onepass.estimator.contract import parameter, update, update_rows
+from onepass.estimator.contract import parameter, radius, update, update_rows
+from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.linalg import dot
 
 
@@ -41,25 +41,19 @@ def parameter_of_ridge(state):
     return solve(state.design, state.moment)
 
 
-class Ridge:
+@radius.for_state(RidgeState)
+def radius_of_ridge(state, rounds, noise, parameter_bound, row_bound, delta):
+    return confidence_radius(state.design, rounds, noise, parameter_bound, row_bound, delta)
+
+
+class Ridge(Estimator):
     """Ridge regression on `design`, e.g. ``Ridge(Exact(dim=20, reg=1.0))``; regularization lives in the design."""
 
     def __init__(self, design: Design):
-        if not isinstance(design, Design):
-            raise ValueError(f"design must be a design such as Exact(dim=20), got {design!r}")
-        self.design = design
+        self.design, self._options = checked_design(design), {}
 
     def begin(self) -> RidgeState:
-        """A state of its own; the design given is copied and stays as it is."""
-        return RidgeState(states.copy(self.design.state), np.zeros(self.design.dim, self.design.dtype))
-
-    def params(self) -> dict[str, Any]:
-        """What the constructor was given, as plain data."""
-        return {"design": {"kind": type(self.design).__name__, **self.design.params}}
+        return RidgeState(*begun(self.design))
 
     def consistent(self, s: RidgeState) -> bool:
-        """Whether shapes of a loaded state fit together."""
         return s.moment.shape == (self.design.dim,) and self.design.consistent(s.design)
-
-    def __repr__(self) -> str:
-        return f"Ridge({self.design!r})"

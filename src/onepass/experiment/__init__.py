@@ -9,9 +9,19 @@ Needs the extra `onepass[experiment]`.
 from onepass.experiment.bandits import Experiment
 from onepass.experiment.datasets import Dataset, load
 from onepass.experiment.definition import Policy, Study, select
-from onepass.experiment.environments import Chunk, Classification, Environment, Linear
+from onepass.experiment.environments import (
+    Chunk,
+    Classification,
+    Decaying,
+    Environment,
+    FixedArms,
+    Labels,
+    Linear,
+    Noisy,
+)
 from onepass.experiment.errors import DataNotFound, ExperimentError
 from onepass.experiment.matrices import MatrixStudy
+from onepass.experiment.noise import Contaminated, Gaussian, Noise, Pareto, StudentT
 from onepass.experiment.recommender import Recommender, RecommenderStudy
 from onepass.experiment.results import Results
 from onepass.experiment.runner import run
@@ -22,17 +32,26 @@ __all__ = [
     "SUITES",
     "Chunk",
     "Classification",
+    "Contaminated",
     "DataNotFound",
     "Dataset",
+    "Decaying",
     "Environment",
     "Experiment",
     "ExperimentError",
+    "FixedArms",
+    "Gaussian",
+    "Labels",
     "Linear",
     "MatrixStudy",
+    "Noise",
+    "Noisy",
+    "Pareto",
     "Policy",
     "Recommender",
     "RecommenderStudy",
     "Results",
+    "StudentT",
     "Study",
     "find",
     "load",

@@ -6,6 +6,7 @@ are two kinds: `bandits.Experiment` (cumulative regret) and `matrices.MatrixStud
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any, Protocol
 
 import onepass
@@ -17,12 +18,14 @@ class Policy:
     """A recipe of `onepass` (or a design, in a matrix study) with its parameters, under the name that tables show.
 
     group: what several labels have in common, say one recipe at several sizes; the label unless told otherwise.
+    tuned: False for a policy whose parameters are the point of it (defaults, a paper's constants): tuning skips it.
     """
 
     label: str
     recipe: str | Callable[..., Any]
     params: Mapping[str, Any] = field(default_factory=dict)
     group: str = ""
+    tuned: bool = True
 
     @property
     def name(self) -> str:
@@ -30,8 +33,15 @@ class Policy:
 
     def build(self, **where: Any) -> Any:
         """The bandit or design itself; `where` is what the problem decides: dim and, for bandits, seed."""
-        make = getattr(onepass, self.recipe) if isinstance(self.recipe, str) else self.recipe
-        return make(**where, **self.params)
+        return self.make(**where, **self.params)
+
+    @property
+    def make(self) -> Callable[..., Any]:
+        return getattr(onepass, self.recipe) if isinstance(self.recipe, str) else self.recipe
+
+    def accepts(self, name: str) -> bool:
+        """Whether the recipe has a parameter of that name."""
+        return name in signature(self.make).parameters
 
     def but(self, **params: Any) -> "Policy":
         """The same policy with some parameters changed."""

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from onepass.experiment.datasets import Dataset
+from onepass.experiment.noise import Noise
 
 BLOCK = 50
 
@@ -82,9 +83,92 @@ class Linear:
         return Chunk(contexts, expected, expected + self.noise * rng.standard_normal(expected.shape))
 
 
-def stream(seed: int, number: int) -> np.random.Generator:
-    """The generator of one block of one seed, independent of all others."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+class FixedArms:
+    """P2 section 6: the same arms in every round, reward x^T theta + noise, independent for every arm and round.
+
+    Arms and theta have entries uniform on [-1, 1] and are then scaled to length 1. constant: contexts get one more
+    feature, which is 1, so that a model can tell what is clipped off skewed noise from what arms differ in.
+    """
+
+    def __init__(self, arms: int, dim: int, seed: int, noise: Noise, constant: bool = False) -> None:
+        self.arms, self.dim, self.seed, self.noise = arms, dim + constant, seed, noise
+        self.constant = constant
+        rng = stream(seed, 0)
+        self.rows = unit(rng.uniform(-1.0, 1.0, (arms, dim)))
+        self.theta = unit(rng.uniform(-1.0, 1.0, dim))
+
+    def chunk(self, start: int, rounds: int) -> Chunk:
+        return assemble(self.block, start, rounds)
+
+    def block(self, number: int) -> Chunk:
+        rows = np.hstack([self.rows, np.ones((self.arms, 1))]) if self.constant else self.rows
+        contexts = np.tile(rows, (BLOCK, 1, 1))
+        expected = np.tile(self.rows @ self.theta, (BLOCK, 1))
+        return Chunk(contexts, expected, expected + self.noise.draw(stream(self.seed, number + 1), expected.shape))
+
+
+class Decaying:
+    """Wide contexts that a sketch can hold: x = R (g_j decay^j)_j scaled to length 1, new in every round.
+
+    g is N(0, I_d) and R a random rotation, one for the seed. theta is drawn as a context is, so the rewards
+    x^T theta + noise depend on the directions in which contexts vary: with theta uniform on the sphere, hardly any
+    reward would be left to be learned.
+    """
+
+    def __init__(self, arms: int, dim: int, seed: int, noise: Noise, decay: float = 0.93) -> None:
+        self.arms, self.dim, self.seed, self.noise = arms, dim, seed, noise
+        rng = stream(seed, 0)
+        rotation = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
+        self.axes = decay ** np.arange(dim)[:, None] * rotation
+        self.theta = unit(rng.standard_normal(dim) @ self.axes)
+
+    def chunk(self, start: int, rounds: int) -> Chunk:
+        return assemble(self.block, start, rounds)
+
+    def block(self, number: int) -> Chunk:
+        rng = stream(self.seed, number + 1)
+        contexts = unit(rng.standard_normal((BLOCK, self.arms, self.dim)) @ self.axes)
+        expected = contexts @ self.theta
+        return Chunk(contexts, expected, expected + self.noise.draw(rng, expected.shape))
+
+
+class Labels:
+    """Name the class: one random example a round is the context of all arms, (B, 1, d), and its class's arm pays 1.
+
+    For models per arm. Rows have unit length; examples are drawn with replacement.
+    """
+
+    def __init__(self, dataset: Dataset, seed: int) -> None:
+        self.dataset, self.seed = dataset, seed
+        self.arms, self.dim = dataset.classes, dataset.rows.shape[1]
+
+    def chunk(self, start: int, rounds: int) -> Chunk:
+        return assemble(self.block, start, rounds)
+
+    def block(self, number: int) -> Chunk:
+        examples = stream(self.seed, number + 1).integers(len(self.dataset.rows), size=BLOCK)
+        rewards = np.eye(self.arms)[self.dataset.labels[examples]]
+        return Chunk(unit(self.dataset.rows[examples])[:, None, :], rewards, rewards)
+
+
+class Noisy:
+    """Any environment, with noise added to what its arms pay; what they pay in expectation stays."""
+
+    def __init__(self, environment: Environment, noise: Noise, seed: int) -> None:
+        self.environment, self.noise, self.seed = environment, noise, seed
+        self.arms, self.dim = environment.arms, environment.dim
+
+    def chunk(self, start: int, rounds: int) -> Chunk:
+        return assemble(self.block, start, rounds)
+
+    def block(self, number: int) -> Chunk:
+        contexts, expected, rewards = self.environment.chunk(number * BLOCK, BLOCK)
+        return Chunk(contexts, expected, rewards + self.noise.draw(stream(self.seed, number + 1, 1), rewards.shape))
+
+
+def stream(seed: int, *place: int) -> np.random.Generator:
+    """The generator of one place of one seed, say a block, independent of all others."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=place))
 
 
 def unit(rows: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -34,6 +35,17 @@ STYLES = {
     "DBSLinUCB-RFD": (SKY, "-"),
     "PSILinUCB": (GREEN, "-"),
     "PSILinUCB-C": (GREEN, "--"),
+    "HvtUCB": (BLUE, "-"),
+    "HeavyOFUL": (ORANGE, "-"),
+    "CRTM": (RED, "-"),
+    "CRMM": (GREEN, "-"),
+    "MENU": (PINK, "-"),
+    "TOFU": (SKY, "-"),
+    "HvtUCB FD": (ORANGE, "-"),
+    "HvtUCB RFD": (RED, "-"),
+    "HvtUCB dyadic FD": (SKY, "-"),
+    "HvtUCB dyadic RFD": (PINK, "-"),
+    "HvtUCB PSI": (GREEN, "-"),
     "FD": (ORANGE, "-"),
     "FD size=50": (ORANGE, "-"),
     "RFD": (RED, "-"),
@@ -192,6 +204,38 @@ def draw_bound(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
     return draw_regret(rows, curves, bound=True)
 
 
+def draw_heavy(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """Mean regret over rounds with a band from the 10% to the 90% quantile; seconds against rounds on log axes."""
+    figure = Figure(figsize=(12, 4.8), layout="constrained")
+    regret, seconds = figure.subplots(1, 2, width_ratios=[1.4, 1])
+    looks, ends = styles(rows, "policy"), {}
+    for label, own in by(curves, lambda row: row["policy"]).items():
+        points = sorted(by(own, lambda row: row["round"]).items())
+        xs = [x for x, _ in points]
+        values = [[row["cumulative_regret"] for row in same] for _, same in points]
+        means = [fmean(same) for same in values]
+        regret.plot(xs, means, label=label, **looks[label])
+        if len(values[0]) > 1:
+            low, high = np.array([np.quantile(same, (0.1, 0.9)) for same in values]).T
+            regret.fill_between(xs, low, high, color=looks[label]["color"], alpha=0.1, linewidth=0)
+        seconds.plot(xs, [fmean(row["seconds"] for row in same) for _, same in points], **looks[label])
+        ends[label] = means[-1]
+    regret.set(title="cumulative regret, mean and 10% to 90% quantile", xlabel="round")
+    regret.set_xlim(left=0)
+    if wide_range(list(ends.values())):
+        logarithmic(regret, "y")
+        regret.set_ylim(bottom=max(1.0, regret.get_ylim()[0]))
+    else:
+        regret.set_ylim(bottom=0)
+    seconds.set(title="seconds", xlabel="round")
+    logarithmic(seconds, "xy")
+    handles, labels = regret.get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda i: -ends[labels[i]])
+    legend(figure, [handles[i] for i in order], [labels[i] for i in order])
+    title(figure, rows, f"{rows[0]['rounds']:,} rounds")
+    return figure
+
+
 def draw_pareto(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
     """Mean regret against time and memory; lines join the settings that no other of their group beats (P0 figure 3)."""
     figure = Figure(figsize=(11, 5), layout="constrained")
@@ -259,13 +303,13 @@ def draw_inverse(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
 
 
 def draw_tuning(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
-    """Regret over reg, at every reg with the exploration that is best there."""
+    """Regret over reg, at every reg with the other parameters that are best there."""
     best = set()
     for label, points in mean_regrets(rows).items():
         for reg in {params.get("reg") for _, params in points}:
             best.add((label, repr(next(params for _, params in points if params.get("reg") == reg))))
-    kept = [row for row in rows if (row["policy"], repr(row["params"])) in best]
-    return draw_over_reg(kept, "cumulative_regret", "cumulative regret", "regret over reg, best exploration at each")
+    kept = [row for row in rows if (row["policy"], repr(row["params"])) in best and "reg" in row["params"]]
+    return draw_over_reg(kept, "cumulative_regret", "cumulative regret", "regret over reg, the rest at its best")
 
 
 def draw_error(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
@@ -360,6 +404,7 @@ FIGURES: dict[str, Callable[[Sequence[Row], Sequence[Row]], Figure]] = {
     "regret": draw_regret,
     "bound": draw_bound,
     "pareto": draw_pareto,
+    "heavy": draw_heavy,
     "reg": draw_reg,
     "error": draw_error,
     "inverse": draw_inverse,

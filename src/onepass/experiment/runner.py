@@ -24,6 +24,7 @@ def run(
     seeds = experiment.seeds if seeds is None else seeds
     rounds = experiment.rounds if rounds is None else rounds
     check(rounds=rounds, seeds=seeds if isinstance(seeds, int) else len(seeds))
+    check_horizons(policies, rounds)
     seeds = range(seeds) if isinstance(seeds, int) else seeds
     results = Results()
     if not warm_up(experiment, policies, quiet):
@@ -82,3 +83,11 @@ def check(**counts: int) -> None:
     for name, count in counts.items():
         if count < 1:
             raise ExperimentError(f"{name} must be at least 1, got {count}")
+
+
+def check_horizons(policies: Sequence[Policy], rounds: int) -> None:
+    """Refuse more rounds than a policy was told will come."""
+    for policy in policies:
+        horizon = policy.params.get("horizon")
+        if horizon is not None and rounds > horizon:
+            raise ExperimentError(f"rounds must be at most {horizon}, the horizon of {policy.label}, got {rounds}")

@@ -1,5 +1,7 @@
 """The named experiments, as data. Sources: P0 = Wen et al. (DBSLinUCB), P3 = Shustova et al. (PSI-LinUCB).
 
+Those with heavy-tailed rewards are in heavy.py.
+
 >>> find("digits").rounds
 2000
 """
@@ -11,6 +13,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from onepass import UCB, Bandit, OnlineNewton
+from onepass.experiment import heavy
 from onepass.experiment.bandits import EXPLORATIONS, Experiment
 from onepass.experiment.datasets import load
 from onepass.experiment.definition import Policy, Study
@@ -177,7 +181,21 @@ MNIST_BEST: dict[str, dict[str, float]] = {
     "PSILinUCB-C": {"reg": 2.0, "exploration": 1e-2},
 }
 MNIST = tuple(replace(policy, params={**policy.params, **MNIST_BEST.get(policy.label, {})}) for policy in WIDE)
-REG_STUDY = policies(size=20, blocks=50)
+
+
+def Newton(*, dim: int, sketch: str, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
+    """Online Newton steps in place of ridge regression, on a sketch of `heavy.SKETCHES`."""
+    design = heavy.SKETCHES[sketch](dim, size, 8.0, reg)
+    return Bandit(OnlineNewton(design), UCB(exploration), seed=seed, name="Newton")
+
+
+REG_STUDY = (
+    *policies(size=20, blocks=50),
+    *(
+        Policy(f"{label} Newton", Newton, {"sketch": sketch, "size": 20, "reg": 1.0, "exploration": 0.1})
+        for label, sketch in {"SOFUL": "FD", "CBSCFD": "RFD", "PSILinUCB-C": "PSI"}.items()
+    ),
+)
 
 SUITES: tuple[Study, ...] = (
     Experiment(
@@ -373,6 +391,7 @@ SUITES: tuple[Study, ...] = (
         rounds=26,
         figure="batch",
     ),
+    *heavy.SUITES,
 )
 
 

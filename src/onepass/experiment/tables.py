@@ -5,6 +5,7 @@ from statistics import fmean, median, stdev
 from textwrap import fill
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from onepass.experiment.definition import Study
@@ -80,6 +81,34 @@ def regret_lines(rows: Sequence[Row]) -> list[Line]:
     return lines
 
 
+def heavy_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per policy: means hang on the few seeds that fail, so median and 90% quantile stand beside them."""
+    lines = []
+    for label, own in by(rows, policy_of).items():
+        regrets = [row["cumulative_regret"] for row in own]
+        low, high = bootstrap(regrets)
+        lines.append(
+            {
+                "policy": label,
+                "mean regret": f"{fmean(regrets):,.1f}",
+                "95% interval": f"{low:,.1f} to {high:,.1f}" if len(regrets) > 1 else "",
+                "median": f"{median(regrets):,.1f}",
+                "90% quantile": f"{np.quantile(regrets, 0.9):,.1f}",
+                **cost(own),
+                "rounds": f"{own[0]['rounds']:,}",
+                "seeds": str(len(own)),
+            }
+        )
+    return lines
+
+
+def bootstrap(values: Sequence[float], samples: int = 10_000) -> tuple[float, float]:
+    """The bootstrap's 95% interval of the mean (percentiles of the means of resamples), the same in every call."""
+    drawn = np.random.default_rng(0).integers(len(values), size=(samples, len(values)))
+    low, high = np.quantile(np.asarray(values)[drawn].mean(axis=1), (0.025, 0.975))
+    return float(low), float(high)
+
+
 def error_lines(rows: Sequence[Row]) -> list[Line]:
     """One line per design: its spectral error at the end of the stream, and what it cost."""
     return [
@@ -115,19 +144,26 @@ def mean_cell(rows: Sequence[Row], value: str, digits: str) -> str:
 def tuned_lines(rows: Sequence[Row]) -> list[Line]:
     """One line per policy: the best parameters of the grid, and which of them lie at its edge."""
     lines = []
-    for label, points in mean_regrets(rows).items():
+    found = mean_regrets(rows)
+    searched = {label: varied([params for _, params in points]) for label, points in found.items()}
+    names = list(dict.fromkeys(name for own in searched.values() for name in own))
+    for label, points in found.items():
         regret, best = points[0]
-        names = [name for name in best if len({params[name] for _, params in points}) > 1]
         lines.append(
             {
                 "policy": label,
-                **{name: f"{best[name]:g}" for name in names},
+                **{name: f"{best[name]:g}" if name in searched[label] else "" for name in names},
                 "mean regret": f"{regret:,.1f}",
                 "worst of the grid": f"{points[-1][0]:,.1f}",
                 "at the grid's edge": ", ".join(edges(best, [params for _, params in points])),
             }
         )
     return lines
+
+
+def varied(grid: Sequence[dict[str, Any]]) -> list[str]:
+    """The parameters that differ between points of a grid."""
+    return [name for name in grid[0] if len({params[name] for params in grid}) > 1]
 
 
 PUBLISHED = {  # P3 tables 4 and 5: Hit@10, NDCG@10, MRR@10, coverage; train s, evaluation s, train GB
@@ -210,6 +246,7 @@ LINES = {
     "regret": regret_lines,
     "bound": regret_lines,
     "pareto": regret_lines,
+    "heavy": heavy_lines,
     "reg": over_reg("cumulative_regret", ",.1f"),
     "error": error_lines,
     "inverse": over_reg("inverse_error", ".2g"),

@@ -1,5 +1,6 @@
 """Tuning: every policy on the same grid of parameters (P0 F.1), on seeds that no evaluation uses.
 
+A policy has the axes of the grid that its recipe accepts as parameters. Unless an experiment has a grid of its own,
 exploration in {1e-4, 1e-3, ..., 1}, reg in {2e-4, 2e-3, ..., 2e4}; the best point of a policy has the smallest mean
 regret. The rows of the whole grid are kept, so the regret over reg, with the best exploration at every reg, comes free.
 """
@@ -15,7 +16,7 @@ from onepass.experiment.definition import Policy, Study
 from onepass.experiment.errors import ExperimentError
 from onepass.experiment.progress import Meter
 from onepass.experiment.results import Results, Row, read
-from onepass.experiment.runner import check, play_seed, warm_up
+from onepass.experiment.runner import check, check_horizons, play_seed, warm_up
 
 FIRST_SEED = 1000
 FILE = "tuned.parquet"
@@ -35,9 +36,12 @@ def tune(
     """
     if not experiment.grid:
         raise ExperimentError(f"{experiment.name} has nothing to tune")
-    policies = experiment.policies if policies is None else policies
+    policies = [policy for policy in (experiment.policies if policies is None else policies) if policy.tuned]
+    if not policies:
+        raise ExperimentError(f"{experiment.name} has no policy to tune among those that were named")
     rounds = experiment.rounds if rounds is None else rounds
     check(rounds=rounds, seeds=seeds)
+    check_horizons(policies, rounds)
     results = Results()
     if not warm_up(experiment, policies, quiet):
         results.interrupted = True
@@ -57,8 +61,9 @@ def tune(
 
 
 def grid(policy: Policy, experiment: Study) -> list[Policy]:
-    """The policy at every point of the experiment's grid."""
-    return [policy.but(**dict(zip(experiment.grid, point))) for point in product(*experiment.grid.values())]
+    """The policy at every point of the experiment's grid, on the axes that its recipe has."""
+    axes = {name: dict.fromkeys(values) for name, values in experiment.grid.items() if policy.accepts(name)}
+    return [policy.but(**dict(zip(axes, point))) for point in product(*axes.values())]
 
 
 def mean_regrets(rows: Sequence[Row]) -> dict[str, list[tuple[float, dict[str, Any]]]]:
@@ -86,11 +91,14 @@ def edges(params: dict[str, Any], grid: Sequence[dict[str, Any]]) -> list[str]:
 def apply(experiment: Study, policies: Sequence[Policy], path: Path) -> tuple[Policy, ...]:
     """The policies with the best parameters found in a file or folder that `tune` wrote: by label, else by group.
 
-    Only what the experiment leaves open is taken: a study over reg keeps its regs.
+    Only what the experiment leaves open is taken: a study over reg keeps its regs, an untuned policy everything.
     """
     best = {label: points[0][1] for label, points in mean_regrets(read(path / FILE if path.is_dir() else path)).items()}
     tuned = []
     for policy in policies:
+        if not policy.tuned:
+            tuned.append(policy)
+            continue
         params = best.get(policy.label, best.get(policy.group))
         if params is None:
             raise ExperimentError(f"{path} has no tuned parameters for {policy.label}, only for {', '.join(best)}")

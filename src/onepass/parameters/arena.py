@@ -22,10 +22,11 @@ order that does not depend on threads, and arms share nothing: neither do result
 Here: the state and its slots; arena_learning.py: the update of an arm; arena_scoring.py: means and widths.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.estimator.heavy_tails import Practice, Tail
 from onepass.generic import compiled
 
 NEVER, FREQUENT_DIRECTIONS, SPLITTING = 0, 1, 2
@@ -43,12 +44,21 @@ class Cut(NamedTuple):
     reg: float
 
 
+class Winsor(NamedTuple):
+    """One-pass Huber regression for every arm (see arena_learning.py); nu: of every row, 0 if it is estimated."""
+
+    nu: float
+    tail: Tail
+    practice: Practice
+
+
 class ArenaState(NamedTuple):
     """basis (slots, dim), root (slots, hold), moment, weight, link (slots,); cross (slots, k): Q sum of x z^T (hybrid).
 
     Of every arm that has learned, (records,): first slot (NONE: the record is vacant, or has no slot yet), directions
     used, slots held, the slot of o, rows learned, ridge, mass = trace of X^T X, shed = sum of cuts, log_det of A_a.
-    free: first slot of the list of free ones; top: slots ever in use.
+    free: first slot of the list of free ones; top: slots ever in use. rule: what is learned, () for ridge, or Winsor;
+    size, mean (records,): what Winsor knows of every arm's noise (heavy_tails.Noise).
     """
 
     basis: np.ndarray
@@ -66,13 +76,16 @@ class ArenaState(NamedTuple):
     mass: np.ndarray
     shed: np.ndarray
     log_det: np.ndarray
+    size: np.ndarray
+    mean: np.ndarray
     cut: Cut
     free: int
     top: int
+    rule: Any
 
 
 PER_SLOT = ("basis", "root", "moment", "weight", "cross", "link")
-PER_ARM = ("first", "used", "held", "outside", "rows", "ridge", "mass", "shed", "log_det")
+PER_ARM = ("first", "used", "held", "outside", "rows", "ridge", "mass", "shed", "log_det", "size", "mean")
 
 
 @compiled
@@ -82,6 +95,7 @@ def new_record(arena, record):
     arena.used[record], arena.held[record], arena.rows[record] = 0, 0, 0
     arena.ridge[record], arena.mass[record], arena.shed[record] = arena.cut.reg, 0.0, 0.0
     arena.log_det[record] = arena.basis.shape[1] * np.log(arena.cut.reg)
+    arena.size[record], arena.mean[record] = 0.0, 0.0
 
 
 @compiled

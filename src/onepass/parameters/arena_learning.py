@@ -5,6 +5,10 @@ For rows X of one arm, with z = Q x, e = x - Q^T z (a new direction e / ||e|| un
     v = R^T z,  q = ||v||^2 = x^T A^-1 x,  s = sqrt(1 + q),   R <- R - (R v) v^T / (s (s + 1)),   Q b <- Q b + r z
 
 What the state holds, and what is cut when: arena.py.
+
+One-pass Huber regression of arms that are never cut is ridge regression on winsorized rewards: with c = 1 / (sqrt(a)
+sigma), the row c x with the reward c (x^T theta + a sigma clip((r - x^T theta) / sigma, -tau, tau)) moves A and b as
+P2's update moves V and V theta. On sketches the two differ, and the update is the better one (one_pass_huber.py).
 """
 
 from functools import partial
@@ -13,10 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design.projector_splitting import TOLERANCE
+from onepass.estimator.heavy_tails import Noise
+from onepass.estimator.one_pass_huber import clipped
 from onepass.features.factors import fill_product
-from onepass.generic import compiled
+from onepass.generic import compiled, generic
 from onepass.linalg import dot, svd
-from onepass.parameters.arena import FREQUENT_DIRECTIONS, NONE, release, reserve
+from onepass.parameters.arena import FREQUENT_DIRECTIONS, NONE, Winsor, release, reserve
 
 CHUNK = 32  # rows of an arm that are projected by one matrix product
 
@@ -69,6 +75,32 @@ def rank_one(work, used):
         for j in range(used):
             root[i, j] -= total * v[j]
     return q
+
+
+@partial(generic, default=True)
+def weighed(rule, arena, record, work, used, t, reward):
+    """What the t-th row of an arm and its reward are multiplied by and replaced with: ridge takes them as they are."""
+    return 1.0, reward
+
+
+@weighed.for_state(Winsor)
+def winsorized(rule, arena, record, work, used, t, reward):
+    mean, square = 0.0, 0.0
+    for j in range(used):
+        along, held = 0.0, 0.0
+        for i in range(used):
+            along += work.z[i] * work.root[i, j]
+            held += work.moment[i] * work.root[i, j]
+        mean += along * held
+        square += along * along
+    noise = Noise(rule.nu, 0.0, arena.size[record], arena.mean[record])
+    dim, width = arena.basis.shape[1], np.sqrt(square)
+    sigma, _, z, noise = clipped(rule.tail, rule.practice, noise, t, dim, width, reward - mean)
+    arena.size[record], arena.mean[record] = noise.size, noise.mean
+    scale = 1.0 / (np.sqrt(rule.tail.step) * sigma)
+    if scale == 0.0:
+        return 0.0, 0.0
+    return scale, (mean + rule.tail.step * sigma * z) * scale
 
 
 @compiled
@@ -236,15 +268,14 @@ def learn_arm(arena, record, rows, right, rewards, extra, chosen, work, incremen
                     residuals[a, j] = batch[a, j] - residuals[a, j]
         a = 0
         while a < count:
-            row, reward, index = batch[a], rewards[chosen[done + a]], chosen[done + a]
+            row, reward, index = batch[a], float(rewards[chosen[done + a]]), chosen[done + a]
             for i in range(base):
                 work.z[i] = inside[a, i]
             if base < dim:
                 length = new_direction(work, used, base, row, residuals[a])
                 if length > 0.0 and used < dim:
-                    scale = rows.dtype.type(1.0 / length)
                     for j in range(dim):
-                        work.basis[used, j] = residuals[a, j] * scale
+                        work.basis[used, j] = residuals[a, j] / length
                     for i in range(used + 1):
                         work.root[used, i], work.root[i, used] = 0.0, 0.0
                     work.root[used, used] = 1.0 / np.sqrt(ridge)
@@ -257,6 +288,10 @@ def learn_arm(arena, record, rows, right, rewards, extra, chosen, work, incremen
                         for j in range(dim):
                             work.outside[j] -= along * work.basis[used, j]
                     used += 1
+            scale, reward = weighed(arena.rule, arena, record, work, used, arena.rows[record] + done + a + 1, reward)
+            if scale != 1.0:
+                for i in range(used):
+                    work.z[i] *= scale
             q = rank_one(work, used)
             log_det += np.log1p(q)
             if k > 0:
@@ -272,7 +307,7 @@ def learn_arm(arena, record, rows, right, rewards, extra, chosen, work, incremen
                 targets[index] = target * weight
             for i in range(used):
                 work.moment[i] += reward * work.z[i]
-            mass += float(dot(row, row))
+            mass += float(dot(row, row)) * scale * scale
             a += 1
             if used == cut.limit:
                 used, ridge, shed, log_det = cut_down(cut, work, used, ridge, mass, shed)

@@ -65,6 +65,9 @@ class ArmBandit(Bandit):
         self._set(exploration, seed, name, design.dtype)
         if shared is not None and isinstance(getattr(self.exploration, "exploration", None), Theory):
             raise ValueError("exploration must be a number for hybrid parameters: no radius is known for them")
+        if self._rule.theory.size and not estimator.arms.has_radius:
+            kind = type(estimator.arms).__name__
+            raise ValueError(f"exploration must be a number for {kind}: no theoretical radius is known for it")
         self.estimator, self.features = estimator, features
         self._width = design.dim
         self._reduced = isinstance(features, OuterProduct) and features.reduce
@@ -316,13 +319,15 @@ class ArmBandit(Bandit):
 
     # ---- learning ----
 
-    def learn(self, contexts: Any, rewards: Any, arm: Any = None) -> None:
+    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None) -> None:
         """Learn one row (dim,), its reward and its arm, or a batch (n, dim), (n,) and n names, new ones too.
 
         Rows of one arm are learned in their order, arms in parallel. `Outer` factors are taken in pairs: left (n, d_u),
         right (n, d_a). ValueError, and nothing has changed, for NaN, shapes that do not match, names that are not
-        hashable, or an arm whose factor has turned away from the direction it was learned with.
+        hashable, an arm whose factor has turned away from the direction it was learned with, or a nu per row.
         """
+        if nu is not None:
+            raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
         if isinstance(self.features, OuterProduct):
             left, right = self.features.factors(contexts, self._dtype, True)
             single, rows = np.ndim(contexts.left) == 1, left
@@ -393,13 +398,15 @@ class ArmBandit(Bandit):
                 directions[code] = self._learned.direction[record]
         return _straight(*signed_lengths(right, directions, group)), directions
 
-    def play(self, contexts: Any, rewards: Any) -> np.ndarray:
+    def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
         """Play recorded rounds: contexts (T, K, dim) or (T, 1, dim), rewards (T, K); the arms are named 0 .. K - 1.
 
         Returns the chosen indices (T,): T calls of `decide` and `learn`. Not for contexts given as factors.
         """
         if isinstance(self.features, OuterProduct):
             raise ValueError("play takes full contexts, not factors; use decide and learn")
+        if nu is not None:
+            raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
         rows = check.array("contexts", contexts, self._dtype, (3,), self.dim)
         check.finite_rows("contexts", rows.reshape(-1, self.dim))
         values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (2,)))

@@ -13,13 +13,25 @@ algebra as matrices; row by row it needs nothing of a design but `append`). What
 from typing import Any
 
 from onepass import check
+from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
-from onepass.parameters.stores import Compact, Separate, Store, cut_of
+from onepass.parameters.stores import Compact, Separate, Store, cut_of, rule_of
 
 
 def _ridge(name: str, value: Any) -> Ridge:
     if not isinstance(value, Ridge):
-        raise ValueError(f"{name} must be an estimator such as Ridge(Exact(dim=20)), got {value!r}")
+        raise ValueError(f"{name} must be Ridge(design), whose rows the other part can eliminate, got {value!r}")
+    return value
+
+
+def _own(value: Any) -> Estimator:
+    if not isinstance(value, Estimator):
+        raise ValueError(f"estimator must be an estimator such as Ridge(Exact(dim=20)), got {value!r}")
+    if value.horizon or value.repeats_arms:
+        raise ValueError(
+            f"estimator must take rows at any time for models per arm, got {value!r}; use horizon=None, and neither "
+            "CRMM nor MENU"
+        )
     return value
 
 
@@ -27,14 +39,15 @@ class Disjoint:
     """One model per arm: r = x^T theta_a.
 
     estimator: what every arm begins with, e.g. ``Ridge(ProjectorSplitting(dim=169, rank=16))``.
-    compact: keep all arms in one arena that grows with what was learned (Exact, FrequentDirections, ProjectorSplitting;
-    None: where it can), or False: one state of the design per arm, as other designs always do.
+    compact: keep all arms in one arena that grows with what was learned (Ridge on Exact, FrequentDirections or
+    ProjectorSplitting, OnePassHuber without a ball on Exact; None: where it can), or False: one state per arm, as other
+    designs and estimators always do.
     threads: for large batches, None: as many as there are processors; results do not depend on it.
     ValueError for what is not an estimator.
     """
 
-    def __init__(self, estimator: Ridge, *, compact: bool | None = None, threads: int | None = None):
-        self.arms = _ridge("estimator", estimator)
+    def __init__(self, estimator: Estimator, *, compact: bool | None = None, threads: int | None = None):
+        self.arms = _own(estimator)
         self.compact, self.threads = _options(self.arms, compact, threads)
 
     @property
@@ -48,7 +61,7 @@ class Disjoint:
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data."""
-        return {**self.arms.params(), "compact": self.compact, "threads": self.threads}
+        return {"arms": _plain(self.arms), "compact": self.compact, "threads": self.threads}
 
     def __repr__(self) -> str:
         return f"Disjoint({self.arms!r})"
@@ -73,17 +86,21 @@ class Hybrid:
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data."""
-        parts = {"shared": self.shared.params(), "arms": self.arms.params()}
+        parts = {"shared": _plain(self.shared), "arms": _plain(self.arms)}
         return {**parts, "compact": self.compact, "threads": self.threads}
 
     def __repr__(self) -> str:
         return f"Hybrid(shared={self.shared!r}, arms={self.arms!r})"
 
 
-def _options(arms: Ridge, compact: Any, threads: Any) -> tuple[bool, int | None]:
-    able = cut_of(arms.design) is not None
+def _plain(estimator: Estimator) -> dict[str, Any]:
+    return {"kind": type(estimator).__name__, **estimator.params()}
+
+
+def _options(arms: Estimator, compact: Any, threads: Any) -> tuple[bool, int | None]:
+    able = cut_of(arms.design) is not None and rule_of(arms) is not None
     if check.choice("compact", compact, (None, False, True)) and not able:
-        raise ValueError(f"compact must be None or False for {arms.design!r}, whose cuts the arena does not know")
+        raise ValueError(f"compact must be None or False for {arms!r}, which the arena does not know")
     if threads is not None:
         threads = check.integer("threads", threads, 1)
     return able if compact is None else compact, threads

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from onepass import check, files, state
-from onepass.bandit import Bandit, Decision, named, ranked, trouble
+from onepass.bandit import Bandit, Decision, named, not_offered, ranked, trouble
 from onepass.design import contract
-from onepass.estimator.contract import parameter, update, update_rows
-from onepass.estimator.ridge import Ridge
+from onepass.estimator.contract import expect, parameter, radius, repeated, update, update_rows
+from onepass.estimator.epochs import in_turn
+from onepass.estimator.estimator import Estimator
 from onepass.exploration import DRAWS, MEANS, WIDTHS, Exploration, choose, draw_noise
 from onepass.features.factors import Outer, OuterProduct, products
 from onepass.features.projection import GaussianProjection, IdentityState, transform
@@ -31,9 +32,7 @@ def scored(estimator, rule, rounds, means, spreads):
     scale = rule.scale
     if rule.theory.size > 0:
         constants = rule.theory
-        scale *= contract.confidence_radius(
-            estimator.design, rounds, constants[0], constants[1], constants[2], constants[3]
-        )
+        scale *= radius(estimator, rounds, constants[0], constants[1], constants[2], constants[3])
     scores = np.empty(means.size)
     for a in range(scores.size):
         scores[a] = means[a] + scale * spreads[a]
@@ -63,6 +62,9 @@ def decide_once(features, estimator, rule, rounds, contexts, noise):
     rows = transform(features, contexts)
     scores, means, spreads = evaluate(estimator, rule, rounds, rows, noise)
     arm, propensity = choose(rule, scores, noise)
+    again = repeated(estimator, rows)
+    if again != -1 and arm >= 0:
+        arm, propensity = again, 1.0
     return arm, propensity, scores, means, spreads
 
 
@@ -108,22 +110,36 @@ def learn_row(features, estimator, row, reward):
 
 
 @compiled
-def learn_rows(features, estimator, rows, rewards):
-    """The estimator after a batch of rows (n, dim) and rewards (n,)."""
-    return update_rows(estimator, transform(features, rows), rewards)
+def learn_rows(features, estimator, rows, rewards, nus):
+    """The estimator after a batch of rows (n, dim), rewards (n,) and their noise scales, (n,) or none."""
+    rows = transform(features, rows)
+    if nus.size == 0:
+        return update_rows(estimator, rows, rewards)
+    for i in range(rows.shape[0]):
+        estimator = update(expect(estimator, nus[i]), rows[i], float(rewards[i]))
+    return estimator
 
 
 @compiled
-def play_rounds(features, estimator, rule, rounds, contexts, rewards, noise):
-    """Score, choose, learn over contexts (T, K, dim), rewards (T, K); arms are -1 from where a score was not finite."""
+def play_rounds(features, estimator, rule, rounds, contexts, rewards, nus, noise):
+    """Score, choose, learn over contexts (T, K, dim), rewards (T, K), noise scales (T, K) or (0, 0).
+
+    From where a score was not finite arms are -1, from where an arm to be repeated was not offered, -2.
+    """
     arms = np.full(contexts.shape[0], -1)
     for t in range(contexts.shape[0]):
         rows = transform(features, contexts[t])
         scores, _, _ = evaluate(estimator, rule, rounds + t, rows, noise[t])
         arm, _ = choose(rule, scores, noise[t])
+        again = repeated(estimator, rows)
+        if again != -1 and arm >= 0:
+            arm = again
         if arm < 0:
+            arms[t:] = arm
             break
         arms[t] = arm
+        if nus.size > 0:
+            estimator = expect(estimator, nus[t, arm])
         estimator = update(estimator, rows[arm], rewards[t, arm])
     return estimator, arms
 
@@ -133,16 +149,19 @@ class SharedBandit(Bandit):
 
     def __init__(
         self,
-        estimator: Ridge,
+        estimator: Estimator,
         exploration: Exploration | None = None,
         *,
         features: GaussianProjection | OuterProduct | None = None,
         seed: int = 0,
         name: str = "Bandit",
     ):
-        if not isinstance(estimator, Ridge):
+        if not isinstance(estimator, Estimator):
             raise ValueError(f"estimator must be an estimator such as Ridge(design), got {estimator!r}")
         self._set(exploration, seed, name, estimator.design.dtype)
+        if self._rule.theory.size and not estimator.has_radius:
+            kind = type(estimator).__name__
+            raise ValueError(f"exploration must be a number for {kind}: no theoretical radius is known for it")
         self.estimator, self.features = estimator, features
         self._width = self.dim = estimator.design.dim
         self._map: Any = IdentityState(self._width)
@@ -199,14 +218,14 @@ class SharedBandit(Bandit):
     def _evaluate(self, request: Any, noise: np.ndarray) -> tuple[int, float, np.ndarray, np.ndarray, np.ndarray]:
         if isinstance(request, tuple):
             user, right = request
-            if right.shape[0] > right.shape[1]:
+            if right.shape[0] > right.shape[1] and not self.estimator.repeats_arms:
                 found = decide_outer(self._learned, self._rule, self.rounds, user, right, noise)
             else:
                 request = products(np.broadcast_to(user, (len(right), user.size)), right)
         if not isinstance(request, tuple):
             found = decide_once(self._map, self._learned, self._rule, self.rounds, request, noise)
         if found[0] < 0:
-            raise trouble()
+            raise not_offered() if found[0] == -2 else trouble()
         return found
 
     def _decide(self, request: Any, names: list[Any] | None, k: int) -> Decision:
@@ -238,11 +257,12 @@ class SharedBandit(Bandit):
         count = len(contexts.right) if isinstance(contexts, Outer) else contexts.shape[1]
         return range(count) if arms is None else named(arms, count)
 
-    def learn(self, contexts: Any, rewards: Any, arm: Any = None) -> None:
+    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None) -> None:
         """Learn one row (dim,) and its reward, or a batch (n, dim) and (n,); late rewards are welcome in any order.
 
-        `Outer` factors are taken in pairs. ValueError, and nothing has changed, for NaN, infinities or shapes that do
-        not match, or an arm: a shared model knows none.
+        `Outer` factors are taken in pairs. nu: the noise scale of the row, or of every row (n,), for estimators that
+        use one. ValueError, and nothing has changed, for NaN, infinities or shapes that do not match, a nu that is not
+        positive, a fixed horizon exceeded, or an arm: a shared model knows none.
         """
         if arm is not None:
             raise ValueError(f"arm must be None for a shared model, which knows rows only, got {arm!r}; use Disjoint")
@@ -254,7 +274,10 @@ class SharedBandit(Bandit):
         if rows.ndim == 1:
             if not (isinstance(rewards, float) and -1e12 < rewards < 1e12):  # the common case, checked at once
                 rewards = float(check.finite("rewards", check.array("rewards", rewards, self._dtype, (0,))))
-            self._learned = learn_row(self._map, self._learned, rows.reshape(1, -1), rewards)
+            rows = rows.reshape(1, -1)
+            self._permit(1, rows)
+            told = self._learned if nu is None else expect(self._learned, float(self._noise_scales(nu, (0,), ())))
+            self._learned = learn_row(self._map, told, rows, rewards)
             self.rounds += 1
             return
         values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (1,)))
@@ -262,23 +285,51 @@ class SharedBandit(Bandit):
             raise ValueError(
                 f"rewards must have one entry per row of contexts ({rows.shape[0]}), got {values.shape[0]}"
             )
-        self._learned = learn_rows(self._map, self._learned, rows, values)
+        nus = np.empty(0) if nu is None else self._noise_scales(nu, (1,), values.shape)
+        self._permit(len(rows), rows)
+        self._learned = learn_rows(self._map, self._learned, rows, values, nus)
         self.rounds += rows.shape[0]
 
-    def play(self, contexts: Any, rewards: Any) -> np.ndarray:
+    def _permit(self, count: int, rows: np.ndarray | None = None) -> None:
+        """ValueError unless the estimator takes `count` more rows, and these rows, next."""
+        horizon = self.estimator.horizon
+        if 0 < horizon < self.rounds + count:
+            raise ValueError(
+                f"horizon was fixed at {horizon} rows and {self.rounds} are learned, so {count} more are too many; "
+                "use horizon=None for any time"
+            )
+        if rows is not None and self.estimator.repeats_arms:
+            in_turn(self._learned.epoch, transform(self._map, rows))
+
+    def _noise_scales(self, nu: Any, dims: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
+        if not self.estimator.takes_nu:
+            raise ValueError(f"nu must be None for {type(self.estimator).__name__}, which uses no noise scale")
+        out = check.array("nu", nu, np.dtype(np.float64), dims)
+        if out.shape not in (shape, shape[:1]) or not (out > 0.0).all() or not np.isfinite(out).all():
+            raise ValueError(f"nu must be positive and finite, of shape {shape}, got {nu!r}")
+        return out
+
+    def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
         """Play recorded rounds in one compiled loop: contexts (T, K, dim), rewards (T, K) what each arm would pay.
 
-        Returns the chosen indices (T,); equal to T calls of `decide` and `learn`. Not for contexts given as factors.
+        nu: noise scales (T,) or (T, K), for estimators that use them. Returns the chosen indices (T,); equal to T
+        calls of `decide` and `learn`. Not for contexts given as factors. Errors as there; the rounds before a score
+        that is not finite, or before an arm to be repeated is missing, have been learned.
         """
         rows = self._contexts(contexts, (3,))
         values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (2,)))
         if values.shape != rows.shape[:2]:
             raise ValueError(f"rewards must have shape {rows.shape[:2]} as contexts has, got {values.shape}")
+        nus = np.empty((0, 0))
+        if nu is not None:
+            nus = self._noise_scales(nu, (1, 2), values.shape)
+            nus = np.ascontiguousarray(np.broadcast_to(nus[:, None] if nus.ndim == 1 else nus, values.shape))
+        self._permit(len(rows))
         noise = draw_noise(self._rule, self._width, rows.shape[0], self._rng, self._dtype)
-        self._learned, arms = play_rounds(self._map, self._learned, self._rule, self.rounds, rows, values, noise)
+        self._learned, arms = play_rounds(self._map, self._learned, self._rule, self.rounds, rows, values, nus, noise)
         self.rounds += int(np.count_nonzero(arms >= 0))
         if arms[-1] < 0:
-            raise trouble()
+            raise not_offered() if arms[-1] == -2 else trouble()
         return arms
 
     def error_bound(self) -> float:

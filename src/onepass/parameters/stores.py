@@ -18,7 +18,9 @@ from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.design.frequent_directions import FrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
-from onepass.estimator.contract import parameter, update_rows
+from onepass.estimator.contract import parameter, radius, update_rows
+from onepass.estimator.estimator import Estimator
+from onepass.estimator.one_pass_huber import OnePassHuber, confidence
 from onepass.estimator.ridge import Ridge
 from onepass.features.factors import products
 from onepass.generic import compiled
@@ -74,6 +76,16 @@ def cut_of(design: Design) -> Cut | None:
     return None
 
 
+def rule_of(estimator: Estimator) -> Any:
+    """What the arena learns for an estimator; None where it cannot."""
+    if isinstance(estimator, Ridge):
+        return ()
+    if isinstance(estimator, OnePassHuber) and type(estimator.design) is Exact:
+        s = estimator.begin()
+        return arenas.Winsor(s.noise.nu, s.tail, s.practice) if s.tail.parameter_bound == np.inf else None
+    return None
+
+
 def _resized(array: np.ndarray, length: int) -> np.ndarray:
     """The array with another first axis: in place where its memory is its own (no second copy of a large arena)."""
     try:
@@ -88,15 +100,17 @@ def _resized(array: np.ndarray, length: int) -> np.ndarray:
 class Compact:
     """All arms in one arena (see arena.py)."""
 
-    def __init__(self, estimator: Ridge, extra: int = 0, threads: int | None = None):
-        design, cut = estimator.design, cut_of(estimator.design)
+    def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None):
+        design, cut, rule = estimator.design, cut_of(estimator.design), rule_of(estimator)
         assert cut is not None
+        assert rule is not None
         kind, dim, empty = design.dtype, design.dim, np.zeros(0, np.int64)
         self.threads = threads
         self.state = ArenaState(
             np.zeros((0, dim), kind), np.zeros((0, min(cut.hold, dim)), kind), np.zeros(0, kind), np.zeros(0, kind),
             np.zeros((0, extra), kind), empty.copy(), empty.copy(), empty.copy(), empty.copy(), empty.copy(),
-            empty.copy(), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), cut, NONE, 0,
+            empty.copy(), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), cut, NONE, 0,
+            rule,
         )  # fmt: skip
         self._vacant: list[int] = []
         self._count = 0  # records in use or vacant; the arrays may be longer
@@ -109,7 +123,7 @@ class Compact:
             == (slots if name in arenas.PER_SLOT else records, *getattr(mine, name).shape[1:])
             for name in (*arenas.PER_SLOT, *arenas.PER_ARM)
         )
-        if not fits or state.cut != mine.cut or not arenas.orderly(state):
+        if not fits or (state.cut, state.rule) != (mine.cut, mine.rule) or not arenas.orderly(state):
             return False
         self.state, self._count = state, records
         self._vacant = self.vacant(state).tolist()
@@ -210,7 +224,10 @@ class Compact:
         return scoring.evaluate_factors(self.state, records, left, right)
 
     def radii(self, records, constants):
-        return np.array([scoring.radius(self.state, record, *constants) for record in records])
+        if self.state.rule == ():
+            return np.array([scoring.radius(self.state, record, *constants) for record in records])
+        tail, dim = self.state.rule.tail, self.state.basis.shape[1]
+        return np.array([confidence(tail, 0 if record == NONE else self.rows(record), dim) for record in records])
 
     def rows(self, record):
         return int(self.state.rows[record])
@@ -240,9 +257,9 @@ def evaluate_state(estimator, rows):
 
 
 class Separate:
-    """One state of the design per arm that has learned: for designs that the arena does not know, and to compare."""
+    """One state of the design per arm that has learned: for what the arena does not know, and to compare."""
 
-    def __init__(self, estimator: Ridge, extra: int = 0, threads: int | None = None):
+    def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None):
         self._estimator, self._extra = estimator, extra
         self._states: list[Any] = []  # (estimator's state, cross (dim, k) = sum of x z^T, rows)
         self._vacant: list[int] = []
@@ -354,7 +371,7 @@ class Separate:
     def radii(self, records, constants):
         fresh = self._fresh()
         found = [(self._states[record] if record != NONE else fresh) for record in records]
-        return np.array([contract.confidence_radius(s.design, rows, *constants) for s, _, rows in found])
+        return np.array([radius(s, rows, *constants) for s, _, rows in found])
 
     def rows(self, record):
         return self._states[record][2]

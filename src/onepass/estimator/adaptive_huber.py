@@ -1,0 +1,182 @@
+"""Adaptive Huber regression over the whole history, the estimator of HEAVY-OFUL (Huang, Zhong, Wang and Yang 2023).
+
+    theta = argmin over ||theta|| <= S of  reg / 2 ||theta||^2 + sum over s <= t of f_s((r_s - x_s^T theta) / sigma_s)
+    f_s: z^2 / 2 up to tau_s, then tau_s |z| - tau_s^2 / 2;     H <- H + x x^T / sigma^2
+
+sigma, w and tau as in one-pass Huber with a = 1 and H for V. The theorem guards sigma by ||x|| / c_0 and
+sqrt(||x||) / (2 c_1 kappa)^(1/4), norms in H^-1; in practice by P2's guard, of which P2 says that it serves here too.
+
+Solved every round by theta <- theta - H^-1 gradient, begun at the last theta: H bounds the Hessian from above, so every
+step lowers the loss, and where nothing is clipped the first one is exact. Cost O(t d) a step and O(t d) memory: the
+honest slow baseline. With a sketched H the step is no longer an upper bound, so only exact designs are taken.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.design.contract import append, solve
+from onepass.design.exact import Exact
+from onepass.estimator.contract import expect, radius, update, update_rows
+from onepass.estimator.estimator import Estimator, begun, checked_design
+from onepass.estimator.heavy_tails import (
+    RADIUS,
+    Noise,
+    Practice,
+    Tail,
+    checked_noise,
+    checked_practice,
+    checked_tail,
+    heard,
+    normalized,
+    power,
+    scales,
+)
+from onepass.estimator.history import History, new_history, remember
+from onepass.estimator.newton import into_ball
+from onepass.exploration import Theory
+from onepass.generic import compiled
+from onepass.linalg import dot
+
+STEPS = 1000  # at most, a round
+
+
+class AdaptiveHuberState(NamedTuple):
+    """design: H; theta (dim,); history: rows x / sigma with values r / sigma and marks tau."""
+
+    design: Any
+    theta: np.ndarray
+    history: History
+    noise: Noise
+    tail: Tail
+    practice: Practice
+
+
+@compiled
+def guard_of(tail, practice, s, width):
+    """The least sigma: HEAVY-OFUL's two bounds under the theorem, else P2's with the practical radius."""
+    if practice.radius >= 0.0:
+        return np.sqrt(2.0 * practice.radius / (practice.clip * s.tau * s.growth)) * width
+    one = 1.0 + tail.epsilon
+    c0 = 1.0 / np.sqrt(23.0 * s.logarithm)
+    c1 = np.log(3.0 * s.horizon) ** ((1.0 - tail.epsilon) / one) / (48.0 * s.logarithm ** (2.0 / one))
+    return max(width / c0, np.sqrt(width) / (2.0 * c1 * s.kappa) ** 0.25)
+
+
+@compiled
+def take(state, row, reward):
+    """The state with one more row in H and in the history; theta as it was."""
+    design, theta, tail, practice = state.design, state.theta, state.tail, state.practice
+    t = state.history.used + 1
+    nu, unit, noise = heard(practice, state.noise, reward - float(dot(row, theta)), t)
+    sigma, tau, scaled = np.inf, np.inf, np.zeros_like(row)
+    if nu > 0.0:  # else nothing is known of the noise, and the row has no weight
+        s, width = scales(tail, t, theta.size, unit), np.sqrt(max(float(dot(row, solve(design, row))), 0.0))
+        sigma, _, tau = normalized(tail, practice, s, nu, unit, width, guard_of(tail, practice, s, width))
+        for j in range(row.size):
+            scaled[j] = row[j] / sigma
+    history = remember(state.history, scaled, reward / sigma, tau)
+    return AdaptiveHuberState(append(design, scaled), theta, history, noise, tail, practice)
+
+
+@compiled
+def minimize(state):
+    """theta in place to within 1 / sqrt(T) of the minimizer in the norm of H, from where it is."""
+    history, theta, tail = state.history, state.theta, state.tail
+    used = history.used
+    rows, values, marks = history.rows[:used], history.values[:used], history.marks[:used]
+    horizon = float(tail.horizon) if tail.horizon > 0 else float(used)
+    before = np.empty_like(theta)
+    for _ in range(STEPS):
+        pulls = dot(rows, theta)
+        for i in range(used):
+            pulls[i] = min(max(values[i] - pulls[i], -marks[i]), marks[i])
+        slope = dot(pulls, rows)
+        for j in range(theta.size):
+            slope[j] -= tail.reg * theta[j]
+            before[j] = theta[j]
+        step = solve(state.design, slope)
+        square = float(dot(step, slope))
+        for j in range(theta.size):
+            theta[j] += step[j]
+        if into_ball(state.design, theta, tail.parameter_bound):
+            for j in range(theta.size):
+                step[j] = theta[j] - before[j]
+            square = float(dot(step, slope))
+        if square * horizon <= 1.0:
+            break
+
+
+@update.for_state(AdaptiveHuberState)
+def update_adaptive(state, row, reward):
+    state = take(state, row, reward)
+    minimize(state)
+    return state
+
+
+@update_rows.for_state(AdaptiveHuberState)
+def update_adaptive_rows(state, rows, rewards):
+    """A batch is remembered row by row and minimized over once."""
+    for i in range(rows.shape[0]):
+        state = take(state, rows[i], float(rewards[i]))
+    if rows.shape[0] > 0:
+        minimize(state)
+    return state
+
+
+@radius.for_state(AdaptiveHuberState)
+def radius_of_adaptive(state, rounds, noise, parameter_bound, row_bound, delta):
+    """beta_t = 3 sqrt(reg) + 24 t^p sqrt(2 kappa) (log 3T)^p log(2 T^2 / delta)^(eps / (1 + eps))."""
+    held = state.tail
+    tail = Tail(held.epsilon, held.horizon, parameter_bound, row_bound, delta, held.reg, held.step)
+    s = scales(tail, state.history.used, state.theta.size, 1.0)
+    logs = np.log(3.0 * s.horizon) ** power(tail.epsilon) * s.logarithm ** (tail.epsilon / (1.0 + tail.epsilon))
+    return 3.0 * np.sqrt(tail.reg) + 24.0 * s.growth * np.sqrt(2.0 * s.kappa) * logs
+
+
+@expect.for_state(AdaptiveHuberState)
+def expect_nu(state, nu):
+    noise = Noise(state.noise.nu, nu, state.noise.size, state.noise.mean)
+    return AdaptiveHuberState(state.design, state.theta, state.history, noise, state.tail, state.practice)
+
+
+class AdaptiveHuber(Estimator):
+    """Adaptive Huber regression on an `Exact` design: the whole history, minimized again after every row or batch.
+
+    Arguments as for `OnePassHuber`, and the same errors. O(t dim) memory and time a round.
+    """
+
+    takes_nu = True
+
+    def __init__(
+        self,
+        design: Exact,
+        *,
+        epsilon: float = 1.0,
+        nu: float | None = None,
+        horizon: int | None = None,
+        radius: float = RADIUS,
+        clip: float | None = None,
+        floor: float | None = None,
+        parameter_bound: float | None = None,
+        theory: Theory | None = None,
+    ):
+        self.design = checked_design(design, Exact)
+        self._tail = checked_tail(self.design, epsilon, horizon, 1.0, parameter_bound, theory)
+        self._noise, self._practice = checked_noise(nu), checked_practice(radius, clip, floor, theory)
+        self._options = {
+            "epsilon": self._tail.epsilon, "nu": nu, "horizon": horizon, "radius": radius, "clip": clip, "floor": floor,
+            "parameter_bound": parameter_bound, "theory": theory,
+        }  # fmt: skip
+
+    def begin(self) -> AdaptiveHuberState:
+        design, theta = begun(self.design)
+        return AdaptiveHuberState(design, theta, new_history(theta), self._noise, self._tail, self._practice)
+
+    def consistent(self, s: AdaptiveHuberState) -> bool:
+        return (
+            s.theta.shape == (self.design.dim,)
+            and (s.tail, s.practice, s.noise.nu) == (self._tail, self._practice, self._noise.nu)
+            and s.history.orderly(self.design.dim)
+            and self.design.consistent(s.design)
+        )

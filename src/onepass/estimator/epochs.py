@@ -1,0 +1,76 @@
+"""Epochs: an arm is played r times in a row before anything is learned from it (CRMM, MENU).
+
+The arm being played is known by its row, which must be offered again in every round of the epoch, and no other row can
+be learned meanwhile: the arm set is fixed, as both papers assume, and rewards come in order.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.generic import compiled
+
+
+class Epoch(NamedTuple):
+    """row (dim,) being played; rewards (r,): the first `played` count; learned: rows so far."""
+
+    row: np.ndarray
+    rewards: np.ndarray
+    played: int
+    learned: int
+
+
+@compiled
+def same(row, other):
+    """Whether two rows are equal in every entry."""
+    differing = 0
+    for j in range(row.size):
+        differing += row[j] != other[j]
+    return differing == 0
+
+
+@compiled
+def play_again(epoch, rows):
+    """Which of the rows offered is the one being played: -1 if none is, -2 if it is not offered."""
+    if epoch.played == 0:
+        return -1
+    for a in range(rows.shape[0]):
+        if same(epoch.row, rows[a]):
+            return a
+    return -2
+
+
+@compiled
+def play(epoch, row, reward):
+    """The epoch with one more reward; it is full when `played` is r."""
+    for j in range(row.size):
+        epoch.row[j] = row[j]
+    epoch.rewards[epoch.played] = reward
+    return Epoch(epoch.row, epoch.rewards, epoch.played + 1, epoch.learned + 1)
+
+
+@compiled
+def over(epoch):
+    """An epoch in which nothing has been played yet."""
+    return Epoch(epoch.row, epoch.rewards, 0, epoch.learned)
+
+
+@compiled
+def out_of_turn(epoch, rows):
+    """The first of the rows (n, dim) that would break off the epoch it falls into; -1 if there is none."""
+    row, played = epoch.row, epoch.played
+    for i in range(rows.shape[0]):
+        if played > 0 and not same(row, rows[i]):
+            return i
+        row, played = rows[i], (played + 1) % epoch.rewards.size
+    return -1
+
+
+def in_turn(epoch: Epoch, rows: np.ndarray) -> None:
+    """ValueError unless the rows continue the epoch."""
+    bad = int(out_of_turn(epoch, rows))
+    if bad >= 0:
+        raise ValueError(
+            f"contexts must repeat the arm being played {epoch.rewards.size} times in a row, but row {bad} is another; "
+            "learn the rewards of one decision before the next, or use an estimator such as OnePassHuber"
+        )

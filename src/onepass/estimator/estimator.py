@@ -1,0 +1,56 @@
+"""The public face of an estimator: checks arguments, holds a design, begins states."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from onepass import state as states
+from onepass.design.design import Design
+from onepass.exploration import Theory
+
+
+class Estimator:
+    """What is learned on a design. Members are final; they set `design` and `_options`, and say how a state begins."""
+
+    design: Design
+    _options: dict[str, Any]  # what the constructor was given beside the design, as plain data
+    takes_nu = False  # whether `learn` may be told the noise scale of a row
+    has_radius = True  # whether a theoretical radius is known
+    repeats_arms = False  # whether an arm is played several times in a row
+
+    def begin(self) -> Any:
+        """A state of its own; the design given is copied and stays as it is."""
+        raise TypeError(f"{type(self).__name__} does not say how its state begins")
+
+    def consistent(self, s: Any) -> bool:
+        """Whether shapes and counters of a loaded state fit together."""
+        return False
+
+    @property
+    def horizon(self) -> int:
+        """Rows to come in all, 0 for any time."""
+        return self._options.get("horizon") or 0
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given, as plain data."""
+        plain = {name: asdict(value) if isinstance(value, Theory) else value for name, value in self._options.items()}
+        return {"design": {"kind": type(self.design).__name__, **self.design.params}, **plain}
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self._options.items() if value is not None)
+        return f"{type(self).__name__}({self.design!r}{options})"
+
+
+def checked_design(design: Any, kind: Any = Design) -> Any:
+    """`design` itself; ValueError if it is none of that kind."""
+    if not isinstance(design, kind):
+        raise ValueError(
+            f"design must be {'a design such as' if kind is Design else 'an'} Exact(dim=20), got {design!r}"
+        )
+    return design
+
+
+def begun(design: Design) -> tuple[Any, np.ndarray]:
+    """A copy of the design's state, and a zero vector of its width and dtype."""
+    return states.copy(design.state), np.zeros(design.dim, design.dtype)

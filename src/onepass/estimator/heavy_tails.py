@@ -1,0 +1,170 @@
+"""What estimators for heavy-tailed rewards share: the scales of P2, and the running noise scale.
+
+    E|eta|^(1+eps) <= nu^(1+eps), eps in (0, 1];  p = (1 - eps) / (2 (1 + eps))
+    kappa = d log(1 + L^2 T / (sigma_min^2 reg a d)),  tau_0 = sqrt(2 kappa) log(3T)^p / log(2T^2 / delta)^(1/(1+eps))
+
+Anywhere a horizon T is asked for and none was given, the present round t stands in its place (P2 needs T; anytime use
+is ours). delta is 1 / (8T) as in P2's theorem unless `Theory` gives one.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass import check
+from onepass.design.design import Design
+from onepass.exploration import Theory
+from onepass.generic import compiled
+
+RADIUS, CLIP, FLOOR, STEP = 1.5, 0.1, 1.0, 1.0  # chosen on validation seeds over six tails (docs/heavy_tails.md)
+TYPICAL = 1.4826  # standard deviations to a median of |eta|, for Gaussian noise
+
+
+class Tail(NamedTuple):
+    """epsilon; horizon T (0: any time); parameter_bound S, row_bound L, delta (0: 1 / (8T)); reg; step a."""
+
+    epsilon: float
+    horizon: int
+    parameter_bound: float
+    row_bound: float
+    delta: float
+    reg: float
+    step: float
+
+
+class Noise(NamedTuple):
+    """nu: of every row (0: estimated); next: told for the next row (else 0); size, mean: running, of |residual|."""
+
+    nu: float
+    next: float
+    size: float
+    mean: float
+
+
+class Practice(NamedTuple):
+    """For constants from proofs: radius (negative: the theorem's beta), clip (times tau_0), floor (least tau)."""
+
+    radius: float
+    clip: float
+    floor: float
+
+
+class Scales(NamedTuple):
+    """Of round t: T, growth t^p, tau_0, the logarithm log(2 T^2 / delta), kappa."""
+
+    horizon: float
+    growth: float
+    tau: float
+    logarithm: float
+    kappa: float
+
+
+@compiled
+def power(epsilon):
+    """p = (1 - eps) / (2 (1 + eps))."""
+    return (1.0 - epsilon) / (2.0 * (1.0 + epsilon))
+
+
+@compiled
+def moment(tail, t):
+    """T and delta in round t >= 1."""
+    horizon = float(tail.horizon) if tail.horizon > 0 else float(max(t, 1))
+    return horizon, tail.delta if tail.delta > 0.0 else 1.0 / (8.0 * horizon)
+
+
+@compiled
+def scales(tail, t, dim, unit):
+    """The scales of round t >= 1, with sigma_min = unit / sqrt(T); growth of round 0 is 1, not P2's 0."""
+    horizon, delta = moment(tail, t)
+    p, logarithm = power(tail.epsilon), np.log(2.0 * horizon * horizon / delta)
+    spread = tail.row_bound * horizon / unit
+    kappa = dim * np.log1p(spread * spread / (tail.reg * tail.step * dim))
+    tau = np.sqrt(2.0 * kappa) * np.log(3.0 * horizon) ** p / logarithm ** (1.0 / (1.0 + tail.epsilon))
+    return Scales(horizon, float(max(t, 1)) ** p, tau, logarithm, kappa)
+
+
+@compiled
+def typical(noise):
+    """The running estimate of nu: 1.4826 times the median of |residual|, or half its mean if larger; 0: none."""
+    return TYPICAL * max(noise.size, 0.5 * noise.mean)
+
+
+@compiled
+def heard(practice, noise, residual, t):
+    """(nu, unit, noise) of the t-th row: nu as told for it, given or estimated, 0 while nothing is known; unit: what
+    sigma_min = unit / sqrt(T) is measured in, 1 as in P2, in practice the noise scale, so that units cancel.
+
+    The estimate is a heuristic of which nothing is proved. The median moves by a factor exp(+-1 / sqrt(t)) a round, so
+    that a residual counts as one, however large. Where most rewards are equal it sinks to zero, and the mean, in which
+    a residual counts up to 20 times the estimate, keeps it from falling faster than 1 / t. What one reward in ten or
+    fewer shows (a sale, a rare gift) is an outlier to any such estimate: for sparse rewards give nu.
+    """
+    away, size, mean = abs(residual), noise.size, noise.mean
+    if size == 0.0:
+        size = away
+    else:
+        mean += (min(away, 20.0 * max(size, 0.5 * mean)) - mean) / t
+        if away > size:
+            size *= np.exp(1.0 / np.sqrt(t))
+        elif away < size:
+            size = max(size * np.exp(-1.0 / np.sqrt(t)), 1e-150)
+    after = Noise(noise.nu, 0.0, size, mean)
+    known = noise.nu if noise.nu > 0.0 else typical(after)
+    nu = noise.next if noise.next > 0.0 else known
+    return nu, 1.0 if practice.radius < 0.0 else known if known > 0.0 else nu, after
+
+
+@compiled
+def normalized(tail, practice, s, nu, unit, width, guard):
+    """sigma >= guard, w and tau of a row of width ||x||_{V^-1}.
+
+    sigma = max(nu, sigma_min, guard), w = width / (sigma sqrt(a)), tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor).
+    """
+    sigma = max(max(nu, unit / np.sqrt(s.horizon)), guard)
+    w = width / (sigma * np.sqrt(tail.step))
+    tau = practice.clip * s.tau * s.growth
+    return sigma, w, max(tau * np.sqrt(1.0 + w * w) / w, practice.floor) if w > 0.0 else np.inf
+
+
+def checked_tail(
+    design: Design, epsilon: Any, horizon: Any, step: float, parameter_bound: Any, theory: Theory | None
+) -> Tail:
+    """ValueError for epsilon outside (0, 1], a horizon below 1, or a ball that is empty; None: no ball, any time."""
+    epsilon = check.positive("epsilon", epsilon, "moments of order 1 + epsilon are finite, epsilon in (0, 1]")
+    if epsilon > 1.0:
+        raise ValueError(f"epsilon must be above 0 and at most 1, got {epsilon!r}; for a finite variance it is 1")
+    if theory is not None and not isinstance(theory, Theory):
+        raise ValueError(f"theory must be a onepass.Theory or None, got {theory!r}")
+    horizon = 0 if horizon is None else check.integer("horizon", horizon, 1)
+    bound = np.inf if theory is None else theory.parameter_bound
+    if parameter_bound is not None:
+        bound = check.positive("parameter_bound", parameter_bound)
+    row_bound, delta = (1.0, 0.0) if theory is None else (theory.row_bound, theory.delta)
+    return Tail(epsilon, horizon, bound, row_bound, delta, design.params["reg"], step)
+
+
+def checked_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) -> Practice:
+    """ValueError for a radius or floor below 0 or a clip that is not positive. None: what is said to be the default."""
+    clip = (CLIP if theory is None else 1.0) if clip is None else check.positive("clip", clip)
+    floor = (FLOOR if theory is None else 0.0) if floor is None else check.real("floor", floor)
+    radius = check.real("radius", radius)
+    for name, value in (("radius", radius), ("floor", floor)):
+        if value < 0.0:
+            raise ValueError(f"{name} must be at least 0, got {value!r}")
+    return Practice(-1.0 if theory is not None else radius, clip, floor)
+
+
+def checked_noise(nu: Any) -> Noise:
+    """ValueError for a nu that is not positive; None: estimated."""
+    hint = "the typical size of the noise, or None to estimate it"
+    return Noise(0.0 if nu is None else check.positive("nu", nu, hint), 0.0, 0.0, 0.0)
+
+
+def repetitions(repeats: Any, tail: Tail, factor: float, inside: float) -> int:
+    """`repeats`, or ceil(factor log(inside T / delta)) for None; ValueError below 1, or for None without a horizon."""
+    if repeats is not None:
+        return check.integer("repeats", repeats, 1)
+    if tail.horizon == 0:
+        raise ValueError("horizon must be given, for the number of repeats follows from it; or give repeats")
+    horizon, delta = moment(tail, 1)
+    return int(np.ceil(factor * np.log(inside * horizon / delta)))

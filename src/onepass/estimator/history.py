@@ -1,0 +1,51 @@
+"""All rows ever learned, for the estimators that need them: arrays that double when they are full."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.generic import compiled
+from onepass.linalg import fill
+
+FIRST = 64
+
+
+class History(NamedTuple):
+    """rows (capacity, dim), values and marks (capacity,): the first `used` count."""
+
+    rows: np.ndarray
+    values: np.ndarray
+    marks: np.ndarray
+    used: int
+
+    def orderly(self, dim: int) -> bool:
+        """Whether shapes and the counter of a loaded history fit together."""
+        capacity = len(self.rows)
+        return (
+            self.rows.shape == (capacity, dim)
+            and self.values.shape == self.marks.shape == (capacity,)
+            and 0 <= self.used <= capacity
+            and capacity >= FIRST
+        )
+
+
+def new_history(like: np.ndarray) -> History:
+    """An empty history for rows of the width and dtype of `like` (dim,)."""
+    kind = like.dtype
+    return History(np.zeros((FIRST, like.size), kind), np.zeros(FIRST, kind), np.zeros(FIRST, kind), 0)
+
+
+@compiled
+def remember(history, row, value, mark):
+    """The history with one more row."""
+    rows, values, marks, used = history.rows, history.values, history.marks, history.used
+    if used == rows.shape[0]:
+        rows = np.zeros((2 * used, row.size), row.dtype)
+        values, marks = np.zeros(2 * used, row.dtype), np.zeros(2 * used, row.dtype)
+        fill(rows[:used], history.rows)
+        for i in range(used):
+            values[i], marks[i] = history.values[i], history.marks[i]
+    for j in range(row.size):
+        rows[used, j] = row[j]
+    values[used], marks[used] = value, mark
+    return History(rows, values, marks, used + 1)

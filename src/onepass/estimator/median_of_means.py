@@ -1,0 +1,139 @@
+"""Median of means, the estimator of MENU (Shao, Yu, King and Lyu 2018).
+
+    an arm x is played r = ceil(24 log(eT / delta)) times, and A <- A + x x^T once
+    theta_j = A^-1 b_j,  b_j <- b_j + y_j x  from the j-th reward of every epoch;   theta = theta_k with the k whose
+    median over j of ||theta_k - theta_j||_A is smallest
+
+After n epochs the radius is 3 (9 d v)^(1/(1+eps)) n^p + 3 sqrt(reg) S, v a bound of E|eta|^(1+eps). O(r^2 d) time an
+epoch and O(r d) memory. With r = 1 it is ridge regression.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass import check
+from onepass.design.contract import append, solve
+from onepass.design.design import Design
+from onepass.estimator.contract import radius, repeated, update
+from onepass.estimator.epochs import Epoch, over, play, play_again
+from onepass.estimator.estimator import Estimator, begun, checked_design
+from onepass.estimator.heavy_tails import Tail, checked_tail, power, repetitions
+from onepass.generic import compiled
+from onepass.linalg import dot
+
+
+class MedianOfMeansState(NamedTuple):
+    """design: A; theta (dim,); moments (r, dim): b_j; epochs n finished; bound v."""
+
+    design: Any
+    theta: np.ndarray
+    moments: np.ndarray
+    epoch: Epoch
+    epochs: int
+    tail: Tail
+    bound: float
+
+
+@compiled
+def most_central(design, moments):
+    """theta_k (dim,) of the k whose median A-distance to the others is smallest.
+
+    ||theta_k - theta_j||_A^2 = (b_k - b_j)^T A^-1 (b_k - b_j), by products of what the b differ from their mean.
+    """
+    count, dim = moments.shape
+    centre, centred = np.zeros(dim, moments.dtype), np.empty_like(moments)
+    for j in range(dim):
+        for k in range(count):
+            centre[j] += moments[k, j] / count
+        for k in range(count):
+            centred[k, j] = moments[k, j] - centre[j]
+    solved = np.empty_like(moments)
+    for k in range(count):
+        own = solve(design, centred[k])
+        for j in range(dim):
+            solved[k, j] = own[j]
+    gram = dot(centred, solved.T)
+    chosen, least, distances = 0, np.inf, np.empty(max(count - 1, 1))
+    for k in range(count):
+        place = 0
+        for j in range(count):
+            if j != k:
+                distances[place] = np.sqrt(max(gram[k, k] + gram[j, j] - gram[k, j] - gram[j, k], 0.0))
+                place += 1
+        middle = np.median(distances[:place]) if place > 0 else 0.0
+        if middle < least:
+            chosen, least = k, middle
+    return solve(design, moments[chosen])
+
+
+@update.for_state(MedianOfMeansState)
+def update_means(state, row, reward):
+    design, theta, moments, epochs = state.design, state.theta, state.moments, state.epochs
+    epoch = play(state.epoch, row, reward)
+    if epoch.played == epoch.rewards.size:
+        design, epochs = append(design, row), epochs + 1
+        for k in range(moments.shape[0]):
+            for j in range(row.size):
+                moments[k, j] += epoch.rewards[k] * row[j]
+        found = most_central(design, moments)
+        for j in range(row.size):
+            theta[j] = found[j]
+        epoch = over(epoch)
+    return MedianOfMeansState(design, theta, moments, epoch, epochs, state.tail, state.bound)
+
+
+@radius.for_state(MedianOfMeansState)
+def radius_of_means(state, rounds, noise, parameter_bound, row_bound, delta):
+    spread = (9.0 * state.theta.size * state.bound) ** (1.0 / (1.0 + state.tail.epsilon))
+    growth = float(max(state.epochs, 1)) ** power(state.tail.epsilon)
+    return 3.0 * spread * growth + 3.0 * np.sqrt(state.tail.reg) * parameter_bound
+
+
+@repeated.for_state(MedianOfMeansState)
+def repeated_by_means(state, rows):
+    return play_again(state.epoch, rows)
+
+
+class MedianOfMeans(Estimator):
+    """Median of means on `design`: every arm chosen is played `repeats` times in a row.
+
+    epsilon, moment v > 0: E|eta|^(1 + epsilon) <= v, for the radius; horizon T: rows to come in all; repeats: None for
+    ceil(24 log(eT / delta)), which needs a horizon (delta = 1 / (8T)). ValueError outside those ranges.
+    """
+
+    repeats_arms = True
+
+    def __init__(
+        self,
+        design: Design,
+        *,
+        epsilon: float = 1.0,
+        moment: float = 1.0,
+        horizon: int | None = None,
+        repeats: int | None = None,
+    ):
+        self.design = checked_design(design)
+        self._tail = checked_tail(self.design, epsilon, horizon, 1.0, None, None)
+        self._bound = check.positive("moment", moment)
+        self._repeats = repetitions(repeats, self._tail, 24.0, float(np.e))
+        self._options = {
+            "epsilon": self._tail.epsilon, "moment": self._bound, "horizon": horizon, "repeats": repeats,
+        }  # fmt: skip
+
+    def begin(self) -> MedianOfMeansState:
+        design, theta = begun(self.design)
+        moments = np.zeros((self._repeats, theta.size), theta.dtype)
+        epoch = Epoch(np.zeros_like(theta), np.zeros(self._repeats, theta.dtype), 0, 0)
+        return MedianOfMeansState(design, theta, moments, epoch, 0, self._tail, self._bound)
+
+    def consistent(self, s: MedianOfMeansState) -> bool:
+        return (
+            s.theta.shape == s.epoch.row.shape == (self.design.dim,)
+            and s.moments.shape == (self._repeats, self.design.dim)
+            and s.epoch.rewards.shape == (self._repeats,)
+            and 0 <= s.epoch.played < self._repeats
+            and min(s.epoch.learned, s.epochs) >= 0
+            and (s.tail, s.bound) == (self._tail, self._bound)
+            and self.design.consistent(s.design)
+        )

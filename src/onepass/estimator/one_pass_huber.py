@@ -1,0 +1,147 @@
+"""One-pass Huber regression by online mirror descent, the estimator of Hvt-UCB (P2, Wang, Zhang, Zhao and Zhou 2025).
+
+    sigma = max(nu_t, sigma_min, sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}),   w = ||x / sigma||_{V^-1} / sqrt(a)
+    tau = tau_0 t^p sqrt(1 + w^2) / w,                V <- V + x x^T / (a sigma^2)
+    theta <- theta + V^-1 clip((r - x^T theta) / sigma, -tau, tau) x / sigma,   then into the ball ||theta|| <= S
+
+(P2 algorithm 1; scales in heavy_tails.py, the step in newton.py.) One reward, however large, moves theta by at most
+sqrt(a) max(tau_0 t^p, floor w / sqrt(1 + w^2)) in the norm of V.
+
+On an exact V this is ridge regression on winsorized rewards, theta = V^-1 b; on a sketch it is the better of the two
+(online_newton.py says why). Measured at d = 500 with plain Frequent Directions of 20 rows, one decaying spectrum:
+regret 251 against 885 of theta = V_hat^-1 b, dense 177.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass import check
+from onepass.design.contract import solve
+from onepass.design.design import Design
+from onepass.estimator.contract import expect, radius, update
+from onepass.estimator.estimator import Estimator, begun, checked_design
+from onepass.estimator.heavy_tails import (
+    RADIUS,
+    STEP,
+    Noise,
+    Practice,
+    Tail,
+    checked_noise,
+    checked_practice,
+    checked_tail,
+    heard,
+    normalized,
+    scales,
+)
+from onepass.estimator.newton import into_ball, newton_step
+from onepass.exploration import Theory
+from onepass.generic import compiled
+from onepass.linalg import dot
+
+
+class OnePassHuberState(NamedTuple):
+    """design: V; theta (dim,); rows learned."""
+
+    design: Any
+    theta: np.ndarray
+    rows: int
+    noise: Noise
+    tail: Tail
+    practice: Practice
+
+
+@compiled
+def confidence(tail, t, dim):
+    """P2 eq. 10: beta_t = 107 log(2 T^2 / delta) tau_0 t^p + sqrt(reg (2 + 4 S^2))."""
+    s = scales(tail, t, dim, 1.0)
+    return 107.0 * s.logarithm * s.tau * s.growth + np.sqrt(tail.reg * (2.0 + 4.0 * tail.parameter_bound**2))
+
+
+@compiled
+def clipped(tail, practice, noise, t, dim, width, residual):
+    """sigma, w and clip(residual / sigma, -tau, tau) of the t-th row, of width ||x||_{V^-1}; and the noise after it.
+
+    While all residuals were zero and nothing is known of the noise, sigma is infinite: a row has no weight.
+    """
+    nu, unit, noise = heard(practice, noise, residual, t)
+    if nu == 0.0:
+        return np.inf, 0.0, 0.0, noise
+    s = scales(tail, t, dim, unit)
+    beta = practice.radius if practice.radius >= 0.0 else confidence(tail, t - 1, dim)
+    guard = np.sqrt(2.0 * beta / (practice.clip * s.tau * s.growth * np.sqrt(tail.step))) * width
+    sigma, w, tau = normalized(tail, practice, s, nu, unit, width, guard)
+    return sigma, w, min(max(residual / sigma, -tau), tau), noise
+
+
+@update.for_state(OnePassHuberState)
+def update_huber(state, row, reward):
+    theta, tail, t = state.theta, state.tail, state.rows + 1
+    direction = solve(state.design, row)
+    width, residual = np.sqrt(max(float(dot(row, direction)), 0.0)), reward - float(dot(row, theta))
+    sigma, w, z, noise = clipped(tail, state.practice, state.noise, t, theta.size, width, residual)
+    pull, weight = z / (sigma * (1.0 + w * w)), 1.0 / (tail.step * sigma * sigma)
+    design = newton_step(state.design, theta, row, direction, pull, weight)
+    into_ball(design, theta, tail.parameter_bound)
+    return OnePassHuberState(design, theta, t, noise, tail, state.practice)
+
+
+@radius.for_state(OnePassHuberState)
+def radius_of_huber(state, rounds, noise, parameter_bound, row_bound, delta):
+    tail = state.tail
+    told = Tail(tail.epsilon, tail.horizon, parameter_bound, row_bound, delta, tail.reg, tail.step)
+    return confidence(told, state.rows, state.theta.size)
+
+
+@expect.for_state(OnePassHuberState)
+def expect_nu(state, nu):
+    noise = Noise(state.noise.nu, nu, state.noise.size, state.noise.mean)
+    return OnePassHuberState(state.design, state.theta, state.rows, noise, state.tail, state.practice)
+
+
+class OnePassHuber(Estimator):
+    """One-pass Huber regression on `design`: O(1) solves and appends a row, no history.
+
+    epsilon: moments of order 1 + epsilon are finite; nu: the noise's typical size (in practice), its moment bound
+    (E|eta|^(1 + epsilon))^(1 / (1 + epsilon)) (in the theorem), None: a running robust estimate, heuristic; `learn` may
+    tell a row's own. horizon: rows to come in all, None: any time. radius, clip, floor: the practical radius in the
+    guard of sigma, the factor of tau and its least value; theory: P2's constants instead (radius, clip 1, floor 0), and
+    its ball. step a: P2 proves a = 4; a = 1 makes the unclipped update ridge regression and was better in
+    measurements. parameter_bound S: the ball. ValueError outside those ranges.
+    """
+
+    takes_nu = True
+
+    def __init__(
+        self,
+        design: Design,
+        *,
+        epsilon: float = 1.0,
+        nu: float | None = None,
+        horizon: int | None = None,
+        radius: float = RADIUS,
+        clip: float | None = None,
+        floor: float | None = None,
+        step: float | None = None,
+        parameter_bound: float | None = None,
+        theory: Theory | None = None,
+    ):
+        self.design = checked_design(design)
+        a = (4.0 if theory is not None else STEP) if step is None else check.positive("step", step)
+        self._tail = checked_tail(self.design, epsilon, horizon, a, parameter_bound, theory)
+        self._noise, self._practice = checked_noise(nu), checked_practice(radius, clip, floor, theory)
+        self._options = {
+            "epsilon": self._tail.epsilon, "nu": nu, "horizon": horizon, "radius": radius, "clip": clip, "floor": floor,
+            "step": step, "parameter_bound": parameter_bound, "theory": theory,
+        }  # fmt: skip
+
+    def begin(self) -> OnePassHuberState:
+        return OnePassHuberState(*begun(self.design), 0, self._noise, self._tail, self._practice)
+
+    def consistent(self, s: OnePassHuberState) -> bool:
+        return (
+            s.theta.shape == (self.design.dim,)
+            and (s.tail, s.practice, s.noise.nu) == (self._tail, self._practice, self._noise.nu)
+            and s.rows >= 0
+            and self.design.consistent(s.design)
+        )

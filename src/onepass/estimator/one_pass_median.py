@@ -1,0 +1,88 @@
+"""Mean of medians in one pass, the estimator of CRMM (Xue, Wang, Wan, Yi and Zhang 2023) in the linear case.
+
+    an arm x is played r = ceil(16 log(4T / delta)) times;  y = the median of the r rewards
+    V <- V + x x^T / 2,   theta <- theta + V^-1 (y - x^T theta) x,   then into the ball ||theta|| <= S
+
+One estimator and one update an epoch; the median of symmetric noise is centred, however heavy its tails; of skewed
+noise it is not. The paper is not at hand: this is the reading of ALGORITHMS section 4, and agrees with the public
+abstract (O(log T) rewards and one estimator an epoch). No radius is known to us, so `Theory` is refused.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.design.contract import solve
+from onepass.design.design import Design
+from onepass.estimator.contract import repeated, update
+from onepass.estimator.epochs import Epoch, over, play, play_again
+from onepass.estimator.estimator import Estimator, begun, checked_design
+from onepass.estimator.heavy_tails import Tail, checked_tail, repetitions
+from onepass.estimator.newton import into_ball, newton_step
+from onepass.linalg import dot
+
+
+class OnePassMedianState(NamedTuple):
+    """design: V; theta (dim,); epoch: the rewards of the arm being played."""
+
+    design: Any
+    theta: np.ndarray
+    epoch: Epoch
+    tail: Tail
+
+
+@update.for_state(OnePassMedianState)
+def update_median(state, row, reward):
+    design, theta, epoch = state.design, state.theta, play(state.epoch, row, reward)
+    if epoch.played == epoch.rewards.size:
+        direction = solve(design, row)
+        target, square = np.median(epoch.rewards), max(float(dot(row, direction)), 0.0)
+        pull = (target - float(dot(row, theta))) / (1.0 + 0.5 * square)
+        design = newton_step(design, theta, row, direction, pull, 0.5)
+        into_ball(design, theta, state.tail.parameter_bound)
+        epoch = over(epoch)
+    return OnePassMedianState(design, theta, epoch, state.tail)
+
+
+@repeated.for_state(OnePassMedianState)
+def repeated_by_median(state, rows):
+    return play_again(state.epoch, rows)
+
+
+class OnePassMedian(Estimator):
+    """Mean of medians on `design`: every arm chosen is played `repeats` times in a row.
+
+    horizon T: rows to come in all; repeats: None for ceil(16 log(4T / delta)), delta = 1 / (8T), which needs a horizon;
+    parameter_bound S: the ball, None: no ball. ValueError outside those ranges.
+    """
+
+    has_radius = False
+    repeats_arms = True
+
+    def __init__(
+        self,
+        design: Design,
+        *,
+        horizon: int | None = None,
+        repeats: int | None = None,
+        parameter_bound: float | None = None,
+    ):
+        self.design = checked_design(design)
+        self._tail = checked_tail(self.design, 1.0, horizon, 2.0, parameter_bound, None)
+        self._repeats = repetitions(repeats, self._tail, 16.0, 4.0)
+        self._options = {"horizon": horizon, "repeats": repeats, "parameter_bound": parameter_bound}
+
+    def begin(self) -> OnePassMedianState:
+        design, theta = begun(self.design)
+        epoch = Epoch(np.zeros_like(theta), np.zeros(self._repeats, theta.dtype), 0, 0)
+        return OnePassMedianState(design, theta, epoch, self._tail)
+
+    def consistent(self, s: OnePassMedianState) -> bool:
+        return (
+            s.theta.shape == s.epoch.row.shape == (self.design.dim,)
+            and s.epoch.rewards.shape == (self._repeats,)
+            and 0 <= s.epoch.played < self._repeats
+            and s.epoch.learned >= 0
+            and s.tail == self._tail
+            and self.design.consistent(s.design)
+        )

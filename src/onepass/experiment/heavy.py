@@ -1,0 +1,226 @@
+"""The experiments with heavy-tailed rewards, as data. Source: P2 = Wang et al. 2025 (Hvt-UCB), section 6.
+
+epsilon is chosen so that the noise has a moment of order 1 + epsilon. nu is the noise's `size`; 1.31 is P2's own, for
+2.1 degrees of freedom. Truncating policies are told `Noise.reward_moment(1 + epsilon)`, a bound on E|r|^(1 + epsilon),
+MENU the noise's own moment. Who can do without a horizon does. Labels of untuned policies say what they show.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from onepass import (
+    Bandit,
+    Dyadic,
+    FrequentDirections,
+    HvtUCB,
+    ProjectorSplitting,
+    RobustFrequentDirections,
+    Theory,
+)
+from onepass.design.design import Design
+from onepass.estimator.heavy_tails import RADIUS
+from onepass.experiment.bandits import Experiment
+from onepass.experiment.datasets import load
+from onepass.experiment.definition import Policy
+from onepass.experiment.environments import Classification, Decaying, Environment, FixedArms, Labels, Noisy
+from onepass.experiment.noise import Contaminated, Gaussian, Noise, Pareto, StudentT
+
+GRID: Mapping[str, Sequence[float]] = {
+    "exploration": (0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
+    "reg": (1.0, 10.0),
+    "clip": (0.01, 0.03, 0.1, 0.3, 1.0),
+    "repeats": (3, 9, 27, 81),
+}
+RULE = {"reg": 1.0, "exploration": 1.0}
+# the best points of `onepass tune NAME`, by experiment and policy
+BEST: dict[str, dict[str, dict[str, float]]] = {}
+
+
+def HvtUCBPaper(*, dim: int, epsilon: float, nu: float, horizon: int, seed: int = 0) -> Bandit:
+    """Hvt-UCB with the constants of P2's theorem, for ||x|| and ||theta|| of at most 1."""
+    rule = Theory(parameter_bound=1.0, row_bound=1.0, delta=1.0 / (8.0 * horizon))
+    return HvtUCB(dim=dim, epsilon=epsilon, nu=nu, horizon=horizon, reg=float(dim), exploration=rule, seed=seed)
+
+
+def HvtUCBSketched(
+    *,
+    dim: int,
+    sketch: str,
+    size: int,
+    epsilon: float = 1.0,
+    nu: float | None = None,
+    error: float = 8.0,
+    reg: float = 1.0,
+    exploration: float = RADIUS,
+    clip: float | None = None,
+    seed: int = 0,
+) -> Bandit:
+    """Hvt-UCB on a sketch of `size` rows, one of `SKETCHES`; error: of the dyadic ones."""
+    return HvtUCB(
+        dim=dim, design=SKETCHES[sketch](dim, size, error, reg), epsilon=epsilon, nu=nu, exploration=exploration,
+        clip=clip, seed=seed,
+    )  # fmt: skip
+
+
+SKETCHES: dict[str, Callable[[int, int, float, float], Design]] = {
+    "FD": lambda dim, size, error, reg: FrequentDirections(dim=dim, size=size, reg=reg),
+    "RFD": lambda dim, size, error, reg: RobustFrequentDirections(dim=dim, size=size, reg=reg),
+    "dyadic FD": lambda dim, size, error, reg: Dyadic(dim=dim, size=size, error=error, reg=reg),
+    "dyadic RFD": lambda dim, size, error, reg: Dyadic(dim=dim, size=size, error=error, reg=reg, base="rfd"),
+    "PSI": lambda dim, size, error, reg: ProjectorSplitting(dim=dim, rank=size, reg=reg, compensate=True),
+}
+
+
+def hvt(tail: Mapping[str, Any]) -> tuple[Policy, ...]:
+    """Hvt-UCB told epsilon and tuned; at its defaults, told nu alone; and at these with nu unknown."""
+    defaults = {name: value for name, value in tail.items() if name != "epsilon"}
+    unknown = {name: value for name, value in defaults.items() if name != "nu"}
+    return (
+        Policy("HvtUCB", "HvtUCB", tail),
+        Policy("HvtUCB defaults", "HvtUCB", defaults, "HvtUCB", tuned=False),
+        Policy("HvtUCB nu unknown", "HvtUCB", unknown, "HvtUCB", tuned=False),
+    )
+
+
+def policies(noise: Noise, epsilon: float, rounds: int, nu: float | None = None) -> tuple[Policy, ...]:
+    """Every policy for fixed arms, told what its paper asks for."""
+    tail = {"epsilon": epsilon, "nu": typical(noise) if nu is None else nu}
+    rewards = {"epsilon": epsilon, "moment": round(noise.reward_moment(1.0 + epsilon), 3), **RULE}
+    paper = Policy("HvtUCB P2's constants", HvtUCBPaper, {**tail, "horizon": rounds}, "HvtUCB", tuned=False)
+    menu = {"epsilon": epsilon, "moment": round(noise.moment(1.0 + epsilon), 3), "horizon": rounds, **RULE}
+    return (
+        Policy("OFUL", "OFUL", RULE),
+        *hvt(tail),
+        paper,
+        Policy("HeavyOFUL", "HeavyOFUL", tail),
+        Policy("CRTM", "CRTM", {**rewards, "clip": 1.0}),
+        Policy("CRMM", "CRMM", {"horizon": rounds, **RULE}),
+        Policy("MENU", "MENU", menu),
+        Policy("TOFU", "TOFU", {**rewards, "clip": 1.0}),
+    )
+
+
+def typical(noise: Noise) -> float:
+    return round(noise.size, 4)
+
+
+def sketched(tail: Mapping[str, float], size: int, blocks: int, error: float) -> tuple[Policy, ...]:
+    """OFUL, and Hvt-UCB on the exact design, on sketches of `size` rows and on dyadic ones that begin with `blocks`.
+
+    Rows are weighted by 1 / sigma^2, so A grows as T / nu^2 and error is to be measured against that.
+    """
+    fixed, growing = {"size": size}, {"size": blocks, "error": error}
+    return (
+        Policy("OFUL", "OFUL", RULE),
+        *hvt(tail),
+        *(
+            Policy(
+                f"HvtUCB {name}",
+                HvtUCBSketched,
+                {**tail, "sketch": name, **(growing if name.startswith("dyadic") else fixed)},
+            )
+            for name in SKETCHES
+        ),
+    )
+
+
+def best(name: str, found: Sequence[Policy]) -> tuple[Policy, ...]:
+    """The policies with the best points of the experiment's tuning, where there are any."""
+    points = BEST.get(name, {})
+    return tuple(
+        replace(policy, params={**policy.params, **points.get(policy.label, {})}) if policy.tuned else policy
+        for policy in found
+    )
+
+
+def fixed(
+    name: str, description: str, noise: Noise, epsilon: float, *, dim: int = 2, rounds: int = 18_000,
+    nu: float | None = None, constant: bool = False,
+) -> Experiment:  # fmt: skip
+    """P2's problem with some noise: 50 fixed arms."""
+    return heavy(
+        name,
+        description,
+        lambda seed: FixedArms(50, dim, seed, noise, constant),
+        policies(noise, epsilon, rounds, nu),
+        rounds,
+    )
+
+
+def heavy(
+    name: str, description: str, environment: Callable[[int], Environment], found: Sequence[Policy], rounds: int
+) -> Experiment:
+    return Experiment(name, description, environment, best(name, found), rounds, seeds=50, figure="heavy", grid=GRID)
+
+
+def classification(name: str, noise: Noise) -> Callable[[int], Environment]:
+    return lambda seed: Noisy(Classification(load(name), seed), noise, seed)
+
+
+WIDE, PAID, REVENUE = StudentT(1.5, scale=0.3), StudentT(1.5, scale=0.3), Pareto(1.5, scale=0.2)
+WIDE_TAIL, PAID_TAIL, REVENUE_TAIL = ({"epsilon": 0.4, "nu": typical(noise)} for noise in (WIDE, PAID, REVENUE))
+PER_ARM = {"parameters": "disjoint"}
+
+SUITES = (
+    fixed(
+        "student",
+        "Student t, 2.1 degrees of freedom: 2 features, 50 fixed arms (P2 figure 1)",
+        StudentT(2.1),
+        0.99,
+        nu=1.31,
+    ),
+    fixed("gaussian", "the same with Gaussian noise (P2 figure 2)", Gaussian(), 1.0),
+    fixed("student-1.5", "the same with Student t, 1.5 degrees of freedom: no variance", StudentT(1.5), 0.4),
+    fixed("student-1.2", "the same with Student t, 1.2 degrees of freedom: hardly a mean", StudentT(1.2), 0.15),
+    fixed("pareto", "the same with centred Pareto noise of index 1.5: no variance, skewed", Pareto(1.5), 0.4),
+    fixed("pareto-constant", "pareto, and a constant feature", Pareto(1.5), 0.4, constant=True),
+    fixed("contaminated", "the same with Gaussian noise, one reward in 100 times 100", Contaminated(), 1.0),
+    fixed(
+        "student-100",
+        "Student t, 2.1 degrees of freedom: 100 features, 50 fixed arms",
+        StudentT(2.1),
+        0.99,
+        dim=100,
+        rounds=5_000,
+        nu=1.31,
+    ),
+    heavy(
+        "epsilon",
+        "Hvt-UCB told another epsilon, on student-1.2",
+        lambda seed: FixedArms(50, 2, seed, StudentT(1.2)),
+        tuple(
+            Policy(f"HvtUCB epsilon={epsilon:g}", "HvtUCB", {"epsilon": epsilon, "nu": typical(StudentT(1.2))})
+            for epsilon in (0.2, 0.4, 0.6, 0.8, 1.0)
+        ),
+        18_000,
+    ),
+    heavy(
+        "heavy-500",
+        "wide contexts of decaying spectrum, Student t, 1.5 degrees of freedom: 500 features, 20 new arms a round",
+        lambda seed: Decaying(20, 500, seed, WIDE),
+        sketched(WIDE_TAIL, size=50, blocks=25, error=250.0),
+        2_000,
+    ),
+    heavy(
+        "digits-heavy",
+        "digits as a bandit, Student t of 1.5 degrees of freedom (scale 0.3) added to the rewards",
+        classification("digits", PAID),
+        sketched(PAID_TAIL, size=16, blocks=8, error=500.0),
+        2_000,
+    ),
+    heavy(
+        "mnist-heavy",
+        "the same on MNIST",
+        classification("mnist", PAID),
+        sketched(PAID_TAIL, size=50, blocks=25, error=250.0),
+        2_000,
+    ),
+    heavy(
+        "digits-revenue",
+        "name the digit with one model per arm, centred Pareto noise of index 1.5 (scale 0.2) added to the rewards",
+        lambda seed: Noisy(Labels(load("digits"), seed), REVENUE, seed),
+        (Policy("LinUCB", "LinUCB", {**RULE, **PER_ARM}), *hvt({**REVENUE_TAIL, **PER_ARM})),
+        2_000,
+    ),
+)
