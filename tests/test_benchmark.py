@@ -3,7 +3,7 @@
 import numpy as np
 
 import onepass as op
-from onepass.benchmark import arms, peers, shared
+from onepass.benchmark import arms, peers, shared, tails
 
 
 def test_every_part_of_the_speed_table_takes_time():
@@ -29,3 +29,12 @@ def test_dense_sherman_morrison_and_plain_numpy_are_what_they_claim():
     for x in rng.standard_normal((5, peers.DIM)):
         step(x)
     assert set(peers.PEERS) == {"mabwiser", "contextualbandits", "bayesianbandits", "vowpalwabbit"}
+
+
+def test_solving_a_round_again_from_the_estimate_before_takes_time():
+    contexts, rewards = tails.student_game(300)
+    bandit = op.HeavyOFUL(dim=2, nu=1.31, epsilon=0.99)
+    bandit.play(contexts, rewards)
+    general, descent = tails.solved_again(bandit._learned, np.zeros(2))
+    assert 0 < general < 60
+    assert 0 < descent < 60

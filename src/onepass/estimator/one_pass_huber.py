@@ -107,7 +107,7 @@ class OnePassHuber(Estimator):
     tell a row's own. horizon: rows to come in all, None: any time. radius, clip, floor: the practical radius in the
     guard of sigma, the factor of tau and its least value; theory: P2's constants instead (radius, clip 1, floor 0), and
     its ball. step a: P2 proves a = 4; a = 1 makes the unclipped update ridge regression and was better in
-    measurements. parameter_bound S: the ball. ValueError outside those ranges.
+    measurements. parameter_bound S: the ball. On a sketch nothing is proved. ValueError outside those ranges.
     """
 
     takes_nu = True

@@ -6,7 +6,6 @@ MENU the noise's own moment. Who can do without a horizon does. Labels of untune
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from onepass import (
@@ -33,8 +32,6 @@ GRID: Mapping[str, Sequence[float]] = {
     "repeats": (3, 9, 27, 81),
 }
 RULE = {"reg": 1.0, "exploration": 1.0}
-# the best points of `onepass tune NAME`, by experiment and policy
-BEST: dict[str, dict[str, dict[str, float]]] = {}
 
 
 def HvtUCBPaper(*, dim: int, epsilon: float, nu: float, horizon: int, seed: int = 0) -> Bandit:
@@ -106,7 +103,7 @@ def typical(noise: Noise) -> float:
 
 
 def sketched(tail: Mapping[str, float], size: int, blocks: int, error: float) -> tuple[Policy, ...]:
-    """OFUL, and Hvt-UCB on the exact design, on sketches of `size` rows and on dyadic ones that begin with `blocks`.
+    """OFUL, Hvt-UCB on the exact design, and, told nu alone, on sketches of `size` rows and dyadic ones from `blocks`.
 
     Rows are weighted by 1 / sigma^2, so A grows as T / nu^2 and error is to be measured against that.
     """
@@ -118,25 +115,16 @@ def sketched(tail: Mapping[str, float], size: int, blocks: int, error: float) ->
             Policy(
                 f"HvtUCB {name}",
                 HvtUCBSketched,
-                {**tail, "sketch": name, **(growing if name.startswith("dyadic") else fixed)},
+                {"nu": tail["nu"], "sketch": name, **(growing if name.startswith("dyadic") else fixed)},
             )
             for name in SKETCHES
         ),
     )
 
 
-def best(name: str, found: Sequence[Policy]) -> tuple[Policy, ...]:
-    """The policies with the best points of the experiment's tuning, where there are any."""
-    points = BEST.get(name, {})
-    return tuple(
-        replace(policy, params={**policy.params, **points.get(policy.label, {})}) if policy.tuned else policy
-        for policy in found
-    )
-
-
 def fixed(
     name: str, description: str, noise: Noise, epsilon: float, *, dim: int = 2, rounds: int = 18_000,
-    nu: float | None = None, constant: bool = False,
+    nu: float | None = None, constant: bool = False, seeds: int = 50,
 ) -> Experiment:  # fmt: skip
     """P2's problem with some noise: 50 fixed arms."""
     return heavy(
@@ -145,13 +133,15 @@ def fixed(
         lambda seed: FixedArms(50, dim, seed, noise, constant),
         policies(noise, epsilon, rounds, nu),
         rounds,
+        seeds,
     )
 
 
 def heavy(
-    name: str, description: str, environment: Callable[[int], Environment], found: Sequence[Policy], rounds: int
-) -> Experiment:
-    return Experiment(name, description, environment, best(name, found), rounds, seeds=50, figure="heavy", grid=GRID)
+    name: str, description: str, environment: Callable[[int], Environment], found: tuple[Policy, ...], rounds: int,
+    seeds: int = 50,
+) -> Experiment:  # fmt: skip
+    return Experiment(name, description, environment, found, rounds, seeds, figure="heavy", grid=GRID)
 
 
 def classification(name: str, noise: Noise) -> Callable[[int], Environment]:
@@ -184,6 +174,7 @@ SUITES = (
         dim=100,
         rounds=5_000,
         nu=1.31,
+        seeds=10,
     ),
     heavy(
         "epsilon",
@@ -201,6 +192,7 @@ SUITES = (
         lambda seed: Decaying(20, 500, seed, WIDE),
         sketched(WIDE_TAIL, size=50, blocks=25, error=250.0),
         2_000,
+        seeds=10,
     ),
     heavy(
         "digits-heavy",
@@ -208,6 +200,7 @@ SUITES = (
         classification("digits", PAID),
         sketched(PAID_TAIL, size=16, blocks=8, error=500.0),
         2_000,
+        seeds=20,
     ),
     heavy(
         "mnist-heavy",
@@ -215,6 +208,7 @@ SUITES = (
         classification("mnist", PAID),
         sketched(PAID_TAIL, size=50, blocks=25, error=250.0),
         2_000,
+        seeds=5,
     ),
     heavy(
         "digits-revenue",
@@ -222,5 +216,6 @@ SUITES = (
         lambda seed: Noisy(Labels(load("digits"), seed), REVENUE, seed),
         (Policy("LinUCB", "LinUCB", {**RULE, **PER_ARM}), *hvt({**REVENUE_TAIL, **PER_ARM})),
         2_000,
+        seeds=10,
     ),
 )
