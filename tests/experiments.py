@@ -9,6 +9,13 @@ from onepass.experiment import Chunk, Experiment, Policy
 from onepass.experiment.environments import assemble, stream
 
 
+def press_ctrl_c() -> None:
+    """Interrupt this process as a user would, also where it was started in the background, which ignores Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
+
+
 class Scripted:
     """A bandit that always plays one arm; it remembers what it was offered."""
 
@@ -36,7 +43,7 @@ class Staircase:
 
     def chunk(self, start: int, rounds: int) -> Chunk:
         if self.interrupt == (self.seed, start):
-            signal.raise_signal(signal.SIGINT)
+            press_ctrl_c()
         return assemble(self.block, start, rounds)
 
     def block(self, number: int) -> Chunk:

@@ -1,11 +1,11 @@
 import json
 import os
-import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from experiments import press_ctrl_c
 from onepass import Outer, Recommendation, cli
 from onepass.experiment import (
     DataNotFound,
@@ -307,7 +307,7 @@ def test_ctrl_c_keeps_the_steps_that_are_done() -> None:
     class Interrupting(Spy):
         def recommend(self, contexts: Outer, k: int, arms: range, exclude: list | None = None) -> Recommendation:
             if len(self.diary) > 6:
-                signal.raise_signal(signal.SIGINT)
+                press_ctrl_c()
             return super().recommend(contexts, k, arms, exclude)
 
     one = RecommenderStudy("small", "", small, 4, (Policy("spy", Interrupting),), 9)

@@ -38,7 +38,8 @@ class Theory:
 
     Nothing proves it behind a random projection, nor for projector splitting once something was cut.
 
-    noise R: rewards are R-sub-Gaussian about their mean; parameter_bound H >= ||theta_*||; row_bound L >= ||x||;
+    noise R: rewards are R-sub-Gaussian about their mean (estimators for heavy tails go by their nu or moment instead);
+    parameter_bound H >= ||theta_*||; row_bound L >= ||x||;
     the confidence ellipsoids hold with probability 1 - delta. ValueError for values that are not positive.
     """
 
