@@ -506,7 +506,7 @@ REFUSED = {
     "disjoint with a horizon": ("estimator", lambda: op.HvtUCB(dim=2, horizon=9, parameters="disjoint")),
     "disjoint CRMM": ("estimator", lambda: op.Disjoint(op.OnePassMedian(DESIGN, repeats=3))),
     "disjoint MENU": ("estimator", lambda: op.Disjoint(op.MedianOfMeans(DESIGN, repeats=3))),
-    "hybrid Huber": ("shared", lambda: op.HvtUCB(dim=2, parameters="hybrid")),
+    "hybrid Huber": ("parameters", lambda: op.HvtUCB(dim=2, parameters="hybrid")),
     "hybrid Huber arms": ("arms", lambda: op.Hybrid(shared=op.Ridge(DESIGN), arms=op.OnePassHuber(DESIGN))),
 }  # fmt: skip
 
@@ -530,7 +530,6 @@ UNLEARNED = {
     "nu NaN": ("nu", lambda b: b.learn(ROW, 1.0, nu=np.nan)),
     "nu text": ("nu", lambda b: b.learn(ROW, 1.0, nu="big")),
     "nu of a batch for one row": ("nu", lambda b: b.learn(ROW, 1.0, nu=[0.3])),
-    "one nu for a batch": ("nu", lambda b: b.learn(ROWS, np.ones(5), nu=0.3)),
     "too few nus": ("nu", lambda b: b.learn(ROWS, np.ones(5), nu=np.ones(4))),
     "a zero among nus": ("nu", lambda b: b.learn(ROWS, np.ones(5), nu=[1.0, 1.0, 0.0, 1.0, 1.0])),
     "nu of a game": ("nu", lambda b: b.play(ROWS[None], np.ones((1, 5)), nu=np.ones(5))),
@@ -846,3 +845,49 @@ def test_arms_of_huber_models_are_saved_and_continue_exactly(tmp_path):
         one.learn(rows, rewards, ["b", "c"] * 20)
     x = rng.standard_normal(DIM)
     assert np.array_equal(bandit.score(x), loaded.score(x))
+
+
+# ---- what a reviewer found ----
+
+
+def test_arms_played_in_a_row_are_refused_behind_a_projection_and_for_several_decisions_at_once():
+    projection = op.GaussianProjection(dim=40, size=DIM, seed=1)
+    with pytest.raises(ValueError, match="features"):
+        op.Bandit(op.OnePassMedian(op.Exact(dim=DIM), repeats=3), op.UCB(1.0), features=projection)
+    with pytest.raises(ValueError, match="contexts"):
+        op.CRMM(dim=DIM, repeats=3).decide(np.ones((2, 3, DIM)))
+
+
+def test_scores_in_the_middle_of_an_epoch_need_not_offer_the_arm_being_played():
+    bandit = op.CRMM(dim=DIM, repeats=3)
+    bandit.learn(np.eye(DIM)[0], 1.0)
+    assert bandit.score(np.eye(DIM)[1:]).shape == (DIM - 1,)
+
+
+@pytest.mark.parametrize("model", [lambda e: e, op.Disjoint])
+def test_a_theoretical_radius_is_refused_for_estimators_that_were_not_given_its_constants(model):
+    with pytest.raises(ValueError, match="theory="):
+        op.Bandit(model(op.OnePassHuber(op.Exact(dim=DIM))), op.UCB(op.Theory()))
+
+
+@pytest.mark.parametrize("nu", [1e200, 1e-200])
+def test_noise_scales_whose_square_is_no_number_are_refused(nu):
+    with pytest.raises(ValueError, match="nu"):
+        op.HvtUCB(dim=DIM, nu=nu)
+    bandit = op.HvtUCB(dim=DIM)
+    with pytest.raises(ValueError, match="nu"):
+        bandit.learn(np.ones(DIM), 1.0, nu=nu)
+    assert bandit.rounds == 0
+
+
+def test_one_noise_scale_may_be_told_for_a_whole_batch():
+    rows, rewards = stream(50, seed=50)
+    one, each = op.HvtUCB(dim=DIM), op.HvtUCB(dim=DIM)
+    one.learn(rows, rewards, nu=0.3)
+    each.learn(rows, rewards, nu=np.full(50, 0.3))
+    assert np.array_equal(one.parameter, each.parameter)
+
+
+def test_hybrid_parameters_are_refused_by_name():
+    with pytest.raises(ValueError, match="parameters"):
+        op.HvtUCB(dim=DIM, parameters="hybrid")

@@ -48,7 +48,9 @@ def _compose(
 ) -> Bandit:
     """make(dim, most): the design for rows of width dim, with a rank or size of at most `most`; estimate: what is
     learned on it."""
-    check.choice("parameters", parameters, ("shared", "disjoint", "hybrid"))
+    check.choice(
+        "parameters", parameters, ("shared", "disjoint", "hybrid") if estimate is Ridge else ("shared", "disjoint")
+    )
     unlimited = 2**62
     if isinstance(dim, tuple):
         if len(dim) != 2:
@@ -258,9 +260,10 @@ def HvtUCB(
     """One-pass Huber regression, UCB, for heavy-tailed rewards (P2, Wang et al. 2025). O(1) designs' work a round.
 
     nu: the typical size of the noise, None: estimated; design: any (a sketch makes it O(dim size)), None: Exact, for
-    which reg (1.0) and dtype ("float64") may be given. exploration and clip are two scales, of the radius and of the
-    threshold, whose defaults were chosen on validation seeds; exploration=Theory(...) takes the paper's radius,
-    threshold and step.
+    which reg (1.0) and dtype ("float64") may be given. Rows are divided by nu and reg is not: 1 suits theta of the
+    order of 1, and rewards c times as large want reg / c^2. exploration and clip are two scales, of the radius (and, by
+    its size, of sigma's guard) and of the threshold, whose defaults were chosen on validation seeds;
+    exploration=Theory(...) takes the paper's radius, threshold and step. horizon must be None for models per arm.
     """
 
     def estimate(design: Design) -> Estimator:
@@ -315,7 +318,10 @@ def CRTM(
     seed: int = 0,
     dtype: str | None = None,
 ) -> Bandit:
-    """One-pass truncation, UCB (Xue et al. 2023). moment bounds E|r|^(1 + epsilon) of the rewards themselves."""
+    """One-pass truncation, UCB (after Xue et al. 2023: see the estimator for our reading).
+
+    moment bounds E|r|^(1 + epsilon) of the rewards themselves.
+    """
 
     def estimate(design: Design) -> Estimator:
         return OnePassTruncation(
@@ -338,7 +344,7 @@ def CRMM(
     seed: int = 0,
     dtype: str | None = None,
 ) -> Bandit:
-    """Mean of medians in one pass, UCB (Xue et al. 2023), for fixed arms: each is played `repeats` times in a row.
+    """Mean of medians in one pass, UCB (after Xue et al. 2023), for fixed arms, each played `repeats` times in a row.
 
     repeats: None for the paper's O(log horizon).
     """

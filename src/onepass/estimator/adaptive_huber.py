@@ -163,6 +163,7 @@ class AdaptiveHuber(Estimator):
     ):
         self.design = checked_design(design, Exact)
         self._tail = checked_tail(self.design, epsilon, horizon, 1.0, parameter_bound, theory)
+        self.has_radius = theory is not None
         self._noise, self._practice = checked_noise(nu), checked_practice(radius, clip, floor, theory)
         self._options = {
             "epsilon": self._tail.epsilon, "nu": nu, "horizon": horizon, "radius": radius, "clip": clip, "floor": floor,

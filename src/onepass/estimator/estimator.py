@@ -7,7 +7,7 @@ import numpy as np
 
 from onepass import state as states
 from onepass.design.design import Design
-from onepass.exploration import Theory
+from onepass.exploration import Rule, Theory
 
 
 class Estimator:
@@ -40,6 +40,15 @@ class Estimator:
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self._options.items() if value is not None)
         return f"{type(self).__name__}({self.design!r}{options})"
+
+
+def known_radius(rule: Rule, estimator: Estimator) -> None:
+    """ValueError where a rule asks for a theoretical radius that the estimator has not."""
+    if rule.theory.size and not estimator.has_radius:
+        kind = type(estimator).__name__
+        raise ValueError(
+            f"exploration must be a number for {kind}: it has no theoretical radius (here, without theory=)"
+        )
 
 
 def checked_design(design: Any, kind: Any = Design) -> Any:

@@ -17,6 +17,7 @@ from onepass.exploration import Theory
 from onepass.generic import compiled
 
 RADIUS, CLIP, FLOOR, STEP = 1.5, 0.1, 1.0, 1.0  # chosen on validation seeds over six tails (docs/heavy_tails.md)
+LEAST = 1e-100  # noise scale: smaller ones are none
 TYPICAL = 1.4826  # standard deviations to a median of |eta|, for Gaussian noise
 
 
@@ -92,7 +93,7 @@ def typical(noise):
 @compiled
 def heard(practice, noise, residual, t):
     """(nu, unit, noise) of the t-th row: nu as told for it, given or estimated, 0 while nothing is known; unit: what
-    sigma_min = unit / sqrt(T) is measured in, 1 as in P2, in practice the noise scale, so that units cancel.
+    sigma_min = unit / sqrt(T) is measured in, 1 as in P2, in practice the noise scale (so units cancel, but in reg).
 
     The estimate is a heuristic of which nothing is proved. The median moves by a factor exp(+-1 / sqrt(t)) a round, so
     that a residual counts as one, however large. Where most rewards are equal it sinks to zero, and the mean, in which
@@ -101,13 +102,13 @@ def heard(practice, noise, residual, t):
     """
     away, size, mean = abs(residual), noise.size, noise.mean
     if size == 0.0:
-        size = away
+        size = away if away >= LEAST else 0.0
     else:
         mean += (min(away, 20.0 * max(size, 0.5 * mean)) - mean) / t
         if away > size:
             size *= np.exp(1.0 / np.sqrt(t))
         elif away < size:
-            size = max(size * np.exp(-1.0 / np.sqrt(t)), 1e-150)
+            size = max(size * np.exp(-1.0 / np.sqrt(t)), LEAST)
     after = Noise(noise.nu, 0.0, size, mean)
     known = noise.nu if noise.nu > 0.0 else typical(after)
     nu = noise.next if noise.next > 0.0 else known
@@ -157,7 +158,11 @@ def checked_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) 
 def checked_noise(nu: Any) -> Noise:
     """ValueError for a nu that is not positive; None: estimated."""
     hint = "the typical size of the noise, or None to estimate it"
-    return Noise(0.0 if nu is None else check.positive("nu", nu, hint), 0.0, 0.0, 0.0)
+    if nu is None:
+        return Noise(0.0, 0.0, 0.0, 0.0)
+    if not LEAST <= check.positive("nu", nu, hint) <= 1.0 / LEAST:
+        raise ValueError(f"nu must be from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {nu!r}; scale the rewards")
+    return Noise(float(nu), 0.0, 0.0, 0.0)
 
 
 def repetitions(repeats: Any, tail: Tail, factor: float, inside: float) -> int:

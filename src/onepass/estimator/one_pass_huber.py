@@ -129,6 +129,7 @@ class OnePassHuber(Estimator):
         self.design = checked_design(design)
         a = (4.0 if theory is not None else STEP) if step is None else check.positive("step", step)
         self._tail = checked_tail(self.design, epsilon, horizon, a, parameter_bound, theory)
+        self.has_radius = theory is not None
         self._noise, self._practice = checked_noise(nu), checked_practice(radius, clip, floor, theory)
         self._options = {
             "epsilon": self._tail.epsilon, "nu": nu, "horizon": horizon, "radius": radius, "clip": clip, "floor": floor,

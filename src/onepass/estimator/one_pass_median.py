@@ -4,8 +4,8 @@
     V <- V + x x^T / 2,   theta <- theta + V^-1 (y - x^T theta) x,   then into the ball ||theta|| <= S
 
 One estimator and one update an epoch; the median of symmetric noise is centred, however heavy its tails; of skewed
-noise it is not. The paper is not at hand: this is the reading of ALGORITHMS section 4, and agrees with the public
-abstract (O(log T) rewards and one estimator an epoch). No radius is known to us, so `Theory` is refused.
+noise it is not. The paper was not at hand: this is a reading of it, and agrees with the public abstract (O(log T)
+rewards and one estimator an epoch). No radius is known to us, so `Theory` is refused.
 """
 
 from typing import Any, NamedTuple

@@ -1,7 +1,7 @@
 """Contexts given as factors: x = vec(u v^T) = np.outer(u, v).ravel(), u of the user (left), v of the arm (right).
 
 In a disjoint model v is fixed per arm, so every row of arm a is u (x) v_a and lies in a subspace of `left` dimensions:
-arm a is exactly a model of dimension `left` on the rows ||v_a|| u, with the same scores (ALGORITHMS section 7). 41
+arm a is exactly a model of dimension `left` on the rows ||v_a|| u, with the same scores (of ridge regression). 41
 numbers replace 1,681. `reduce=False` keeps the full width, as P3 does; scoring then contracts each arm's directions
 with v_a once for all users. A shared model scores the K arms of one user by a matrix of right x right numbers.
 """
@@ -26,8 +26,8 @@ class OuterProduct:
     """The feature map of contexts `Outer(left, right)`: x = np.outer(left, right).ravel().
 
     left, right: widths of the factors; reduce: let arms of a disjoint or hybrid model work in `left` dimensions, on
-    ||v_a|| u: exact, as long as every arm keeps its direction v_a (another one is refused). ValueError for widths
-    below 1.
+    ||v_a|| u: exact for ridge regression, as long as every arm keeps its direction v_a (another one is refused).
+    ValueError for widths below 1.
     """
 
     def __init__(self, *, left: int, right: int, reduce: bool = True):

@@ -17,6 +17,7 @@ from onepass import state as states
 from onepass.bandit import Bandit, Decision, named, ranked, trouble
 from onepass.design import contract
 from onepass.estimator.contract import parameter, update_rows
+from onepass.estimator.estimator import known_radius
 from onepass.exploration import DRAWS, MEANS, Exploration, Theory, choose
 from onepass.features.factors import OuterProduct, products, signed_lengths
 from onepass.features.projection import GaussianProjection, IdentityState, transform
@@ -65,9 +66,7 @@ class ArmBandit(Bandit):
         self._set(exploration, seed, name, design.dtype)
         if shared is not None and isinstance(getattr(self.exploration, "exploration", None), Theory):
             raise ValueError("exploration must be a number for hybrid parameters: no radius is known for them")
-        if self._rule.theory.size and not estimator.arms.has_radius:
-            kind = type(estimator.arms).__name__
-            raise ValueError(f"exploration must be a number for {kind}: no theoretical radius is known for it")
+        known_radius(self._rule, estimator.arms)
         self.estimator, self.features = estimator, features
         self._width = design.dim
         self._reduced = isinstance(features, OuterProduct) and features.reduce

@@ -18,7 +18,8 @@ from onepass.bandit import Bandit, Decision, named, not_offered, ranked, trouble
 from onepass.design import contract
 from onepass.estimator.contract import expect, parameter, radius, repeated, update, update_rows
 from onepass.estimator.epochs import in_turn
-from onepass.estimator.estimator import Estimator
+from onepass.estimator.estimator import Estimator, known_radius
+from onepass.estimator.heavy_tails import LEAST
 from onepass.exploration import DRAWS, MEANS, WIDTHS, Exploration, choose, draw_noise
 from onepass.features.factors import Outer, OuterProduct, products
 from onepass.features.projection import GaussianProjection, IdentityState, transform
@@ -159,9 +160,10 @@ class SharedBandit(Bandit):
         if not isinstance(estimator, Estimator):
             raise ValueError(f"estimator must be an estimator such as Ridge(design), got {estimator!r}")
         self._set(exploration, seed, name, estimator.design.dtype)
-        if self._rule.theory.size and not estimator.has_radius:
+        known_radius(self._rule, estimator)
+        if estimator.repeats_arms and isinstance(features, GaussianProjection):
             kind = type(estimator).__name__
-            raise ValueError(f"exploration must be a number for {kind}: no theoretical radius is known for it")
+            raise ValueError(f"features must not be a projection for {kind}, which knows an arm by its row")
         self.estimator, self.features = estimator, features
         self._width = self.dim = estimator.design.dim
         self._map: Any = IdentityState(self._width)
@@ -194,6 +196,8 @@ class SharedBandit(Bandit):
         FloatingPointError when a score is not finite.
         """
         single, requests, count = self._requests(contexts)
+        if not single and self.estimator.repeats_arms:
+            raise ValueError("contexts must be those of one decision, for an arm is played several times in a row")
         names = None if arms is None else named(arms, count)
         if k != 1:
             check.integer("k", k, 1, count)
@@ -215,7 +219,9 @@ class SharedBandit(Bandit):
         rows = self._contexts(contexts, (2, 3))
         return rows.ndim == 2, [rows] if rows.ndim == 2 else rows, rows.shape[-2]
 
-    def _evaluate(self, request: Any, noise: np.ndarray) -> tuple[int, float, np.ndarray, np.ndarray, np.ndarray]:
+    def _evaluate(
+        self, request: Any, noise: np.ndarray, choosing: bool = False
+    ) -> tuple[int, float, np.ndarray, np.ndarray, np.ndarray]:
         if isinstance(request, tuple):
             user, right = request
             if right.shape[0] > right.shape[1] and not self.estimator.repeats_arms:
@@ -224,13 +230,15 @@ class SharedBandit(Bandit):
                 request = products(np.broadcast_to(user, (len(right), user.size)), right)
         if not isinstance(request, tuple):
             found = decide_once(self._map, self._learned, self._rule, self.rounds, request, noise)
-        if found[0] < 0:
-            raise not_offered() if found[0] == -2 else trouble()
+        if found[0] == -1:
+            raise trouble()
+        if found[0] == -2 and choosing:
+            raise not_offered()
         return found
 
     def _decide(self, request: Any, names: list[Any] | None, k: int) -> Decision:
         noise = draw_noise(self._rule, self._width, 1, self._rng, self._dtype)[0]
-        chosen, propensity, scores, means, spreads = self._evaluate(request, noise)
+        chosen, propensity, scores, means, spreads = self._evaluate(request, noise, choosing=True)
         best = ranked(scores, chosen, k)
         found = best if names is None else [names[a] for a in best]
         return Decision(found[0], found, scores, means, None if self._rule.spread == MEANS else spreads, propensity)
@@ -262,7 +270,8 @@ class SharedBandit(Bandit):
 
         `Outer` factors are taken in pairs. nu: the noise scale of the row, or of every row (n,), for estimators that
         use one. ValueError, and nothing has changed, for NaN, infinities or shapes that do not match, a nu that is not
-        positive, a fixed horizon exceeded, or an arm: a shared model knows none.
+        positive, a fixed horizon exceeded, an arm (a shared model knows none), or, for estimators that play an arm
+        several times in a row, a row out of turn: these need the rewards of one decision before the next.
         """
         if arm is not None:
             raise ValueError(f"arm must be None for a shared model, which knows rows only, got {arm!r}; use Disjoint")
@@ -304,10 +313,12 @@ class SharedBandit(Bandit):
     def _noise_scales(self, nu: Any, dims: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
         if not self.estimator.takes_nu:
             raise ValueError(f"nu must be None for {type(self.estimator).__name__}, which uses no noise scale")
-        out = check.array("nu", nu, np.dtype(np.float64), dims)
-        if out.shape not in (shape, shape[:1]) or not (out > 0.0).all() or not np.isfinite(out).all():
-            raise ValueError(f"nu must be positive and finite, of shape {shape}, got {nu!r}")
-        return out
+        out = check.array("nu", nu, np.dtype(np.float64), (0, *dims))
+        if out.shape not in ((), shape, shape[:1]) or not ((out >= LEAST) & (out <= 1.0 / LEAST)).all():
+            raise ValueError(
+                f"nu must be one number, or of shape {shape}, from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {nu!r}"
+            )
+        return np.broadcast_to(out, shape[:1]).copy() if out.ndim == 0 and shape else out
 
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
         """Play recorded rounds in one compiled loop: contexts (T, K, dim), rewards (T, K) what each arm would pay.

@@ -20,7 +20,7 @@ from onepass.design.frequent_directions import FrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
 from onepass.estimator.contract import parameter, radius, update_rows
 from onepass.estimator.estimator import Estimator
-from onepass.estimator.one_pass_huber import OnePassHuber, confidence
+from onepass.estimator.one_pass_huber import OnePassHuber
 from onepass.estimator.ridge import Ridge
 from onepass.features.factors import products
 from onepass.generic import compiled
@@ -224,10 +224,7 @@ class Compact:
         return scoring.evaluate_factors(self.state, records, left, right)
 
     def radii(self, records, constants):
-        if self.state.rule == ():
-            return np.array([scoring.radius(self.state, record, *constants) for record in records])
-        tail, dim = self.state.rule.tail, self.state.basis.shape[1]
-        return np.array([confidence(tail, 0 if record == NONE else self.rows(record), dim) for record in records])
+        return np.array([scoring.radius(self.state, record, *constants) for record in records])
 
     def rows(self, record):
         return int(self.state.rows[record])
