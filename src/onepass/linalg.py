@@ -83,6 +83,16 @@ def squared_norms(rows):
 
 
 @compiled
+def spectrum_of_root(root):
+    """Eigenvalues (k,) and eigenvectors as rows of A, R R^T = A^-1: from R = U diag(s) V they are 1 / s^2 and U^T."""
+    vectors, singular, _ = svd(root)
+    values = np.empty(singular.size)
+    for i in range(values.size):
+        values[i] = 1.0 / float(singular[i]) ** 2
+    return values, np.ascontiguousarray(vectors.T)
+
+
+@compiled
 def update_root(root, x):
     """R R^T = A^-1 becomes (A + x x^T)^-1, in place; returns q = x^T A^-1 x as it was before.
 

@@ -17,7 +17,7 @@ import numpy as np
 from onepass.design import contract
 from onepass.design.design import Design, common, like
 from onepass.generic import compiled
-from onepass.linalg import dot, eigh, fill, squared_norms, svd, update_root, update_root_rows
+from onepass.linalg import dot, eigh, fill, spectrum_of_root, squared_norms, svd, update_root, update_root_rows
 
 BUFFER = 64
 
@@ -158,11 +158,8 @@ def matrix(state):
 
 @contract.spectrum.for_state(ExactState)
 def spectrum(state):
-    vectors, singular, _ = svd(state.root)
-    values = np.empty(singular.size)
-    for i in range(values.size):
-        values[i] = 1.0 / float(singular[i]) ** 2
-    return values, np.ascontiguousarray(vectors.T), state.reg
+    values, vectors = spectrum_of_root(state.root)
+    return values, vectors, state.reg
 
 
 @contract.merge.for_state(ExactState)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.generic import compiled
-from onepass.linalg import dot, fill, split, squared_norms, svd, update_root
+from onepass.linalg import dot, fill, spectrum_of_root, split, squared_norms, update_root
 
 
 class Subspace(NamedTuple):
@@ -139,11 +139,8 @@ def matrix_in(space):
 
 @compiled
 def spectrum_in(space):
-    """Eigenvalues and eigenvectors on the span, from R = U diag(s) V: 1 / s^2 and U^T Q; ridge outside it."""
+    """Eigenvalues and eigenvectors on the span, those of the root turned by Q; ridge outside it."""
     if space.used == 0:
         return np.empty(0), space.basis[:0], space.ridge
-    vectors, singular, _ = svd(space.root[: space.used, : space.used])
-    values = np.empty(singular.size)
-    for i in range(values.size):
-        values[i] = 1.0 / float(singular[i]) ** 2
-    return values, dot(np.ascontiguousarray(vectors.T), space.basis[: space.used]), space.ridge
+    values, vectors = spectrum_of_root(space.root[: space.used, : space.used])
+    return values, dot(vectors, space.basis[: space.used]), space.ridge

@@ -24,13 +24,16 @@ from onepass.estimator.heavy_tails import (
     Noise,
     Practice,
     Tail,
+    bounded,
     checked_noise,
     checked_practice,
     checked_tail,
+    guard,
     heard,
     normalized,
     power,
     scales,
+    told,
 )
 from onepass.estimator.history import History, new_history, remember
 from onepass.estimator.newton import into_ball
@@ -56,7 +59,7 @@ class AdaptiveHuberState(NamedTuple):
 def guard_of(tail, practice, s, width):
     """The least sigma: HEAVY-OFUL's two bounds under the theorem, else P2's with the practical radius."""
     if practice.radius >= 0.0:
-        return np.sqrt(2.0 * practice.radius / (practice.clip * s.tau * s.growth)) * width
+        return guard(tail, practice, s, practice.radius, width)
     one = 1.0 + tail.epsilon
     c0 = 1.0 / np.sqrt(23.0 * s.logarithm)
     c1 = np.log(3.0 * s.horizon) ** ((1.0 - tail.epsilon) / one) / (48.0 * s.logarithm ** (2.0 / one))
@@ -127,8 +130,7 @@ def update_adaptive_rows(state, rows, rewards):
 @radius.for_state(AdaptiveHuberState)
 def radius_of_adaptive(state, rounds, noise, parameter_bound, row_bound, delta):
     """beta_t = 3 sqrt(reg) + 24 t^p sqrt(2 kappa) (log 3T)^p log(2 T^2 / delta)^(eps / (1 + eps))."""
-    held = state.tail
-    tail = Tail(held.epsilon, held.horizon, parameter_bound, row_bound, delta, held.reg, held.step)
+    tail = bounded(state.tail, parameter_bound, row_bound, delta)
     s = scales(tail, state.history.used, state.theta.size, 1.0)
     logs = np.log(3.0 * s.horizon) ** power(tail.epsilon) * s.logarithm ** (tail.epsilon / (1.0 + tail.epsilon))
     return 3.0 * np.sqrt(tail.reg) + 24.0 * s.growth * np.sqrt(2.0 * s.kappa) * logs
@@ -136,8 +138,9 @@ def radius_of_adaptive(state, rounds, noise, parameter_bound, row_bound, delta):
 
 @expect.for_state(AdaptiveHuberState)
 def expect_nu(state, nu):
-    noise = Noise(state.noise.nu, nu, state.noise.size, state.noise.mean)
-    return AdaptiveHuberState(state.design, state.theta, state.history, noise, state.tail, state.practice)
+    return AdaptiveHuberState(
+        state.design, state.theta, state.history, told(state.noise, nu), state.tail, state.practice
+    )
 
 
 class AdaptiveHuber(Estimator):

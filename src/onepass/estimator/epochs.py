@@ -12,12 +12,11 @@ from onepass.generic import compiled
 
 
 class Epoch(NamedTuple):
-    """row (dim,) being played; rewards (r,): the first `played` count; learned: rows so far."""
+    """row (dim,) being played; rewards (r,): the first `played` count."""
 
     row: np.ndarray
     rewards: np.ndarray
     played: int
-    learned: int
 
 
 @compiled
@@ -46,13 +45,13 @@ def play(epoch, row, reward):
     for j in range(row.size):
         epoch.row[j] = row[j]
     epoch.rewards[epoch.played] = reward
-    return Epoch(epoch.row, epoch.rewards, epoch.played + 1, epoch.learned + 1)
+    return Epoch(epoch.row, epoch.rewards, epoch.played + 1)
 
 
 @compiled
 def over(epoch):
     """An epoch in which nothing has been played yet."""
-    return Epoch(epoch.row, epoch.rewards, 0, epoch.learned)
+    return Epoch(epoch.row, epoch.rewards, 0)
 
 
 @compiled

@@ -116,12 +116,30 @@ def heard(practice, noise, residual, t):
 
 
 @compiled
-def normalized(tail, practice, s, nu, unit, width, guard):
-    """sigma >= guard, w and tau of a row of width ||x||_{V^-1}.
+def told(noise, nu):
+    """The noise, told nu for the next row."""
+    return Noise(noise.nu, nu, noise.size, noise.mean)
 
-    sigma = max(nu, sigma_min, guard), w = width / (sigma sqrt(a)), tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor).
+
+@compiled
+def bounded(tail, parameter_bound, row_bound, delta):
+    """The tail with the constants of a rule."""
+    return Tail(tail.epsilon, tail.horizon, parameter_bound, row_bound, delta, tail.reg, tail.step)
+
+
+@compiled
+def guard(tail, practice, s, beta, width):
+    """P2's bound of sigma from below: sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}."""
+    return np.sqrt(2.0 * beta / (practice.clip * s.tau * s.growth * np.sqrt(tail.step))) * width
+
+
+@compiled
+def normalized(tail, practice, s, nu, unit, width, least):
+    """sigma >= least, w and tau of a row of width ||x||_{V^-1}.
+
+    sigma = max(nu, sigma_min, least), w = width / (sigma sqrt(a)), tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor).
     """
-    sigma = max(max(nu, unit / np.sqrt(s.horizon)), guard)
+    sigma = max(max(nu, unit / np.sqrt(s.horizon)), least)
     w = width / (sigma * np.sqrt(tail.step))
     tau = practice.clip * s.tau * s.growth
     return sigma, w, max(tau * np.sqrt(1.0 + w * w) / w, practice.floor) if w > 0.0 else np.inf

@@ -124,7 +124,7 @@ class MedianOfMeans(Estimator):
     def begin(self) -> MedianOfMeansState:
         design, theta = begun(self.design)
         moments = np.zeros((self._repeats, theta.size), theta.dtype)
-        epoch = Epoch(np.zeros_like(theta), np.zeros(self._repeats, theta.dtype), 0, 0)
+        epoch = Epoch(np.zeros_like(theta), np.zeros(self._repeats, theta.dtype), 0)
         return MedianOfMeansState(design, theta, moments, epoch, 0, self._tail, self._bound)
 
     def consistent(self, s: MedianOfMeansState) -> bool:
@@ -133,7 +133,7 @@ class MedianOfMeans(Estimator):
             and s.moments.shape == (self._repeats, self.design.dim)
             and s.epoch.rewards.shape == (self._repeats,)
             and 0 <= s.epoch.played < self._repeats
-            and min(s.epoch.learned, s.epochs) >= 0
+            and s.epochs >= 0
             and (s.tail, s.bound) == (self._tail, self._bound)
             and self.design.consistent(s.design)
         )

@@ -25,6 +25,13 @@ def newton_step(design, theta, row, direction, pull, weight):
 
 
 @compiled
+def squared_step(design, theta, row, direction, target, weight):
+    """The step on the squared loss: theta goes by A^-1 (target - x^T theta) x. direction: A_old^-1 x."""
+    pull = (target - float(dot(row, theta))) / (1.0 + weight * max(float(dot(row, direction)), 0.0))
+    return newton_step(design, theta, row, direction, pull, weight)
+
+
+@compiled
 def into_ball(design, theta, bound):
     """The A-norm projection of theta on ||theta|| <= bound, in place; whether it was outside.
 

@@ -27,12 +27,15 @@ from onepass.estimator.heavy_tails import (
     Noise,
     Practice,
     Tail,
+    bounded,
     checked_noise,
     checked_practice,
     checked_tail,
+    guard,
     heard,
     normalized,
     scales,
+    told,
 )
 from onepass.estimator.newton import into_ball, newton_step
 from onepass.exploration import Theory
@@ -69,8 +72,7 @@ def clipped(tail, practice, noise, t, dim, width, residual):
         return np.inf, 0.0, 0.0, noise
     s = scales(tail, t, dim, unit)
     beta = practice.radius if practice.radius >= 0.0 else confidence(tail, t - 1, dim)
-    guard = np.sqrt(2.0 * beta / (practice.clip * s.tau * s.growth * np.sqrt(tail.step))) * width
-    sigma, w, tau = normalized(tail, practice, s, nu, unit, width, guard)
+    sigma, w, tau = normalized(tail, practice, s, nu, unit, width, guard(tail, practice, s, beta, width))
     return sigma, w, min(max(residual / sigma, -tau), tau), noise
 
 
@@ -88,15 +90,12 @@ def update_huber(state, row, reward):
 
 @radius.for_state(OnePassHuberState)
 def radius_of_huber(state, rounds, noise, parameter_bound, row_bound, delta):
-    tail = state.tail
-    told = Tail(tail.epsilon, tail.horizon, parameter_bound, row_bound, delta, tail.reg, tail.step)
-    return confidence(told, state.rows, state.theta.size)
+    return confidence(bounded(state.tail, parameter_bound, row_bound, delta), state.rows, state.theta.size)
 
 
 @expect.for_state(OnePassHuberState)
 def expect_nu(state, nu):
-    noise = Noise(state.noise.nu, nu, state.noise.size, state.noise.mean)
-    return OnePassHuberState(state.design, state.theta, state.rows, noise, state.tail, state.practice)
+    return OnePassHuberState(state.design, state.theta, state.rows, told(state.noise, nu), state.tail, state.practice)
 
 
 class OnePassHuber(Estimator):

@@ -18,8 +18,7 @@ from onepass.estimator.contract import repeated, update
 from onepass.estimator.epochs import Epoch, over, play, play_again
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, repetitions
-from onepass.estimator.newton import into_ball, newton_step
-from onepass.linalg import dot
+from onepass.estimator.newton import into_ball, squared_step
 
 
 class OnePassMedianState(NamedTuple):
@@ -35,10 +34,7 @@ class OnePassMedianState(NamedTuple):
 def update_median(state, row, reward):
     design, theta, epoch = state.design, state.theta, play(state.epoch, row, reward)
     if epoch.played == epoch.rewards.size:
-        direction = solve(design, row)
-        target, square = np.median(epoch.rewards), max(float(dot(row, direction)), 0.0)
-        pull = (target - float(dot(row, theta))) / (1.0 + 0.5 * square)
-        design = newton_step(design, theta, row, direction, pull, 0.5)
+        design = squared_step(design, theta, row, solve(design, row), np.median(epoch.rewards), 0.5)
         into_ball(design, theta, state.tail.parameter_bound)
         epoch = over(epoch)
     return OnePassMedianState(design, theta, epoch, state.tail)
@@ -74,7 +70,7 @@ class OnePassMedian(Estimator):
 
     def begin(self) -> OnePassMedianState:
         design, theta = begun(self.design)
-        epoch = Epoch(np.zeros_like(theta), np.zeros(self._repeats, theta.dtype), 0, 0)
+        epoch = Epoch(np.zeros_like(theta), np.zeros(self._repeats, theta.dtype), 0)
         return OnePassMedianState(design, theta, epoch, self._tail)
 
     def consistent(self, s: OnePassMedianState) -> bool:
@@ -82,7 +78,6 @@ class OnePassMedian(Estimator):
             s.theta.shape == s.epoch.row.shape == (self.design.dim,)
             and s.epoch.rewards.shape == (self._repeats,)
             and 0 <= s.epoch.played < self._repeats
-            and s.epoch.learned >= 0
             and s.tail == self._tail
             and self.design.consistent(s.design)
         )

@@ -19,7 +19,7 @@ from onepass.design.design import Design
 from onepass.estimator.contract import update
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, moment, power
-from onepass.estimator.newton import into_ball, newton_step
+from onepass.estimator.newton import into_ball, squared_step
 from onepass.linalg import dot
 
 
@@ -40,11 +40,10 @@ def update_truncation(state, row, reward):
     horizon, delta = moment(tail, t)
     threshold = (state.bound / np.log(4.0 * horizon / delta)) ** (1.0 / (1.0 + tail.epsilon))
     direction = solve(state.design, row)
-    square = max(float(dot(row, direction)), 0.0)
-    kept = np.sqrt(square) * abs(reward) <= state.clip * threshold * horizon ** power(tail.epsilon)
-    target = reward if kept else 0.0
-    pull = (target - float(dot(row, theta))) / (1.0 + 0.5 * square)
-    design = newton_step(state.design, theta, row, direction, pull, 0.5)
+    kept = np.sqrt(max(float(dot(row, direction)), 0.0)) * abs(reward) <= state.clip * threshold * horizon ** power(
+        tail.epsilon
+    )
+    design = squared_step(state.design, theta, row, direction, reward if kept else 0.0, 0.5)
     into_ball(design, theta, tail.parameter_bound)
     return OnePassTruncationState(design, theta, t, tail, state.bound, state.clip)
 

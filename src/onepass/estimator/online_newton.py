@@ -25,8 +25,7 @@ from onepass.design.contract import solve
 from onepass.design.design import Design
 from onepass.estimator.contract import update
 from onepass.estimator.estimator import Estimator, begun, checked_design
-from onepass.estimator.newton import newton_step
-from onepass.linalg import dot
+from onepass.estimator.newton import squared_step
 
 
 class OnlineNewtonState(NamedTuple):
@@ -39,10 +38,9 @@ class OnlineNewtonState(NamedTuple):
 
 @update.for_state(OnlineNewtonState)
 def update_newton(state, row, reward):
-    theta, weight = state.theta, 1.0 / state.step
     direction = solve(state.design, row)
-    pull = (reward - float(dot(row, theta))) / (1.0 + weight * max(float(dot(row, direction)), 0.0))
-    return OnlineNewtonState(newton_step(state.design, theta, row, direction, pull, weight), theta, state.step)
+    design = squared_step(state.design, state.theta, row, direction, reward, 1.0 / state.step)
+    return OnlineNewtonState(design, state.theta, state.step)
 
 
 class OnlineNewton(Estimator):

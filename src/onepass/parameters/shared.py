@@ -58,14 +58,21 @@ def evaluate(estimator, rule, rounds, rows, noise):
 
 
 @compiled
+def pick(estimator, rule, rows, scores, noise):
+    """`choose`, unless the estimator plays an arm again; -2 where that arm is not among the rows."""
+    arm, propensity = choose(rule, scores, noise)
+    again = repeated(estimator, rows)
+    if again != -1 and arm >= 0:
+        return again, 1.0
+    return arm, propensity
+
+
+@compiled
 def decide_once(features, estimator, rule, rounds, contexts, noise):
     """Arm index, propensity, scores, means and spreads for one set of arms (K, dim)."""
     rows = transform(features, contexts)
     scores, means, spreads = evaluate(estimator, rule, rounds, rows, noise)
-    arm, propensity = choose(rule, scores, noise)
-    again = repeated(estimator, rows)
-    if again != -1 and arm >= 0:
-        arm, propensity = again, 1.0
+    arm, propensity = pick(estimator, rule, rows, scores, noise)
     return arm, propensity, scores, means, spreads
 
 
@@ -131,10 +138,7 @@ def play_rounds(features, estimator, rule, rounds, contexts, rewards, nus, noise
     for t in range(contexts.shape[0]):
         rows = transform(features, contexts[t])
         scores, _, _ = evaluate(estimator, rule, rounds + t, rows, noise[t])
-        arm, _ = choose(rule, scores, noise[t])
-        again = repeated(estimator, rows)
-        if again != -1 and arm >= 0:
-            arm = again
+        arm, _ = pick(estimator, rule, rows, scores, noise[t])
         if arm < 0:
             arms[t:] = arm
             break
