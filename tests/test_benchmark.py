@@ -3,7 +3,7 @@
 import numpy as np
 
 import onepass as op
-from onepass.benchmark import arms, peers, shared, tails
+from onepass.benchmark import arms, kernels, peers, shared, tails
 
 
 def test_every_part_of_the_speed_table_takes_time():
@@ -38,3 +38,18 @@ def test_solving_a_round_again_from_the_estimate_before_takes_time():
     general, descent = tails.solved_again(bandit._learned, np.zeros(2))
     assert 0 < general < 60
     assert 0 < descent < 60
+
+
+def test_a_row_a_play_is_the_same_gp_ucb_and_a_long_run_is_integrated():
+    points, kernel, f, noise = kernels.game(60, 0.1, 40)
+    usual, ours = kernels.RowAPlay(points, kernel, 0.01, 40), op.GPUCB(points, kernel)
+    for extra in noise:
+        arm = usual.decide()
+        assert ours.score()[arm] >= ours.score().max() - 1e-9
+        usual.learn(arm, float(f[arm] + extra))
+        ours.learn(arm, float(f[arm] + extra))
+    np.testing.assert_allclose(usual.means, ours.posterior().means, atol=1e-9)
+    np.testing.assert_allclose(usual.variances / 0.01, ours.posterior().variances, atol=1e-9)
+    assert 0 < kernels.row_a_play(points, kernel, f, noise, 0.01) < 60
+    assert 0 < kernels.row_a_play_long(points, kernel, 100, repeats=2) < 60
+    assert 0 < kernels.seconds(op.BKB(points, kernel), f, noise) < 60

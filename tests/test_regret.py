@@ -89,3 +89,19 @@ def test_an_unknown_noise_scale_costs_little(heavy_tailed_regret, suite):
 def test_online_newton_steps_survive_a_small_reg_where_ridge_on_a_sketch_fails(regret_over_reg):
     for reg in (0.02, 0.2):
         assert regret_over_reg["SOFUL Newton", reg] < 0.7 * regret_over_reg["SOFUL", reg]
+
+
+@pytest.mark.parametrize("suite", ["gp-1d", "gp-2d", "gp-5d", "gp-2d-staleness"])
+def test_budgeted_kernel_bandits_pay_at_most_a_tenth_more_than_exact_gp_ucb(suite):
+    """20 seeds; the last problem has noise 1, where only half of the arms played are in the dictionary.
+
+    `onepass bench --regret` adds Branin and Hartmann 6, docs/kernel_bandits.md digits.
+    """
+    study = find(suite)
+    wanted = ("GPUCB", "BKB", "BKB every round", "BKB staleness=1", "BKB staleness=2")
+    policies = [policy for policy in study.policies if policy.label in wanted]
+    rows = runner.run(study, policies=policies, seeds=20, rounds=400, quiet=True).rows
+    means = {p.label: fmean(row["cumulative_regret"] for row in rows if row["policy"] == p.label) for p in policies}
+    assert len(means) == 3
+    for label, mean in means.items():
+        assert mean <= 1.10 * means["GPUCB"], label

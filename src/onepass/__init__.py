@@ -17,7 +17,12 @@ from onepass.estimator.ridge import Ridge
 from onepass.estimator.truncated_ridge import TruncatedRidge
 from onepass.exploration import UCB, EpsilonGreedy, Greedy, Theory, Thompson
 from onepass.features.factors import Outer, OuterProduct
+from onepass.features.kernels import RBF, Kernel, Linear, Matern, Polynomial
+from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection
+from onepass.kernel.bkb import BKB
+from onepass.kernel.gp_ucb import GPUCB
+from onepass.kernel.kernel_bandit import Posterior
 from onepass.loading import load
 from onepass.parameters.models import Disjoint, Hybrid
 from onepass.recipes import (
@@ -40,12 +45,15 @@ from onepass.recipes import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "BKB",
     "CBRAP",
     "CBSCFD",
     "CRMM",
     "CRTM",
+    "GPUCB",
     "MENU",
     "OFUL",
+    "RBF",
     "SOFUL",
     "TOFU",
     "UCB",
@@ -65,9 +73,13 @@ __all__ = [
     "HeavyOFUL",
     "HvtUCB",
     "Hybrid",
+    "Kernel",
     "LinTS",
     "LinUCB",
+    "Linear",
+    "Matern",
     "MedianOfMeans",
+    "Nystrom",
     "OnePassHuber",
     "OnePassMedian",
     "OnePassTruncation",
@@ -75,6 +87,8 @@ __all__ = [
     "Outer",
     "OuterProduct",
     "PSILinUCB",
+    "Polynomial",
+    "Posterior",
     "ProjectorSplitting",
     "Recommendation",
     "Ridge",

@@ -44,8 +44,8 @@ class Bandit:
     """A contextual bandit.
 
     estimator: one shared model, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``, or `Disjoint` or `Hybrid` for
-    models per arm; exploration: `UCB`, `Thompson`, `Greedy` or `EpsilonGreedy`; features: a `GaussianProjection`, an
-    `OuterProduct` or None; seed: breaks ties and draws; name: shown by repr.
+    models per arm; exploration: `UCB`, `Thompson`, `Greedy` or `EpsilonGreedy`; features: a `GaussianProjection`, a
+    `Nystrom`, an `OuterProduct` or None; seed: breaks ties and draws; name: shown by repr.
     Thread safety: `decide`, `score` and `recommend` may run in several threads while none learns.
 
     >>> import numpy as np, onepass as op

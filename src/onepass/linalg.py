@@ -83,6 +83,28 @@ def squared_norms(rows):
 
 
 @compiled
+def squared_distances(x, y):
+    """||x_i - y_j||^2 of rows x (n, d) and y (m, d), shape (n, m): one matrix product.
+
+    Pairs closer than 1e-5 of their norms, where that would cancel, and rows of few features: from the differences.
+    """
+    direct = x.shape[1] <= 8
+    out = np.empty((x.shape[0], y.shape[0])) if direct else np.dot(x, y.T)
+    left, right = squared_norms(x), squared_norms(y)
+    for i in range(x.shape[0]):
+        for j in range(y.shape[0]):
+            both = left[i] + right[j]
+            square = 0.0 if direct else both - 2.0 * out[i, j]
+            if direct or square < 1e-5 * both:
+                square = 0.0
+                for k in range(x.shape[1]):
+                    step = x[i, k] - y[j, k]
+                    square += step * step
+            out[i, j] = square
+    return out
+
+
+@compiled
 def spectrum_of_root(root):
     """Eigenvalues (k,) and eigenvectors as rows of A, R R^T = A^-1: from R = U diag(s) V they are 1 / s^2 and U^T."""
     vectors, singular, _ = svd(root)
@@ -104,14 +126,22 @@ def update_root(root, x):
     v = dot(x, root)
     q = float(dot(v, v))
     if q > 0.0:
-        u = dot(root, v)
-        s = np.sqrt(1.0 + q)
-        scale = root.dtype.type(1.0 / (s * (s + 1.0)))
-        for i in range(root.shape[0]):
-            step = u[i] * scale
-            for j in range(x.size):
-                root[i, j] -= step * v[j]
+        shift_root(root, v, dot(root, v), q, 1.0)
     return q
+
+
+@compiled
+def shift_root(root, v, u, q, weight):
+    """R R^T = A^-1 becomes (A + weight x x^T)^-1, in place, given v = R^T x, u = R v = A^-1 x and q = x^T A^-1 x.
+
+    R <- R - weight u v^T / (s (s + 1)), s = sqrt(1 + weight q); weight may be negative, down to -1 / q.
+    """
+    s = np.sqrt(1.0 + weight * q)
+    scale = root.dtype.type(weight / (s * (s + 1.0)))
+    for i in range(root.shape[0]):
+        step = u[i] * scale
+        for j in range(root.shape[0]):
+            root[i, j] -= step * v[j]
 
 
 @compiled

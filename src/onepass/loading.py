@@ -21,7 +21,12 @@ from onepass.estimator.ridge import Ridge
 from onepass.estimator.truncated_ridge import TruncatedRidge
 from onepass.exploration import UCB, EpsilonGreedy, Greedy, Theory, Thompson
 from onepass.features.factors import OuterProduct
+from onepass.features.kernels import kernel_from
+from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection
+from onepass.kernel.bkb import BKB
+from onepass.kernel.gp_ucb import GPUCB
+from onepass.kernel.kernel_bandit import KernelBandit, consistent
 from onepass.parameters.models import Disjoint, Hybrid
 
 DESIGNS: dict[str, Any] = {c.__name__: c for c in (Exact, FrequentDirections, Dyadic, ProjectorSplitting)}
@@ -40,17 +45,20 @@ ESTIMATORS: dict[str, Any] = {
 }
 RULES: dict[str, Any] = {c.__name__: c for c in (UCB, Thompson, Greedy, EpsilonGreedy)}
 
-FEATURES: dict[str, Any] = {c.__name__: c for c in (GaussianProjection, OuterProduct)}
+FEATURES: dict[str, Any] = {c.__name__: c for c in (GaussianProjection, OuterProduct, Nystrom)}
+KERNEL_BANDITS: dict[str, Any] = {c.__name__: c for c in (GPUCB, BKB)}
 
 
 def loadable(owner: Any) -> None:
     """Refuse what `load` could not build again: a class of your own is added to one of the tables above first."""
     parts: dict[str, list[Any]] = {"DESIGNS": [owner]}
+    if isinstance(owner, KernelBandit):
+        parts = {"KERNEL_BANDITS": [owner], "RULES": [] if owner.exploration is None else [owner.exploration]}
     if isinstance(owner, Bandit):
         model = owner.estimator
         estimators = [model] if isinstance(model, Estimator) else [part for part in (model.shared, model.arms) if part]
         parts = {"ESTIMATORS": estimators, "DESIGNS": [e.design for e in estimators], "RULES": [owner.exploration]}
-    tables = {"ESTIMATORS": ESTIMATORS, "DESIGNS": DESIGNS, "RULES": RULES}
+    tables = {"ESTIMATORS": ESTIMATORS, "DESIGNS": DESIGNS, "RULES": RULES, "KERNEL_BANDITS": KERNEL_BANDITS}
     for table, owned in parts.items():
         for part in owned:
             if type(part) not in tables[table].values():
@@ -67,6 +75,8 @@ def _built(family: dict[str, Any], params: dict[str, Any]) -> Any:
             rest[name] = Theory(**rest[name])
     if "design" in rest:
         rest["design"] = _built(DESIGNS, rest["design"])
+    if "kernel" in rest:
+        rest["kernel"] = kernel_from(rest["kernel"])
     return family[params["kind"]](**rest)
 
 
@@ -91,6 +101,17 @@ def _bandit(params: dict[str, Any]) -> Bandit:
     )
 
 
+def _kernel_bandit(kind: str, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, Any]) -> KernelBandit:
+    rest = {name: value for name, value in params.items() if name not in ("kernel", "exploration")}
+    rule = params["exploration"]
+    return KERNEL_BANDITS[kind](
+        tensors["state.points"] if extra["fixed"] else None,
+        kernel_from(params["kernel"]),
+        exploration=None if rule is None else _built(RULES, rule),
+        **rest,
+    )
+
+
 def load(path: str | Path) -> Any:
     """The bandit or design that was saved to `path`; it continues exactly where the saved one stopped.
 
@@ -99,11 +120,25 @@ def load(path: str | Path) -> Any:
     header, tensors = files.read(path)
     try:
         kind, params = header["kind"], header["params"]
-        owner: Bandit | Design = _bandit(params) if kind == "Bandit" else DESIGNS[kind](**params)
+        owner: Bandit | Design | KernelBandit
+        if kind in KERNEL_BANDITS:
+            owner = _kernel_bandit(kind, params, header["extra"], tensors)
+        else:
+            owner = _bandit(params) if kind == "Bandit" else DESIGNS[kind](**params)
     except (KeyError, TypeError, ValueError) as trouble:
         raise ValueError(f"{str(path)!r} is damaged: its parameters are refused ({trouble})") from None
     if isinstance(owner, Design):
         owner.state = files.restore(owner.state, tensors, owner.consistent, path)
+        return owner
+
+    if isinstance(owner, KernelBandit):
+        held = files.restore(owner._held(), tensors, consistent, path)
+        try:
+            owner._restore(held, kernel_from(header["extra"]["kernel"]), header["extra"]["reg"])
+            owner._rng.bit_generator.state = header["extra"]["rng"]
+            owner._coins.bit_generator.state = header["extra"]["coins"]
+        except (KeyError, TypeError, ValueError) as trouble:
+            raise ValueError(f"{str(path)!r} is damaged: its kernel is refused ({trouble})") from None
         return owner
 
     owner._restore(tensors, path)

@@ -20,11 +20,13 @@ from onepass.experiment.environments import (
     Noisy,
 )
 from onepass.experiment.errors import DataNotFound, ExperimentError
+from onepass.experiment.kernels import KernelStudy
 from onepass.experiment.matrices import MatrixStudy
 from onepass.experiment.noise import Contaminated, Gaussian, Noise, Pareto, StudentT
 from onepass.experiment.recommender import Recommender, RecommenderStudy
 from onepass.experiment.results import Results
 from onepass.experiment.runner import run
+from onepass.experiment.starvation import StarvationStudy
 from onepass.experiment.suites import SUITES, find
 from onepass.experiment.tuning import tune
 
@@ -41,6 +43,7 @@ __all__ = [
     "ExperimentError",
     "FixedArms",
     "Gaussian",
+    "KernelStudy",
     "Labels",
     "Linear",
     "MatrixStudy",
@@ -51,6 +54,7 @@ __all__ = [
     "Recommender",
     "RecommenderStudy",
     "Results",
+    "StarvationStudy",
     "StudentT",
     "Study",
     "find",

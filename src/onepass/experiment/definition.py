@@ -1,7 +1,9 @@
 """What the runner knows: policies by name, and an experiment through the narrow protocol `Study`.
 
-An experiment is data: a problem, the policies that face it, how many rounds and seeds, and which figure tells it. There
-are two kinds: `bandits.Experiment` (cumulative regret) and `matrices.MatrixStudy` (error of the sketched matrix).
+An experiment is data: a problem, the policies that face it, how many rounds and seeds, and which figure tells it. Its
+kinds: `bandits.Experiment` (contexts; cumulative regret), `kernels.KernelStudy` (fixed arms of kernel bandits),
+`recommender.RecommenderStudy` (interactions of users and items), `matrices.MatrixStudy` (error of the sketched matrix)
+and `starvation.StarvationStudy` (posteriors far from all evaluations).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +34,7 @@ class Policy:
         return self.recipe if isinstance(self.recipe, str) else self.recipe.__name__
 
     def build(self, **where: Any) -> Any:
-        """The bandit or design itself; `where` is what the problem decides: dim and, for bandits, seed."""
+        """The bandit or design itself; `where` is what the problem decides: dim, or arms and kernel; bandits: seed."""
         return self.make(**where, **self.params)
 
     @property

@@ -1,6 +1,7 @@
 """Pictures of results: one function per figure, one legend each, colours safe for the colour-blind (Okabe and Ito)."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import isfinite, log
 from statistics import fmean
 from typing import Any
@@ -41,6 +42,15 @@ STYLES = {
     "CRMM": (GREEN, "-"),
     "MENU": (PINK, "-"),
     "TOFU": (SKY, "-"),
+    "GPUCB": (BLACK, "-"),
+    "exact GP": (BLACK, "-"),
+    "GP-TS": (ORANGE, "-"),
+    "BKB": (BLUE, "-"),
+    "BKB every round": (SKY, "-"),
+    "BKB-TS": (PINK, "-"),
+    "GPUCB fitted": (RED, "-"),
+    "BKB fitted": (GREEN, "-"),
+    "subset of regressors": (RED, "-"),
     "HvtUCB FD": (ORANGE, "-"),
     "HvtUCB RFD": (RED, "-"),
     "HvtUCB dyadic FD": (SKY, "-"),
@@ -112,30 +122,37 @@ def draw_regret(rows: Sequence[Row], curves: Sequence[Row], bound: bool = False)
     figure = Figure(figsize=(16 if bound else 12, 4.8), layout="constrained")
     axes = figure.subplots(1, 4 if bound else 3, width_ratios=[2, 1.5, 0.8, 0.8] if bound else [2, 0.8, 0.8])
     looks = styles(rows, "policy")
-    ends = {}
-    for label, own in by(curves, lambda row: row["policy"]).items():
-        ends[label] = band(axes[0], own, "round", "cumulative_regret", looks[label], label)
-        if bound:
-            growth(axes[1], own, looks[label])
-    axes[0].set(title="cumulative regret, mean and standard error", xlabel="round")
-    axes[0].set_xlim(left=0)
-    if wide_range(list(ends.values())):
-        logarithmic(axes[0], "y")
-        axes[0].set_ylim(bottom=max(1.0, axes[0].get_ylim()[0]))
-    else:
-        axes[0].set_ylim(bottom=0)
+    handles, labels = regret_panel(axes[0], curves, looks)
     if bound:
+        for label, own in by(curves, lambda row: row["policy"]).items():
+            growth(axes[1], own, looks[label])
         axes[1].axhline(1 / 3, color=GREY, linewidth=1)
         axes[1].text(axes[1].get_xlim()[1], 1 / 3, "1/3", ha="right", va="bottom", color="#555555")
         axes[1].set(title="log(error bound) / log(round)", xlabel="round")
     bars(axes[-2], rows, "microseconds_per_round", 1.0, "microseconds a round", looks)
     bars(axes[-1], rows, "memory_bytes", 1000.0, "memory, kB", looks)
     axes[-1].tick_params(labelleft=False)
-    handles, labels = axes[0].get_legend_handles_labels()
-    order = sorted(range(len(labels)), key=lambda i: -ends[labels[i]])
-    legend(figure, [handles[i] for i in order], [labels[i] for i in order])
+    legend(figure, handles, labels)
     title(figure, rows, f"{rows[0]['rounds']:,} rounds")
     return figure
+
+
+def regret_panel(axes: Axes, curves: Sequence[Row], looks: dict[str, dict[str, Any]]) -> tuple[list[Any], list[str]]:
+    """Draw regret over rounds with a band of one standard error; returns the legend, the largest regret first."""
+    ends = {
+        label: band(axes, own, "round", "cumulative_regret", looks[label], label)
+        for label, own in by(curves, lambda row: row["policy"]).items()
+    }
+    axes.set(title="cumulative regret, mean and standard error", xlabel="round")
+    axes.set_xlim(left=0)
+    if wide_range(list(ends.values())):
+        logarithmic(axes, "y")
+        axes.set_ylim(bottom=max(1.0, axes.get_ylim()[0]))
+    else:
+        axes.set_ylim(bottom=0)
+    handles, labels = axes.get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda i: -ends[labels[i]])
+    return [handles[i] for i in order], [labels[i] for i in order]
 
 
 def legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
@@ -233,6 +250,72 @@ def draw_heavy(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
     order = sorted(range(len(labels)), key=lambda i: -ends[labels[i]])
     legend(figure, [handles[i] for i in order], [labels[i] for i in order])
     title(figure, rows, f"{rows[0]['rounds']:,} rounds")
+    return figure
+
+
+def draw_kernel(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """Regret, dictionary beside effective dimension, and time, all over rounds; memory as bars."""
+    figure = Figure(figsize=(18, 4.8), layout="constrained")
+    regret, held, pace, memory = figure.subplots(1, 4, width_ratios=[1.5, 1.2, 1.2, 0.7])
+    looks = styles(rows, "policy")
+    dashed: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.2}
+    handles, labels = regret_panel(regret, curves, looks)
+    for label, own in by(curves, lambda row: row["policy"]).items():
+        if own[0]["dictionary_size"] is not None:
+            band(held, own, "round", "dictionary_size", looks[label], "")
+            band(held, own, "round", "effective_dimension", {**looks[label], **dashed}, "")
+        band(pace, paces(own), "round", "microseconds", looks[label], "")
+    held.set(title="dictionary, dashed effective dimension", xlabel="round")
+    held.set_xlim(left=0)
+    held.set_ylim(bottom=0)
+    pace.set(title="microseconds a round", xlabel="round")
+    pace.set_xlim(left=0)
+    logarithmic(pace, "y")
+    bars(memory, rows, "memory_bytes", 1000.0, "memory, kB", looks)
+    legend(figure, [*handles, Line2D([], [], color=GREY, **dashed)], [*labels, "effective dimension"])
+    title(figure, rows, f"{rows[0]['rounds']:,} rounds")
+    return figure
+
+
+def paces(curves: Sequence[Row]) -> list[Row]:
+    """The rows of one policy with the microseconds a round since the checkpoint before."""
+    found = []
+    for own in by(curves, lambda row: row["seed"]).values():
+        for before, after in pairwise([{"round": 0, "seconds": 0.0}, *sorted(own, key=lambda row: row["round"])]):
+            seconds, rounds = after["seconds"] - before["seconds"], after["round"] - before["round"]
+            found.append({**after, "microseconds": 1e6 * seconds / rounds})
+    return found
+
+
+def draw_starvation(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """The first seed's f and what each policy believes, mean and 3 deviations: a row per number of evaluations."""
+    first = [row for row in curves if row["seed"] == curves[0]["seed"]]
+    times, columns = by(first, lambda row: row["round"]), by(first, lambda row: row["policy"])
+    figure = Figure(figsize=(2.0 + 4.0 * len(columns), 0.8 + 2.4 * len(times)), layout="constrained")
+    panels = figure.subplots(len(times), len(columns), sharex=True, sharey=True, squeeze=False)
+    looks = styles(rows, "policy")
+    for axes, row in zip(panels.ravel(), (row for own in times.values() for row in own)):
+        x, mean, deviation = (np.asarray(row[name]) for name in ("x", "mean", "deviation"))
+        look = looks[row["policy"]]
+        axes.fill_between(x, mean - 3 * deviation, mean + 3 * deviation, color=look["color"], alpha=0.2, linewidth=0)
+        axes.plot(x, mean, label=row["policy"], **look)
+        axes.plot(x, row["function"], color=GREY, linestyle=(0, (4, 1.5)), linewidth=1.4)
+        axes.plot(row["evaluated"], row["values"], ".", color=BLACK, markersize=3, alpha=0.6)
+        if row["recipe"] != "GPUCB":
+            ground = axes.get_xaxis_transform()
+            axes.plot(row["dictionary"], [0.03] * len(row["dictionary"]), "|", color=look["color"], transform=ground)
+    for axes, label in zip(panels[0], columns):
+        axes.set_title(label)
+    for axes, evaluations in zip(panels[:, 0], times):
+        axes.set_ylabel(f"{evaluations} evaluations")
+    handles, labels = [Line2D([], [], **looks[label]) for label in columns], [f"{label}, 3 sd" for label in columns]
+    handles += [
+        Line2D([], [], color=GREY, linestyle=(0, (4, 1.5)), linewidth=1.4),
+        Line2D([], [], color=BLACK, marker=".", linewidth=0),
+        Line2D([], [], color=GREY, marker="|", linewidth=0),
+    ]
+    legend(figure, handles, [*labels, "f", "evaluation", "dictionary"])
+    title(figure, first, "f and what is believed of it")
     return figure
 
 
@@ -405,6 +488,8 @@ FIGURES: dict[str, Callable[[Sequence[Row], Sequence[Row]], Figure]] = {
     "bound": draw_bound,
     "pareto": draw_pareto,
     "heavy": draw_heavy,
+    "kernel": draw_kernel,
+    "starvation": draw_starvation,
     "reg": draw_reg,
     "error": draw_error,
     "inverse": draw_inverse,

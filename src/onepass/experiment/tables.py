@@ -53,13 +53,16 @@ def standard_error(values: Sequence[float]) -> float:
     return stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
 
 
-def cost(rows: Sequence[Row]) -> Line:
-    bound = max(row["error_bound"] for row in rows)
+def price(rows: Sequence[Row]) -> Line:
     return {
         "µs a round": f"{fmean(row['microseconds_per_round'] for row in rows):,.1f}",
         "memory, kB": f"{fmean(row['memory_bytes'] for row in rows) / 1000:,.1f}",
-        "error bound": "none" if bound == float("inf") else f"{bound:.3g}",
     }
+
+
+def cost(rows: Sequence[Row]) -> Line:
+    bound = max(row["error_bound"] for row in rows)
+    return {**price(rows), "error bound": "none" if bound == float("inf") else f"{bound:.3g}"}
 
 
 def regret_lines(rows: Sequence[Row]) -> list[Line]:
@@ -109,6 +112,46 @@ def bootstrap(values: Sequence[float], samples: int = 10_000) -> tuple[float, fl
     return float(low), float(high)
 
 
+def kernel_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per policy; the ratio to exact GP-UCB is taken seed by seed, then averaged."""
+    exact = {row["seed"]: row["cumulative_regret"] for row in rows if row["policy"] == "GPUCB"}
+    lines = []
+    for label, own in by(rows, policy_of).items():
+        regrets = [row["cumulative_regret"] for row in own]
+        ratios = [row["cumulative_regret"] / exact[row["seed"]] for row in own if exact.get(row["seed"])]
+        lines.append(
+            {
+                "policy": label,
+                "mean regret": f"{fmean(regrets):,.1f}",
+                "std. error": f"{standard_error(regrets):,.1f}" if len(regrets) > 1 else "",
+                "ratio to GPUCB": f"{fmean(ratios):.2f}" if ratios else "",
+                "simple regret": mean_cell(own, "simple_regret", ".4f"),
+                "dictionary": mean_cell(own, "dictionary_size", ",.1f"),
+                "effective dimension": mean_cell(own, "effective_dimension", ",.1f"),
+                **price(own),
+                "rounds": f"{own[0]['rounds']:,}",
+                "seeds": str(len(own)),
+            }
+        )
+    return lines
+
+
+def starvation_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per policy and number of evaluations: f within 3 deviations, and these against the exact posterior's."""
+    return [
+        {
+            "policy": label,
+            "evaluations": f"{evaluations:,}",
+            "f within 3 sd, unseen half": f"{fmean(row['coverage'] for row in own):.1%}",
+            "sd / exact sd, unseen half": mean_cell(own, "unseen_deviation", ".3f"),
+            "sd / exact sd, seen half": mean_cell(own, "seen_deviation", ".3f"),
+            "dictionary": mean_cell(own, "dictionary_size", ",.1f"),
+            "seeds": str(len(own)),
+        }
+        for (label, evaluations), own in by(rows, lambda row: (row["policy"], row["rounds"])).items()
+    ]
+
+
 def error_lines(rows: Sequence[Row]) -> list[Line]:
     """One line per design: its spectral error at the end of the stream, and what it cost."""
     return [
@@ -138,7 +181,9 @@ def over_reg(value: str, digits: str) -> Callable[[Sequence[Row]], list[Line]]:
 
 
 def mean_cell(rows: Sequence[Row], value: str, digits: str) -> str:
-    return format(fmean(row[value] for row in rows), digits) if rows else ""
+    """The mean over the rows that have a value, or nothing."""
+    known = [row[value] for row in rows if row[value] is not None]
+    return format(fmean(known), digits) if known else ""
 
 
 def tuned_lines(rows: Sequence[Row]) -> list[Line]:
@@ -247,6 +292,8 @@ LINES = {
     "bound": regret_lines,
     "pareto": regret_lines,
     "heavy": heavy_lines,
+    "kernel": kernel_lines,
+    "starvation": starvation_lines,
     "reg": over_reg("cumulative_regret", ",.1f"),
     "error": error_lines,
     "inverse": over_reg("inverse_error", ".2g"),

@@ -20,6 +20,7 @@ from onepass.estimator.contract import parameter, update_rows
 from onepass.estimator.estimator import known_radius
 from onepass.exploration import DRAWS, MEANS, Exploration, Theory, choose
 from onepass.features.factors import OuterProduct, products, signed_lengths
+from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection, IdentityState, transform
 from onepass.parameters.arena import NONE
 from onepass.parameters.models import Disjoint, Hybrid
@@ -67,6 +68,8 @@ class ArmBandit(Bandit):
         if shared is not None and isinstance(getattr(self.exploration, "exploration", None), Theory):
             raise ValueError("exploration must be a number for hybrid parameters: no radius is known for them")
         known_radius(self._rule, estimator.arms)
+        if isinstance(features, Nystrom):
+            raise ValueError(f"features must not be Nystrom for models per arm, got {features!r}; map contexts first")
         self.estimator, self.features = estimator, features
         self._width = design.dim
         self._reduced = isinstance(features, OuterProduct) and features.reduce

@@ -22,6 +22,7 @@ from onepass.estimator.estimator import Estimator, known_radius
 from onepass.estimator.heavy_tails import LEAST
 from onepass.exploration import DRAWS, MEANS, WIDTHS, Exploration, choose, draw_noise
 from onepass.features.factors import Outer, OuterProduct, products
+from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection, IdentityState, transform
 from onepass.generic import compiled
 from onepass.linalg import dot
@@ -157,7 +158,7 @@ class SharedBandit(Bandit):
         estimator: Estimator,
         exploration: Exploration | None = None,
         *,
-        features: GaussianProjection | OuterProduct | None = None,
+        features: GaussianProjection | Nystrom | OuterProduct | None = None,
         seed: int = 0,
         name: str = "Bandit",
     ):
@@ -172,7 +173,7 @@ class SharedBandit(Bandit):
         self._width = self.dim = estimator.design.dim
         self._map: Any = IdentityState(self._width)
         if features is not None:
-            size = features.size if isinstance(features, GaussianProjection) else features.dim
+            size = features.dim if isinstance(features, OuterProduct) else features.size
             if size != self._width:
                 raise ValueError(f"features must give {self._width} features, as the design expects, got {features!r}")
             self.dim = features.dim
@@ -190,6 +191,9 @@ class SharedBandit(Bandit):
         if out.size == 0:
             raise ValueError(f"contexts must have at least one row, got shape {out.shape}")
         check.finite_rows("contexts", out if out.ndim == 2 else out.reshape(-1, self.dim))
+        if isinstance(self.features, Nystrom):  # a kernel may be any Python function: mapped before the compiled loop
+            mapped = self.features.transform(out.reshape(-1, self.dim))
+            return np.ascontiguousarray(mapped, self._dtype).reshape(*out.shape[:-1], self._width)
         return out
 
     def decide(self, contexts: Any, arms: Any = None, k: int = 1) -> Decision:
@@ -262,7 +266,7 @@ class SharedBandit(Bandit):
         if isinstance(self.features, OuterProduct):
             scores = np.stack([self._evaluate(request, noise)[2] for request in requests])
             return scores[0] if single else scores
-        every = np.ascontiguousarray(requests[0] if single else requests.reshape(-1, self.dim))
+        every = np.ascontiguousarray(requests[0] if single else requests.reshape(-1, requests.shape[-1]))
         return self._evaluate(every, noise)[2].reshape((count,) if single else requests.shape[:-1])
 
     def _offered(self, contexts: Any, arms: Any) -> Any:
@@ -354,7 +358,8 @@ class SharedBandit(Bandit):
         return float(contract.error_bound(self._learned.design))
 
     def _state(self) -> Any:
-        return self._map, self._learned
+        held = (self.features.points, self.features.lower) if isinstance(self.features, Nystrom) else ()
+        return *held, self._map, self._learned
 
     def _copied(self) -> Any:
         return state.copy(self._learned)

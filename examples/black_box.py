@@ -1,0 +1,57 @@
+"""Optimize a noisy black box over 4,000 settings, and over a continuum. Run: python examples/black_box.py
+
+A simulator pays a smooth function of two settings plus noise. BKB is told neither its length scale nor its noise: after
+60 random trials it takes both from the marginal likelihood. A trial costs it microseconds, however many came before.
+"""
+
+import numpy as np
+from scipy.optimize import minimize
+
+import onepass as op
+
+TRIALS, NOISE = 1_500, 0.3
+
+
+def worth(settings: np.ndarray) -> np.ndarray:
+    """What settings (n, 2) in [0, 1]^2 pay on average."""
+    x, y = settings[:, 0], settings[:, 1]
+    return np.sin(6.0 * x) * np.cos(4.0 * y) + x - 0.5 * y
+
+
+def main() -> None:
+    """Choose among listed settings, then among all of them."""
+    rng = np.random.default_rng(0)
+    settings = rng.random((4_000, 2))
+    bandit = op.BKB(settings, op.RBF(0.5), normalize=True, fit_after=60)
+    expected = worth(settings)
+    chosen = bandit.play(lambda arm: float(expected[arm] + NOISE * rng.standard_normal()), TRIALS)
+    print(f"chosen by marginal likelihood: {bandit.kernel!r}, reg {bandit.reg:.3f}")
+    lost = expected.max() - expected[chosen]
+    print(
+        f"lost a trial: {lost[:60].mean():.3f} at random, {lost[60:].mean():.3f} since, {lost[-500:].mean():.3f} lately"
+    )
+    means, _, deviations = bandit.posterior()
+    best = means.argmax()
+    print(f"best setting: pays {means[best]:.2f} +- {2 * deviations[best]:.2f}, in truth {expected[best]:.2f}")
+    print(f"{bandit.rounds} trials rest on {bandit.dictionary_size} of them, {bandit.memory_usage() / 1e6:.1f} MB")
+
+    def climb(score):
+        """The best of 200 random settings and of a local search from it."""
+        starts = rng.random((200, 2))
+        start = starts[score(starts).argmax()]
+        found = minimize(lambda x: -score(x[None])[0], start, bounds=[(0.0, 1.0)] * 2)
+        return found.x
+
+    anywhere = op.BKB(
+        kernel=bandit.kernel, reg=bandit.reg, normalize=True
+    )  # no list of arms: a maximizer proposes them
+    for _ in range(60):
+        setting = anywhere.decide(maximizer=climb).arm
+        anywhere.learn(setting, float(worth(setting[None])[0] + NOISE * rng.standard_normal()))
+    print(
+        f"anywhere in the square, 60 trials: pays {worth(setting[None])[0]:.2f} (the best listed: {expected.max():.2f})"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""The experiments with kernel bandits, as data, and their policies.
+
+Posterior standard deviations are sqrt(reg) sigma, so an exploration of c sqrt(reg) means c of them: policies with upper
+bounds take 2 by default, Thompson sampling takes 1.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from onepass import BKB, GPUCB, RBF, Matern, Thompson
+from onepass.experiment import starvation
+from onepass.experiment.definition import Policy, Study
+from onepass.experiment.kernel_problems import (
+    DigitsTuning,
+    Problem,
+    branin,
+    gaussian_process,
+    hartmann6,
+    line,
+    maximised,
+    mesh,
+    sobol,
+)
+from onepass.experiment.kernels import KernelStudy, Uniform
+from onepass.features.kernels import Kernel
+
+
+def GPTS(*, arms: np.ndarray, kernel: Kernel, reg: float, exploration: float | None = None, seed: int = 0) -> GPUCB:
+    """Thompson sampling with the exact posterior; exploration None: sqrt(reg), the posterior itself."""
+    return GPUCB(arms, kernel, reg=reg, exploration=thompson(reg, exploration), seed=seed)
+
+
+def BKBTS(
+    *,
+    arms: np.ndarray,
+    kernel: Kernel,
+    reg: float,
+    exploration: float | None = None,
+    normalize: bool = False,
+    fit_after: int = 0,
+    seed: int = 0,
+) -> BKB:
+    """Thompson sampling with BKB's posterior; exploration None: sqrt(reg), the posterior itself."""
+    rule = thompson(reg, exploration)
+    return BKB(arms, kernel, reg=reg, exploration=rule, normalize=normalize, fit_after=fit_after, seed=seed)
+
+
+def thompson(reg: float, exploration: float | None) -> Thompson:
+    return Thompson(reg**0.5 if exploration is None else exploration)
+
+
+RULE: Mapping[str, Any] = {"reg": 0.01}
+RANDOM = Policy("Random", Uniform, tuned=False)
+EXACT, BUDGETED = Policy("GPUCB", "GPUCB", RULE), Policy("BKB", "BKB", RULE)
+
+
+def policies(many: bool = False, **params: Any) -> tuple[Policy, ...]:
+    """Every policy, told `params` beside reg; many: there are too many arms for exact Thompson sampling."""
+    told = {**RULE, **params}
+    found = (
+        Policy("GPUCB", "GPUCB", told),
+        Policy("GP-TS", GPTS, told),
+        Policy("BKB", "BKB", told),
+        Policy("BKB every round", "BKB", {**told, "staleness": 1.0}),
+        Policy("BKB-TS", BKBTS, told),
+    )
+    return (*(policy for policy in found if not (many and policy.label == "GP-TS")), RANDOM)
+
+
+def fitted(*known: Policy) -> tuple[Policy, ...]:
+    """The same policies, choosing kernel parameters and reg themselves after 50 random plays."""
+    return tuple(Policy(f"{p.label} fitted", p.recipe, {**p.params, "fit_after": 50}) for p in known)
+
+
+def over(**values: Sequence[float]) -> tuple[Policy, ...]:
+    """Exact GP-UCB, and BKB at several values of one parameter, with upper bounds of 4 standard deviations."""
+    ((name, many),) = values.items()
+    rule = {"reg": 1.0, "exploration": 4.0}
+    changed = (Policy(f"BKB {name}={value:g}", "BKB", {**rule, name: value}) for value in many)
+    return (Policy("GPUCB", "GPUCB", rule), *changed, RANDOM)
+
+
+def plane(noise: float) -> Callable[[int], Problem]:
+    return gaussian_process(lambda rng: rng.random((1000, 2)), RBF(0.2), noise)
+
+
+SUITES: tuple[Study, ...] = (
+    KernelStudy(
+        "gp-1d",
+        "a function drawn from a GP: RBF of length 0.1, 1,000 arms on a grid of [0, 1], noise 0.1",
+        gaussian_process(lambda rng: line(1000), RBF(0.1)),
+        policies(),
+        rounds=1000,
+        seeds=20,
+    ),
+    KernelStudy(
+        "gp-2d",
+        "the same with RBF of length 0.2, 1,000 arms uniform in [0, 1]^2",
+        plane(0.1),
+        policies(),
+        rounds=1000,
+        seeds=20,
+    ),
+    KernelStudy(
+        "gp-5d",
+        "the same with RBF of length 1, 2,000 arms uniform in [0, 1]^5",
+        gaussian_process(lambda rng: rng.random((2000, 5)), RBF(1.0)),
+        policies(many=True),
+        rounds=1000,
+        seeds=20,
+    ),
+    KernelStudy(
+        "gp-2d-oversampling",
+        "BKB over its oversampling, P1's qbar: gp-2d with noise 1 and wider bounds, where many arms are played",
+        plane(1.0),
+        over(oversampling=(1.0, 3.0, 10.0, 30.0)),
+        rounds=1000,
+        seeds=20,
+        grid={},
+    ),
+    KernelStudy(
+        "gp-2d-staleness",
+        "the same over its staleness: 1 draws the dictionary anew after every play, as P1 does",
+        plane(1.0),
+        over(staleness=(1.0, 1.5, 2.0, 4.0, 10.0, 100.0)),
+        rounds=1000,
+        seeds=20,
+        grid={},
+    ),
+    KernelStudy(
+        "branin",
+        "Branin's function, standardized: 2,500 arms on a grid, noise 0.1, Matern 5/2 of length 0.2 or fitted",
+        maximised(branin, lambda rng: mesh(line(50)[:, 0], line(50)[:, 0]), Matern(2.5, (0.2, 0.2))),
+        (*policies(), *fitted(EXACT, BUDGETED)),
+        rounds=500,
+        seeds=20,
+    ),
+    KernelStudy(  # the best of 2,000 points is 7 standard deviations above their mean, hence a variance of 9
+        "hartmann6",
+        "the same with Hartmann's function of 6 variables: 2,000 Sobol points, Matern 5/2 of length 0.3 or fitted",
+        maximised(hartmann6, lambda rng: sobol(6, 2000, rng), 9.0 * Matern(2.5, (0.3,) * 6)),
+        (*policies(), *fitted(EXACT, BUDGETED)),
+        rounds=500,
+        seeds=20,
+    ),
+    KernelStudy(
+        "digits-tuning",
+        "hyper-parameters of kernel ridge regression on digits: 5,000 settings, one fit on a new split a round",
+        DigitsTuning,
+        policies(many=True, normalize=True, fit_after=50),
+        rounds=300,
+        seeds=5,
+    ),
+    starvation.SUITE,
+)  # fmt: skip

@@ -1,0 +1,319 @@
+"""Kernels: k(X, Y) for rows X (n, d) and Y (m, d), as (n, m); sums, products and multiples of them.
+
+    RBF          exp(-r^2 / 2)                               r = ||(x - y) / length_scale||
+    Matern       (1 + s + s^2 / 3) e^-s  and so on           s = sqrt(2 nu) r, nu = 1/2, 3/2 or 5/2
+    Linear       x^T y + bias
+    Polynomial   (x^T y + bias)^degree
+
+Any scikit-learn kernel and any function k(X, Y) is taken as well (`as_kernel`). Distances come from one matrix product;
+pairs so close that it would cancel are computed again from their difference. Cost O(n m d), memory O(n m).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from onepass import check
+from onepass.linalg import squared_distances
+
+NUMBER = int | float | np.integer | np.floating
+PROBED = 64  # rows on which a kernel is tried before anything relies on it
+JITTER = 1e-8  # of the largest variance: what a positive definite kernel may fall short of
+
+
+class Kernel:
+    """A positive definite function of two points. Members are frozen dataclasses; `+` and `*` combine them."""
+
+    def __call__(self, x: Any, y: Any) -> np.ndarray:
+        """k(x_i, y_j), shapes (n, d) and (m, d) -> (n, m)."""
+        x, y = rows_of("x", x), rows_of("y", y)
+        if x.shape[1] != y.shape[1]:
+            raise ValueError(f"x and y must have rows of one length, got shapes {x.shape} and {y.shape}")
+        return self.gram(x, y)
+
+    def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """`__call__` for arrays that were checked."""
+        raise NotImplementedError
+
+    def diagonal(self, x: Any) -> np.ndarray:
+        """k(x_i, x_i), shape (n, d) -> (n,)."""
+        raise NotImplementedError
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given, as plain data; ValueError for kernels that hold a function."""
+        return {"kind": type(self).__name__, **asdict(cast(Any, self))}
+
+    def __add__(self, other: Any) -> "Kernel":
+        return Sum(self, as_kernel(other))
+
+    def __radd__(self, other: Any) -> "Kernel":
+        return Sum(as_kernel(other), self)
+
+    def __mul__(self, other: Any) -> "Kernel":
+        return Scaled(self, float(other)) if isinstance(other, NUMBER) else Product(self, as_kernel(other))
+
+    def __rmul__(self, other: Any) -> "Kernel":
+        return Scaled(self, float(other)) if isinstance(other, NUMBER) else Product(as_kernel(other), self)
+
+
+def rows_of(name: str, rows: Any) -> np.ndarray:
+    """`rows` (n, d) as finite float64."""
+    return check.finite_rows(name, check.array(name, rows, np.dtype(np.float64), (2,)))
+
+
+def _length_scale(value: Any) -> float | tuple[float, ...]:
+    """One positive number, or one per feature."""
+    if isinstance(value, Sequence | np.ndarray) and np.ndim(value) == 1 and len(value) > 0:
+        return tuple(check.positive("length_scale", v) for v in value)
+    return check.positive("length_scale", value, "or give one number per feature")
+
+
+class Stationary(Kernel):
+    """A function of r = ||(x - y) / length_scale|| that is 1 at 0."""
+
+    length_scale: float | tuple[float, ...]
+
+    def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        scale = np.asarray(self.length_scale)
+        if scale.ndim == 1 and scale.size != x.shape[1]:
+            raise ValueError(f"length_scale must be one number or {x.shape[1]}, one per feature, got {scale.size}")
+        return self._of_squared(squared_distances(x / scale, y / scale))
+
+    def _of_squared(self, squared: np.ndarray) -> np.ndarray:
+        """The kernel of r^2, in place where it can be."""
+        raise NotImplementedError
+
+    def diagonal(self, x: Any) -> np.ndarray:
+        return np.ones(len(x))
+
+
+@dataclass(frozen=True)
+class RBF(Stationary):
+    """exp(-||x - y||^2 / (2 length_scale^2)); length_scale: a number, or one per feature. ValueError unless positive.
+
+    >>> import onepass as op
+    >>> bool(op.RBF(2.0)([[0.0, 0.0]], [[0.0, 2.0]])[0, 0] == 2.718281828459045**-0.5)
+    True
+    """
+
+    length_scale: Any = 1.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "length_scale", _length_scale(self.length_scale))
+
+    def _of_squared(self, squared: np.ndarray) -> np.ndarray:
+        squared *= -0.5
+        return np.exp(squared, out=squared)
+
+
+@dataclass(frozen=True)
+class Matern(Stationary):
+    """The Matern kernel with nu 0.5, 1.5 or 2.5, of draws with 0, 1 or 2 derivatives (Rasmussen and Williams, 4.14)."""
+
+    nu: float = 2.5
+    length_scale: Any = 1.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "nu", float(check.choice("nu", self.nu, (0.5, 1.5, 2.5))))
+        object.__setattr__(self, "length_scale", _length_scale(self.length_scale))
+
+    def _of_squared(self, squared: np.ndarray) -> np.ndarray:
+        squared *= 2.0 * self.nu
+        s = np.sqrt(squared, out=squared)
+        decay = np.exp(-s)
+        if self.nu == 1.5:
+            s += 1.0
+            decay *= s
+        elif self.nu == 2.5:
+            s *= 1.0 + s / 3.0
+            s += 1.0
+            decay *= s
+        return decay
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """x^T y + bias, bias at least 0: with it a kernel bandit is a linear one."""
+
+    bias: float = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "bias", _bias(self.bias))
+
+    def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return x @ y.T + self.bias
+
+    def diagonal(self, x: Any) -> np.ndarray:
+        return np.einsum("ij,ij->i", x, x) + self.bias
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """(x^T y + bias)^degree, degree an integer from 1, bias at least 0."""
+
+    degree: int = 3
+    bias: float = 1.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "degree", check.integer("degree", self.degree, 1))
+        object.__setattr__(self, "bias", _bias(self.bias))
+
+    def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return (x @ y.T + self.bias) ** self.degree
+
+    def diagonal(self, x: Any) -> np.ndarray:
+        return (np.einsum("ij,ij->i", x, x) + self.bias) ** self.degree
+
+
+def _bias(value: Any) -> float:
+    number = check.real("bias", value)
+    if number < 0.0:
+        raise ValueError(f"bias must be at least 0, or the kernel is not positive definite, got {value!r}")
+    return number
+
+
+def _operand(kernel: Kernel, kinds: Any) -> str:
+    """Its repr, in parentheses for kernels that bind less."""
+    return f"({kernel!r})" if isinstance(kernel, kinds) else repr(kernel)
+
+
+@dataclass(frozen=True)
+class Scaled(Kernel):
+    """scale k(x, y), scale above 0: the variance of the function where k(x, x) = 1."""
+
+    kernel: Kernel
+    scale: float
+
+    def __post_init__(self):
+        object.__setattr__(self, "scale", check.positive("scale", self.scale))
+
+    def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        out = self.kernel.gram(x, y)
+        out *= self.scale
+        return out
+
+    def diagonal(self, x: Any) -> np.ndarray:
+        return self.scale * self.kernel.diagonal(x)
+
+    def params(self) -> dict[str, Any]:
+        return {"kind": "Scaled", "kernel": self.kernel.params(), "scale": self.scale}
+
+    def __repr__(self) -> str:
+        return f"{self.scale!r} * {_operand(self.kernel, Sum | Product | Scaled)}"
+
+
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """left(x, y) + right(x, y)."""
+
+    left: Kernel
+    right: Kernel
+
+    def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        out = self.left.gram(x, y)
+        out += self.right.gram(x, y)
+        return out
+
+    def diagonal(self, x: Any) -> np.ndarray:
+        return self.left.diagonal(x) + self.right.diagonal(x)
+
+    def params(self) -> dict[str, Any]:
+        return {"kind": "Sum", "left": self.left.params(), "right": self.right.params()}
+
+    def __repr__(self) -> str:
+        return f"{self.left!r} + {_operand(self.right, Sum)}"
+
+
+@dataclass(frozen=True)
+class Product(Kernel):
+    """left(x, y) right(x, y)."""
+
+    left: Kernel
+    right: Kernel
+
+    def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        out = self.left.gram(x, y)
+        out *= self.right.gram(x, y)
+        return out
+
+    def diagonal(self, x: Any) -> np.ndarray:
+        return self.left.diagonal(x) * self.right.diagonal(x)
+
+    def params(self) -> dict[str, Any]:
+        return {"kind": "Product", "left": self.left.params(), "right": self.right.params()}
+
+    def __repr__(self) -> str:
+        return f"{_operand(self.left, Sum)} * {_operand(self.right, Sum | Product | Scaled)}"
+
+
+@dataclass(frozen=True)
+class Foreign(Kernel):
+    """A scikit-learn kernel, or a function k(X, Y) -> (n, m); it is not written to files."""
+
+    function: Callable[[np.ndarray, np.ndarray], Any]
+
+    def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        out = check.array("kernel(x, y)", self.function(x, y), np.dtype(np.float64), (2,))
+        if out.shape != (len(x), len(y)):
+            raise ValueError(f"kernel must give shape {(len(x), len(y))} for so many rows, got {out.shape}")
+        if not np.isfinite(out).all():
+            raise ValueError(f"kernel must be finite, got {out[~np.isfinite(out)][0]}; scale or clean the rows")
+        return out.copy() if np.may_share_memory(out, x) or np.may_share_memory(out, y) else out
+
+    def diagonal(self, x: Any) -> np.ndarray:
+        if hasattr(self.function, "diag"):
+            return np.array(self.function.diag(x), np.float64)
+        blocks = [x[i : i + PROBED] for i in range(0, len(x), PROBED)]
+        return np.concatenate([np.diagonal(self.gram(block, block)) for block in blocks] or [np.empty(0)])
+
+    def params(self) -> dict[str, Any]:
+        raise ValueError(f"kernel {self!r} is a function, which a file cannot hold; use onepass's own kernels to save")
+
+    def __repr__(self) -> str:
+        return repr(self.function)
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """A kernel of ours as it is; a scikit-learn kernel or a function k(X, Y) wrapped. ValueError for anything else."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if not callable(kernel) or isinstance(kernel, type):
+        raise ValueError(f"kernel must be a kernel such as RBF(0.2), or a function k(X, Y) -> (n, m), got {kernel!r}")
+    parts = [kernel, *kernel.get_params().values()] if hasattr(kernel, "get_params") else []
+    if any(type(part).__name__ == "WhiteKernel" for part in parts):
+        raise ValueError(f"kernel must not contain a WhiteKernel, got {kernel!r}; the noise's variance is reg")
+    return Foreign(kernel)
+
+
+def probed(kernel: Kernel, rows: np.ndarray) -> None:
+    """ValueError unless the kernel is finite, symmetric and positive definite on some of the rows."""
+    few = np.ascontiguousarray(rows[:: max(1, -(-len(rows) // PROBED))])
+    gram, diagonal = kernel.gram(few, few.copy()), kernel.diagonal(few)
+    if not (np.isfinite(gram).all() and np.isfinite(diagonal).all()):
+        raise ValueError(f"kernel must be finite on the arms, got {kernel!r}; scale the arms")
+    scale = max(float(np.abs(gram).max()), float(np.abs(diagonal).max()))
+    if np.abs(gram - gram.T).max() > JITTER * scale or np.abs(np.diagonal(gram) - diagonal).max() > JITTER * scale:
+        raise ValueError(
+            f"kernel must be symmetric, its diagonal that of k(X, X), got {kernel!r}; noise belongs in reg"
+        )
+    if scale == 0.0 or np.linalg.eigvalsh(gram)[0] < -JITTER * scale * len(few):
+        raise indefinite(kernel)
+
+
+def indefinite(kernel: Kernel) -> ValueError:
+    """What is raised for a kernel that is not positive definite."""
+    return ValueError(f"kernel must be positive definite on the arms, got {kernel!r}, which is not")
+
+
+KERNELS: dict[str, Any] = {c.__name__: c for c in (RBF, Matern, Linear, Polynomial, Scaled, Sum, Product)}
+
+
+def kernel_from(params: dict[str, Any]) -> Kernel:
+    """The inverse of `Kernel.params`."""
+    rest = {name: value for name, value in params.items() if name != "kind"}
+    for name in ("kernel", "left", "right"):
+        if name in rest:
+            rest[name] = kernel_from(rest[name])
+    return KERNELS[params["kind"]](**rest)

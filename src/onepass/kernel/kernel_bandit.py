@@ -1,0 +1,468 @@
+"""What all kernel bandits share: arms, kernels, exploration, files. Members say how a posterior learns and predicts."""
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from onepass import check, files
+from onepass import state as states
+from onepass.bandit import Decision, ranked, trouble
+from onepass.exploration import DRAWS, MEANS, UCB, EpsilonGreedy, Exploration, Rule, Theory, choose
+from onepass.features.kernels import JITTER, Kernel, Matern, as_kernel, indefinite, probed, rows_of
+from onepass.kernel.posterior import KernelState, begun, scored, with_point
+from onepass.linalg import squared_distances
+
+LARGEST = check.LARGEST["d"]  # of kernel values
+Score = Callable[[Any], np.ndarray]
+
+
+class Posterior(NamedTuple):
+    """Of every point: means (in units of rewards), variances sigma^2 = (k - ...) / reg, and deviations.
+
+    deviations: the standard deviations of the Gaussian process, sqrt(reg) sigma, in units of rewards.
+    """
+
+    means: np.ndarray
+    variances: np.ndarray
+    deviations: np.ndarray
+
+
+class Saved(NamedTuple):
+    """What a file holds."""
+
+    state: KernelState
+    places: np.ndarray
+    rewards: np.ndarray
+
+
+class KernelBandit:
+    """A bandit whose rewards are f(x) + noise, f of bounded norm in the space of a kernel. Use `GPUCB` or `BKB`."""
+
+    kernel: Kernel
+    reg: float
+    _state: KernelState
+
+    def __init__(self, arms: Any = None, kernel: Any = None):
+        raise NotImplementedError
+
+    def _set(
+        self, arms: Any, kernel: Any, reg: Any, exploration: Any, normalize: Any, fit_after: Any, seed: Any
+    ) -> None:
+        """Check the arguments that all kernel bandits have, and begin."""
+        self.reg = check.positive("reg", reg, "it is the variance of the noise where the kernel's is the function's")
+        self.normalize = bool(check.choice("normalize", normalize, (False, True)))
+        self.fit_after = check.integer("fit_after", fit_after, 0)
+        self.seed = check.integer("seed", seed, 0)
+        if not (exploration is None or isinstance(exploration, Exploration)):
+            exploration = UCB(exploration)
+        self.exploration: Exploration | None = exploration
+        points = np.empty((0, 0)) if arms is None else rows_of("arms", arms).copy()
+        self.fixed = arms is not None
+        if self.fixed and points.size == 0:
+            raise ValueError(f"arms must have at least one row and one feature, got shape {points.shape}")
+        if kernel is None and not self.fixed:
+            raise ValueError("kernel must be given where arms are not, say Matern(2.5, length_scale=0.2)")
+        self.kernel = Matern(2.5, median_distance(points)) if kernel is None else as_kernel(kernel)
+        if self.fit_after:
+            from onepass.kernel.marginal_likelihood import fittable
+
+            fittable(self.kernel)
+        self._begun_with = (self.kernel, self.reg)
+        self._rng = np.random.default_rng(self.seed)  # of decisions
+        self._coins = np.random.default_rng([self.seed, 1])  # of dictionaries: equal posteriors decide alike
+        self._first: list[tuple[int, float]] = []  # the plays that kernel and reg will be chosen from
+        self._places: dict[bytes, int] = {}
+        self._begin(points)
+
+    def _begin(self, points: np.ndarray) -> None:
+        if self.fixed:
+            probed(self.kernel, points)
+        self._state = begun(points, self._prior(points), self.reg)
+
+    # ---------------------------------------------------------------- what members say
+
+    def _learned(self, state: KernelState, place: int, reward: float) -> KernelState:
+        """The state after a play; arrays are written only once nothing can fail."""
+        raise NotImplementedError
+
+    def _column(self, state: KernelState, gram: np.ndarray) -> np.ndarray:
+        """Columns of `rows` for points with kernel values gram (used, n)."""
+        raise NotImplementedError
+
+    def _predicted(self, state: KernelState, gram: np.ndarray, prior: np.ndarray) -> Any:
+        """Means, ones and variances of points from k_U (used, n) and k(x, x) (n,)."""
+        raise NotImplementedError
+
+    def _rebuilt(self, state: KernelState) -> KernelState:
+        """The same plays under the present kernel and reg."""
+        raise NotImplementedError
+
+    def _arm_draws(self, rng: np.random.Generator) -> np.ndarray:
+        """One draw of the posterior, less its mean, over the square root of reg, at all arms."""
+        raise NotImplementedError
+
+    def _row_draws(self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The same at the rows, given k_U and k(x, x) there."""
+        raise NotImplementedError
+
+    def _radius(self, theory: Theory) -> float:
+        """beta of the confidence intervals that are proved."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- kernels
+
+    def _prior(self, points: np.ndarray) -> np.ndarray:
+        prior = self.kernel.diagonal(points) if len(points) else np.zeros(0)
+        return self._finite(prior)
+
+    def _gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """k(x, y), or a ValueError where it is not finite."""
+        return self._finite(self.kernel.gram(x, y) if len(x) else np.empty((0, len(y))))
+
+    def _finite(self, values: np.ndarray) -> np.ndarray:
+        if not (np.abs(values) <= LARGEST).all():
+            raise ValueError(
+                f"kernel must be finite and at most {LARGEST:.0e} on the arms, got {self.kernel!r}; scale them"
+            )
+        return values
+
+    def _rounded(self, state: KernelState, variance: float) -> float:
+        """0.0 for a negative variance that rounding explains; else a ValueError."""
+        if variance < -JITTER * float(state.prior[: state.size].max()) * (state.used + 1):
+            raise indefinite(self.kernel)
+        return 0.0
+
+    def _row(self, state: KernelState, place: int) -> np.ndarray:
+        """k(x_place, table), shape (size,)."""
+        return self._gram(state.points[place : place + 1], state.points[: state.size])[0]
+
+    @property
+    def dictionary(self) -> np.ndarray:
+        """The points that the posterior rests on, shape (m, dim)."""
+        return self._state.points[self._state.members[: self._state.used]]
+
+    @property
+    def dictionary_size(self) -> int:
+        """How many points the posterior rests on: for `GPUCB` all distinct points played."""
+        return self._state.used
+
+    @property
+    def rounds(self) -> int:
+        """Plays learned so far."""
+        return self._state.rounds
+
+    def effective_dimension(self) -> float:
+        """Sum over all plays of the variance of their point as it is now (P1 eq. 5): the degrees of freedom in use."""
+        return float(self._state.plays @ self._state.variances)
+
+    # ---------------------------------------------------------------- scores
+
+    def _units(self) -> tuple[float, float]:
+        """What rewards are centred and scaled by: 0 and 1 unless normalized."""
+        s = self._state
+        if not self.normalize or s.rounds == 0:
+            return 0.0, 1.0
+        deviation = float(np.sqrt(s.scatter / s.rounds))
+        return s.centre, deviation if deviation > 10.0 * np.finfo(float).eps * max(abs(s.centre), 1e-300) else 1.0
+
+    def _rule(self) -> tuple[Rule, float]:
+        """The rule of exploration and its beta."""
+        if self.rounds < self.fit_after:
+            return EpsilonGreedy(1.0).rule(), 0.0
+        if self.exploration is None:
+            return UCB(2.0 * self.reg**0.5).rule(), 2.0 * self.reg**0.5
+        rule = self.exploration.rule()
+        theory = getattr(self.exploration, "exploration", None)
+        if isinstance(theory, Theory):
+            return rule, rule.scale * self._radius(theory)
+        return rule, rule.scale * (self.reg / self._begun_with[1]) ** 0.5  # the same number of standard deviations
+
+    def _checked_rows(self, rows: Any) -> np.ndarray:
+        rows = rows_of("rows", rows)
+        if rows.size == 0:
+            raise ValueError(f"rows must have at least one row and one feature, got shape {rows.shape}")
+        width = self._state.points.shape[1]
+        if (width or self.fixed) and rows.shape[1] != width:
+            raise ValueError(f"rows must have {width} features, as those before, got shape {rows.shape}")
+        if not width:
+            probed(self.kernel, rows)
+        return rows
+
+    def _evaluated(self, rows: Any, rule: Rule, beta: float, rng: np.random.Generator) -> tuple[Any, Any, Any]:
+        """Scores, means and widths of the arms, or of the rows where arms change."""
+        s = self._state
+        if rows is None:
+            if not self.fixed:
+                raise ValueError("rows must be given where arms change: the arms of this round, one a row")
+            means, ones, variances = s.means, s.ones, s.variances
+            draws = self._arm_draws(rng) if rule.spread == DRAWS else None
+        else:
+            gram, prior = self._gram(self.dictionary, rows), self._prior(rows)
+            draws = self._row_draws(rows, gram, prior, rng) if rule.spread == DRAWS else None
+            means, ones, variances = self._predicted(s, gram, prior)
+        centre, scale = self._units()
+        beta = 0.0 if rule.spread == MEANS else beta
+        scores, means, widths = scored(means, ones, variances, centre, scale, beta if draws is None else 0.0)
+        if draws is None:
+            return scores, means, widths
+        return means + beta * scale * draws, means, scale * draws
+
+    def decide(self, rows: Any = None, k: int = 1, *, maximizer: Callable[[Score], Any] | None = None) -> Decision:
+        """Choose an arm: its index, among fixed arms or the rows (K, dim) of this round; k: how many to rank.
+
+        maximizer: where arms change and cannot be listed, a function that is given the score function,
+        (n, dim) -> (n,), and returns the row that is best; `arm` is then that row (UCB and greedy rules).
+        widths: sigma, or the draw for Thompson sampling, in units of rewards: scores are means + beta widths.
+        ValueError for bad rows or k; FloatingPointError when a score is not finite.
+        """
+        rule, beta = self._rule()
+        if maximizer is not None:
+            return self._maximized(rows, k, maximizer)
+        if rows is not None:
+            self._refuse_rows(rows)
+            rows = self._checked_rows(rows)
+        count = len(self._state.plays) if rows is None else len(rows)
+        k = check.integer("k", k, 1, max(count, 1))
+        before = self._rng.bit_generator.state if rule.spread == DRAWS else None
+        try:
+            scores, means, widths = self._evaluated(rows, rule, beta, self._rng)
+            if not np.isfinite(scores).all():
+                raise trouble()
+        except BaseException:
+            if before is not None:
+                self._rng.bit_generator.state = before
+            raise
+        noise = self._rng.standard_normal(2) if rule.spread == DRAWS else self._rng.random(2)
+        arm, propensity = choose(rule, scores, noise)
+        best = ranked(scores, arm, k)
+        return Decision(arm, best, scores, means, None if rule.spread == MEANS else widths, propensity)
+
+    def _refuse_rows(self, rows: Any) -> None:
+        if self.fixed:
+            raise ValueError("rows and maximizer are for arm sets that change: build the bandit with arms=None")
+
+    def _maximized(self, rows: Any, k: int, maximizer: Callable[[Score], Any]) -> Decision:
+        self._refuse_rows(rows)
+        rule, beta = self._rule()
+        if self.rounds < self.fit_after:
+            rule, beta = UCB(2.0 * self.reg**0.5).rule(), 2.0 * self.reg**0.5
+        if rows is not None or k != 1 or rule.spread == DRAWS or rule.epsilon > 0.0:
+            raise ValueError("maximizer takes the place of rows, with k = 1 and a UCB or greedy exploration")
+
+        def score(points: Any) -> np.ndarray:
+            return self._evaluated(self._checked_rows(points), rule, beta, self._rng)[0]
+
+        row = np.array(maximizer(score), np.float64)
+        if row.ndim != 1:
+            raise ValueError(f"maximizer must return one row (dim,), got shape {row.shape}")
+        found = self._evaluated(self._checked_rows(row[None]), rule, beta, self._rng)
+        if not np.isfinite(found[0][0]):
+            raise trouble()
+        return Decision(row, [row], *found[:2], None if rule.spread == MEANS else found[2], 1.0)
+
+    def score(self, rows: Any = None) -> np.ndarray:
+        """Scores of all arms, or of the rows, without side effects; of Thompson sampling for the seed's first draw."""
+        rule, beta = self._rule()
+        rows = rows if rows is None else self._checked_rows(rows)
+        return self._evaluated(rows, rule, beta, np.random.default_rng(self.seed))[0]
+
+    def posterior(self, rows: Any = None) -> Posterior:
+        """Means, variances and deviations of all arms (where arms change: of all points played), or of the rows."""
+        s = self._state
+        means, ones, variances = s.means[: s.size], s.ones[: s.size], s.variances[: s.size]
+        if rows is not None:
+            rows = self._checked_rows(rows)
+            means, ones, variances = self._predicted(s, self._gram(self.dictionary, rows), self._prior(rows))
+        centre, scale = self._units()
+        _, means, deviations = scored(means, ones, variances, centre, scale * self.reg**0.5, 0.0)
+        return Posterior(means, variances.copy(), deviations)
+
+    # ---------------------------------------------------------------- learning
+
+    def learn(self, arm: Any, reward: Any) -> None:
+        """Learn the reward of an arm: an index, or a row (dim,) where arms change; or several at once, in order.
+
+        ValueError, and nothing has changed, for an arm that does not exist, NaN, or a kernel found not to be positive
+        definite.
+        """
+        known = self.fixed and type(arm) is int and 0 <= arm < len(self._state.plays)
+        if known and type(reward) is float and -1e12 < reward < 1e12:  # the common case, checked at once
+            self._learn(arm, reward)
+            return
+        many, float64 = np.ndim(arm) == (1 if self.fixed else 2), np.dtype(np.float64)
+        if not many and np.ndim(arm) != (0 if self.fixed else 1):
+            kind = "an index or a sequence of them" if self.fixed else "a row (dim,) or rows (n, dim)"
+            raise ValueError(f"arm must be {kind}, got shape {np.shape(arm)}")
+        rewards = check.finite("reward", check.array("reward", reward, float64, (1 if many else 0,))).reshape(-1)
+        if self.fixed:
+            count = len(self._state.plays)
+            arms = [check.integer("arm", a, 0, count - 1) for a in (arm if many else [arm])]
+        else:
+            rows = check.array("arm", arm, float64, (1, 2))
+            arms = list(self._checked_rows(rows if many else rows.reshape(1, -1))) if len(rows) else []
+        if len(arms) != len(rewards):
+            raise ValueError(f"reward must have one entry per arm ({len(arms)}), got {len(rewards)}")
+        if len(arms) == 1:
+            self._learn(arms[0], float(rewards[0]))
+            return
+        whole = self.copy()
+        try:
+            for one, paid in zip(arms, rewards, strict=True):
+                self._learn(one, float(paid))
+        except BaseException:
+            self.__dict__.update(whole.__dict__)
+            raise
+
+    def _learn(self, arm: Any, reward: float) -> None:
+        before, kernel, reg = self._coins.bit_generator.state, self.kernel, self.reg
+        try:
+            state, place = self._heard(arm, reward)
+        except BaseException:
+            self._coins.bit_generator.state, self.kernel, self.reg = before, kernel, reg
+            raise
+        if state.rounds < self.fit_after:
+            self._first.append((place, reward))
+        elif self._first:
+            self._first = []
+        if not self.fixed:
+            self._places[(arm + 0.0).tobytes()] = place
+        self._state = state
+
+    def _heard(self, arm: Any, reward: float) -> tuple[KernelState, int]:
+        """The state after a play, and the place of its point in the table."""
+        state, place = self._state, arm
+        if state.rounds + 1 == self.fit_after:
+            state = states.copy(state)  # a play is written in place, and the fit after it may fail
+        if not self.fixed:
+            if not state.points.shape[1]:
+                state = begun(np.empty((0, arm.size)), np.empty(0), self.reg)
+            place = self._places.get((arm + 0.0).tobytes(), -1)  # -0.0 is 0.0
+            if place < 0:
+                place, state = state.size, self._joined(state, arm)
+        state = self._learned(state, place, reward)
+        if state.rounds == self.fit_after:
+            state = self._fitted(state, [*self._first, (place, reward)])
+        return state, place
+
+    def _joined(self, state: KernelState, point: np.ndarray) -> KernelState:
+        """The state with a point that was not in its table."""
+        gram, prior = self._gram(state.points[state.members[: state.used]], point[None]), self._prior(point[None])
+        means, ones, variances = self._predicted(state, gram, prior)
+        state = with_point(state, point, float(prior[0]), self.reg)
+        place = state.size - 1
+        state.rows[: state.used, place] = self._column(state, gram)[:, 0]
+        state.means[place], state.ones[place], state.variances[place] = means[0], ones[0], variances[0]
+        return state
+
+    def _fitted(self, state: KernelState, plays: Sequence[tuple[int, float]]) -> KernelState:
+        from onepass.kernel.marginal_likelihood import fitted
+
+        places, rewards = zip(*plays, strict=True)
+        rows = state.points[list(places)]
+        self.kernel, self.reg = fitted(self.kernel, self.reg, rows, np.array(rewards), self.normalize)
+        return self._rebuilt(state)
+
+    def play(self, reward: Callable[[int], float], rounds: int) -> np.ndarray:
+        """Decide and learn `rounds` times on a fixed set of arms; reward(arm) is what an arm pays. The arms chosen."""
+        if not self.fixed:
+            raise ValueError("play needs a fixed set of arms; where arms change, decide and learn in turn")
+        arms = np.empty(check.integer("rounds", rounds, 0), np.int64)
+        for t in range(arms.size):
+            arms[t] = arm = self.decide().arm
+            self.learn(arm, reward(arm))
+        return arms
+
+    # ---------------------------------------------------------------- files and manners
+
+    def memory_usage(self) -> int:
+        """Bytes of all arrays held."""
+        return states.nbytes(self._state)
+
+    def copy(self) -> Self:
+        """An independent copy that will decide alike."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._state = states.copy(self._state)
+        twin._places, twin._first = dict(self._places), list(self._first)
+        twin._rng, twin._coins = deepcopy(self._rng), deepcopy(self._coins)
+        return twin
+
+    def _options(self) -> dict[str, Any]:
+        """What the constructor of a member takes beside what all of them do."""
+        return {}
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "reg": self._begun_with[1],
+            "exploration": self.exploration,
+            **self._options(),
+            "normalize": self.normalize,
+            "fit_after": self.fit_after,
+            "seed": self.seed,
+        }
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given, but for the arms, as plain data; ValueError for kernels with a function."""
+        rule = self.exploration
+        return {
+            "kernel": self._begun_with[0].params(),
+            **self._arguments(),
+            "exploration": None if rule is None else {"kind": type(rule).__name__, **rule.params()},
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write everything, the random generator too, to `path`, atomically; read with `onepass.load`."""
+        from onepass.loading import loadable
+
+        loadable(self)
+        now = {"kernel": self.kernel.params(), "reg": self.reg}
+        random = {"rng": self._rng.bit_generator.state, "coins": self._coins.bit_generator.state}
+        extra = {**random, "fixed": self.fixed, **now}
+        files.save(path, type(self).__name__, self.params(), self._held(), extra)
+
+    def _held(self) -> Saved:
+        places, rewards = zip(*self._first, strict=True) if self._first else ((), ())
+        return Saved(self._state, np.array(places, np.int64), np.array(rewards, np.float64))
+
+    def _restore(self, held: Saved, kernel: Kernel, reg: float) -> None:
+        """Take back what a file held."""
+        self.kernel, self.reg, self._state = kernel, check.positive("reg", reg), held.state
+        self._first = list(zip(held.places.tolist(), held.rewards.tolist(), strict=True))
+        if not self.fixed:
+            rows = self._state.points[: self._state.size]
+            self._places = {(row + 0.0).tobytes(): place for place, row in enumerate(rows)}
+
+    def __repr__(self) -> str:
+        arms = f"{len(self._state.plays)} arms" if self.fixed else "changing arms"
+        parts = [arms, repr(self.kernel), *(f"{k}={v!r}" for k, v in {**self._arguments(), "reg": self.reg}.items())]
+        learned = f"{self.rounds} plays, a dictionary of {self.dictionary_size}, {self.memory_usage():,} bytes"
+        return f"<{type(self).__name__}({', '.join(parts)}); {learned}>"
+
+
+def consistent(held: Saved) -> bool:
+    """Whether the shapes and counters of a file fit together."""
+    s = held.state
+    capacity, rows = len(s.plays), len(s.members)
+    columns = (s.sums, s.prior, s.means, s.ones, s.variances)
+    return (
+        s.points.shape[:1] == (capacity,)
+        and all(column.shape == (capacity,) for column in columns)
+        and s.rows.shape == (rows, capacity)
+        and s.root.shape == (rows, rows)
+        and 0 <= s.used <= min(rows, s.size)
+        and s.size <= capacity
+        and bool(((s.members >= 0) & (s.members < max(s.size, 1))).all())
+        and held.places.shape == held.rewards.shape
+        and bool(((held.places >= 0) & (held.places < max(s.size, 1))).all())
+    )
+
+
+def median_distance(points: np.ndarray) -> float:
+    """The median distance between distinct arms, of at most 1,000 of them; 1 if there is none."""
+    few = np.ascontiguousarray(points[:: max(1, -(-len(points) // 1000))])
+    squares = squared_distances(few, few)
+    squares = squares[squares > 0.0]
+    return float(np.sqrt(np.median(squares))) if squares.size else 1.0

@@ -1,0 +1,91 @@
+"""Kernel parameters and reg by maximal marginal likelihood, with scikit-learn's GaussianProcessRegressor.
+
+Kernels of ours become scikit-learn's, times a free variance, plus white noise, and back; those of scikit-learn are
+fitted as they are. Parameters are searched within a factor of 1,000 of where they begin, from there and from two
+random points. Cost O(n^3) an evaluation for n plays.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from onepass.features.kernels import RBF, Foreign, Kernel, Linear, Matern, Polynomial, Product, Scaled, Sum
+
+RANGE = 1e3  # searched to both sides of where a parameter begins
+
+
+def fittable(kernel: Kernel) -> None:
+    """ValueError for a kernel without parameters that scikit-learn knows."""
+    theirs(kernel)
+
+
+def _around(value: Any) -> Any:
+    value = np.asarray(value, np.float64)
+    return np.stack([value / RANGE, value * RANGE], axis=-1) if value.ndim else (value / RANGE, value * RANGE)
+
+
+def theirs(kernel: Kernel) -> Any:
+    """The same kernel as a scikit-learn object."""
+    try:
+        from sklearn.gaussian_process import kernels as sk
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("fit_after needs scikit-learn: pip install onepass[experiment]") from None
+    match kernel:
+        case RBF(length):
+            return sk.RBF(np.array(length) if isinstance(length, tuple) else length, _around(length))
+        case Matern(nu, length):
+            return sk.Matern(np.array(length) if isinstance(length, tuple) else length, _around(length), nu=nu)
+        case Linear(bias):
+            return sk.DotProduct(bias**0.5, _around(bias**0.5) if bias else "fixed")
+        case Polynomial(degree, bias):
+            base = sk.DotProduct(bias**0.5, _around(bias**0.5) if bias else "fixed")
+            return sk.Exponentiation(base, degree)
+        case Scaled(inner, scale):
+            return sk.ConstantKernel(scale, _around(scale)) * theirs(inner)
+        case Sum(left, right):
+            return theirs(left) + theirs(right)
+        case Product(left, right):
+            return theirs(left) * theirs(right)
+        case Foreign(function) if isinstance(function, sk.Kernel):
+            return function
+    raise ValueError(f"kernel must be one that scikit-learn can fit where fit_after is set, got {kernel!r}")
+
+
+def ours(kernel: Kernel, found: Any) -> Kernel:
+    """`kernel` with the parameters of its scikit-learn form."""
+    match kernel:
+        case RBF():
+            return RBF(found.length_scale)
+        case Matern(nu):
+            return Matern(nu, found.length_scale)
+        case Linear():
+            return Linear(float(found.sigma_0) ** 2)
+        case Polynomial(degree):
+            return Polynomial(degree, float(found.kernel.sigma_0) ** 2)
+        case Scaled(inner):
+            return Scaled(ours(inner, found.k2), float(found.k1.constant_value))
+        case Sum(left, right):
+            return Sum(ours(left, found.k1), ours(right, found.k2))
+        case Product(left, right):
+            return Product(ours(left, found.k1), ours(right, found.k2))
+    return Foreign(found)
+
+
+def fitted(kernel: Kernel, reg: float, rows: np.ndarray, rewards: np.ndarray, normalize: bool) -> tuple[Kernel, float]:
+    """The kernel, with a variance of its own, and reg that maximize the marginal likelihood of rewards (n,) at rows."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import WhiteKernel
+
+    inner, variance = (kernel.kernel, kernel.scale) if isinstance(kernel, Scaled) else (kernel, 1.0)
+    size = 1.0 if normalize else float(np.mean(rewards**2)) or 1.0
+    free = theirs(Scaled(inner, max(variance, 1e-3 * size, 1e-12))) + WhiteKernel(reg, (1e-6 * size, 10.0 * size))
+    model = GaussianProcessRegressor(
+        free, alpha=1e-10 * size, normalize_y=normalize, n_restarts_optimizer=2, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a parameter at its bound is still the best there is
+        found = model.fit(rows, rewards).kernel_
+    return ours(Scaled(inner, 1.0), found.k1), float(found.k2.noise_level)

@@ -1,0 +1,137 @@
+"""The posterior of a kernel bandit over a table of points: the fixed arms, or all distinct points played so far.
+
+    mean(x) = k(x)^T (K + reg I)^-1 y        variance(x) = (k(x, x) - k(x)^T (K + reg I)^-1 k(x)) / reg
+
+One state serves the exact and the budgeted posterior; they differ in what `rows` and `root` hold (gp_ucb.py, bkb.py),
+not in how a play moves the table: with c the posterior covariance of the kernel between the played point and all,
+
+    gain = c / (reg + c_played)    mean += gain (y - mean_played)    variance -= gain c / reg
+
+Rewards may be centred by their running mean at no cost: the mean is linear in y, so `ones`, the same for y = 1, is all
+it takes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.generic import compiled
+from onepass.linalg import dot
+
+GROWTH = 1.25  # of capacities
+
+
+class KernelState(NamedTuple):
+    """points (capacity, dim); of each: plays, sums of rewards, prior k(x, x), means, ones, variances, (capacity,).
+
+    rows (row_capacity, capacity), root (row_capacity, row_capacity), members (row_capacity,): places of their points;
+    size: points in the table; used: rows; rounds: plays; centre, scatter: mean of rewards, sum of squares about it;
+    log_det: of (K + reg I) / reg; stale: sum of variances of the plays since the dictionary was drawn (BKB).
+    """
+
+    points: np.ndarray
+    plays: np.ndarray
+    sums: np.ndarray
+    prior: np.ndarray
+    means: np.ndarray
+    ones: np.ndarray
+    variances: np.ndarray
+    rows: np.ndarray
+    root: np.ndarray
+    members: np.ndarray
+    size: int
+    used: int
+    rounds: int
+    centre: float
+    scatter: float
+    log_det: float
+    stale: float
+
+
+def begun(points: np.ndarray, prior: np.ndarray, reg: float) -> KernelState:
+    """Nothing played yet."""
+    size = len(points)
+    return KernelState(
+        points, np.zeros(size), np.zeros(size), prior, np.zeros(size), np.zeros(size), prior / reg,
+        np.zeros((8, size)), np.zeros((8, 8)), np.zeros(8, np.int64), size, 0, 0, 0.0, 0.0, 0.0, 0.0,
+    )  # fmt: skip
+
+
+def widened(array: np.ndarray, *shape: int) -> np.ndarray:
+    """The array in the corner of a larger one of zeros."""
+    out = np.zeros(shape, array.dtype)
+    out[tuple(slice(n) for n in array.shape)] = array
+    return out
+
+
+def with_room(state: KernelState) -> KernelState:
+    """The state with room for one more row."""
+    if state.used < len(state.members):
+        return state
+    capacity = int(GROWTH * state.used) + 8
+    return state._replace(
+        rows=widened(state.rows, capacity, state.rows.shape[1]),
+        root=widened(state.root, capacity, capacity),
+        members=widened(state.members, capacity),
+    )
+
+
+def with_point(state: KernelState, point: np.ndarray, prior: float, reg: float) -> KernelState:
+    """The state with one more point in its table; the caller fills its column of `rows` and its posterior."""
+    size, capacity = state.size, len(state.plays)
+    if size == capacity:
+        capacity = int(GROWTH * size) + 8
+        state = state._replace(
+            points=widened(state.points, capacity, state.points.shape[1]),
+            plays=widened(state.plays, capacity),
+            sums=widened(state.sums, capacity),
+            prior=widened(state.prior, capacity),
+            means=widened(state.means, capacity),
+            ones=widened(state.ones, capacity),
+            variances=widened(state.variances, capacity),
+            rows=widened(state.rows, len(state.rows), capacity),
+        )
+    state.points[size], state.prior[size], state.variances[size] = point, prior, prior / reg
+    return state._replace(size=size + 1)
+
+
+@compiled
+def played(state, covariance, own, place, reward, reg):
+    """A play of the point at `place`: its posterior covariance with all points; own: with itself."""
+    gap, lack = reward - state.means[place], 1.0 - state.ones[place]
+    scale = 1.0 / (reg + own)
+    for a in range(state.size):
+        c = covariance[a]
+        gain = c * scale
+        state.means[a] += gain * gap
+        state.ones[a] += gain * lack
+        state.variances[a] = max(state.variances[a] - gain * c / reg, 0.0)
+    state.plays[place] += 1.0
+    state.sums[place] += reward
+
+
+def counted(state: KernelState, reward: float, log_det: float, stale: float, used: int) -> KernelState:
+    """The counters after a play (Welford's mean and scatter of the rewards)."""
+    gap, rounds = reward - state.centre, state.rounds + 1
+    centre = state.centre + gap / rounds
+    scatter = state.scatter + gap * (reward - centre)
+    return state._replace(used=used, rounds=rounds, centre=centre, scatter=scatter, log_det=log_det, stale=stale)
+
+
+@compiled
+def scored(means, ones, variances, centre, scale, beta):
+    """Scores, means and widths (scale sigma) in units of rewards."""
+    scores, centred, widths = np.empty(means.size), np.empty(means.size), np.empty(means.size)
+    for a in range(means.size):
+        centred[a] = centre + means[a] - centre * ones[a]
+        widths[a] = scale * np.sqrt(variances[a])
+        scores[a] = centred[a] + beta * widths[a]
+    return scores, centred, widths
+
+
+@compiled
+def combined(weights, rows):
+    """weights^T rows for the first rows only: weights (used,), rows (row_capacity, capacity)."""
+    if weights.size == 0:
+        return np.zeros(rows.shape[1])
+    return dot(weights, rows[: weights.size])
