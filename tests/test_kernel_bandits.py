@@ -309,6 +309,33 @@ def test_bkb_with_all_played_arms_is_gp_ucb(kernel, reg, staleness):
         assert fixed.dictionary_size == rows.dictionary_size == len(np.unique(plays))
 
 
+@pytest.mark.parametrize("exploration", [None, op.EpsilonGreedy(0.3)], ids=str)
+@pytest.mark.parametrize("fit_after", [0, 40])
+@pytest.mark.parametrize("sets", ["fixed", "rows"])
+def test_bkb_with_all_played_arms_decides_as_gp_ucb_also_where_arms_tie(sets, fit_after, exploration):
+    arms = np.vstack([points(15)] * 2) + 0.0  # every arm twice: its twin has the same score
+    for seed in range(3):
+        options = {"reg": 0.37, "fit_after": fit_after, "seed": seed, "exploration": exploration}
+        exact, bandit = (
+            BANDITS[m](None if sets == "rows" else arms, SMOOTH, **options) for m in ("GPUCB", "BKB with all")
+        )
+        rows = (arms,) if sets == "rows" else ()
+        for _ in range(60):
+            one, other = exact.decide(*rows), bandit.decide(*rows)
+            close(other.scores, one.scores, 1e-6)
+            assert one.arm == other.arm or (one.arm - other.arm) % 15 == 0  # twins may differ in their last digits
+            reward = float(value(arms)[one.arm])
+            for each in (exact, bandit):
+                each.learn(one.arm if sets == "fixed" else arms[one.arm], reward)
+
+
+@pytest.mark.parametrize("make", BANDITS)
+def test_random_plays_before_a_fit_and_first_ties_are_the_same_for_all_bandits(make):
+    for seed in range(10):
+        one, other = (BANDITS[m](points(), SMOOTH, fit_after=20, seed=seed) for m in ("GPUCB", make))
+        assert np.array_equal(one.play(lambda arm: arm / 7, 19), other.play(lambda arm: arm / 7, 19))
+
+
 @pytest.mark.parametrize("staleness", [None, 1.0, 1e12])
 @pytest.mark.parametrize("reg", REGS)
 @pytest.mark.parametrize("kernel", ["rbf", "matern 1/2", "matern 5/2", "linear", "product", "sum", "function"])
@@ -332,7 +359,7 @@ def test_bkb_equals_the_dense_formulas_on_its_own_dictionary(sets, kernel, reg, 
         if t == 150 and kernel != "function":
             bandit.save(tmp_path / "bkb")
             bandit = op.load(tmp_path / "bkb")
-        if t < 30 or t % 20 == 0 or t > 245:
+        if t < 20 or t % 25 == 0 or t > 247:
             dictionary = bandit.dictionary
             assert dictionary.shape == (bandit.dictionary_size, 2)
             sizes.append(len(dictionary) / len(np.unique(np.array(played), axis=0)))
@@ -397,11 +424,15 @@ def test_a_batch_is_learned_as_its_plays_one_by_one(make, options):
         assert (once.kernel, once.reg, once.rounds) == (each.kernel, each.reg, 160)
 
 
-def test_points_of_almost_no_variance_of_their_own_are_left_out_at_almost_no_loss():
+@pytest.mark.parametrize("staleness", [1.0, 2.0])
+def test_points_of_almost_no_variance_of_their_own_are_left_out_at_almost_no_loss(staleness):
     arms = points(200)
     for reg in REGS:
         plays, rewards = history(arms, 400)
-        lean, full = (op.BKB(arms, op.RBF(0.3), reg=reg, oversampling=1e12, redundancy=r) for r in (1e-3, 0.0))
+        lean, full = (
+            op.BKB(arms, op.RBF(0.3), reg=reg, oversampling=1e12, redundancy=r, staleness=staleness)
+            for r in (1e-3, 0.0)
+        )
         for bandit in (lean, full):
             bandit.learn(plays, rewards)
         assert lean.dictionary_size < full.dictionary_size
@@ -456,15 +487,15 @@ def test_an_arm_played_often_joins_the_dictionary_with_the_probability_of_all_it
 
 
 def crowd(seed):
-    """A hub that is played 2,500 times, 150 points close around it, and fifty further away that never are."""
+    """A hub that is played 2,500 times, 100 points close around it, and fifty further away that never are."""
     rng = np.random.default_rng(seed)
-    return np.vstack([[[0.5]], 0.5 + 0.03 * rng.standard_normal((150, 1)), rng.random((50, 1))])
+    return np.vstack([[[0.5]], 0.5 + 0.03 * rng.standard_normal((100, 1)), rng.random((50, 1))])
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_theorem_3_1_variances_are_within_a_and_the_dictionary_is_small(seed):
     """a = 3 at epsilon = 1/2; exact variances fall to a hundredth of the prior's and below: the bound is not empty."""
-    arms, kernel, reg, delta, hub, rounds = crowd(seed), op.Matern(1.5, 1.0), 4.0, 0.1, 2500, 150
+    arms, kernel, reg, delta, hub, rounds = crowd(seed), op.Matern(1.5, 1.0), 4.0, 0.1, 2500, 100
     qbar = 6 * 3 * np.log(4 * (hub + rounds) / delta) / 0.5**2
     options = {"oversampling": qbar, "staleness": 1.0, "redundancy": 0.0}  # the paper's
     bandit = op.BKB(arms, kernel, reg=reg, seed=seed, **options)
@@ -506,11 +537,12 @@ def test_with_default_settings_variances_are_within_a_times_the_staleness(reg, k
 
 
 @pytest.mark.parametrize("reg", REGS)
+@pytest.mark.parametrize("redundancy", [0.0, 0.001, 0.1, 0.3])
 @pytest.mark.parametrize("oversampling", [0.1, 1.0, 10.0, 1e12])
-def test_the_variance_factor_holds_for_any_dictionary(oversampling, reg):
+def test_the_variance_factor_holds_for_any_dictionary(oversampling, redundancy, reg):
     arms = points(100)
-    for seed, kernel in enumerate([op.RBF(0.3), op.Matern(1.5, 0.3)]):
-        bandit = op.BKB(arms, kernel, reg=reg, oversampling=oversampling, seed=seed)
+    for seed, kernel in enumerate([op.RBF(0.3), op.Matern(1.5, 0.3), op.Matern(0.5, 0.3), op.RBF(0.3)]):
+        bandit = op.BKB(arms, kernel, reg=reg, oversampling=oversampling, redundancy=redundancy, seed=seed)
         exact, elsewhere = op.GPUCB(arms, kernel, reg=reg), points(100, 5)
         assert bandit.variance_factor() == 1.0
         for t in range(6):
@@ -521,7 +553,8 @@ def test_the_variance_factor_holds_for_any_dictionary(oversampling, reg):
             for rows in (arms, elsewhere):
                 ratio = bandit.posterior(rows).variances / exact.posterior(rows).variances
                 assert 1 / factor - slack <= ratio.min() <= ratio.max() <= factor + slack
-        assert factor < 2.0 or oversampling < 10.0
+        if oversampling == 1e12 and redundancy == 0.0:
+            assert factor == pytest.approx(1.0, abs=1e-2)
 
 
 def test_figure_2_a_subset_of_regressors_starves_where_bkb_keeps_its_variance():
@@ -581,7 +614,7 @@ def draws(bandit, count, rows=None):
 @pytest.mark.parametrize("make", BANDITS)
 def test_thompson_sampling_draws_with_the_posterior_variance(make, sets, reg):
     """The variance of N draws is off by a standard deviation of sqrt(2 / N): five of them are allowed."""
-    arms, count = points(12), 3000
+    arms, count = points(12), 2000
     plays, rewards = history(arms, 15)
     exploration = op.Thompson(0.6)
     bandit = BANDITS[make](arms if sets == "fixed" else None, SMOOTH, reg=reg, exploration=exploration, seed=3)
@@ -751,14 +784,21 @@ def test_bandits_find_the_best_arm(make):
 SETS = {"fixed": None, "rows": some_rows}
 
 
-@pytest.mark.parametrize("exploration", [None, op.UCB(0.3), op.Thompson(0.4), op.EpsilonGreedy(0.2)], ids=str)
-@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"fit_after": 50}], ids=str)
+SAVED = [
+    *({"exploration": e} for e in (None, op.UCB(0.3), op.Thompson(0.4), op.EpsilonGreedy(0.2))),
+    {"normalize": True},
+    {"fit_after": 20},
+    {"fit_after": 20, "normalize": True, "exploration": op.Thompson(0.4)},
+]
+
+
+@pytest.mark.parametrize("options", SAVED, ids=str)
 @pytest.mark.parametrize("sets", SETS)
 @pytest.mark.parametrize("make", BANDITS)
-def test_saved_and_copied_bandits_continue_bit_for_bit(make, sets, options, exploration, tmp_path):
+def test_saved_and_copied_bandits_continue_bit_for_bit(make, sets, options, tmp_path):
     arms = points() if sets == "fixed" else None
-    kernel = 0.5 * op.Matern(2.5, 0.3) + op.RBF((0.2, 0.4)) * op.Linear(1.0)
-    bandit = BANDITS[make](arms, kernel, reg=0.37, exploration=exploration, seed=8, **options)
+    kernel = SMOOTH if "fit_after" in options else 0.5 * op.Matern(2.5, 0.3) + op.RBF((0.2, 0.4)) * op.Linear(1.0)
+    bandit = BANDITS[make](arms, kernel, reg=0.37, seed=8, **options)
     for rounds in (0, 3, 55):
         run(bandit, rounds, sets=SETS[sets])
         bandit.save(tmp_path / "bandit")
@@ -1081,6 +1121,32 @@ def test_a_kernel_that_breaks_later_is_refused_then_and_changes_nothing(make, ke
     assert same(bandit.decide(good), twin.decide(good))
 
 
+@pytest.mark.parametrize("options", [{}, {"oversampling": 5.0}, {"oversampling": 2.0, "staleness": 1.0}], ids=str)
+def test_a_kernel_that_breaks_once_coins_were_thrown_leaves_them_unthrown(options):
+    broken = []
+
+    def kernel(X, Y):
+        return np.full((len(X), len(Y)), np.nan) if broken else SMOOTH(X, Y)
+
+    bandit = op.BKB(points(), kernel, reg=4.0, seed=3, **options)
+    run(bandit, 12)
+    twin, before, failures = bandit.copy(), bandit.posterior(), 0
+    broken.append(True)
+    for arm in range(ARMS):
+        copy = bandit.copy()  # whether this play needs the kernel
+        try:
+            copy.learn(arm, 1.0)
+        except ValueError:
+            failures += 1
+            with pytest.raises(ValueError, match="kernel"):
+                bandit.learn(arm, 1.0)
+    broken.clear()
+    assert failures > 0
+    assert same(bandit.posterior(), before)
+    assert same_run(run(bandit, 25), run(twin, 25))
+    assert np.array_equal(bandit.dictionary, twin.dictionary)
+
+
 @pytest.mark.parametrize("make", ["GPUCB", "BKB with all"])
 def test_a_kernel_that_breaks_on_fixed_arms_is_refused_at_once_or_when_it_does(make):
     arms = np.array([[0.0], [1.0], [2.0]])
@@ -1150,6 +1216,20 @@ def test_after_the_fit_the_posterior_is_that_of_the_fitted_kernel():
         close(bandit.posterior().means, centre + scale * means, 1e-7)
         close(bandit.posterior().variances * bandit.reg, variances * bandit.reg)
         assert bandit.kernel != op.Matern(2.5, 1.0)
+
+
+@pytest.mark.parametrize("make", ["GPUCB", "BKB"])
+def test_after_the_fit_a_number_explores_as_many_posterior_deviations_as_before(make):
+    arms, function, noise = drawn(0.3)
+    for exploration in (None, 0.9, op.UCB(0.9)):
+        bandit = BANDITS[make](arms, op.Matern(2.5, 1.0), reg=0.3, fit_after=40, exploration=exploration, seed=1)
+        for t in range(50):
+            if t == 40:
+                assert bandit.reg != 0.3
+            arm = bandit.decide().arm
+            bandit.learn(arm, float(function[arm] + noise[t]))
+        decision, deviations = bandit.decide(), 2.0 if exploration is None else 0.9 / np.sqrt(0.3)
+        close(decision.scores - decision.means, deviations * bandit.posterior().deviations)
 
 
 @pytest.mark.parametrize("sets", ["fixed", "rows"])

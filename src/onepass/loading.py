@@ -26,7 +26,8 @@ from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection
 from onepass.kernel.bkb import BKB
 from onepass.kernel.gp_ucb import GPUCB
-from onepass.kernel.kernel_bandit import KernelBandit, consistent
+from onepass.kernel.kernel_bandit import KernelBandit
+from onepass.kernel.posterior import consistent
 from onepass.parameters.models import Disjoint, Hybrid
 
 DESIGNS: dict[str, Any] = {c.__name__: c for c in (Exact, FrequentDirections, Dyadic, ProjectorSplitting)}
@@ -134,7 +135,9 @@ def load(path: str | Path) -> Any:
     if isinstance(owner, KernelBandit):
         held = files.restore(owner._held(), tensors, consistent, path)
         try:
-            owner._restore(held, kernel_from(header["extra"]["kernel"]), header["extra"]["reg"])
+            owner._restore(
+                held, kernel_from(header["extra"]["kernel"]), header["extra"]["reg"], header["extra"]["fits"]
+            )
             owner._rng.bit_generator.state = header["extra"]["rng"]
             owner._coins.bit_generator.state = header["extra"]["coins"]
         except (KeyError, TypeError, ValueError) as trouble:

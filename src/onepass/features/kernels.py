@@ -9,7 +9,7 @@ Any scikit-learn kernel and any function k(X, Y) is taken as well (`as_kernel`).
 pairs so close that it would cancel are computed again from their difference. Cost O(n m d), memory O(n m).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
@@ -65,8 +65,11 @@ def rows_of(name: str, rows: Any) -> np.ndarray:
 
 def _length_scale(value: Any) -> float | tuple[float, ...]:
     """One positive number, or one per feature."""
-    if isinstance(value, Sequence | np.ndarray) and np.ndim(value) == 1 and len(value) > 0:
-        return tuple(check.positive("length_scale", v) for v in value)
+    if not isinstance(value, int | float) and hasattr(value, "__len__") and not isinstance(value, str):
+        several = check.array("length_scale", value, np.dtype(np.float64), (0, 1))
+        value = several.item() if several.ndim == 0 else value
+        if several.size and several.ndim:
+            return tuple(check.positive("length_scale", v) for v in several.tolist())
     return check.positive("length_scale", value, "or give one number per feature")
 
 
@@ -304,7 +307,10 @@ def probed(kernel: Kernel, rows: np.ndarray) -> None:
 
 def indefinite(kernel: Kernel) -> ValueError:
     """What is raised for a kernel that is not positive definite."""
-    return ValueError(f"kernel must be positive definite on the arms, got {kernel!r}, which is not")
+    return ValueError(
+        f"kernel must be positive definite on the arms, got {kernel!r}, which is not, or only with variances too large "
+        "for rounding (more than 1e12 times reg): then scale the arms or raise reg"
+    )
 
 
 KERNELS: dict[str, Any] = {c.__name__: c for c in (RBF, Matern, Linear, Polynomial, Scaled, Sum, Product)}
@@ -317,3 +323,11 @@ def kernel_from(params: dict[str, Any]) -> Kernel:
         if name in rest:
             rest[name] = kernel_from(rest[name])
     return KERNELS[params["kind"]](**rest)
+
+
+def median_distance(points: np.ndarray) -> float:
+    """The median distance between distinct points, of at most 1,000 of them; 1 if there is none."""
+    few = np.ascontiguousarray(points[:: max(1, -(-len(points) // 1000))])
+    squares = squared_distances(few, few)
+    squares = squares[squares > 0.0]
+    return float(np.sqrt(np.median(squares))) if squares.size else 1.0

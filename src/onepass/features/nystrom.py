@@ -10,7 +10,6 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from onepass import check
 from onepass.features.kernels import JITTER, Kernel, as_kernel, indefinite, probed, rows_of
 
 IN_SPAN = 1e-9  # of the largest variance: with less, roundings of the features would pass for new directions
@@ -81,12 +80,11 @@ class Nystrom:
 
     def transform(self, rows: Any) -> np.ndarray:
         """z for every row, shape (n, dim) -> (n, size). Cost O(n size (dim + size))."""
-        rows = check.array("rows", np.asarray(rows, np.float64), np.dtype(np.float64), (2,), self.dim)
-        return self.embed(self.kernel.gram(self.points, rows)).T
-
-    def embed(self, gram: np.ndarray) -> np.ndarray:
-        """z as columns from K_S(x), shape (size, n), which is used up."""
-        return solve_triangular(self.lower, gram, lower=True, overwrite_b=True, check_finite=False)
+        rows = rows_of("rows", rows)
+        if rows.shape[1] != self.dim:
+            raise ValueError(f"rows must have {self.dim} features, got shape {rows.shape}")
+        gram = self.kernel.gram(self.points, rows)
+        return solve_triangular(self.lower, gram, lower=True, overwrite_b=True, check_finite=False).T
 
     def params(self) -> dict[str, Any]:
         """Points and kernel as plain data."""

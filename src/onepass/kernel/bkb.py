@@ -7,10 +7,12 @@
 (k(x, x) - z^T z) / reg, the variance outside the span of S, is what keeps points far from S uncertain (no variance
 starvation). P1's eq. 2 has no 1 / reg, its eq. 4 has: with it sigma^2 is the ridge leverage score that the proofs need.
 
-Lazily: S is drawn again only when 1 + the sum of sigma~^2 over the plays since exceeds `staleness`, since by then no
-variance has fallen by more than that factor (Calandriello et al. 2020, whose batches we only use for S: means and
-variances follow every play). Until then a played point joins S with its probability p, which makes a row of z and a
-column of V in O(A m); every other play is a rank-one step in O(A m). staleness = 1 is the paper's algorithm.
+Lazily: S is drawn again only when 1 + the sum of sigma~^2 over the plays since whose point did not join exceeds
+`staleness`: until then no variance has fallen by more than that factor for their sake (Calandriello et al. 2020, whose
+batches we only use for S: means and variances follow every play). Meanwhile a played point joins S with its probability
+p, which makes a row of z and a column of V in O(A m); any other play is a rank-one step in O(A m). staleness = 1 is the
+paper's algorithm. A point whose variance is, but for the share `redundancy`, in the span of S anyway is left out of it:
+under much noise that halves the dictionary (redundancy = 0 is the paper's).
 """
 
 from typing import Any
@@ -24,17 +26,27 @@ from onepass.exploration import Exploration, Theory
 from onepass.features.nystrom import IN_SPAN, Nystrom, pivoted
 from onepass.generic import compiled
 from onepass.kernel.kernel_bandit import KernelBandit
-from onepass.kernel.posterior import KernelState, combined, counted, played, with_room
+from onepass.kernel.posterior import (
+    LOG_DET,
+    STALE,
+    USED,
+    KernelState,
+    begun,
+    combined,
+    counted,
+    played,
+    with_room,
+)
 from onepass.linalg import dot, shift_root
 
-EPSILON = 0.5  # of P1's theorems; a = (1 + EPSILON) / (1 - EPSILON) = 3
-A = 3.0
+EPSILON = 0.5  # of P1's theorems
+FACTOR = (1.0 + EPSILON) / (1.0 - EPSILON)  # their a
 
 
 @compiled
-def rank_one(state, place, reward, reg):
-    """A play of a point with the dictionary as it is; returns z^T V^-1 z as it was."""
-    used = state.used
+def rank_one(state, place, reward, rest, reg):
+    """A play of a point with the dictionary as it is, rest: `outside`."""
+    used = int(state.tally[USED])
     root, z = state.root[:used], np.empty(used)
     for i in range(used):
         z[i] = state.rows[i, place]
@@ -44,27 +56,27 @@ def rank_one(state, place, reward, reg):
     for a in range(covariance.size):
         covariance[a] *= reg
     played(state, covariance, reg * q, place, reward, reg)
+    state.variances[place] = rest / reg + q / (1.0 + q)
     if q > 0.0:
         shift_root(root, v, u, q, 1.0)
-    return q
 
 
 @compiled
 def outside(state, place):
     """k(x, x) - z^T z of the point at `place`."""
     rest = state.prior[place]
-    for i in range(state.used):
+    for i in range(int(state.tally[USED])):
         rest -= state.rows[i, place] * state.rows[i, place]
     return rest
 
 
 @compiled
 def grown(state, row, place, rest, reg):
-    """The dictionary gains the point at `place`, row: k(x_place, table), rest: `outside`. The gain of log det V / reg.
+    """The dictionary gains the point at `place`, row: k(x_place, table), rest: `outside`.
 
     z gains the coordinate (k(x, .) - z(x)^T z) / sqrt(rest), V a row and a column. There must be room.
     """
-    used, size = state.used, state.size
+    used, size = int(state.tally[USED]), state.size
     z = np.empty(used)
     for i in range(used):
         z[i] = state.rows[i, place]
@@ -94,16 +106,29 @@ def grown(state, row, place, rest, reg):
         state.root[i, used] = -across[i] / np.sqrt(s)
     state.root[used, used] = 1.0 / np.sqrt(s)
     state.members[used] = place
-    return np.log(s / reg)
+    state.tally[USED] += 1.0
+    state.tally[LOG_DET] += np.log(s / reg)
+
+
+@compiled
+def play_kept(state, row, rest, stale, place, reward, reg):
+    """A play under the present dictionary, which the point joins if its row k(x_place, table) is given."""
+    if row.size > 0:
+        grown(state, row, place, rest, reg)
+        rest = 0.0
+    rank_one(state, place, reward, rest, reg)
+    state.tally[STALE] += stale
 
 
 class BKB(KernelBandit):
     """Budgeted kernel bandit: GP-UCB at O(A m) a round, m of the order of the effective dimension.
 
     arms, kernel, reg, exploration, normalize, fit_after, seed: as for `GPUCB`.
-    oversampling qbar: the expected dictionary is at most qbar times the effective dimension; P1 proves its bounds, with
-    a = 3, for 72 log(4 T / delta), but far less does. staleness from 1: see onepass.kernel.bkb; 1 is the paper's
-    algorithm, O((A + u) m^2) a round for u distinct points played. The dictionary needs no size chosen in advance.
+    oversampling qbar: a dictionary, as drawn, has in expectation at most qbar times the effective dimension; P1 proves
+    its bounds, with a = 3, for 72 log(4 T / delta), but far less does: what holds is in `variance_factor`.
+    staleness from 1, inf: never drawn again; 1 is the paper's algorithm, O((A + u) m^2) a round for u distinct points
+    played. redundancy from 0 (the paper) to below 1: the share of a point's variance that must lie outside the span of
+    the dictionary for it to join. See onepass.kernel.bkb.
     Thompson sampling: draws have the posterior's covariance in the span of the dictionary, and independent parts with
     the variances outside it. ValueError for arguments out of range and kernels that are not positive definite.
 
@@ -125,57 +150,58 @@ class BKB(KernelBandit):
         oversampling: float = 10.0,
         staleness: float = 2.0,
         redundancy: float = 0.001,
-        normalize: bool = False,
+        normalize: bool | None = None,
         fit_after: int = 0,
         seed: int = 0,
     ):
         self.oversampling = check.positive("oversampling", oversampling)
-        self.staleness = check.real("staleness", staleness)
+        self.staleness = float("inf") if staleness == float("inf") else check.real("staleness", staleness)
         if self.staleness < 1.0:
             raise ValueError(f"staleness must be at least 1, where every play draws a dictionary, got {staleness!r}")
         self.redundancy = check.fraction("redundancy", redundancy)
+        if self.redundancy == 1.0:
+            raise ValueError(f"redundancy must be below 1, or nothing joins the dictionary, got {redundancy!r}")
         self._set(arms, kernel, reg, exploration, normalize, fit_after, seed)
 
     def _options(self) -> dict[str, Any]:
         return {"oversampling": self.oversampling, "staleness": self.staleness, "redundancy": self.redundancy}
 
-    def _learned(self, state: KernelState, place: int, reward: float) -> KernelState:
+    def _play(self, place: int, reward: float) -> None:
+        state = self._state
         variance = float(state.variances[place])
-        drawn = self._coins.random() < self.oversampling * variance or state.used == 0
-        stale = state.stale + (0.0 if drawn and self.staleness > 1.0 else variance)
-        if 1.0 + stale > self.staleness:
-            return self._redrawn(state, place, reward)
-        used, log_det, rest = state.used, state.log_det, outside(state, place)
-        if rest < 0.0:
-            rest = self._rounded(state, rest)
-        if drawn and rest > max(IN_SPAN * state.prior[place], self.redundancy * self.reg * variance):
-            state = with_room(state)
-            log_det += float(grown(state, self._row(state, place), place, rest, self.reg))
-            used += 1
-            state = state._replace(used=used)
-        log_det += float(np.log1p(rank_one(state, place, reward, self.reg)))
-        return counted(state, reward, log_det, stale, used)
+        joins = self._coins.random() < self.oversampling * variance or state.used == 0
+        stale = 0.0 if joins and self.staleness > 1.0 else variance
+        if 1.0 + state.tally[STALE] + stale > self.staleness:
+            self._state = self._redrawn(place, reward)
+            return
+        rest = outside(state, place)
+        rest = rest if rest >= 0.0 else self._rounded(rest)
+        row = np.empty(0)
+        if joins and rest > max(IN_SPAN * state.prior[place], self.redundancy * self.reg * variance):
+            self._state = state = with_room(state)
+            row = self._row(place)
+        play_kept(state, row, rest, stale, place, reward, self.reg)
 
-    def _redrawn(self, state: KernelState, place: int, reward: float) -> KernelState:
+    def _redrawn(self, place: int, reward: float) -> KernelState:
         """A play, and a new dictionary drawn with the variances before it (P1: cached, and no less than after it)."""
-        plays, sums = state.plays.copy(), state.sums.copy()
-        plays[place] += 1.0
-        sums[place] += reward
-        seen = np.flatnonzero(plays * state.prior)  # a point without variance has no place in a dictionary
+        old = self._state
+        state = old._replace(plays=old.plays.copy(), sums=old.sums.copy(), tally=old.tally.copy())
+        state.plays[place] += 1.0
+        state.sums[place] += reward
+        state.tally[STALE] = 0.0
+        counted(state.tally, reward)
+        seen = np.flatnonzero(state.plays * state.prior)  # a point without variance has no place in a dictionary
         if not seen.size:
-            rank_one(state, place, reward, self.reg)
-            return counted(state, reward, state.log_det, 0.0, 0)
+            return state
         chance = np.minimum(self.oversampling * state.variances[seen], 1.0)
         with np.errstate(divide="ignore"):
-            joins = self._coins.random(len(seen)) < -np.expm1(plays[seen] * np.log1p(-chance))
+            joins = self._coins.random(len(seen)) < -np.expm1(state.plays[seen] * np.log1p(-chance))
         chosen = seen[joins] if joins.any() else seen[[chance.argmax()]]
-        state = self._resting_on(state._replace(plays=plays, sums=sums), chosen)
-        return counted(state, reward, state.log_det, 0.0, state.used)
+        return self._resting_on(state, chosen, self.redundancy * self.reg * state.variances[chosen])
 
-    def _resting_on(self, state: KernelState, places: np.ndarray) -> KernelState:
-        """The same plays on the dictionary of these places."""
+    def _resting_on(self, state: KernelState, places: np.ndarray, least: np.ndarray | float) -> KernelState:
+        """The same plays on the dictionary of these places, less those of which others leave no more than `least`."""
         points, size = state.points[: state.size], state.size
-        least = self.redundancy * self.reg * state.variances[places]
         kept, lower = pivoted(self.kernel, self._gram(points[places], points[places]), least)
         used, members, room = len(kept), places[kept], max(len(state.members), len(kept) + 8)
         gram = self._gram(points[members], points)
@@ -191,59 +217,62 @@ class BKB(KernelBandit):
         rows[:used, :size], root[:used, :used] = z, inverse.T
         means, ones, variances = np.zeros((3, len(state.plays)))
         means[:size], ones[:size] = answers.T @ z
-        outside = state.prior[:size] - np.einsum("ij,ij->j", z, z)
-        variances[:size] = np.maximum(outside, 0.0) / self.reg + np.einsum("ij,ij->j", half, half)
-        log_det = 2.0 * float(np.log(np.diagonal(factor)).sum()) - used * float(np.log(self.reg))
+        rest = np.maximum(state.prior[:size] - np.einsum("ij,ij->j", z, z), 0.0)
+        variances[:size] = rest / self.reg + np.einsum("ij,ij->j", half, half)
+        tally = state.tally.copy()
+        tally[USED] = used
+        tally[LOG_DET] = 2.0 * float(np.log(np.diagonal(factor)).sum()) - used * float(np.log(self.reg))
         return state._replace(
-            means=means, ones=ones, variances=variances, rows=rows, root=root, used=used, log_det=log_det,
+            means=means, ones=ones, variances=variances, rows=rows, root=root, tally=tally,
             members=np.concatenate([members, np.zeros(room - used, np.int64)]),
         )  # fmt: skip
 
     def _rebuilt(self, state: KernelState) -> KernelState:
-        state = state._replace(prior=self._prior(state.points))
+        tally = state.tally.copy()
+        tally[USED] = tally[LOG_DET] = tally[STALE] = 0.0
+        state = begun(state.points, self._priors(state), self.reg)._replace(
+            plays=state.plays, sums=state.sums, size=state.size, tally=tally
+        )
         seen = np.flatnonzero(state.plays * state.prior)
-        if not seen.size:
-            return state._replace(
-                used=0, means=0.0 * state.means, ones=0.0 * state.ones, variances=state.prior / self.reg
-            )
-        return self._resting_on(state, seen)._replace(stale=0.0)
+        return self._resting_on(state, seen, 0.0) if seen.size else state
 
-    def _column(self, state: KernelState, gram: np.ndarray) -> np.ndarray:
+    def _column(self, gram: np.ndarray) -> np.ndarray:
+        state = self._state
         if state.used == 0:
             return gram
         lower = state.rows[: state.used, state.members[: state.used]].T  # row i of L is z of point i
         return solve_triangular(lower, gram, lower=True, check_finite=False)
 
-    def _predicted(
-        self, state: KernelState, gram: np.ndarray, prior: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        z, root = self._column(state, gram), state.root[: state.used, : state.used]
+    def _predicted(self, gram: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        state = self._state
+        z, root = self._column(gram), state.root[: state.used, : state.used]
         heard = np.stack([state.sums[: state.size], state.plays[: state.size]], axis=1)
         half = root.T @ z
         means, ones = (root.T @ (state.rows[: state.used, : state.size] @ heard)).T @ half
-        outside = np.maximum(prior - np.einsum("ij,ij->j", z, z), 0.0) / self.reg
-        return means, ones, outside + np.einsum("ij,ij->j", half, half)
+        rest = np.maximum(prior - np.einsum("ij,ij->j", z, z), 0.0)
+        return means, ones, rest / self.reg + np.einsum("ij,ij->j", half, half)
 
     def _draws(self, z: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         root = self._state.root[: len(z), : len(z)]
-        outside = np.maximum(prior - np.einsum("ij,ij->j", z, z), 0.0) / self.reg
-        return (root @ rng.standard_normal(len(z))) @ z + np.sqrt(outside) * rng.standard_normal(len(prior))
+        rest = np.maximum(prior - np.einsum("ij,ij->j", z, z), 0.0) / self.reg
+        return (root @ rng.standard_normal(len(z))) @ z + np.sqrt(rest) * rng.standard_normal(len(prior))
 
     def _arm_draws(self, rng: np.random.Generator) -> np.ndarray:
         return self._draws(self._state.rows[: self._state.used], self._state.prior, rng)
 
     def _row_draws(self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return self._draws(self._column(self._state, gram), prior, rng)
+        return self._draws(self._column(gram), prior, rng)
 
     def _radius(self, theory: Theory) -> float:
-        """P1 theorem 4.1, at epsilon = 1/2, from its proof (D.1, with the / reg it drops, and Det^1/2 for its Det).
+        """P1 theorem 4.1 for its oversampling, at epsilon = 1/2, from its proof: D.1, with the / reg that it drops, and
+        Det^1/2 for its Det. At less oversampling a heuristic.
 
         beta = R sqrt(a (1 + log(1 + kappa^2 t / reg)) sum of sigma~^2 + 2 log(1 / delta))
                + (1 + 1 / sqrt(1 - epsilon)) sqrt(reg) H
         """
         kappa = float(self._state.prior[: self._state.size].max(initial=0.0))
-        grown = 1.0 + np.log1p(kappa * self.rounds / self.reg)
-        spread = np.sqrt(grown * A * self.effective_dimension() + 2.0 * np.log(1.0 / theory.delta))
+        growth = 1.0 + np.log1p(kappa * self.rounds / self.reg)
+        spread = np.sqrt(growth * FACTOR * self.effective_dimension() + 2.0 * np.log(1.0 / theory.delta))
         return float(theory.noise * spread + (1.0 + (1.0 - EPSILON) ** -0.5) * self.reg**0.5 * theory.parameter_bound)
 
     def variance_factor(self) -> float:
@@ -261,4 +290,6 @@ class BKB(KernelBandit):
 
     def nystrom(self) -> Nystrom:
         """The feature map of the dictionary as it is, for linear bandits. ValueError before the first play."""
-        return Nystrom(self.dictionary, self.kernel, reduced=self.dictionary_size > 0)
+        if not self.dictionary_size:
+            raise ValueError("nystrom needs a dictionary: learn a play first")
+        return Nystrom(self.dictionary, self.kernel, reduced=True)

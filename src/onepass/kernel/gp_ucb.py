@@ -21,34 +21,34 @@ from onepass.features.kernels import Kernel, indefinite
 from onepass.features.nystrom import IN_SPAN
 from onepass.generic import compiled
 from onepass.kernel.kernel_bandit import KernelBandit
-from onepass.kernel.posterior import KernelState, combined, counted, played, with_room
+from onepass.kernel.posterior import LOG_DET, USED, KernelState, combined, played, with_room
 from onepass.linalg import dot, shift_root
 
 
 @compiled
 def replay(state, member, reward, reg):
     """Play a point again, the one of row `member`."""
-    used, place = state.used, state.members[member]
+    used, place = int(state.tally[USED]), state.members[member]
     root, n = state.root[:used], state.plays[place]
     v = root[member].copy()
-    q, u = float(dot(v, v)), dot(root, v)
+    q, u = min(float(dot(v, v)), n / reg), dot(root, v)  # never above in exact arithmetic
     weights = np.empty(used)
     for i in range(used):
         weights[i] = u[i] * (reg / n)
     covariance = combined(weights, state.rows)
     own = max(covariance[place], 0.0)
     played(state, covariance, own, place, reward, reg)
+    state.variances[place] = own / (own + reg)  # as above, without its cancellation
     shift_root(root, v, u, q, -reg / (n * (n + 1.0)))
-    return own
 
 
 @compiled
 def covariance_of(state, row):
     """k(x, table) - w^T rows, and w = R R^T k_U(x), for the row k(x, table) of a new point."""
-    own = np.empty(state.used)
+    own = np.empty(int(state.tally[USED]))
     for i in range(own.size):
         own[i] = row[state.members[i]]
-    root = state.root[: state.used]
+    root = state.root[: own.size]
     weights = dot(root, dot(own, root)) if own.size > 0 else own
     covariance = combined(weights, state.rows)
     for a in range(row.size):
@@ -59,14 +59,16 @@ def covariance_of(state, row):
 @compiled
 def play_new(state, row, covariance, weights, own, place, reward, reg):
     """Play a point for the first time: one more row and column. There must be room."""
-    used, s = state.used, np.sqrt(own + reg)
+    used, s = weights.size, np.sqrt(own + reg)
     for i in range(used):
         state.root[i, used] = -weights[i] / s
     state.root[used, used] = 1.0 / s
     for a in range(row.size):
         state.rows[used, a] = row[a]
     state.members[used] = place
+    state.tally[USED] += 1.0
     played(state, covariance, own, place, reward, reg)
+    state.variances[place] = own / (own + reg)
 
 
 class GPUCB(KernelBandit):
@@ -77,7 +79,10 @@ class GPUCB(KernelBandit):
     reg: lambda, the noise's variance where the kernel's is that of the function; exploration beta in
     mean + beta sigma, with sigma^2 <= k(x, x) / reg: a number, `Theory`, an `Exploration`, or None: 2 sqrt(reg), two
     standard deviations of the posterior. normalize: centre and scale rewards by their running mean and deviation;
-    fit_after: choose reg and the kernel's parameters by marginal likelihood after so many uniformly random plays.
+    None: where fit_after is set. fit_after: until so many plays are learned, arms are chosen uniformly at random (those
+    of a maximizer are not); then reg and the kernel's parameters are chosen by marginal likelihood, or later, while all
+    rewards are equal. A numeric exploration is kept in standard deviations: it is multiplied by the root of the ratio
+    of the regs. `Theory` is in units of rewards; nothing is proved where they are normalized.
     Thompson sampling: joint draws; on fixed arms O(A r) a round after O(A r^2) once, r the rank of the kernel matrix.
     ValueError for arguments out of range and kernels that are not positive definite.
 
@@ -96,32 +101,32 @@ class GPUCB(KernelBandit):
         *,
         reg: float = 0.01,
         exploration: "float | Theory | Exploration | None" = None,
-        normalize: bool = False,
+        normalize: bool | None = None,
         fit_after: int = 0,
         seed: int = 0,
     ):
         self._set(arms, kernel, reg, exploration, normalize, fit_after, seed)
         self._prior_root: np.ndarray | None = None
 
-    def _learned(self, state: KernelState, place: int, reward: float) -> KernelState:
+    def _play(self, place: int, reward: float) -> None:
+        state = self._state
         if state.plays[place]:
-            member = int((state.members[: state.used] == place).argmax())
-            own = replay(state, member, reward, self.reg)
-            used = state.used
-        else:
-            state = with_room(state)
-            row = self._row(state, place)
-            covariance, weights = covariance_of(state, row)
-            own, used = float(covariance[place]), state.used + 1
-            if own < 0.0:
-                own = self._rounded(state, own)
-            play_new(state, row, covariance, weights, own, place, reward, self.reg)
-        return counted(state, reward, state.log_det + float(np.log1p(own / self.reg)), 0.0, used)
+            replay(state, int((state.members[: state.used] == place).argmax()), reward, self.reg)
+            return
+        self._state = state = with_room(state)
+        row = self._row(place)
+        covariance, weights = covariance_of(state, row)
+        own = float(covariance[place])
+        own = own if own >= 0.0 else self._rounded(own)
+        play_new(state, row, covariance, weights, own, place, reward, self.reg)
 
-    def _column(self, state: KernelState, gram: np.ndarray) -> np.ndarray:
+    def _column(self, gram: np.ndarray) -> np.ndarray:
         return gram
 
-    def _predicted(
+    def _predicted(self, gram: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._predicted_by(self._state, gram, prior)
+
+    def _predicted_by(
         self, state: KernelState, gram: np.ndarray, prior: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         members = state.members[: state.used]
@@ -136,7 +141,7 @@ class GPUCB(KernelBandit):
         """K_U + reg N^-1 by one Cholesky factorization."""
         self._prior_root = None
         used, members = state.used, state.members[: state.used]
-        gram, prior = self._gram(state.points[members], state.points[: state.size]), self._prior(state.points)
+        gram, prior = self._gram(state.points[members], state.points[: state.size]), self._priors(state)
         noisy = gram[:, members] + np.diag(self.reg / state.plays[members])
         try:
             factor = cholesky(noisy, lower=True, check_finite=False)
@@ -145,8 +150,10 @@ class GPUCB(KernelBandit):
         rows, root = np.zeros_like(state.rows), np.zeros_like(state.root)
         rows[:used, : state.size], root[:used, :used] = gram, dtrtri(factor, lower=1)[0].T
         log_det = 2.0 * float(np.log(np.diagonal(factor)).sum()) - float(np.log(self.reg / state.plays[members]).sum())
-        state = state._replace(rows=rows, root=root, prior=prior, log_det=log_det)
-        means, ones, variances = self._predicted(state, rows[:used], prior)
+        tally = state.tally.copy()
+        tally[LOG_DET] = log_det
+        state = state._replace(rows=rows, root=root, prior=prior, tally=tally)
+        means, ones, variances = self._predicted_by(state, rows[:used], prior)
         return state._replace(means=means, ones=ones, variances=variances)
 
     def _arm_draws(self, rng: np.random.Generator) -> np.ndarray:
@@ -167,7 +174,7 @@ class GPUCB(KernelBandit):
 
     def _radius(self, theory: Theory) -> float:
         """R sqrt(log det(I + K / reg) + 2 log(1 / delta)) + sqrt(reg) H (Durand et al. 2018; any reg)."""
-        spread = np.sqrt(self._state.log_det + 2.0 * np.log(1.0 / theory.delta))
+        spread = np.sqrt(self._state.tally[LOG_DET] + 2.0 * np.log(1.0 / theory.delta))
         return float(theory.noise * spread + self.reg**0.5 * theory.parameter_bound)
 
     def memory_usage(self) -> int:

@@ -11,9 +11,8 @@ from onepass import check, files
 from onepass import state as states
 from onepass.bandit import Decision, ranked, trouble
 from onepass.exploration import DRAWS, MEANS, UCB, EpsilonGreedy, Exploration, Rule, Theory, choose
-from onepass.features.kernels import JITTER, Kernel, Matern, as_kernel, indefinite, probed, rows_of
-from onepass.kernel.posterior import KernelState, begun, scored, with_point
-from onepass.linalg import squared_distances
+from onepass.features.kernels import JITTER, Kernel, Matern, as_kernel, indefinite, median_distance, probed, rows_of
+from onepass.kernel.posterior import CENTRE, LOG_DET, SCATTER, KernelState, Saved, begun, scored, with_point
 
 LARGEST = check.LARGEST["d"]  # of kernel values
 Score = Callable[[Any], np.ndarray]
@@ -28,14 +27,6 @@ class Posterior(NamedTuple):
     means: np.ndarray
     variances: np.ndarray
     deviations: np.ndarray
-
-
-class Saved(NamedTuple):
-    """What a file holds."""
-
-    state: KernelState
-    places: np.ndarray
-    rewards: np.ndarray
 
 
 class KernelBandit:
@@ -53,12 +44,16 @@ class KernelBandit:
     ) -> None:
         """Check the arguments that all kernel bandits have, and begin."""
         self.reg = check.positive("reg", reg, "it is the variance of the noise where the kernel's is the function's")
-        self.normalize = bool(check.choice("normalize", normalize, (False, True)))
         self.fit_after = check.integer("fit_after", fit_after, 0)
+        if not (normalize is None or isinstance(normalize, bool)):
+            raise ValueError(f"normalize must be True, False or None, got {normalize!r}")
+        self.normalize = self.fit_after > 0 if normalize is None else normalize
         self.seed = check.integer("seed", seed, 0)
         if not (exploration is None or isinstance(exploration, Exploration)):
             exploration = UCB(exploration)
         self.exploration: Exploration | None = exploration
+        if callable(arms):
+            raise ValueError(f"arms must be rows (A, dim), got {arms!r}; the kernel is the second argument")
         points = np.empty((0, 0)) if arms is None else rows_of("arms", arms).copy()
         self.fixed = arms is not None
         if self.fixed and points.size == 0:
@@ -73,26 +68,24 @@ class KernelBandit:
         self._begun_with = (self.kernel, self.reg)
         self._rng = np.random.default_rng(self.seed)  # of decisions
         self._coins = np.random.default_rng([self.seed, 1])  # of dictionaries: equal posteriors decide alike
-        self._first: list[tuple[int, float]] = []  # the plays that kernel and reg will be chosen from
+        self._fits = self.fit_after > 0  # kernel and reg are still to be chosen
+        self._first: list[tuple[int, float]] = []  # the plays that they will be chosen from
         self._places: dict[bytes, int] = {}
-        self._begin(points)
-
-    def _begin(self, points: np.ndarray) -> None:
         if self.fixed:
             probed(self.kernel, points)
         self._state = begun(points, self._prior(points), self.reg)
 
     # ---------------------------------------------------------------- what members say
 
-    def _learned(self, state: KernelState, place: int, reward: float) -> KernelState:
-        """The state after a play; arrays are written only once nothing can fail."""
+    def _play(self, place: int, reward: float) -> None:
+        """Learn a play of a point of the table: by one compiled call or one assignment, once nothing can fail."""
         raise NotImplementedError
 
-    def _column(self, state: KernelState, gram: np.ndarray) -> np.ndarray:
+    def _column(self, gram: np.ndarray) -> np.ndarray:
         """Columns of `rows` for points with kernel values gram (used, n)."""
         raise NotImplementedError
 
-    def _predicted(self, state: KernelState, gram: np.ndarray, prior: np.ndarray) -> Any:
+    def _predicted(self, gram: np.ndarray, prior: np.ndarray) -> Any:
         """Means, ones and variances of points from k_U (used, n) and k(x, x) (n,)."""
         raise NotImplementedError
 
@@ -118,6 +111,12 @@ class KernelBandit:
         prior = self.kernel.diagonal(points) if len(points) else np.zeros(0)
         return self._finite(prior)
 
+    def _priors(self, state: KernelState) -> np.ndarray:
+        """k(x, x) of the table, zeros where it has room."""
+        prior = np.zeros_like(state.prior)
+        prior[: state.size] = self._prior(state.points[: state.size])
+        return prior
+
     def _gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """k(x, y), or a ValueError where it is not finite."""
         return self._finite(self.kernel.gram(x, y) if len(x) else np.empty((0, len(y))))
@@ -129,15 +128,17 @@ class KernelBandit:
             )
         return values
 
-    def _rounded(self, state: KernelState, variance: float) -> float:
+    def _rounded(self, variance: float) -> float:
         """0.0 for a negative variance that rounding explains; else a ValueError."""
-        if variance < -JITTER * float(state.prior[: state.size].max()) * (state.used + 1):
+        s = self._state
+        if variance < -JITTER * float(s.prior[: s.size].max()) * (s.used + 1):
             raise indefinite(self.kernel)
         return 0.0
 
-    def _row(self, state: KernelState, place: int) -> np.ndarray:
+    def _row(self, place: int) -> np.ndarray:
         """k(x_place, table), shape (size,)."""
-        return self._gram(state.points[place : place + 1], state.points[: state.size])[0]
+        s = self._state
+        return self._gram(s.points[place : place + 1], s.points[: s.size])[0]
 
     @property
     def dictionary(self) -> np.ndarray:
@@ -158,6 +159,10 @@ class KernelBandit:
         """Sum over all plays of the variance of their point as it is now (P1 eq. 5): the degrees of freedom in use."""
         return float(self._state.plays @ self._state.variances)
 
+    def information_gain(self) -> float:
+        """log det(I + K / reg) / 2 of the plays: what they tell about f, in nats; BKB's, of its approximation of K."""
+        return float(self._state.tally[LOG_DET]) / 2.0
+
     # ---------------------------------------------------------------- scores
 
     def _units(self) -> tuple[float, float]:
@@ -165,19 +170,19 @@ class KernelBandit:
         s = self._state
         if not self.normalize or s.rounds == 0:
             return 0.0, 1.0
-        deviation = float(np.sqrt(s.scatter / s.rounds))
-        return s.centre, deviation if deviation > 10.0 * np.finfo(float).eps * max(abs(s.centre), 1e-300) else 1.0
+        centre, deviation = float(s.tally[CENTRE]), float(np.sqrt(s.tally[SCATTER] / s.rounds))
+        return centre, deviation if deviation > 10.0 * np.finfo(float).eps * max(abs(centre), 1e-300) else 1.0
 
-    def _rule(self) -> tuple[Rule, float]:
-        """The rule of exploration and its beta."""
-        if self.rounds < self.fit_after:
+    def _rule(self, random: bool = True) -> tuple[Rule, float]:
+        """The rule of exploration and its beta; random: arms can be drawn until kernel and reg are chosen."""
+        if self._fits and random:
             return EpsilonGreedy(1.0).rule(), 0.0
-        if self.exploration is None:
+        if self._fits or self.exploration is None:
             return UCB(2.0 * self.reg**0.5).rule(), 2.0 * self.reg**0.5
         rule = self.exploration.rule()
         theory = getattr(self.exploration, "exploration", None)
         if isinstance(theory, Theory):
-            return rule, rule.scale * self._radius(theory)
+            return rule, rule.scale * self._radius(theory) / self._units()[1]
         return rule, rule.scale * (self.reg / self._begun_with[1]) ** 0.5  # the same number of standard deviations
 
     def _checked_rows(self, rows: Any) -> np.ndarray:
@@ -202,7 +207,7 @@ class KernelBandit:
         else:
             gram, prior = self._gram(self.dictionary, rows), self._prior(rows)
             draws = self._row_draws(rows, gram, prior, rng) if rule.spread == DRAWS else None
-            means, ones, variances = self._predicted(s, gram, prior)
+            means, ones, variances = self._predicted(gram, prior)
         centre, scale = self._units()
         beta = 0.0 if rule.spread == MEANS else beta
         scores, means, widths = scored(means, ones, variances, centre, scale, beta if draws is None else 0.0)
@@ -218,12 +223,14 @@ class KernelBandit:
         widths: sigma, or the draw for Thompson sampling, in units of rewards: scores are means + beta widths.
         ValueError for bad rows or k; FloatingPointError when a score is not finite.
         """
-        rule, beta = self._rule()
+        if self.fixed and not (rows is None and maximizer is None):
+            raise ValueError("rows and maximizer are for arm sets that change: build the bandit with arms=None")
+        rule, beta = self._rule(random=maximizer is None)
         if maximizer is not None:
-            return self._maximized(rows, k, maximizer)
-        if rows is not None:
-            self._refuse_rows(rows)
-            rows = self._checked_rows(rows)
+            if rows is not None or k != 1 or rule.spread == DRAWS or rule.epsilon > 0.0:
+                raise ValueError("maximizer takes the place of rows, with k = 1 and a UCB or greedy exploration")
+            return self._maximized(maximizer, rule, beta)
+        rows = rows if rows is None else self._checked_rows(rows)
         count = len(self._state.plays) if rows is None else len(rows)
         k = check.integer("k", k, 1, max(count, 1))
         before = self._rng.bit_generator.state if rule.spread == DRAWS else None
@@ -240,18 +247,7 @@ class KernelBandit:
         best = ranked(scores, arm, k)
         return Decision(arm, best, scores, means, None if rule.spread == MEANS else widths, propensity)
 
-    def _refuse_rows(self, rows: Any) -> None:
-        if self.fixed:
-            raise ValueError("rows and maximizer are for arm sets that change: build the bandit with arms=None")
-
-    def _maximized(self, rows: Any, k: int, maximizer: Callable[[Score], Any]) -> Decision:
-        self._refuse_rows(rows)
-        rule, beta = self._rule()
-        if self.rounds < self.fit_after:
-            rule, beta = UCB(2.0 * self.reg**0.5).rule(), 2.0 * self.reg**0.5
-        if rows is not None or k != 1 or rule.spread == DRAWS or rule.epsilon > 0.0:
-            raise ValueError("maximizer takes the place of rows, with k = 1 and a UCB or greedy exploration")
-
+    def _maximized(self, maximizer: Callable[[Score], Any], rule: Rule, beta: float) -> Decision:
         def score(points: Any) -> np.ndarray:
             return self._evaluated(self._checked_rows(points), rule, beta, self._rng)[0]
 
@@ -275,7 +271,7 @@ class KernelBandit:
         means, ones, variances = s.means[: s.size], s.ones[: s.size], s.variances[: s.size]
         if rows is not None:
             rows = self._checked_rows(rows)
-            means, ones, variances = self._predicted(s, self._gram(self.dictionary, rows), self._prior(rows))
+            means, ones, variances = self._predicted(self._gram(self.dictionary, rows), self._prior(rows))
         centre, scale = self._units()
         _, means, deviations = scored(means, ones, variances, centre, scale * self.reg**0.5, 0.0)
         return Posterior(means, variances.copy(), deviations)
@@ -286,23 +282,15 @@ class KernelBandit:
         """Learn the reward of an arm: an index, or a row (dim,) where arms change; or several at once, in order.
 
         ValueError, and nothing has changed, for an arm that does not exist, NaN, or a kernel found not to be positive
-        definite.
+        definite. Several at once are copied first (all or none are learned), which a few at a time need not be worth.
         """
         known = self.fixed and type(arm) is int and 0 <= arm < len(self._state.plays)
         if known and type(reward) is float and -1e12 < reward < 1e12:  # the common case, checked at once
             self._learn(arm, reward)
             return
-        many, float64 = np.ndim(arm) == (1 if self.fixed else 2), np.dtype(np.float64)
-        if not many and np.ndim(arm) != (0 if self.fixed else 1):
-            kind = "an index or a sequence of them" if self.fixed else "a row (dim,) or rows (n, dim)"
-            raise ValueError(f"arm must be {kind}, got shape {np.shape(arm)}")
-        rewards = check.finite("reward", check.array("reward", reward, float64, (1 if many else 0,))).reshape(-1)
-        if self.fixed:
-            count = len(self._state.plays)
-            arms = [check.integer("arm", a, 0, count - 1) for a in (arm if many else [arm])]
-        else:
-            rows = check.array("arm", arm, float64, (1, 2))
-            arms = list(self._checked_rows(rows if many else rows.reshape(1, -1))) if len(rows) else []
+        many, arms = self._arms(arm)
+        rewards = check.array("reward", reward, np.dtype(np.float64), (1 if many else 0,)).reshape(-1)
+        check.finite("reward", rewards)
         if len(arms) != len(rewards):
             raise ValueError(f"reward must have one entry per arm ({len(arms)}), got {len(rewards)}")
         if len(arms) == 1:
@@ -316,54 +304,73 @@ class KernelBandit:
             self.__dict__.update(whole.__dict__)
             raise
 
+    def _arms(self, arm: Any) -> tuple[bool, list[Any]]:
+        """Whether several arms were given, and all of them: indices, or rows."""
+        if not self.fixed:
+            rows = check.array("arm", arm, np.dtype(np.float64), (1, 2))
+            many = rows.ndim == 2
+            return many, list(self._checked_rows(rows.reshape(-1, rows.shape[-1]))) if len(rows) else []
+        if isinstance(arm, np.ndarray) and arm.ndim == 0:
+            arm = arm.item()
+        many = isinstance(arm, Sequence | np.ndarray) or hasattr(arm, "to_list")
+        many = many and not isinstance(arm, str | Decision)
+        return many, [check.integer("arm", a, 0, len(self._state.plays) - 1) for a in (arm if many else [arm])]
+
     def _learn(self, arm: Any, reward: float) -> None:
-        before, kernel, reg = self._coins.bit_generator.state, self.kernel, self.reg
+        held = self._state, self.kernel, self.reg, self._fits
+        coins, rounds, first, key = self._coins.bit_generator.state, self.rounds, list(self._first), None
+        fits = self._fits and rounds + 1 >= self.fit_after
         try:
-            state, place = self._heard(arm, reward)
+            if fits:
+                self._state = states.copy(self._state)
+            place = arm
+            if not self.fixed:
+                key = (arm + 0.0).tobytes()  # -0.0 is 0.0
+                place = self._places.get(key, -1)
+                if place < 0:
+                    place = self._joined(arm)
+                    self._places[key] = place
+                else:
+                    key = None
+            self._play(place, reward)
+            if self._fits:
+                self._first = [*first, (place, reward)][-self.fit_after :]
+            if fits:
+                self._fit()
         except BaseException:
-            self._coins.bit_generator.state, self.kernel, self.reg = before, kernel, reg
+            if fits or self.rounds == rounds:  # else it came after the play, which stays learned
+                self._state, self.kernel, self.reg, self._fits = held
+                self._first = first
+                self._coins.bit_generator.state = coins
+                if key is not None:
+                    self._places.pop(key, None)
             raise
-        if state.rounds < self.fit_after:
-            self._first.append((place, reward))
-        elif self._first:
-            self._first = []
-        if not self.fixed:
-            self._places[(arm + 0.0).tobytes()] = place
-        self._state = state
 
-    def _heard(self, arm: Any, reward: float) -> tuple[KernelState, int]:
-        """The state after a play, and the place of its point in the table."""
-        state, place = self._state, arm
-        if state.rounds + 1 == self.fit_after:
-            state = states.copy(state)  # a play is written in place, and the fit after it may fail
-        if not self.fixed:
-            if not state.points.shape[1]:
-                state = begun(np.empty((0, arm.size)), np.empty(0), self.reg)
-            place = self._places.get((arm + 0.0).tobytes(), -1)  # -0.0 is 0.0
-            if place < 0:
-                place, state = state.size, self._joined(state, arm)
-        state = self._learned(state, place, reward)
-        if state.rounds == self.fit_after:
-            state = self._fitted(state, [*self._first, (place, reward)])
-        return state, place
-
-    def _joined(self, state: KernelState, point: np.ndarray) -> KernelState:
-        """The state with a point that was not in its table."""
-        gram, prior = self._gram(state.points[state.members[: state.used]], point[None]), self._prior(point[None])
-        means, ones, variances = self._predicted(state, gram, prior)
-        state = with_point(state, point, float(prior[0]), self.reg)
+    def _joined(self, point: np.ndarray) -> int:
+        """The place of a point that was not in the table."""
+        if not self._state.points.shape[1]:
+            self._state = begun(np.empty((0, point.size)), np.empty(0), self.reg)
+        gram, prior = self._gram(self.dictionary, point[None]), self._prior(point[None])
+        (mean,), (one,), (variance,) = self._predicted(gram, prior)
+        column = self._column(gram)[:, 0]
+        state = with_point(self._state, point, float(prior[0]), self.reg)
         place = state.size - 1
-        state.rows[: state.used, place] = self._column(state, gram)[:, 0]
-        state.means[place], state.ones[place], state.variances[place] = means[0], ones[0], variances[0]
-        return state
+        state.rows[: state.used, place] = column
+        state.means[place], state.ones[place], state.variances[place] = mean, one, variance
+        self._state = state
+        return place
 
-    def _fitted(self, state: KernelState, plays: Sequence[tuple[int, float]]) -> KernelState:
+    def _fit(self) -> None:
+        """Choose kernel and reg by the first plays, unless these say nothing: then by later ones."""
         from onepass.kernel.marginal_likelihood import fitted
 
-        places, rewards = zip(*plays, strict=True)
-        rows = state.points[list(places)]
+        places, rewards = zip(*self._first, strict=True)
+        if max(rewards) == min(rewards):
+            return
+        rows = self._state.points[list(places)]
         self.kernel, self.reg = fitted(self.kernel, self.reg, rows, np.array(rewards), self.normalize)
-        return self._rebuilt(state)
+        self._state = self._rebuilt(self._state)
+        self._fits, self._first = False, []
 
     def play(self, reward: Callable[[int], float], rounds: int) -> np.ndarray:
         """Decide and learn `rounds` times on a fixed set of arms; reward(arm) is what an arm pays. The arms chosen."""
@@ -420,16 +427,17 @@ class KernelBandit:
         loadable(self)
         now = {"kernel": self.kernel.params(), "reg": self.reg}
         random = {"rng": self._rng.bit_generator.state, "coins": self._coins.bit_generator.state}
-        extra = {**random, "fixed": self.fixed, **now}
+        extra = {**random, "fixed": self.fixed, "fits": self._fits, **now}
         files.save(path, type(self).__name__, self.params(), self._held(), extra)
 
     def _held(self) -> Saved:
         places, rewards = zip(*self._first, strict=True) if self._first else ((), ())
         return Saved(self._state, np.array(places, np.int64), np.array(rewards, np.float64))
 
-    def _restore(self, held: Saved, kernel: Kernel, reg: float) -> None:
+    def _restore(self, held: Saved, kernel: Kernel, reg: float, fits: bool) -> None:
         """Take back what a file held."""
         self.kernel, self.reg, self._state = kernel, check.positive("reg", reg), held.state
+        self._fits = check.choice("fits", fits, (False, True))
         self._first = list(zip(held.places.tolist(), held.rewards.tolist(), strict=True))
         if not self.fixed:
             rows = self._state.points[: self._state.size]
@@ -440,29 +448,3 @@ class KernelBandit:
         parts = [arms, repr(self.kernel), *(f"{k}={v!r}" for k, v in {**self._arguments(), "reg": self.reg}.items())]
         learned = f"{self.rounds} plays, a dictionary of {self.dictionary_size}, {self.memory_usage():,} bytes"
         return f"<{type(self).__name__}({', '.join(parts)}); {learned}>"
-
-
-def consistent(held: Saved) -> bool:
-    """Whether the shapes and counters of a file fit together."""
-    s = held.state
-    capacity, rows = len(s.plays), len(s.members)
-    columns = (s.sums, s.prior, s.means, s.ones, s.variances)
-    return (
-        s.points.shape[:1] == (capacity,)
-        and all(column.shape == (capacity,) for column in columns)
-        and s.rows.shape == (rows, capacity)
-        and s.root.shape == (rows, rows)
-        and 0 <= s.used <= min(rows, s.size)
-        and s.size <= capacity
-        and bool(((s.members >= 0) & (s.members < max(s.size, 1))).all())
-        and held.places.shape == held.rewards.shape
-        and bool(((held.places >= 0) & (held.places < max(s.size, 1))).all())
-    )
-
-
-def median_distance(points: np.ndarray) -> float:
-    """The median distance between distinct arms, of at most 1,000 of them; 1 if there is none."""
-    few = np.ascontiguousarray(points[:: max(1, -(-len(points) // 1000))])
-    squares = squared_distances(few, few)
-    squares = squares[squares > 0.0]
-    return float(np.sqrt(np.median(squares))) if squares.size else 1.0

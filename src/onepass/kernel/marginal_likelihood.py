@@ -1,7 +1,7 @@
 """Kernel parameters and reg by maximal marginal likelihood, with scikit-learn's GaussianProcessRegressor.
 
 Kernels of ours become scikit-learn's, times a free variance, plus white noise, and back; those of scikit-learn are
-fitted as they are. Parameters are searched within a factor of 1,000 of where they begin, from there and from two
+fitted as they are. Parameters are searched within a factor of 100 of where they begin, from there and from two
 random points. Cost O(n^3) an evaluation for n plays.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from onepass.features.kernels import RBF, Foreign, Kernel, Linear, Matern, Polynomial, Product, Scaled, Sum
 
-RANGE = 1e3  # searched to both sides of where a parameter begins
+RANGE = 1e2  # searched to both sides of where a parameter begins
 
 
 def fittable(kernel: Kernel) -> None:
@@ -77,15 +77,16 @@ def fitted(kernel: Kernel, reg: float, rows: np.ndarray, rewards: np.ndarray, no
 
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import WhiteKernel
+    from sklearn.gaussian_process import kernels as sk
 
-    inner, variance = (kernel.kernel, kernel.scale) if isinstance(kernel, Scaled) else (kernel, 1.0)
-    size = 1.0 if normalize else float(np.mean(rewards**2)) or 1.0
-    free = theirs(Scaled(inner, max(variance, 1e-3 * size, 1e-12))) + WhiteKernel(reg, (1e-6 * size, 10.0 * size))
-    model = GaussianProcessRegressor(
-        free, alpha=1e-10 * size, normalize_y=normalize, n_restarts_optimizer=2, random_state=0
-    )
+    inner = kernel.kernel if isinstance(kernel, Scaled) else kernel
+    size = float(np.sqrt(np.mean(rewards**2)))  # the fit is in units of the rewards, whatever they are
+    units = 1.0 if normalize else size * size  # where rewards are normalized, so are the bandit's kernel and reg
+    share = min(max(reg / units, 1e-3), 1.0)
+    free = sk.ConstantKernel(1.0, (1e-2, 1e2)) * theirs(inner) + sk.WhiteKernel(share, (1e-6, 10.0))
+    model = GaussianProcessRegressor(free, normalize_y=normalize, n_restarts_optimizer=2, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a parameter at its bound is still the best there is
-        found = model.fit(rows, rewards).kernel_
-    return ours(Scaled(inner, 1.0), found.k1), float(found.k2.noise_level)
+        found = model.fit(rows, rewards / size).kernel_
+    fitted_kernel = Scaled(ours(inner, found.k1.k2), float(found.k1.k1.constant_value) * units)
+    return fitted_kernel, float(found.k2.noise_level) * units

@@ -19,14 +19,17 @@ from onepass.generic import compiled
 from onepass.linalg import dot
 
 GROWTH = 1.25  # of capacities
+USED, ROUNDS, CENTRE, SCATTER, LOG_DET, STALE = range(6)
+"""The tally: rows in use, plays, mean of the rewards and sum of squares about it, log det of (K + reg I) / reg,
+sum of variances of the plays, since the dictionary was drawn, whose point did not join it (BKB)."""
 
 
 class KernelState(NamedTuple):
     """points (capacity, dim); of each: plays, sums of rewards, prior k(x, x), means, ones, variances, (capacity,).
 
     rows (row_capacity, capacity), root (row_capacity, row_capacity), members (row_capacity,): places of their points;
-    size: points in the table; used: rows; rounds: plays; centre, scatter: mean of rewards, sum of squares about it;
-    log_det: of (K + reg I) / reg; stale: sum of variances of the plays since the dictionary was drawn (BKB).
+    size: points in the table; tally: the counters below, in an array so that a play is one compiled call, which nothing
+    can interrupt half-way.
     """
 
     points: np.ndarray
@@ -40,12 +43,17 @@ class KernelState(NamedTuple):
     root: np.ndarray
     members: np.ndarray
     size: int
-    used: int
-    rounds: int
-    centre: float
-    scatter: float
-    log_det: float
-    stale: float
+    tally: np.ndarray
+
+    @property
+    def used(self) -> int:
+        """Rows in use."""
+        return int(self.tally[USED])
+
+    @property
+    def rounds(self) -> int:
+        """Plays."""
+        return int(self.tally[ROUNDS])
 
 
 def begun(points: np.ndarray, prior: np.ndarray, reg: float) -> KernelState:
@@ -53,7 +61,7 @@ def begun(points: np.ndarray, prior: np.ndarray, reg: float) -> KernelState:
     size = len(points)
     return KernelState(
         points, np.zeros(size), np.zeros(size), prior, np.zeros(size), np.zeros(size), prior / reg,
-        np.zeros((8, size)), np.zeros((8, 8)), np.zeros(8, np.int64), size, 0, 0, 0.0, 0.0, 0.0, 0.0,
+        np.zeros((8, size)), np.zeros((8, 8)), np.zeros(8, np.int64), size, np.zeros(6),
     )  # fmt: skip
 
 
@@ -108,14 +116,17 @@ def played(state, covariance, own, place, reward, reg):
         state.variances[a] = max(state.variances[a] - gain * c / reg, 0.0)
     state.plays[place] += 1.0
     state.sums[place] += reward
+    state.tally[LOG_DET] += np.log1p(own / reg)
+    counted(state.tally, reward)
 
 
-def counted(state: KernelState, reward: float, log_det: float, stale: float, used: int) -> KernelState:
-    """The counters after a play (Welford's mean and scatter of the rewards)."""
-    gap, rounds = reward - state.centre, state.rounds + 1
-    centre = state.centre + gap / rounds
-    scatter = state.scatter + gap * (reward - centre)
-    return state._replace(used=used, rounds=rounds, centre=centre, scatter=scatter, log_det=log_det, stale=stale)
+@compiled
+def counted(tally, reward):
+    """One play more, and Welford's mean and scatter of the rewards."""
+    tally[ROUNDS] += 1.0
+    gap = reward - tally[CENTRE]
+    tally[CENTRE] += gap / tally[ROUNDS]
+    tally[SCATTER] += gap * (reward - tally[CENTRE])
 
 
 @compiled
@@ -135,3 +146,31 @@ def combined(weights, rows):
     if weights.size == 0:
         return np.zeros(rows.shape[1])
     return dot(weights, rows[: weights.size])
+
+
+class Saved(NamedTuple):
+    """What a file holds: the state, and the plays that a kernel is yet to be fitted to."""
+
+    state: KernelState
+    places: np.ndarray
+    rewards: np.ndarray
+
+
+def consistent(held: Saved) -> bool:
+    """Whether the shapes and counters of a file fit together."""
+    s = held.state
+    capacity, rows = len(s.plays), len(s.members)
+    columns = (s.sums, s.prior, s.means, s.ones, s.variances)
+    return (
+        s.points.shape[:1] == (capacity,)
+        and all(column.shape == (capacity,) for column in columns)
+        and s.rows.shape == (rows, capacity)
+        and s.root.shape == (rows, rows)
+        and s.tally.shape == (6,)
+        and bool(np.isfinite(s.tally).all())
+        and 0 <= s.used <= min(rows, s.size)
+        and s.size <= capacity
+        and bool(((s.members >= 0) & (s.members < max(s.size, 1))).all())
+        and held.places.shape == held.rewards.shape
+        and bool(((held.places >= 0) & (held.places < max(s.size, 1))).all())
+    )
