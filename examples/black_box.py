@@ -27,9 +27,8 @@ def main() -> None:
     chosen = bandit.play(lambda arm: float(expected[arm] + NOISE * rng.standard_normal()), TRIALS)
     print(f"chosen by marginal likelihood: {bandit.kernel!r}, reg {bandit.reg:.3f}")
     lost = expected.max() - expected[chosen]
-    print(
-        f"lost a trial: {lost[:60].mean():.3f} at random, {lost[60:].mean():.3f} since, {lost[-500:].mean():.3f} lately"
-    )
+    at_random, since, lately = lost[:60].mean(), lost[60:].mean(), lost[-500:].mean()
+    print(f"lost a trial: {at_random:.3f} at random, {since:.3f} since, {lately:.3f} lately")
     means, _, deviations = bandit.posterior()
     best = means.argmax()
     print(f"best setting: pays {means[best]:.2f} +- {2 * deviations[best]:.2f}, in truth {expected[best]:.2f}")
@@ -42,15 +41,13 @@ def main() -> None:
         found = minimize(lambda x: -score(x[None])[0], start, bounds=[(0.0, 1.0)] * 2)
         return found.x
 
-    anywhere = op.BKB(
-        kernel=bandit.kernel, reg=bandit.reg, normalize=True
-    )  # no list of arms: a maximizer proposes them
+    # no list of arms: a maximizer proposes them
+    anywhere = op.BKB(kernel=bandit.kernel, reg=bandit.reg, normalize=True)
     for _ in range(60):
         setting = anywhere.decide(maximizer=climb).arm
         anywhere.learn(setting, float(worth(setting[None])[0] + NOISE * rng.standard_normal()))
-    print(
-        f"anywhere in the square, 60 trials: pays {worth(setting[None])[0]:.2f} (the best listed: {expected.max():.2f})"
-    )
+    found = worth(setting[None])[0]
+    print(f"anywhere in the square, 60 trials: pays {found:.2f}, the best listed {expected.max():.2f}")
 
 
 if __name__ == "__main__":

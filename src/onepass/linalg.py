@@ -250,3 +250,59 @@ def secular_shift(weighted, values, bound):
         if step <= 1e-15 * shift:
             break
     return shift
+
+
+@compiled
+def tisvd(vectors, values, left, right, rank):
+    """Truncated incremental SVD of a symmetric positive semi-definite M: the leading `rank` of M + a b^T + b a^T.
+
+    M = sum of values_i v_i v_i^T, vectors (k, n) as orthonormal rows; a = left, b = right, (n,). With P an orthonormal
+    basis of what a and b have outside the span of V, M + a b^T + b a^T = [V P] H [V P]^T, and H of k + 2 rows is
+    diagonalized (P4, algorithm 2; its s psi^T + psi s^T + c s s^T is a = s, b = psi + c s / 2). P has as many rows as
+    there are directions, 0 to 2: repeated and zero updates add none. Exact while nothing is truncated; eigenvalues that
+    are not positive are dropped. Returns vectors (r, n) and values (r,), descending, r <= rank.
+    Cost O(n k^2 + k^3).
+    """
+    basis, first = _with_direction(vectors, left)
+    basis, second = _with_direction(basis, right)
+    size = basis.shape[0]
+    if size == 0:
+        return basis, values
+    inner = np.zeros((size, size))
+    for i in range(first.size):
+        for j in range(second.size):
+            product = first[i] * second[j]
+            inner[i, j] += product
+            inner[j, i] += product
+    for i in range(values.size):
+        inner[i, i] += values[i]
+    found, rotation = eigh(inner)
+    kept, least = 0, 1e-14 * max(abs(found[0]), abs(found[size - 1]))
+    while kept < min(rank, size) and found[size - 1 - kept] > least:
+        kept += 1
+    turned, ordered = np.empty((kept, size)), np.empty(kept)
+    for i in range(kept):
+        ordered[i] = found[size - 1 - i]
+        for j in range(size):
+            turned[i, j] = rotation[size - 1 - i, j]
+    return dot(turned, basis), ordered
+
+
+@compiled
+def _with_direction(basis, row):
+    """Orthonormal rows, with one more for what `row` has outside their span, if anything; the row's coordinates."""
+    if basis.shape[0] == 0:
+        coordinates, residual, length = np.empty(0), row.copy(), np.sqrt(float(dot(row, row)))
+    else:
+        coordinates, residual, length = split(basis, row)
+    if length == 0.0:
+        return basis, coordinates
+    wider, longer = np.empty((basis.shape[0] + 1, basis.shape[1])), np.empty(basis.shape[0] + 1)
+    for i in range(basis.shape[0]):
+        longer[i] = coordinates[i]
+        for j in range(row.size):
+            wider[i, j] = basis[i, j]
+    longer[basis.shape[0]] = length
+    for j in range(row.size):
+        wider[basis.shape[0], j] = residual[j] / length
+    return wider, longer
