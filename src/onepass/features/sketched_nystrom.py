@@ -1,0 +1,164 @@
+"""The sketched Nystrom map of FORKS (P4, sections 2.2 and 3): k numbers for s_m kernel values, kept incrementally.
+
+    phi(x) = Z^T k_m(x)       Z = pinv(Phi_pm) V Sigma^(1/2)       phi(x)^T phi(y) approximates k(x, y)
+    Phi_pm = S_p^T K S_m      Phi_pp = S_p^T K S_p, its leading k eigenpairs V Sigma V^T by TISVD
+    a point x, s its row of S_p:   Phi_pm += s k_m(x)^T     Phi_pp += s psi^T + psi s^T + k(x, x) s s^T
+                                   psi = S_p^T k(x)
+
+S_p (n, s_p) is a sparse Johnson-Lindenstrauss transform: in each of D blocks of s_p / D columns a row has one entry,
++-1 / sqrt(D), at a place hashed from the row's number, so it is never stored. S_m picks s_m landmarks among the first
+points; later ones have zero rows in it, so landmarks never change (P4 leaves that open; its authors' program does so).
+All sketched points are kept, for psi. The map of a point costs O(s_m (dim + k)), an update O(n dim + s_p (k^2 + s_m^2)).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.generic import compiled
+from onepass.linalg import dot, eigh, squared_distances, svd, tisvd
+
+CUT = 1e-8  # of the largest singular value: what the pseudo-inverse takes for zero
+
+
+class SketchedNystromState(NamedTuple):
+    """landmarks (s_m, dim); points (capacity, dim), `used` of them; pm (s_p, s_m); pp (s_p, s_p);
+    vectors (k, s_p), values (k,): of pp; map (s_m, rank): Z, zero beyond the rank of pp; precision: 1 / (2 width^2).
+    """
+
+    landmarks: np.ndarray
+    points: np.ndarray
+    pm: np.ndarray
+    pp: np.ndarray
+    vectors: np.ndarray
+    values: np.ndarray
+    map: np.ndarray
+    used: int
+    rank: int
+    blocks: int
+    seed: int
+    precision: float
+
+
+@compiled
+def mixed(number):
+    """A 64-bit integer hashed (the finalizer of splitmix64)."""
+    z = np.uint64(number) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@compiled
+def sjlt_row(number, size, blocks, seed):
+    """Row `number` of the SJLT, (size,): an entry +-1 / sqrt(blocks) in each of the blocks. blocks must divide size."""
+    row, width = np.zeros(size), size // blocks
+    for k in range(blocks):
+        hashed = mixed(mixed(mixed(seed) ^ np.uint64(number)) ^ np.uint64(k))
+        place = k * width + int((hashed >> np.uint64(1)) % np.uint64(width))
+        row[place] = (1.0 if hashed & np.uint64(1) else -1.0) / np.sqrt(blocks)
+    return row
+
+
+@compiled
+def gaussian(x, points, precision):
+    """exp(-precision ||x - p||^2) for every point p, (n, dim) -> (n,)."""
+    out = squared_distances(points, x.reshape(1, -1))[:, 0].copy()
+    for i in range(out.size):
+        out[i] = np.exp(-precision * out[i])
+    return out
+
+
+@compiled
+def _sketched(state, x):
+    """Phi_pm and Phi_pp gain a point, in place; the update of pp as a, b of a b^T + b a^T."""
+    s = sjlt_row(state.used, state.pp.shape[0], state.blocks, state.seed)
+    psi = np.zeros(s.size)
+    if state.used > 0:
+        values = gaussian(x, state.points[: state.used], state.precision)
+        for i in range(values.size):
+            row = sjlt_row(i, s.size, state.blocks, state.seed)
+            for j in range(s.size):
+                psi[j] += row[j] * values[i]
+    near = gaussian(x, state.landmarks, state.precision)
+    for j in range(s.size):
+        psi[j] += 0.5 * s[j]
+    for j in range(s.size):
+        for i in range(near.size):
+            state.pm[j, i] += s[j] * near[i]
+        for i in range(s.size):
+            state.pp[j, i] += s[j] * psi[i] + psi[j] * s[i]
+    return s, psi
+
+
+@compiled
+def _mapped(state, points, used, vectors, values):
+    """The state with these points and eigenpairs of Phi_pp, and Z made of them."""
+    left, singular, right = svd(state.pm)
+    inner = np.zeros((singular.size, values.size))
+    for i in range(singular.size):
+        if singular[i] > CUT * singular[0]:
+            for j in range(values.size):
+                total = 0.0
+                for p in range(left.shape[0]):
+                    total += left[p, i] * vectors[j, p]
+                inner[i, j] = total * np.sqrt(values[j]) / singular[i]
+    z = np.zeros((state.landmarks.shape[0], state.rank))
+    product = dot(right.T.copy(), inner)
+    for i in range(z.shape[0]):
+        for j in range(values.size):
+            z[i, j] = product[i, j]
+    return SketchedNystromState(
+        state.landmarks, points, state.pm, state.pp, vectors, values, z, used, state.rank, state.blocks, state.seed,
+        state.precision,
+    )  # fmt: skip
+
+
+@compiled
+def sketched_nystrom(points, places, size, rank, blocks, seed, precision):
+    """The map of the first points (n, dim), landmarks at `places` (s_m,), s_p = size; decomposed in full, once."""
+    landmarks = np.empty((places.size, points.shape[1]))
+    for i in range(places.size):
+        for j in range(points.shape[1]):
+            landmarks[i, j] = points[places[i], j]
+    pm, pp, z = np.zeros((size, places.size)), np.zeros((size, size)), np.zeros((places.size, rank))
+    for n in range(points.shape[0]):
+        state = SketchedNystromState(
+            landmarks, points, pm, pp, np.zeros((0, size)), np.zeros(0), z, n, rank, blocks, seed, precision
+        )
+        _sketched(state, points[n])
+    state = SketchedNystromState(
+        landmarks, points, pm, pp, np.zeros((0, size)), np.zeros(0), z, points.shape[0], rank, blocks, seed, precision
+    )
+    found, vectors = eigh(pp)
+    kept = 0
+    while kept < min(rank, size) and found[size - 1 - kept] > 1e-14 * found[size - 1]:
+        kept += 1
+    top, values = np.empty((kept, size)), np.empty(kept)
+    for i in range(kept):
+        values[i] = found[size - 1 - i]
+        for j in range(size):
+            top[i, j] = vectors[size - 1 - i, j]
+    return _mapped(state, points, points.shape[0], top, values)
+
+
+@compiled
+def absorb(state, x):
+    """The map after one point more."""
+    s, psi = _sketched(state, x)
+    vectors, values = tisvd(state.vectors, state.values, s, psi, state.rank)
+    points = state.points
+    if state.used == points.shape[0]:
+        points = np.zeros((2 * state.used, points.shape[1]))
+        for i in range(state.used):
+            for j in range(points.shape[1]):
+                points[i, j] = state.points[i, j]
+    for j in range(points.shape[1]):
+        points[state.used, j] = x[j]
+    return _mapped(state, points, state.used + 1, vectors, values)
+
+
+@compiled
+def embedded(state, x):
+    """phi(x), (rank,)."""
+    return dot(gaussian(x, state.landmarks, state.precision), state.map)
