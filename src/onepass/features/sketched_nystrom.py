@@ -8,7 +8,7 @@
 S_p (n, s_p) is a sparse Johnson-Lindenstrauss transform: in each of D blocks of s_p / D columns a row has one entry,
 +-1 / sqrt(D), at a place hashed from the row's number, so it is never stored. S_m picks s_m landmarks among the first
 points; later ones have zero rows in it, so landmarks never change (P4 leaves that open; its authors' program does so).
-All sketched points are kept, for psi. The map of a point costs O(s_m (dim + k)), an update O(n dim + s_p (k^2 + s_m^2)).
+All sketched points are kept, for psi. A map costs O(s_m (dim + k)) a point, an update O(n dim + s_p (k^2 + s_m^2)).
 """
 
 from typing import NamedTuple

@@ -282,7 +282,7 @@ class KernelBandit:
         """Learn the reward of an arm: an index, or a row (dim,) where arms change; or several at once, in order.
 
         ValueError, and nothing has changed, for an arm that does not exist, NaN, or a kernel found not to be positive
-        definite. Several at once are copied first (all or none are learned), which a few at a time need not be worth.
+        definite. Before several at once everything is copied, so that all or none are learned.
         """
         known = self.fixed and type(arm) is int and 0 <= arm < len(self._state.plays)
         if known and type(reward) is float and -1e12 < reward < 1e12:  # the common case, checked at once
