@@ -23,6 +23,7 @@ from onepass.features.projection import GaussianProjection
 from onepass.kernel.bkb import BKB
 from onepass.kernel.gp_ucb import GPUCB
 from onepass.kernel.kernel_bandit import Posterior
+from onepass.learner.learner import FORKS, KOGD, Validation, progressive_validation
 from onepass.loading import load
 from onepass.parameters.models import Disjoint, Hybrid
 from onepass.recipes import (
@@ -50,7 +51,9 @@ __all__ = [
     "CBSCFD",
     "CRMM",
     "CRTM",
+    "FORKS",
     "GPUCB",
+    "KOGD",
     "MENU",
     "OFUL",
     "RBF",
@@ -96,5 +99,7 @@ __all__ = [
     "Theory",
     "Thompson",
     "TruncatedRidge",
+    "Validation",
     "load",
+    "progressive_validation",
 ]

@@ -1,0 +1,39 @@
+"""The contract of an online kernel learner. One compiled loop, `progress`, serves all."""
+
+import numpy as np
+
+from onepass.generic import compiled, generic
+
+
+def _unknown(state, name: str) -> TypeError:
+    return TypeError(f"{name} is not defined for {type(state).__name__}; register it with {name}.for_state(...)")
+
+
+@generic
+def decision(state, x: np.ndarray) -> float:
+    """f(x) for one row, shape (dim,)."""
+    raise _unknown(state, "decision")
+
+
+@generic
+def step(state, x: np.ndarray, y: float):
+    """The state after the example (x, y), and f(x) as it was before."""
+    raise _unknown(state, "step")
+
+
+@compiled
+def progress(state, rows, targets):
+    """Decide, then learn, example by example: the state and the decisions (n,)."""
+    decisions = np.empty(rows.shape[0])
+    for i in range(rows.shape[0]):
+        state, decisions[i] = step(state, rows[i], targets[i])
+    return state, decisions
+
+
+@compiled
+def decide_rows(state, rows):
+    """f of every row, (n, dim) -> (n,)."""
+    out = np.empty(rows.shape[0])
+    for i in range(rows.shape[0]):
+        out[i] = decision(state, rows[i])
+    return out

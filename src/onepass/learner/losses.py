@@ -1,0 +1,67 @@
+"""Losses of a decision f and a target y, and their slopes dl/df: one compiled function for all, chosen by number.
+
+hinge                max(0, 1 - y f)                     classification: y = -1 or 1
+squared hinge        max(0, 1 - y f)^2 / 2
+logistic             log(1 + exp(-y f))
+squared              (f - y)^2 / 2                        regression
+huber                the same up to |f - y| = width, then linear
+epsilon-insensitive  max(0, |f - y| - width)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass import check
+from onepass.generic import compiled
+
+CLASSIFICATION = ("hinge", "squared_hinge", "logistic")
+REGRESSION = ("squared", "huber", "epsilon_insensitive")
+HINGE, SQUARED_HINGE, LOGISTIC, SQUARED, HUBER, EPSILON = range(6)
+
+
+class Loss(NamedTuple):
+    """kind: its number; width: of huber and epsilon_insensitive."""
+
+    kind: int
+    width: float
+
+
+def loss_named(name: str, width: float, allowed: tuple[str, ...] = CLASSIFICATION + REGRESSION) -> Loss:
+    """The loss of that name; ValueError for names that are not allowed and a width that is not positive."""
+    known = CLASSIFICATION + REGRESSION
+    return Loss(known.index(check.choice("loss", name, allowed)), check.positive("width", width))
+
+
+@compiled
+def value(loss, f, y):
+    """l(f, y)."""
+    if loss.kind == HINGE:
+        return max(0.0, 1.0 - y * f)
+    if loss.kind == SQUARED_HINGE:
+        return 0.5 * max(0.0, 1.0 - y * f) ** 2
+    if loss.kind == LOGISTIC:
+        return max(-y * f, 0.0) + np.log1p(np.exp(-abs(y * f)))
+    gap = abs(f - y)
+    if loss.kind == SQUARED:
+        return 0.5 * gap * gap
+    if loss.kind == HUBER:
+        return 0.5 * gap * gap if gap <= loss.width else loss.width * (gap - 0.5 * loss.width)
+    return max(0.0, gap - loss.width)
+
+
+@compiled
+def slope(loss, f, y):
+    """dl/df; at a kink the smaller in size."""
+    if loss.kind == HINGE:
+        return -y if y * f < 1.0 else 0.0
+    if loss.kind == SQUARED_HINGE:
+        return -y * max(0.0, 1.0 - y * f)
+    if loss.kind == LOGISTIC:
+        return -y / (1.0 + np.exp(min(y * f, 700.0)))
+    gap = f - y
+    if loss.kind == SQUARED:
+        return gap
+    if loss.kind == HUBER:
+        return min(max(gap, -loss.width), loss.width)
+    return 0.0 if abs(gap) <= loss.width else np.sign(gap)
