@@ -144,7 +144,7 @@ class FORKS(Learner):
     budget B: 2 B examples are buffered, then sketched; sketch_size s_p (None: B), sample_size s_m (None: a fifth of
     s_p), rank k (None: a tenth of B), blocks D: of the sketches; update_every: losses between their updates, each of
     which keeps one example more (P4: 0.3 of the stream's length; None: 3,000); width, loss, loss_width, step: as for
-    `KOGD`; alpha, curvature: A = alpha I + curvature sum of g g^T; bound C: |f| <= C after a step; seed: of the sketches.
+    `KOGD`; alpha, curvature: A = alpha I + curvature sum of g g^T; bound C: |f| <= C after a step; seed: of the sketch.
     ValueError for a budget below 2, a rank above sketch or sample size, sizes that do not fit.
 
     >>> import numpy as np, onepass as op
