@@ -23,7 +23,13 @@ from onepass.features.projection import GaussianProjection
 from onepass.kernel.bkb import BKB
 from onepass.kernel.gp_ucb import GPUCB
 from onepass.kernel.kernel_bandit import Posterior
-from onepass.learner.learner import FORKS, KOGD, Validation, progressive_validation
+from onepass.learner.bogd import BOGD
+from onepass.learner.bpas import BPAS
+from onepass.learner.forks import FORKS
+from onepass.learner.kogd import KOGD
+from onepass.learner.learner import Validation, progressive_validation
+from onepass.learner.projectron import Projectron
+from onepass.learner.rbp import RBP
 from onepass.loading import load
 from onepass.parameters.models import Disjoint, Hybrid
 from onepass.recipes import (
@@ -47,6 +53,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BKB",
+    "BOGD",
+    "BPAS",
     "CBRAP",
     "CBSCFD",
     "CRMM",
@@ -57,6 +65,7 @@ __all__ = [
     "MENU",
     "OFUL",
     "RBF",
+    "RBP",
     "SOFUL",
     "TOFU",
     "UCB",
@@ -93,6 +102,7 @@ __all__ = [
     "Polynomial",
     "Posterior",
     "ProjectorSplitting",
+    "Projectron",
     "Recommendation",
     "Ridge",
     "RobustFrequentDirections",

@@ -16,10 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onepass import check
 from onepass.features.sketched_nystrom import SketchedNystromState, absorb, sketched_nystrom
 from onepass.generic import compiled
 from onepass.learner import contract
-from onepass.learner.losses import Loss, slope
+from onepass.learner.budget import kernel_sum
+from onepass.learner.learner import Learner, common
+from onepass.learner.losses import Loss, loss_named, slope
 from onepass.linalg import shift_root
 
 
@@ -48,19 +51,6 @@ class FORKSState(NamedTuple):
     alpha: float
     curvature: float
     bound: float
-
-
-@compiled
-def kernel_sum(points, weights, used, x, precision):
-    """Sum of weights_i exp(-precision ||x - x_i||^2)."""
-    total = 0.0
-    for i in range(used):
-        square = 0.0
-        for j in range(x.size):
-            gap = x[j] - points[i, j]
-            square += gap * gap
-        total += weights[i] * np.exp(-precision * square)
-    return total
 
 
 @compiled
@@ -163,3 +153,78 @@ def step(state, x, y):
         sketch = absorb(sketch, x)
         reset(state)
     return moved(state, sketch, state.used, True, losses), f
+
+
+class FORKS(Learner):
+    """FORKS: second-order online kernel learning on an incremental sketch; see onepass.learner.forks.
+
+    budget B: 2 B examples are buffered, then sketched; sketch_size s_p (None: B), sample_size s_m (None: a fifth of
+    s_p), rank k (None: a tenth of B), blocks D: of the sketches; update_every: losses between their updates, each of
+    which keeps one example more (P4: 0.3 of the stream's length; None: 3,000); width, loss, loss_width, step: as for
+    `KOGD`; alpha, curvature: A = alpha I + curvature sum of g g^T; bound C: |f| <= C after a step; seed: of the sketch.
+    ValueError for a budget below 2, a rank above sketch or sample size, sizes that do not fit.
+
+    >>> import numpy as np, onepass as op
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.standard_normal((2000, 2))
+    >>> labels = np.sign(rows[:, 0] * rows[:, 1])
+    >>> found = op.progressive_validation(op.FORKS(budget=100, rank=20, sample_size=50), rows, labels)
+    >>> found.mistakes[1000:].mean() < 0.2
+    np.True_
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: int = 50,
+        rank: int | None = None,
+        sketch_size: int | None = None,
+        sample_size: int | None = None,
+        blocks: int = 1,
+        update_every: int | None = None,
+        width: float = 1.0,
+        loss: str = "hinge",
+        loss_width: float = 1.0,
+        step: float = 0.2,
+        alpha: float = 0.01,
+        curvature: float = 0.04,
+        bound: float = 1.0,
+        seed: int = 0,
+    ):
+        budget = check.integer("budget", budget, 2)
+        size = check.integer("sketch_size", budget if sketch_size is None else sketch_size, 1)
+        sample = check.integer("sample_size", max(size // 5, 1) if sample_size is None else sample_size, 1, 2 * budget)
+        top = min(size, sample)
+        rank = check.integer("rank", min(max(budget // 10, 1), top) if rank is None else rank, 1, top)
+        blocks = check.integer("blocks", blocks, 1, size)
+        if size % blocks:
+            raise ValueError(f"blocks must divide sketch_size={size}, got {blocks}")
+        self.params = {
+            "budget": budget,
+            "rank": rank,
+            "sketch_size": size,
+            "sample_size": sample,
+            "blocks": blocks,
+            "update_every": check.integer("update_every", 3000 if update_every is None else update_every, 1),
+            **common(width, loss, loss_width, step),
+            "alpha": check.positive("alpha", alpha),
+            "curvature": check.positive("curvature", curvature),
+            "bound": check.positive("bound", bound),
+            "seed": check.integer("seed", seed, 0, 2**32 - 1),
+        }
+        self._state = None
+
+    def _begin(self, dim: int) -> FORKSState:
+        p = self.params
+        size, sample, rank, capacity = p["sketch_size"], p["sample_size"], p["rank"], 2 * p["budget"]
+        places = np.random.default_rng(p["seed"]).choice(capacity, sample, replace=False)
+        sketch = SketchedNystromState(
+            np.zeros((sample, dim)), np.zeros((1, dim)), np.zeros((size, sample)), np.zeros((size, size)),
+            np.zeros((0, size)), np.zeros(0), np.zeros((sample, rank)), 0, rank, p["blocks"], p["seed"],
+            0.5 / p["width"] ** 2,
+        )  # fmt: skip
+        return FORKSState(
+            np.zeros((capacity, dim)), np.zeros(capacity), places, sketch, np.zeros(rank), np.zeros((rank, rank)),
+            np.zeros(sample), np.zeros(rank), np.zeros(rank), np.zeros(rank), 0, False, 0, p["update_every"],
+            loss_named(p["loss"], p["loss_width"]), p["step"], p["alpha"], p["curvature"], p["bound"],
+        )  # fmt: skip

@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onepass import check
 from onepass.learner import contract
-from onepass.learner.forks import kernel_sum
-from onepass.learner.losses import Loss, slope
+from onepass.learner.budget import kernel_sum
+from onepass.learner.learner import Learner, common
+from onepass.learner.losses import Loss, loss_named, slope
 
 
 class KOGDState(NamedTuple):
@@ -51,3 +53,35 @@ def step(state, x, y):
         points[used, j] = x[j]
     weights[used] = -state.step * gradient
     return KOGDState(points, weights, used + 1, state.loss, state.step, state.reg, state.precision), f
+
+
+class KOGD(Learner):
+    """Kernelized online gradient descent without a budget; see onepass.learner.kogd.
+
+    width: of the kernel exp(-||x - y||^2 / (2 width^2)); step: eta; reg: lambda, by which weights shrink.
+
+    >>> import onepass as op
+    >>> learner = op.KOGD(width=1.0).partial_fit([[0.0], [1.0]], [-1.0, 1.0])
+    >>> learner.predict([[0.1], [0.9]])
+    array([-1.,  1.])
+    """
+
+    def __init__(
+        self,
+        *,
+        width: float = 1.0,
+        loss: str = "hinge",
+        loss_width: float = 1.0,
+        step: float = 0.2,
+        reg: float = 0.0,
+    ):
+        self.params = common(width, loss, loss_width, step)
+        self.params["reg"] = check.real("reg", reg)
+        if not 0.0 <= self.params["reg"] * self.params["step"] < 1.0:
+            raise ValueError(f"reg must be from 0 to below 1 / step, got {reg!r}")
+        self._state = None
+
+    def _begin(self, dim: int) -> KOGDState:
+        p = self.params
+        loss = loss_named(p["loss"], p["loss_width"])
+        return KOGDState(np.zeros((16, dim)), np.zeros(16), 0, loss, p["step"], p["reg"], 0.5 / p["width"] ** 2)

@@ -1,0 +1,88 @@
+"""BOGD, bounded online gradient descent with uniform removal (Zhao, Wang, Wu, Jin and Hoi 2012).
+
+    a_i <- (1 - step reg) a_i;   on a loss x joins with a = -step l'(f); a full budget first loses a uniformly random
+    example, and the others are multiplied by B / (B - 1), which keeps f unbiased
+
+No weight exceeds `cap` in size (the paper's C), or removals would let them grow. Cost O(B d) an example.
+"""
+
+from typing import NamedTuple
+
+from onepass import check
+from onepass.learner import contract
+from onepass.learner.budget import Budget, budgeted, decided, put, sizes, some_place
+from onepass.learner.learner import Learner, common
+from onepass.learner.losses import Loss, loss_named, slope
+
+
+class BOGDState(NamedTuple):
+    """budget: the examples kept; turn: losses so far."""
+
+    budget: Budget
+    turn: int
+    seed: int
+    loss: Loss
+    step: float
+    reg: float
+    cap: float
+
+
+@contract.decision.for_state(BOGDState)
+def decision(state, x):
+    return decided(state.budget, x)
+
+
+@contract.step.for_state(BOGDState)
+def step(state, x, y):
+    budget = state.budget
+    f = decided(budget, x)
+    gradient, count = slope(state.loss, f, y), budget.weights.size
+    scale = 1.0 - state.step * state.reg
+    if gradient != 0.0 and budget.used == count:
+        scale *= count / (count - 1.0)
+    for i in range(budget.used):
+        budget.weights[i] = min(max(scale * budget.weights[i], -state.cap), state.cap)
+    if gradient == 0.0:
+        return state, f
+    place = some_place(budget, state.seed, state.turn)
+    budget = put(budget, place, x, min(max(-state.step * gradient, -state.cap), state.cap))
+    return BOGDState(budget, state.turn + 1, state.seed, state.loss, state.step, state.reg, state.cap), f
+
+
+class BOGD(Learner):
+    """Bounded online gradient descent; see onepass.learner.bogd. budget from 2; reg, cap: lambda and C.
+
+    width, loss, loss_width, step: as for `KOGD`. ValueError outside those ranges.
+
+    >>> import onepass as op
+    >>> op.BOGD(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
+    array([-1.,  1.])
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: int = 100,
+        width: float = 1.0,
+        loss: str = "hinge",
+        loss_width: float = 1.0,
+        step: float = 0.2,
+        reg: float = 0.01,
+        cap: float = 1.0,
+        seed: int = 0,
+    ):
+        self.params = {
+            **sizes(budget, width),
+            **common(width, loss, loss_width, step),
+            "reg": check.real("reg", reg),
+            "cap": check.positive("cap", cap),
+            "seed": check.integer("seed", seed, 0, 2**32 - 1),
+        }
+        if not 0.0 <= self.params["reg"] * self.params["step"] < 1.0:
+            raise ValueError(f"reg must be from 0 to below 1 / step, got {reg!r}")
+        self._state = None
+
+    def _begin(self, dim: int) -> BOGDState:
+        p = self.params
+        loss = loss_named(p["loss"], p["loss_width"])
+        return BOGDState(budgeted(p["budget"], dim, p["width"]), 0, p["seed"], loss, p["step"], p["reg"], p["cap"])

@@ -1,0 +1,71 @@
+"""BPA-S, budgeted passive-aggressive learning, simple form (Wang and Vucetic 2010), hinge loss H = max(0, 1 - y f).
+
+    room left:  x joins with b = y min(C, H / k(x, x))
+    full:       one example r makes room:  w + (b_r phi(x) - a_r phi(x_r)),  b_r = a_r k(x_r, x) + y min(C, H)
+                (k(x, x) = 1), the r of the least ||change||^2 / 2 + C hinge(after)
+
+b_r minimizes that objective for r: the change that leaves f(x) as it was, then a passive-aggressive step.
+Classification only; cost O(B d) an example: of the objective only scalars are needed.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass import check
+from onepass.learner import contract
+from onepass.learner.budget import Budget, budgeted, decided, put, sizes
+from onepass.learner.learner import Learner
+
+
+class BPASState(NamedTuple):
+    """budget: the examples kept; aggressiveness C."""
+
+    budget: Budget
+    aggressiveness: float
+
+
+@contract.decision.for_state(BPASState)
+def decision(state, x):
+    return decided(state.budget, x)
+
+
+@contract.step.for_state(BPASState)
+def step(state, x, y):
+    budget, most = state.budget, state.aggressiveness
+    f = decided(budget, x)
+    hinge = 1.0 - y * f
+    if hinge <= 0.0:
+        return state, f
+    move = y * min(most, hinge)
+    if budget.used < budget.weights.size:
+        return BPASState(put(budget, budget.used, x, move), most), f
+    place, least = 0, np.inf
+    for r in range(budget.used):
+        a, k = budget.weights[r], budget.near[r]
+        b = a * k + move
+        left = max(0.0, 1.0 - y * (f - a * k + b))
+        cost = 0.5 * (a * a - 2.0 * a * b * k + b * b) + most * left
+        if cost < least:
+            place, least = r, cost
+    weight = budget.weights[place] * budget.near[place] + move
+    return BPASState(put(budget, place, x, weight), most), f
+
+
+class BPAS(Learner):
+    """Budgeted passive-aggressive learning, BPA-S; see onepass.learner.bpas.
+
+    budget from 2; width: as for `KOGD`; aggressiveness: C. ValueError outside those ranges.
+
+    >>> import onepass as op
+    >>> op.BPAS(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
+    array([-1.,  1.])
+    """
+
+    def __init__(self, *, budget: int = 100, width: float = 1.0, aggressiveness: float = 1.0):
+        self.params = {**sizes(budget, width), "aggressiveness": check.positive("aggressiveness", aggressiveness)}
+        self._state = None
+
+    def _begin(self, dim: int) -> BPASState:
+        p = self.params
+        return BPASState(budgeted(p["budget"], dim, p["width"]), p["aggressiveness"])

@@ -1,0 +1,98 @@
+"""Projectron and Projectron++ (Orabona, Keshet and Caputo 2009), with a budget.
+
+    on a mistake, y f <= 0:     c = K^-1 k(x), delta^2 = k(x, x) - k(x)^T c
+                                delta <= eta or no room: weights += y c;   else x joins with weight y
+    Projectron++, 0 < y f < 1:  H = 1 - y f; if H > delta / eta: weights += y tau c,
+                                tau = min(1, H / (k^T c), 2 (H - delta / eta) / (k^T c))
+
+A projected example changes f on the span of those kept, no more. R R^T = K^-1 of these is kept and grows by a column.
+Classification only; cost O(B d), with a mistake (++: a loss) O(B d + B^2); memory O(B d + B^2).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass import check
+from onepass.learner import contract
+from onepass.learner.budget import Budget, budgeted, decided, put, sizes
+from onepass.learner.learner import Learner
+
+LEAST = 1e-7  # of delta: closer points would make K singular
+
+
+class ProjectronState(NamedTuple):
+    """budget: the examples kept; root (B, B); half, across (B,): scratch; eta; margins: whether it is Projectron++."""
+
+    budget: Budget
+    root: np.ndarray
+    half: np.ndarray
+    across: np.ndarray
+    eta: float
+    margins: bool
+
+
+@contract.decision.for_state(ProjectronState)
+def decision(state, x):
+    return decided(state.budget, x)
+
+
+@contract.step.for_state(ProjectronState)
+def step(state, x, y):
+    budget, root, half, across = state.budget, state.root, state.half, state.across
+    f = decided(budget, x)
+    if y * f >= 1.0 or (y * f > 0.0 and not state.margins):
+        return state, f
+    used, inside = budget.used, 0.0
+    for j in range(used):
+        half[j], across[j] = 0.0, 0.0
+    for i in range(used):
+        for j in range(i, used):
+            half[j] += budget.near[i] * root[i, j]
+    for i in range(used):
+        for j in range(i, used):
+            across[i] += root[i, j] * half[j]
+        inside += half[i] * half[i]
+    delta = np.sqrt(max(1.0 - inside, 0.0))
+    if y * f > 0.0:
+        room = 1.0 - y * f - delta / state.eta
+        if room > 0.0 and inside > 0.0:
+            tau = min(1.0, min((1.0 - y * f) / inside, 2.0 * room / inside))
+            for i in range(used):
+                budget.weights[i] += y * tau * across[i]
+        return state, f
+    if delta <= max(state.eta, LEAST) or used == budget.weights.size:
+        for i in range(used):
+            budget.weights[i] += y * across[i]
+        return state, f
+    for i in range(used):
+        root[i, used] = -across[i] / delta
+    root[used, used] = 1.0 / delta
+    return ProjectronState(put(budget, used, x, y), root, half, across, state.eta, state.margins), f
+
+
+class Projectron(Learner):
+    """Projectron, and with `margins` Projectron++; see onepass.learner.projectron.
+
+    budget from 2; width: as for `KOGD`; eta, above 0 and below 1: distances up to which an example is projected.
+    ValueError outside those ranges.
+
+    >>> import onepass as op
+    >>> op.Projectron(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
+    array([-1.,  1.])
+    """
+
+    def __init__(self, *, budget: int = 100, width: float = 1.0, eta: float = 0.1, margins: bool = False):
+        self.params = {
+            **sizes(budget, width),
+            "eta": check.positive("eta", eta),
+            "margins": bool(check.choice("margins", margins, (False, True))),
+        }
+        if self.params["eta"] >= 1.0:
+            raise ValueError(f"eta must be below 1, the length of every example, got {eta!r}")
+        self._state = None
+
+    def _begin(self, dim: int) -> ProjectronState:
+        p, count = self.params, self.params["budget"]
+        budget, scratch = budgeted(count, dim, p["width"]), (np.zeros(count), np.zeros(count))
+        return ProjectronState(budget, np.zeros((count, count)), *scratch, p["eta"], p["margins"])

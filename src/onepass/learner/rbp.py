@@ -1,0 +1,52 @@
+"""RBP, the randomized budget perceptron (Cavallanti, Cesa-Bianchi and Gentile 2007).
+
+    on a mistake, y f(x) <= 0: x joins with weight y; a full budget first loses a uniformly random example
+
+Classification only; cost O(B d) an example.
+"""
+
+from typing import NamedTuple
+
+from onepass import check
+from onepass.learner import contract
+from onepass.learner.budget import Budget, budgeted, decided, put, sizes, some_place
+from onepass.learner.learner import Learner
+
+
+class RBPState(NamedTuple):
+    """budget: the examples kept; turn: mistakes so far."""
+
+    budget: Budget
+    turn: int
+    seed: int
+
+
+@contract.decision.for_state(RBPState)
+def decision(state, x):
+    return decided(state.budget, x)
+
+
+@contract.step.for_state(RBPState)
+def step(state, x, y):
+    f = decided(state.budget, x)
+    if y * f > 0.0:
+        return state, f
+    place = some_place(state.budget, state.seed, state.turn)
+    return RBPState(put(state.budget, place, x, y), state.turn + 1, state.seed), f
+
+
+class RBP(Learner):
+    """The randomized budget perceptron; see onepass.learner.rbp. budget from 2; width: as for `KOGD`.
+
+    >>> import onepass as op
+    >>> op.RBP(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])
+    array([-1.,  1.])
+    """
+
+    def __init__(self, *, budget: int = 100, width: float = 1.0, seed: int = 0):
+        self.params = {**sizes(budget, width), "seed": check.integer("seed", seed, 0, 2**32 - 1)}
+        self._state = None
+
+    def _begin(self, dim: int) -> RBPState:
+        p = self.params
+        return RBPState(budgeted(p["budget"], dim, p["width"]), 0, p["seed"])
