@@ -51,22 +51,22 @@ def test_forks_equals_the_naive_one_while_nothing_is_truncated(loss, alpha, curv
     steps = {"step": 0.3, "alpha": alpha, "curvature": curvature, "bound": bound}
     learner = op.FORKS(**sizes, **steps, update_every=40, width=1.5, loss=loss, loss_width=0.3, seed=3)
     found = op.progressive_validation(learner, rows, targets)
-    assert learner._state.mapped
-    assert learner._state.sketch.used > 31  # updated, and more than once
+    assert learner._state.sketching.mapped
+    assert learner._state.sketching.sketch.used > 31  # updated, and more than once
     want = dense.forks(
-        rows, targets, learner._state.places, 15, 8, 8, 2, 40, 1.5, loss, seed=3, **steps
+        rows, targets, learner._state.sketching.places, 15, 8, 8, 2, 40, 1.5, loss, seed=3, **steps
     )  # fmt: skip
     np.testing.assert_allclose(found.decisions, want, atol=1e-6)
 
 
 def test_forks_with_small_sketches_is_the_naive_one_until_the_first_update():
     rows, targets = stream(800)
-    learner = op.FORKS(budget=40, width=1.5, seed=1)
+    learner = op.FORKS(budget=40, width=1.5, seed=1, update_every=3000)
     found = op.progressive_validation(learner, rows, targets)
     p = learner.params
     assert (p["rank"], p["sketch_size"], p["sample_size"]) == (4, 40, 8)  # P4: k = 0.1 B, s_p = B, s_m = 0.2 s_p
     want = dense.forks(
-        rows, targets, learner._state.places, 40, 4, 40, 1, 3000, 1.5, "hinge", 0.2, 0.01, 0.04, 1.0, 1
+        rows, targets, learner._state.sketching.places, 40, 4, 40, 1, 3000, 1.5, "hinge", 0.2, 0.01, 0.04, 1.0, 1
     )  # fmt: skip
     np.testing.assert_allclose(found.decisions, want, atol=1e-8)
 
@@ -76,12 +76,12 @@ def test_the_reset_forgets_weights_and_inverse_and_nothing_else():
     learner = op.FORKS(budget=20, update_every=1, width=1.0)
     learner.partial_fit(rows, targets)
     state = learner._state
-    assert (state.w == 0.0).all()
-    np.testing.assert_allclose(state.root @ state.root.T, np.eye(2) / 0.01)
-    points = state.sketch.points[: state.sketch.used]
-    again = sketched_nystrom(points, state.places, 20, 2, 1, 0, 0.5)
-    np.testing.assert_allclose(state.sketch.pp, again.pp, atol=1e-8)
-    np.testing.assert_allclose(state.sketch.pm, again.pm, atol=1e-8)
+    sketch, newton = state.sketching.sketch, state.newton
+    assert (newton.w == 0.0).all()
+    np.testing.assert_allclose(newton.root @ newton.root.T, np.eye(2) / 0.01)
+    again = sketched_nystrom(sketch.points, sketch.used, state.sketching.places, 20, 2, 1, 0, 0.5)
+    np.testing.assert_allclose(sketch.pp, again.pp, atol=1e-8)
+    np.testing.assert_allclose(sketch.pm, again.pm, atol=1e-8)
 
 
 @pytest.mark.parametrize("make", [op.KOGD, op.FORKS])

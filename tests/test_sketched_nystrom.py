@@ -3,9 +3,21 @@
 import numpy as np
 import pytest
 
-from onepass.features.sketched_nystrom import absorb, embedded, sjlt_row, sketched_nystrom
+from onepass.features.embedding import embed
+from onepass.features.sketched_nystrom import absorb, sjlt_row
+from onepass.features.sketched_nystrom import sketched_nystrom as sketched
 
 PRECISION = 0.7
+
+
+def sketched_nystrom(points, *sizes):
+    return sketched(points, len(points), *sizes)
+
+
+def embedded(state, x):
+    phi = np.empty(state.features.z.shape[1])
+    embed(state, x, phi)
+    return phi
 
 
 def kernel(x, y):

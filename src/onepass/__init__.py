@@ -25,11 +25,15 @@ from onepass.kernel.gp_ucb import GPUCB
 from onepass.kernel.kernel_bandit import Posterior
 from onepass.learner.bogd import BOGD
 from onepass.learner.bpas import BPAS
+from onepass.learner.fogd import FOGD
 from onepass.learner.forks import FORKS
 from onepass.learner.kogd import KOGD
 from onepass.learner.learner import Validation, progressive_validation
+from onepass.learner.nogd import NOGD
 from onepass.learner.projectron import Projectron
+from onepass.learner.pros_n_kons import PROSNKONS
 from onepass.learner.rbp import RBP
+from onepass.learner.skegd import SkeGD
 from onepass.loading import load
 from onepass.parameters.models import Disjoint, Hybrid
 from onepass.recipes import (
@@ -59,11 +63,14 @@ __all__ = [
     "CBSCFD",
     "CRMM",
     "CRTM",
+    "FOGD",
     "FORKS",
     "GPUCB",
     "KOGD",
     "MENU",
+    "NOGD",
     "OFUL",
+    "PROSNKONS",
     "RBF",
     "RBP",
     "SOFUL",
@@ -106,6 +113,7 @@ __all__ = [
     "Recommendation",
     "Ridge",
     "RobustFrequentDirections",
+    "SkeGD",
     "Theory",
     "Thompson",
     "TruncatedRidge",

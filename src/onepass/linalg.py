@@ -50,6 +50,16 @@ def fill(target, source):
 
 
 @compiled
+def roomy(rows):
+    """The same rows in an array twice as long, zeros after them."""
+    out = np.zeros((2 * rows.shape[0], rows.shape[1]))
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            out[i, j] = rows[i, j]
+    return out
+
+
+@compiled
 def svd(matrix):
     """Thin SVD, U diag(s) V: U (m, k), s (k,), V (k, n), all C-contiguous. Compiled once for all callers."""
     u, s, v = np.linalg.svd(np.ascontiguousarray(matrix), full_matrices=False)
@@ -134,13 +144,14 @@ def update_root(root, x):
 def shift_root(root, v, u, q, weight):
     """R R^T = A^-1 becomes (A + weight x x^T)^-1, in place, given v = R^T x, u = R v = A^-1 x and q = x^T A^-1 x.
 
-    R <- R - weight u v^T / (s (s + 1)), s = sqrt(1 + weight q); weight may be negative, down to -1 / q.
+    R <- R - weight u v^T / (s (s + 1)), s = sqrt(1 + weight q); weight may be negative, down to -1 / q. The root may
+    have more rows and columns than u has entries: they stay.
     """
     s = np.sqrt(1.0 + weight * q)
     scale = root.dtype.type(weight / (s * (s + 1.0)))
-    for i in range(root.shape[0]):
+    for i in range(u.size):
         step = u[i] * scale
-        for j in range(root.shape[0]):
+        for j in range(u.size):
             root[i, j] -= step * v[j]
 
 

@@ -15,29 +15,29 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onepass.features.embedding import embed
+from onepass.features.landmarks import Landmarks, gaussian_into
 from onepass.generic import compiled
-from onepass.linalg import dot, eigh, squared_distances, svd, tisvd
+from onepass.linalg import dot, eigh, roomy, svd, tisvd
 
 CUT = 1e-8  # of the largest singular value: what the pseudo-inverse takes for zero
 
 
 class SketchedNystromState(NamedTuple):
-    """landmarks (s_m, dim); points (capacity, dim), `used` of them; pm (s_p, s_m); pp (s_p, s_p);
-    vectors (k, s_p), values (k,): of pp; map (s_m, rank): Z, zero beyond the rank of pp; precision: 1 / (2 width^2).
+    """features: the landmarks (s_m, dim) and Z (s_m, rank), zero beyond the rank of pp.
+
+    points (capacity, dim), `used` of them; pm (s_p, s_m); pp (s_p, s_p); vectors (k, s_p), values (k,): of pp.
     """
 
-    landmarks: np.ndarray
+    features: Landmarks
     points: np.ndarray
     pm: np.ndarray
     pp: np.ndarray
     vectors: np.ndarray
     values: np.ndarray
-    map: np.ndarray
     used: int
-    rank: int
     blocks: int
     seed: int
-    precision: float
 
 
 @compiled
@@ -61,31 +61,21 @@ def sjlt_row(number, size, blocks, seed):
 
 
 @compiled
-def gaussian(x, points, precision):
-    """exp(-precision ||x - p||^2) for every point p, (n, dim) -> (n,)."""
-    out = squared_distances(points, x.reshape(1, -1))[:, 0].copy()
-    for i in range(out.size):
-        out[i] = np.exp(-precision * out[i])
-    return out
-
-
-@compiled
 def _sketched(state, x):
     """Phi_pm and Phi_pp gain a point, in place; the update of pp as a, b of a b^T + b a^T."""
     s = sjlt_row(state.used, state.pp.shape[0], state.blocks, state.seed)
-    psi = np.zeros(s.size)
-    if state.used > 0:
-        values = gaussian(x, state.points[: state.used], state.precision)
-        for i in range(values.size):
-            row = sjlt_row(i, s.size, state.blocks, state.seed)
-            for j in range(s.size):
-                psi[j] += row[j] * values[i]
-    near = gaussian(x, state.landmarks, state.precision)
+    features, psi, values = state.features, np.zeros(s.size), np.empty(state.used)
+    gaussian_into(state.points, state.used, x, features.precision, values)
+    for i in range(values.size):
+        row = sjlt_row(i, s.size, state.blocks, state.seed)
+        for j in range(s.size):
+            psi[j] += row[j] * values[i]
+    gaussian_into(features.points, features.near.size, x, features.precision, features.near)
     for j in range(s.size):
         psi[j] += 0.5 * s[j]
     for j in range(s.size):
-        for i in range(near.size):
-            state.pm[j, i] += s[j] * near[i]
+        for i in range(features.near.size):
+            state.pm[j, i] += s[j] * features.near[i]
         for i in range(s.size):
             state.pp[j, i] += s[j] * psi[i] + psi[j] * s[i]
     return s, psi
@@ -103,34 +93,33 @@ def _mapped(state, points, used, vectors, values):
                 for p in range(left.shape[0]):
                     total += left[p, i] * vectors[j, p]
                 inner[i, j] = total * np.sqrt(values[j]) / singular[i]
-    z = np.zeros((state.landmarks.shape[0], state.rank))
-    product = dot(right.T.copy(), inner)
+    z, product = np.zeros(state.features.z.shape), dot(right.T.copy(), inner)
     for i in range(z.shape[0]):
         for j in range(values.size):
             z[i, j] = product[i, j]
+    features = Landmarks(state.features.points, z, state.features.near, state.features.precision)
     return SketchedNystromState(
-        state.landmarks, points, state.pm, state.pp, vectors, values, z, used, state.rank, state.blocks, state.seed,
-        state.precision,
+        features, points, state.pm, state.pp, vectors, values, used, state.blocks, state.seed
     )  # fmt: skip
 
 
 @compiled
-def sketched_nystrom(points, places, size, rank, blocks, seed, precision):
-    """The map of the first points (n, dim), landmarks at `places` (s_m,), s_p = size; decomposed in full, once."""
+def sketched_nystrom(points, count, places, size, rank, blocks, seed, precision):
+    """The map of the first `count` points, landmarks at `places` (s_m,), s_p = size; decomposed in full, once.
+
+    points (capacity, dim) are kept; the rows after the first `count` are room for more.
+    """
     landmarks = np.empty((places.size, points.shape[1]))
     for i in range(places.size):
         for j in range(points.shape[1]):
             landmarks[i, j] = points[places[i], j]
-    pm, pp, z = np.zeros((size, places.size)), np.zeros((size, size)), np.zeros((places.size, rank))
-    for n in range(points.shape[0]):
-        state = SketchedNystromState(
-            landmarks, points, pm, pp, np.zeros((0, size)), np.zeros(0), z, n, rank, blocks, seed, precision
-        )
+    features = Landmarks(landmarks, np.zeros((places.size, rank)), np.zeros(places.size), precision)
+    pm, pp, vectors, values = np.zeros((size, places.size)), np.zeros((size, size)), np.zeros((0, size)), np.zeros(0)
+    for n in range(count):
+        state = SketchedNystromState(features, points, pm, pp, vectors, values, n, blocks, seed)
         _sketched(state, points[n])
-    state = SketchedNystromState(
-        landmarks, points, pm, pp, np.zeros((0, size)), np.zeros(0), z, points.shape[0], rank, blocks, seed, precision
-    )
-    found, vectors = eigh(pp)
+    state = SketchedNystromState(features, points, pm, pp, vectors, values, count, blocks, seed)
+    found, rows = eigh(pp)
     kept = 0
     while kept < min(rank, size) and found[size - 1 - kept] > 1e-14 * found[size - 1]:
         kept += 1
@@ -138,27 +127,21 @@ def sketched_nystrom(points, places, size, rank, blocks, seed, precision):
     for i in range(kept):
         values[i] = found[size - 1 - i]
         for j in range(size):
-            top[i, j] = vectors[size - 1 - i, j]
-    return _mapped(state, points, points.shape[0], top, values)
+            top[i, j] = rows[size - 1 - i, j]
+    return _mapped(state, points, count, top, values)
 
 
 @compiled
 def absorb(state, x):
-    """The map after one point more."""
+    """The map after one point more; its landmarks are the same."""
     s, psi = _sketched(state, x)
-    vectors, values = tisvd(state.vectors, state.values, s, psi, state.rank)
-    points = state.points
-    if state.used == points.shape[0]:
-        points = np.zeros((2 * state.used, points.shape[1]))
-        for i in range(state.used):
-            for j in range(points.shape[1]):
-                points[i, j] = state.points[i, j]
+    vectors, values = tisvd(state.vectors, state.values, s, psi, state.features.z.shape[1])
+    points = roomy(state.points) if state.used == state.points.shape[0] else state.points
     for j in range(points.shape[1]):
         points[state.used, j] = x[j]
     return _mapped(state, points, state.used + 1, vectors, values)
 
 
-@compiled
-def embedded(state, x):
-    """phi(x), (rank,)."""
-    return dot(gaussian(x, state.landmarks, state.precision), state.map)
+@embed.for_state(SketchedNystromState)
+def embed_sketched(state, x, phi):
+    embed(state.features, x, phi)

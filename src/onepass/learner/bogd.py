@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from onepass import check
 from onepass.learner import contract
-from onepass.learner.budget import Budget, budgeted, decided, put, sizes, some_place
+from onepass.learner.budget import Budget, budgeted, decided, put, shrinkage, sizes, some_place
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 
@@ -74,12 +74,10 @@ class BOGD(Learner):
         self.params = {
             **sizes(budget, width),
             **common(width, loss, loss_width, step),
-            "reg": check.real("reg", reg),
+            "reg": shrinkage(reg, step),
             "cap": check.positive("cap", cap),
             "seed": check.integer("seed", seed, 0, 2**32 - 1),
         }
-        if not 0.0 <= self.params["reg"] * self.params["step"] < 1.0:
-            raise ValueError(f"reg must be from 0 to below 1 / step, got {reg!r}")
         self._state = None
 
     def _begin(self, dim: int) -> BOGDState:

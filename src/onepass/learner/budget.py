@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass import check
+from onepass.features.landmarks import gaussian_into
 from onepass.features.sketched_nystrom import mixed
 from onepass.generic import compiled
+from onepass.linalg import roomy
 
 
 class Budget(NamedTuple):
@@ -22,13 +24,9 @@ class Budget(NamedTuple):
 @compiled
 def decided(budget, x):
     """f(x); leaves the kernel values in budget.near."""
+    gaussian_into(budget.points, budget.used, x, budget.precision, budget.near)
     total = 0.0
     for i in range(budget.used):
-        square = 0.0
-        for j in range(x.size):
-            gap = x[j] - budget.points[i, j]
-            square += gap * gap
-        budget.near[i] = np.exp(-budget.precision * square)
         total += budget.weights[i] * budget.near[i]
     return total
 
@@ -44,25 +42,21 @@ def put(budget, place, x, weight):
 
 
 @compiled
+def roomier(budget):
+    """The same examples with room for twice as many."""
+    weights = np.zeros(2 * budget.weights.size)
+    for i in range(budget.used):
+        weights[i] = budget.weights[i]
+    return Budget(roomy(budget.points), weights, np.zeros(weights.size), budget.used, budget.precision)
+
+
+@compiled
 def some_place(budget, seed, turn):
     """The next free place, or a uniformly random one where there is none: a hash of the seed and the turn."""
     count = budget.weights.size
     if budget.used < count:
         return budget.used
     return np.int64(mixed(mixed(np.uint64(seed)) ^ np.uint64(turn)) % np.uint64(count))
-
-
-@compiled
-def kernel_sum(points, weights, used, x, precision):
-    """Sum of weights_i exp(-precision ||x - x_i||^2)."""
-    total = 0.0
-    for i in range(used):
-        square = 0.0
-        for j in range(x.size):
-            gap = x[j] - points[i, j]
-            square += gap * gap
-        total += weights[i] * np.exp(-precision * square)
-    return total
 
 
 def budgeted(count: int, dim: int, width: float) -> Budget:
@@ -73,3 +67,11 @@ def budgeted(count: int, dim: int, width: float) -> Budget:
 def sizes(budget: Any, width: Any) -> dict[str, Any]:
     """The checked parameters of every learner with a budget."""
     return {"budget": check.integer("budget", budget, 2), "width": check.positive("width", width)}
+
+
+def shrinkage(reg: Any, step: float) -> float:
+    """The checked reg of weights that shrink by 1 - step reg."""
+    found = check.real("reg", reg)
+    if not 0.0 <= found * step < 1.0:
+        raise ValueError(f"reg must be from 0 to below 1 / step, got {reg!r}")
+    return found

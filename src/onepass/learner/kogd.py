@@ -7,58 +7,46 @@ Cost O(n d) an example and O(n d) memory for n examples learned from.
 
 from typing import NamedTuple
 
-import numpy as np
-
-from onepass import check
 from onepass.learner import contract
-from onepass.learner.budget import kernel_sum
+from onepass.learner.budget import Budget, budgeted, decided, put, roomier, shrinkage
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 
 
 class KOGDState(NamedTuple):
-    """points (capacity, dim), weights (capacity,), `used` of them; precision: 1 / (2 width^2)."""
+    """budget: the examples learned from, and room that doubles as needed."""
 
-    points: np.ndarray
-    weights: np.ndarray
-    used: int
+    budget: Budget
     loss: Loss
     step: float
     reg: float
-    precision: float
 
 
 @contract.decision.for_state(KOGDState)
 def decision(state, x):
-    return kernel_sum(state.points, state.weights, state.used, x, state.precision)
+    return decided(state.budget, x)
 
 
 @contract.step.for_state(KOGDState)
 def step(state, x, y):
-    f = contract.decision(state, x)
+    budget = state.budget
+    f = decided(budget, x)
     gradient = slope(state.loss, f, y)
     if state.reg > 0.0:
-        for i in range(state.used):
-            state.weights[i] *= 1.0 - state.step * state.reg
+        for i in range(budget.used):
+            budget.weights[i] *= 1.0 - state.step * state.reg
     if gradient == 0.0:
         return state, f
-    points, weights, used = state.points, state.weights, state.used
-    if used == points.shape[0]:
-        points, weights = np.zeros((2 * used, x.size)), np.zeros(2 * used)
-        for i in range(used):
-            weights[i] = state.weights[i]
-            for j in range(x.size):
-                points[i, j] = state.points[i, j]
-    for j in range(x.size):
-        points[used, j] = x[j]
-    weights[used] = -state.step * gradient
-    return KOGDState(points, weights, used + 1, state.loss, state.step, state.reg, state.precision), f
+    if budget.used == budget.weights.size:
+        budget = roomier(budget)
+    return KOGDState(put(budget, budget.used, x, -state.step * gradient), state.loss, state.step, state.reg), f
 
 
 class KOGD(Learner):
     """Kernelized online gradient descent without a budget; see onepass.learner.kogd.
 
-    width: of the kernel exp(-||x - y||^2 / (2 width^2)); step: eta; reg: lambda, by which weights shrink.
+    width: of the kernel exp(-||x - y||^2 / (2 width^2)); loss, loss_width: see onepass.learner.losses; step: eta; reg:
+    lambda, by which weights shrink. ValueError outside those ranges.
 
     >>> import onepass as op
     >>> learner = op.KOGD(width=1.0).partial_fit([[0.0], [1.0]], [-1.0, 1.0])
@@ -76,12 +64,11 @@ class KOGD(Learner):
         reg: float = 0.0,
     ):
         self.params = common(width, loss, loss_width, step)
-        self.params["reg"] = check.real("reg", reg)
-        if not 0.0 <= self.params["reg"] * self.params["step"] < 1.0:
-            raise ValueError(f"reg must be from 0 to below 1 / step, got {reg!r}")
+        self.params["reg"] = shrinkage(reg, step)
         self._state = None
 
     def _begin(self, dim: int) -> KOGDState:
         p = self.params
-        loss = loss_named(p["loss"], p["loss_width"])
-        return KOGDState(np.zeros((16, dim)), np.zeros(16), 0, loss, p["step"], p["reg"], 0.5 / p["width"] ** 2)
+        return KOGDState(
+            budgeted(16, dim, p["width"]), loss_named(p["loss"], p["loss_width"]), p["step"], p["reg"]
+        )  # fmt: skip

@@ -19,6 +19,7 @@ class Learner:
     """
 
     params: dict[str, Any]
+    dim: int = 0  # width of a row; 0 before the first example
     _state: Any
 
     def _begin(self, dim: int) -> Any:
@@ -30,15 +31,8 @@ class Learner:
         return self.params.get("loss", "hinge") in CLASSIFICATION
 
     def _rows(self, rows: Any) -> np.ndarray:
-        out = check.array("X", rows, np.dtype(np.float64), (2,), None if self._state is None else self.dim)
+        out = check.array("X", rows, np.dtype(np.float64), (2,), self.dim or None)
         return check.finite_rows("X", out)
-
-    @property
-    def dim(self) -> int:
-        """Width of a row; 0 before the first example."""
-        if self._state is None:
-            return 0
-        return getattr(self._state, "budget", self._state).points.shape[1]
 
     def _targets(self, targets: Any, count: int) -> np.ndarray:
         out = check.finite("y", check.array("y", targets, np.dtype(np.float64), (1,)))
@@ -60,6 +54,7 @@ class Learner:
             return np.empty(0)
         state = self._begin(rows.shape[1]) if self._state is None else self._state
         self._state, decisions = progress(state, rows, targets)
+        self.dim = rows.shape[1]
         return decisions
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -87,7 +82,8 @@ class Learner:
     def copy(self) -> Self:
         """An independent copy."""
         twin = object.__new__(type(self))
-        twin.params, twin._state = dict(self.params), None if self._state is None else states.copy(self._state)
+        twin.params, twin.dim = dict(self.params), self.dim
+        twin._state = None if self._state is None else states.copy(self._state)
         return twin
 
     def __repr__(self) -> str:

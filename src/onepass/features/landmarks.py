@@ -1,0 +1,63 @@
+"""Maps by landmarks, phi(x) = Z^T k(x), and the Nystrom one among them: Z = V S^-1/2 from K = V S V^T of the landmarks.
+
+With all eigenpairs phi(x)^T phi(y) = k(x)^T K^-1 k(y), with the leading k only the part that they span
+(Williams and Seeger 2001). Cost O(m (dim + k)) a row for m landmarks.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.features.embedding import embed
+from onepass.generic import compiled
+from onepass.linalg import eigh, squared_distances
+
+LEAST = 1e-10  # of the largest eigenvalue: directions with less are left out, their features are 0
+
+
+class Landmarks(NamedTuple):
+    """points (m, dim); z (m, k): Z; near (m,): scratch, the kernel values; precision: 1 / (2 width^2)."""
+
+    points: np.ndarray
+    z: np.ndarray
+    near: np.ndarray
+    precision: float
+
+
+@compiled
+def gaussian_into(points, used, x, precision, near):
+    """exp(-precision ||x - p||^2) of the first `used` points, written into near."""
+    for i in range(used):
+        square = 0.0
+        for j in range(x.size):
+            gap = x[j] - points[i, j]
+            square += gap * gap
+        near[i] = np.exp(-precision * square)
+
+
+@embed.for_state(Landmarks)
+def embed_landmarks(state, x, phi):
+    near, z = state.near, state.z
+    gaussian_into(state.points, near.size, x, state.precision, near)
+    for j in range(phi.size):
+        phi[j] = 0.0
+    for i in range(near.size):
+        for j in range(phi.size):
+            phi[j] += near[i] * z[i, j]
+
+
+@compiled
+def nystrom(points, precision, rank):
+    """The Nystrom map of all of these points (m, dim) and its leading `rank` directions."""
+    gram = squared_distances(points, points)
+    for i in range(gram.shape[0]):
+        for j in range(gram.shape[1]):
+            gram[i, j] = np.exp(-precision * gram[i, j])
+    values, vectors = eigh(gram)
+    z, top = np.zeros((points.shape[0], rank)), values.size - 1
+    for i in range(min(rank, values.size)):
+        if values[top - i] > LEAST * values[top]:
+            scale = 1.0 / np.sqrt(values[top - i])
+            for j in range(values.size):
+                z[j, i] = scale * vectors[top - i, j]
+    return Landmarks(points, z, np.zeros(points.shape[0]), precision)

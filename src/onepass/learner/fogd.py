@@ -1,0 +1,90 @@
+"""FOGD (Lu, Hoi, Wang, Zhao and Liu 2016): gradient descent on random Fourier features.
+
+    f = w^T phi(x);   w <- w - step l'(f) phi(x)
+
+phi has unit length; with the authors' unnormalized features their step of 0.001 and D / 2 = 200 frequencies are our
+step of 0.2. Cost O(D d) an example.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass import check
+from onepass.features.embedding import embed
+from onepass.features.fourier import Fourier, fourier
+from onepass.learner import contract
+from onepass.learner.budget import sizes
+from onepass.learner.learner import Learner, common
+from onepass.learner.losses import Loss, loss_named, slope
+from onepass.learner.newton import inner
+
+
+class FOGDState(NamedTuple):
+    """map: the Fourier features; w (D,); phi (D,): scratch."""
+
+    map: Fourier
+    w: np.ndarray
+    phi: np.ndarray
+    loss: Loss
+    step: float
+
+
+@contract.decision.for_state(FOGDState)
+def decision(state, x):
+    embed(state.map, x, state.phi)
+    return inner(state.w, state.phi)
+
+
+@contract.step.for_state(FOGDState)
+def step(state, x, y):
+    f = contract.decision(state, x)
+    gradient = slope(state.loss, f, y)
+    if gradient != 0.0:
+        for j in range(state.w.size):
+            state.w[j] -= state.step * gradient * state.phi[j]
+    return state, f
+
+
+class FOGD(Learner):
+    """Gradient descent on random Fourier features; see onepass.learner.fogd.
+
+    features D, even (None: 4 budget, as in P4); width, loss, loss_width, step: as for `KOGD`; seed: of the features.
+    ValueError outside those ranges.
+
+    >>> import numpy as np, onepass as op
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.standard_normal((4000, 2))
+    >>> labels = np.sign(rows[:, 0] * rows[:, 1])
+    >>> op.progressive_validation(op.FOGD(), rows, labels).mistakes[2000:].mean() < 0.1
+    np.True_
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: int = 100,
+        features: int | None = None,
+        width: float = 1.0,
+        loss: str = "hinge",
+        loss_width: float = 1.0,
+        step: float = 0.2,
+        seed: int = 0,
+    ):
+        self.params = {
+            **sizes(budget, width),
+            "features": check.integer("features", 4 * int(budget) if features is None else features, 2),
+            **common(width, loss, loss_width, step),
+            "seed": check.integer("seed", seed, 0, 2**32 - 1),
+        }
+        if self.params["features"] % 2:
+            raise ValueError(f"features must be even, cosines and sines, got {features}")
+        self._state = None
+
+    def _begin(self, dim: int) -> FOGDState:
+        p = self.params
+        size = p["features"]
+        loss = loss_named(p["loss"], p["loss_width"])
+        return FOGDState(
+            fourier(size, dim, p["width"], p["seed"]), np.zeros(size), np.zeros(size), loss, p["step"]
+        )  # fmt: skip

@@ -1,0 +1,88 @@
+"""The online Newton step of P4, algorithm 1, on features phi of which some k may be in use; nothing is allocated.
+
+    g = l'(f) phi,  u = A^-1 phi:   w <- w - step A^-1 g,   w <- w - h(w^T phi) / (phi^T u) u,
+                                    A <- A + curvature l'(f)^2 phi phi^T;   h(z) = sign(z) max(|z| - bound, 0)
+
+P4 writes (sigma + eta) g g^T with sigma = 0.5; its authors' program has 0.04. The step uses A as it was before.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass import check
+from onepass.generic import compiled
+from onepass.linalg import shift_root
+
+
+class Newton(NamedTuple):
+    """w (k,); root (k, k): R R^T = A^-1; v, u (k,): scratch. Arrays may be longer than the k in use."""
+
+    w: np.ndarray
+    root: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    step: float
+    alpha: float
+    curvature: float
+    bound: float
+
+
+@compiled
+def inner(a, b):
+    """a^T b without a call of BLAS or an allocation."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@compiled
+def newton(state, phi, gradient):
+    """One step for l'(f) = gradient at features phi (k,); w and root in place."""
+    k = phi.size
+    w, root, v, u = state.w[:k], state.root, state.v[:k], state.u[:k]
+    for j in range(k):
+        v[j] = 0.0
+        u[j] = 0.0
+    for i in range(k):
+        for j in range(k):
+            v[j] += phi[i] * root[i, j]
+    for i in range(k):
+        for j in range(k):
+            u[i] += root[i, j] * v[j]
+    q = inner(v, v)
+    if q > 0.0:
+        for j in range(k):
+            w[j] -= state.step * gradient * u[j]
+        f = inner(w, phi)
+        over = abs(f) - state.bound
+        if over > 0.0:
+            for j in range(k):
+                w[j] -= np.sign(f) * over / q * u[j]
+        shift_root(root, v, u, q, state.curvature * gradient * gradient)
+
+
+@compiled
+def reset(state, k):
+    """A = alpha I, w = 0, in k dimensions."""
+    for i in range(k):
+        state.w[i] = 0.0
+        for j in range(k):
+            state.root[i, j] = 1.0 / np.sqrt(state.alpha) if i == j else 0.0
+
+
+def begun(size: int, params: dict) -> Newton:
+    """Before the first reset, with room for `size` features."""
+    scratch = (np.zeros(size), np.zeros(size))
+    constants = (params["step"], params["alpha"], params["curvature"], params["bound"])
+    return Newton(np.zeros(size), np.zeros((size, size)), *scratch, *constants)
+
+
+def settings(alpha: float, curvature: float, bound: float) -> dict[str, float]:
+    """The checked parameters of the step."""
+    return {
+        "alpha": check.positive("alpha", alpha),
+        "curvature": check.positive("curvature", curvature),
+        "bound": check.positive("bound", bound),
+    }

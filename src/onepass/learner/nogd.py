@@ -1,0 +1,99 @@
+"""NOGD (Lu, Hoi, Wang, Zhao and Liu 2016): gradient descent on Nystrom features of the first examples.
+
+    1.  f = sum of a_i k(x_i, x); on a loss x joins the buffer with a = -step l'(f)
+    2.  once 2 B examples are kept, K = V S V^T: phi(x) = S_k^-1/2 V_k^T k(x), w = S_k^1/2 V_k^T a, so that f is that of
+        before on the leading k directions; then f = w^T phi(x), and on a loss  w <- w - step l'(f) phi(x)
+
+The buffer of 2 B examples is that of FORKS and SkeGD. Cost O(B (d + k)) an example.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass import check
+from onepass.features.embedding import embed
+from onepass.features.landmarks import Landmarks, nystrom
+from onepass.learner import contract
+from onepass.learner.budget import Budget, budgeted, decided, put, sizes
+from onepass.learner.learner import Learner, common
+from onepass.learner.losses import Loss, loss_named, slope
+from onepass.learner.newton import inner
+
+
+class NOGDState(NamedTuple):
+    """first: the buffer; map: of all its points, once `mapped`; w (k,); phi (k,): scratch."""
+
+    first: Budget
+    map: Landmarks
+    w: np.ndarray
+    phi: np.ndarray
+    mapped: bool
+    loss: Loss
+    step: float
+
+
+@contract.decision.for_state(NOGDState)
+def decision(state, x):
+    if not state.mapped:
+        return decided(state.first, x)
+    embed(state.map, x, state.phi)
+    return inner(state.w, state.phi)
+
+
+@contract.step.for_state(NOGDState)
+def step(state, x, y):
+    f = contract.decision(state, x)
+    gradient, w = slope(state.loss, f, y), state.w
+    if gradient == 0.0:
+        return state, f
+    if state.mapped:
+        for j in range(w.size):
+            w[j] -= state.step * gradient * state.phi[j]
+        return state, f
+    first, features = put(state.first, state.first.used, x, -state.step * gradient), state.map
+    full = first.used == first.weights.size
+    if full:
+        features = nystrom(first.points, first.precision, w.size)
+        for i in range(first.used):  # w = S^1/2 V^T a = Z^T K a, and K a is f at the points
+            at = decided(first, first.points[i])
+            for j in range(w.size):
+                w[j] += features.z[i, j] * at
+    return NOGDState(first, features, w, state.phi, full, state.loss, state.step), f
+
+
+class NOGD(Learner):
+    """Gradient descent on Nystrom features; see onepass.learner.nogd.
+
+    budget B, from 2; rank k, up to 2 B (None: a fifth of B; P4 has a tenth); width, loss, loss_width, step: as for
+    `KOGD`. ValueError outside those ranges.
+
+    >>> import numpy as np, onepass as op
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.standard_normal((2000, 2))
+    >>> labels = np.sign(rows[:, 0] * rows[:, 1])
+    >>> op.progressive_validation(op.NOGD(), rows, labels).mistakes[1000:].mean() < 0.2
+    np.True_
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: int = 100,
+        rank: int | None = None,
+        width: float = 1.0,
+        loss: str = "hinge",
+        loss_width: float = 1.0,
+        step: float = 0.2,
+    ):
+        self.params = {**sizes(budget, width), **common(width, loss, loss_width, step)}
+        most = 2 * self.params["budget"]
+        self.params["rank"] = check.integer("rank", max(most // 10, 1) if rank is None else rank, 1, most)
+        self._state = None
+
+    def _begin(self, dim: int) -> NOGDState:
+        p = self.params
+        first, rank = budgeted(2 * p["budget"], dim, p["width"]), p["rank"]
+        features = Landmarks(first.points, np.zeros((2 * p["budget"], rank)), first.near, first.precision)
+        loss = loss_named(p["loss"], p["loss_width"])
+        return NOGDState(first, features, np.zeros(rank), np.zeros(rank), False, loss, p["step"])

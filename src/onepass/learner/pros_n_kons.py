@@ -1,0 +1,214 @@
+"""PROS-N-KONS (Calandriello, Lazaric and Valko 2017): online Newton steps on Nystrom features of a sampled dictionary.
+
+    every example    r = 1 - k^T S (S K S + reg I)^-1 S k,  S = diag(1 / sqrt(p_i));  x joins the dictionary with
+                     probability p = min(1, oversampling (1 + epsilon) r / (r + reg)): its ridge leverage score (KORS)
+    on a loss        the online Newton step of onepass.learner.newton on phi(x) = L^-1 k(x), L L^T = K
+    where it joined  phi has a dimension more, A = alpha I and w = 0: the reset
+
+The dictionary never shrinks; `budget` caps it (P4 does so), else it grows as the effective dimension. Points within
+1e-9 of the span of the others do not join. Roots of K^-1 and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for
+m points, memory O(m (m + d)).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass import check
+from onepass.features.landmarks import gaussian_into
+from onepass.features.sketched_nystrom import mixed
+from onepass.generic import compiled
+from onepass.learner import contract
+from onepass.learner import newton as steps
+from onepass.learner.learner import Learner, common
+from onepass.learner.losses import Loss, loss_named, slope
+from onepass.learner.newton import Newton, inner, newton, reset
+from onepass.linalg import roomy
+
+IN_SPAN = 1e-9  # of k(x, x) = 1: with less, roundings would pass for a new direction
+
+
+class Dictionary(NamedTuple):
+    """points (capacity, dim), `used` of them; scales (capacity,): 1 / sqrt(p_i).
+
+    whitening: upper triangular (capacity, capacity), phi = k whitening; ridge: the same for S K S + reg I.
+    """
+
+    points: np.ndarray
+    scales: np.ndarray
+    whitening: np.ndarray
+    ridge: np.ndarray
+    near: np.ndarray
+    phi: np.ndarray
+    scaled: np.ndarray
+    half: np.ndarray
+    used: int
+
+
+class PROSNKONSState(NamedTuple):
+    """dictionary, and the Newton step on its features; most: the cap, 0 for none; turn: examples seen."""
+
+    dictionary: Dictionary
+    newton: Newton
+    most: int
+    turn: int
+    seed: int
+    precision: float
+    oversampling: float
+    epsilon: float
+    reg: float
+    loss: Loss
+
+
+@compiled
+def coin(seed, turn):
+    """A number in [0, 1): the hash of the seed and the turn."""
+    return (mixed(mixed(np.uint64(seed)) ^ np.uint64(turn)) >> np.uint64(11)) * 2.0**-53
+
+
+@compiled
+def times_triangle(row, triangle, k, out):
+    """row (k,) times the upper triangular (k, k), written into out."""
+    for j in range(k):
+        out[j] = 0.0
+    for i in range(k):
+        for j in range(i, k):
+            out[j] += row[i] * triangle[i, j]
+
+
+@compiled
+def grow_triangle(triangle, half, rest, k):
+    """The inverse of a Cholesky factor, transposed, gains a column: of a row half (k,) and its rest's square root."""
+    for i in range(k):
+        total = 0.0
+        for j in range(i, k):
+            total += triangle[i, j] * half[j]
+        triangle[i, k] = -total / rest
+    triangle[k, k] = 1.0 / rest
+
+
+@compiled
+def square(matrix):
+    """The same matrix in an array of twice the rows and columns."""
+    out = np.zeros((2 * matrix.shape[0], 2 * matrix.shape[0]))
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[0]):
+            out[i, j] = matrix[i, j]
+    return out
+
+
+@compiled
+def roomier(d, newton):
+    """Both with room for twice as many points; the step is reset right after."""
+    size = 2 * d.scales.size
+    scales = np.zeros(size)
+    for i in range(d.used):
+        scales[i] = d.scales[i]
+    larger = Dictionary(
+        roomy(d.points), scales, square(d.whitening), square(d.ridge), np.zeros(size), np.zeros(size), np.zeros(size),
+        np.zeros(size), d.used,
+    )  # fmt: skip
+    return larger, Newton(
+        np.zeros(size), np.zeros((size, size)), np.zeros(size), np.zeros(size), newton.step, newton.alpha,
+        newton.curvature, newton.bound,
+    )  # fmt: skip
+
+
+@contract.decision.for_state(PROSNKONSState)
+def decision(state, x):
+    d = state.dictionary
+    gaussian_into(d.points, d.used, x, state.precision, d.near)
+    times_triangle(d.near, d.whitening, d.used, d.phi)
+    return inner(state.newton.w[: d.used], d.phi[: d.used])
+
+
+@contract.step.for_state(PROSNKONSState)
+def step(state, x, y):
+    f = contract.decision(state, x)
+    d, second = state.dictionary, state.newton
+    k = d.used
+    gradient = slope(state.loss, f, y)
+    if gradient != 0.0 and k > 0:
+        newton(second, d.phi[:k], gradient)
+    turn = state.turn + 1
+    if state.most == 0 or k < state.most:
+        for i in range(k):
+            d.scaled[i] = d.scales[i] * d.near[i]
+        times_triangle(d.scaled, d.ridge, k, d.half)
+        left = max(1.0 - inner(d.half[:k], d.half[:k]), 0.0)
+        outside = 1.0 - inner(d.phi[:k], d.phi[:k])
+        p = min(1.0, state.oversampling * (1.0 + state.epsilon) * left / (left + state.reg))
+        if outside > IN_SPAN and coin(state.seed, state.turn) < p:
+            if k == d.scales.size:
+                half, phi = d.half, d.phi
+                d, second = roomier(d, second)
+                for i in range(k):
+                    d.half[i] = half[i]
+                    d.phi[i] = phi[i]
+            grow_triangle(d.whitening, d.phi, np.sqrt(outside), k)
+            for i in range(k):
+                d.half[i] /= np.sqrt(p)
+            own = 1.0 / p + state.reg
+            grow_triangle(d.ridge, d.half, np.sqrt(own - inner(d.half[:k], d.half[:k])), k)
+            for j in range(x.size):
+                d.points[k, j] = x[j]
+            d.scales[k] = 1.0 / np.sqrt(p)
+            d = Dictionary(d.points, d.scales, d.whitening, d.ridge, d.near, d.phi, d.scaled, d.half, k + 1)
+            reset(second, k + 1)
+    return PROSNKONSState(
+        d, second, state.most, turn, state.seed, state.precision, state.oversampling, state.epsilon, state.reg,
+        state.loss,
+    ), f  # fmt: skip
+
+
+class PROSNKONS(Learner):
+    """PROS-N-KONS; see onepass.learner.pros_n_kons.
+
+    budget: the most points of the dictionary, from 2 (None: no cap); oversampling beta, epsilon, reg gamma: of its
+    sampling; alpha, curvature, bound: of the Newton step as for `FORKS`; width, loss, loss_width, step: as for `KOGD`.
+    ValueError outside those ranges.
+
+    >>> import numpy as np, onepass as op
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.standard_normal((2000, 2))
+    >>> labels = np.sign(rows[:, 0] * rows[:, 1])
+    >>> op.progressive_validation(op.PROSNKONS(), rows, labels).mistakes[1000:].mean() < 0.2
+    np.True_
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: int | None = None,
+        width: float = 1.0,
+        loss: str = "hinge",
+        loss_width: float = 1.0,
+        step: float = 0.2,
+        alpha: float = 0.01,
+        curvature: float = 0.04,
+        bound: float = 1.0,
+        oversampling: float = 1.0,
+        epsilon: float = 0.5,
+        reg: float = 1.0,
+        seed: int = 0,
+    ):
+        self.params = {
+            "budget": None if budget is None else check.integer("budget", budget, 2),
+            **common(width, loss, loss_width, step),
+            **steps.settings(alpha, curvature, bound),
+            "oversampling": check.positive("oversampling", oversampling),
+            "epsilon": check.positive("epsilon", epsilon),
+            "reg": check.positive("reg", reg),
+            "seed": check.integer("seed", seed, 0, 2**32 - 1),
+        }
+        self._state = None
+
+    def _begin(self, dim: int) -> PROSNKONSState:
+        p, size = self.params, 16
+        scratch = (np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
+        triangles = (np.zeros((size, size)), np.zeros((size, size)))
+        dictionary = Dictionary(np.zeros((size, dim)), np.zeros(size), *triangles, *scratch, 0)
+        return PROSNKONSState(
+            dictionary, steps.begun(size, p), p["budget"] or 0, 0, p["seed"], 0.5 / p["width"] ** 2,
+            p["oversampling"], p["epsilon"], p["reg"], loss_named(p["loss"], p["loss_width"]),
+        )  # fmt: skip

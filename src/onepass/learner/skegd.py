@@ -1,0 +1,116 @@
+"""SkeGD (Zhang and Liao 2019): gradient descent on an incremental sketched Nystrom map.
+
+    1.  f = sum of a_i k(x_i, x); on a loss x joins the buffer with a = -step l'(f)
+    2.  f = w^T phi(x); on a loss  w <- w - step l'(f) phi(x)
+
+Where the map is made or changes, w becomes the least-squares fit of f at the landmarks, so that what was learned is
+kept; the published program is not at hand, and FORKS' reset would lose what first-order steps take long to learn again.
+Buffer, sketches and their updates are those of FORKS. A round of stage 2 costs O(s_m (d + k)) and allocates nothing.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.features.embedding import embed
+from onepass.features.sketched_nystrom import CUT
+from onepass.generic import compiled
+from onepass.learner import contract, sketching
+from onepass.learner.budget import decided
+from onepass.learner.learner import Learner, common
+from onepass.learner.losses import Loss, loss_named, slope
+from onepass.learner.sketching import Sketching, decided_by, due, kept, passed, sketch_sizes
+from onepass.linalg import svd
+
+
+class SkeGDState(NamedTuple):
+    """sketching: buffer and map; w (k,)."""
+
+    sketching: Sketching
+    w: np.ndarray
+    loss: Loss
+    step: float
+
+
+@compiled
+def fit(w, before, after):
+    """w, in place: the least-squares fit of the new map to what f was at the landmarks."""
+    landmarks, phi = after.sketch.features.points, after.phi
+    values, rows = np.empty(landmarks.shape[0]), np.empty((landmarks.shape[0], phi.size))
+    for i in range(values.size):
+        values[i] = decided_by(before, w, landmarks[i]) if before.mapped else decided(after.first, landmarks[i])
+    for i in range(values.size):
+        embed(after.sketch, landmarks[i], phi)
+        for j in range(phi.size):
+            rows[i, j] = phi[j]
+    left, singular, right = svd(rows)
+    fitted = np.zeros(w.size)
+    for i in range(singular.size):
+        if singular[i] > CUT * singular[0]:
+            part = 0.0
+            for n in range(values.size):
+                part += left[n, i] * values[n]
+            for j in range(w.size):
+                fitted[j] += part / singular[i] * right[i, j]
+    for j in range(w.size):
+        w[j] = fitted[j]
+
+
+@contract.decision.for_state(SkeGDState)
+def decision(state, x):
+    return decided_by(state.sketching, state.w, x)
+
+
+@contract.step.for_state(SkeGDState)
+def step(state, x, y):
+    found, w = state.sketching, state.w
+    f = decided_by(found, w, x)
+    gradient = slope(state.loss, f, y)
+    if gradient == 0.0:
+        return SkeGDState(passed(found), w, state.loss, state.step), f
+    if found.mapped:
+        for j in range(w.size):
+            w[j] -= state.step * gradient * found.phi[j]
+    after = kept(found, x, -state.step * gradient)
+    if due(found):
+        fit(w, found, after)
+    return SkeGDState(after, w, state.loss, state.step), f
+
+
+class SkeGD(Learner):
+    """Gradient descent on an incremental sketch; see onepass.learner.skegd. Parameters as those of `FORKS`.
+
+    >>> import numpy as np, onepass as op
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.standard_normal((2000, 2))
+    >>> labels = np.sign(rows[:, 0] * rows[:, 1])
+    >>> found = op.progressive_validation(op.SkeGD(budget=100, rank=20, sample_size=50), rows, labels)
+    >>> found.mistakes[1000:].mean() < 0.25
+    np.True_
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: int = 50,
+        rank: int | None = None,
+        sketch_size: int | None = None,
+        sample_size: int | None = None,
+        blocks: int = 1,
+        update_every: int | float = 0.3,
+        width: float = 1.0,
+        loss: str = "hinge",
+        loss_width: float = 1.0,
+        step: float = 0.2,
+        seed: int = 0,
+    ):
+        self.params = {
+            **sketch_sizes(budget, rank, sketch_size, sample_size, blocks, update_every, seed),
+            **common(width, loss, loss_width, step),
+        }
+        self._state = None
+
+    def _begin(self, dim: int) -> SkeGDState:
+        p = self.params
+        loss = loss_named(p["loss"], p["loss_width"])
+        return SkeGDState(sketching.begun(p, dim), np.zeros(p["rank"]), loss, p["step"])
