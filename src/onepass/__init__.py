@@ -27,6 +27,7 @@ from onepass.learner.bogd import BOGD
 from onepass.learner.bpas import BPAS
 from onepass.learner.fogd import FOGD
 from onepass.learner.forks import FORKS
+from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.kogd import KOGD
 from onepass.learner.learner import Validation, progressive_validation
 from onepass.learner.nogd import NOGD
@@ -93,6 +94,7 @@ __all__ = [
     "HvtUCB",
     "Hybrid",
     "Kernel",
+    "KernelNewton",
     "LinTS",
     "LinUCB",
     "Linear",

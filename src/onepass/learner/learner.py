@@ -52,9 +52,13 @@ class Learner:
         targets = self._targets(y, len(rows))
         if len(rows) == 0:
             return np.empty(0)
-        state = self._begin(rows.shape[1]) if self._state is None else self._state
-        self._state, decisions = progress(state, rows, targets)
-        self.dim = rows.shape[1]
+        if self._state is None:
+            self._state, self.dim = self._begin(rows.shape[1]), rows.shape[1]
+        return self._learn(rows, targets)
+
+    def _learn(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Decide and learn checked examples, at least one; the decisions."""
+        self._state, decisions = progress(self._state, rows, targets)
         return decisions
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -65,3 +65,47 @@ def slope(loss, f, y):
     if loss.kind == HUBER:
         return min(max(gap, -loss.width), loss.width)
     return 0.0 if abs(gap) <= loss.width else np.sign(gap)
+
+
+@compiled
+def implicit_slope(loss, f, y, q):
+    """dl/df at the f' that minimizes (f' - f)^2 / (2 q) + l(f', y): there f' = f - q dl/df(f')."""
+    if loss.kind == HINGE:
+        return -y * min(1.0, (1.0 - y * f) / q) if y * f < 1.0 else 0.0
+    if loss.kind == SQUARED_HINGE:
+        return -y * max(0.0, 1.0 - y * f) / (1.0 + q)
+    if loss.kind == LOGISTIC:
+        low, high, z = y * f, y * f + q, y * f  # z - y f = q / (1 + e^z), whose sides cross once, between the two
+        for _ in range(60):
+            p = 1.0 / (1.0 + np.exp(min(z, 700.0)))
+            gap = z - y * f - q * p
+            if gap > 0.0:
+                high = z
+            else:
+                low = z
+            z -= gap / (1.0 + q * p * (1.0 - p))
+            if not low < z < high:
+                z = 0.5 * (low + high)
+            if high - low <= 1e-14 * max(1.0, abs(high)) or abs(gap) <= 1e-13 * max(1.0, abs(z)):
+                break
+        return -y / (1.0 + np.exp(min(z, 700.0)))
+    gap = (f - y) / (1.0 + q)
+    if loss.kind == SQUARED:
+        return gap
+    if loss.kind == HUBER:
+        return min(max(gap, -loss.width), loss.width)
+    over = abs(f - y) - loss.width
+    return np.sign(f - y) * min(1.0, over / q) if over > 0.0 else 0.0
+
+
+@compiled
+def weight(loss, f, y, gradient):
+    """The curvature that a step takes over at its f: l'' where there is one, else l'^2, as online Newton steps do."""
+    if loss.kind == LOGISTIC:
+        p = abs(gradient)
+        return p * (1.0 - p)
+    if loss.kind == HUBER:
+        return loss.width / max(abs(f - y), loss.width)
+    if loss.kind in (HINGE, EPSILON):
+        return gradient * gradient
+    return 1.0
