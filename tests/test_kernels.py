@@ -1,5 +1,6 @@
 """Kernels equal their formulas and scikit-learn's; their matrices are symmetric and positive semidefinite."""
 
+import math
 import tracemalloc
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.gaussian_process import kernels as sk
 
 import dense_kernel as dense
 import onepass as op
+from onepass.features import fourier
 from onepass.features.kernels import as_kernel
 
 SCALES = [0.3, 2.0, (0.2, 1.0, 5.0)]  # one for all, one per feature
@@ -268,3 +270,13 @@ def test_no_temporary_of_pairs_times_features(kernel):
     finally:
         tracemalloc.stop()
     assert peak < 5 * n * m * 8 + X.nbytes + Y.nbytes
+
+
+def test_sines_and_cosines_of_turns_are_those_of_the_standard_library():
+    rng = np.random.default_rng(0)
+    exact = np.arange(-16, 17) / 16
+    for turns in (*exact, *rng.uniform(-1.0, 1.0, 2000), *rng.uniform(-1e3, 1e3, 2000)):
+        rest = turns - round(turns)
+        sine, cosine = fourier.sine_and_cosine(turns)
+        assert abs(sine - math.sin(2.0 * math.pi * rest)) < 1e-15
+        assert abs(cosine - math.cos(2.0 * math.pi * rest)) < 1e-15

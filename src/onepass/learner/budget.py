@@ -64,9 +64,17 @@ def budgeted(count: int, dim: int, width: float) -> Budget:
     return Budget(np.zeros((count, dim)), np.zeros(count), np.zeros(count), 0, 0.5 / width**2)
 
 
+def kernel_width(width: Any) -> float:
+    """The checked width of a kernel, whose square must be a number."""
+    found = check.positive("width", width)
+    if not 1e-150 <= found <= 1e150:
+        raise ValueError(f"width must be from 1e-150 to 1e150, got {width!r}")
+    return found
+
+
 def sizes(budget: Any, width: Any) -> dict[str, Any]:
     """The checked parameters of every learner with a budget."""
-    return {"budget": check.integer("budget", budget, 2), "width": check.positive("width", width)}
+    return {"budget": check.integer("budget", budget, 2), "width": kernel_width(width)}
 
 
 def shrinkage(reg: Any, step: float) -> float:

@@ -36,6 +36,7 @@ from onepass.features.kernels import median_distance
 from onepass.features.landmarks import nystrom
 from onepass.features.sketched_nystrom import sketched_nystrom
 from onepass.learner import contract
+from onepass.learner.budget import kernel_width
 from onepass.learner.learner import Learner
 from onepass.learner.losses import Loss, implicit_slope, loss_named, weight
 from onepass.linalg import dot
@@ -159,7 +160,7 @@ class KernelNewton(Learner):
             "rank": None if features == "fourier" else rank,
             "design": design,
             "reg": check.positive("reg", reg),
-            "width": None if width is None else check.positive("width", width),
+            "width": None if width is None else kernel_width(width),
             "width_factor": check.positive("width_factor", width_factor),
             "standardize": bool(check.choice("standardize", standardize, (False, True))),
             "recent": bool(check.choice("recent", recent, (False, True))),

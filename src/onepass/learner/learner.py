@@ -7,6 +7,7 @@ import numpy as np
 
 from onepass import check
 from onepass import state as states
+from onepass.learner.budget import kernel_width
 from onepass.learner.contract import decide_rows, progress
 from onepass.learner.losses import CLASSIFICATION, loss_named
 
@@ -98,7 +99,7 @@ def common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:
     """The checked parameters that all learners have."""
     loss_named(loss, loss_width)
     return {
-        "width": check.positive("width", width),
+        "width": kernel_width(width),
         "loss": loss,
         "loss_width": check.positive("loss_width", loss_width),
         "step": check.positive("step", step),

@@ -30,7 +30,7 @@ class Loss(NamedTuple):
 def loss_named(name: str, width: float, allowed: tuple[str, ...] = CLASSIFICATION + REGRESSION) -> Loss:
     """The loss of that name; ValueError for names that are not allowed and a width that is not positive."""
     known = CLASSIFICATION + REGRESSION
-    return Loss(known.index(check.choice("loss", name, allowed)), check.positive("width", width))
+    return Loss(known.index(check.choice("loss", name, allowed)), check.positive("loss_width", width))
 
 
 @compiled

@@ -44,13 +44,14 @@ def newton(state, phi, gradient):
     w, root, v, u = state.w[:k], state.root, state.v[:k], state.u[:k]
     for j in range(k):
         v[j] = 0.0
-        u[j] = 0.0
     for i in range(k):
         for j in range(k):
             v[j] += phi[i] * root[i, j]
     for i in range(k):
+        total = 0.0
         for j in range(k):
-            u[i] += root[i, j] * v[j]
+            total += root[i, j] * v[j]
+        u[i] = total
     q = inner(v, v)
     if q > 0.0:
         for j in range(k):

@@ -18,7 +18,7 @@ from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes
 from onepass.learner.learner import Learner
 
-LEAST = 1e-7  # of delta: closer points would make K singular
+LEAST = 1e-4  # of delta: of closer points delta^2 would be rounding, and K^-1 with it
 
 
 class ProjectronState(NamedTuple):
@@ -45,13 +45,15 @@ def step(state, x, y):
         return state, f
     used, inside = budget.used, 0.0
     for j in range(used):
-        half[j], across[j] = 0.0, 0.0
+        half[j] = 0.0
     for i in range(used):
         for j in range(i, used):
             half[j] += budget.near[i] * root[i, j]
     for i in range(used):
+        total = 0.0  # summed in memory, its last bits would depend on where the arrays lie
         for j in range(i, used):
-            across[i] += root[i, j] * half[j]
+            total += root[i, j] * half[j]
+        across[i] = total
         inside += half[i] * half[i]
     delta = np.sqrt(max(1.0 - inside, 0.0))
     if y * f > 0.0:

@@ -5,6 +5,8 @@
 
 Where the map is made or changes, w becomes the least-squares fit of f at the landmarks, so that what was learned is
 kept; the published program is not at hand, and FORKS' reset would lose what first-order steps take long to learn again.
+With s_p below 2 s_m the pseudo-inverse of a nearly square random matrix makes features long (||phi||^2 of 6,000 instead
+of 1 at s_p = s_m = k), and first-order steps, unlike FORKS', diverge: keep to s_p >= 2 s_m.
 Buffer, sketches and their updates are those of FORKS. A round of stage 2 costs O(s_m (d + k)) and allocates nothing.
 """
 

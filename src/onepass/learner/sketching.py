@@ -115,7 +115,9 @@ def sketch_sizes(
     if size % blocks:
         raise ValueError(f"blocks must divide sketch_size={size}, got {blocks}")
     if isinstance(update_every, float | np.floating):
-        update_every = check.positive("update_every", update_every, "a share of the examples seen, or give an integer")
+        update_every = float(update_every)
+        if not 0.0 < update_every < 1.0:
+            raise ValueError(f"update_every must be an integer, or a share above 0 and below 1, got {update_every!r}")
     else:
         update_every = check.integer("update_every", update_every, 1)
     return {
