@@ -2,10 +2,14 @@
 
     f = w^T phi,  phi = [map of x / scale, 1, y_last exp(-16 ||x - x_last||^2 / (2 width^2))]
     u = A^-1 phi,  q = phi^T u,  f' = argmin (f' - f)^2 / (2 q) + l(f', y)
-    w <- w - l'(f') u,   A <- A + l''(f') phi phi^T         (an example without a loss changes nothing)
+    w <- w - l'(f') u,   A <- A + l''(f') phi phi^T where q > 1 / memory      (without a loss nothing changes)
 
-So w minimizes ||w - w_old||_A^2 / 2 + l(w^T phi, y): the step is exact for the example at hand, and for the squared
-loss and an exact design it is kernel ridge regression on the map. Losses without curvature take l'(f')^2 for it.
+So w minimizes ||w - w_old||_A^2 / 2 + l(w^T phi, y): the step is exact for the example at hand. Losses without
+curvature take l'(f')^2 for it. With an endless memory, the squared loss and an exact design it is kernel ridge
+regression on the map. With a finite one steps stop shrinking once a direction holds as much as `memory` examples, and
+so follow what changes; most examples then cost one solve and no update. Measured, mistakes in % with memory None, 100,
+20, 3: preferences that turn around over 450,000 examples 30.6, 25.7, 25.6, 26.8 (200 Fourier features 30.2, 25.4, 24.9,
+25.6); ijcnn1, which stands still, 4.8, 4.8, 4.8, 4.7; spambase 9.1, 9.1, 9.0, 8.9.
 
 The last feature is the vote of the example before, as of a nearest neighbour. Where streams repeat themselves it is
 what is needed (adversarial german-1 of P4: 5.1% mistakes with it, 40% without, repeating the last label 5.7); elsewhere
@@ -49,7 +53,7 @@ class KernelNewtonState(NamedTuple):
     """map, of rank features; design: A; w, phi (rank + 2,); inverse_scale, scaled (dim,), the latter scratch.
 
     last (dim,), scaled, and last_target: the example before; nearness: NEAR / (2 width^2), -1 without its vote.
-    early (warm_up, dim), targets (warm_up,): the first examples, none once all `seen` of them were used.
+    early (warm_up, dim), targets (warm_up,): the first examples, none once all of them were used; least: 1 / memory.
     """
 
     map: Any
@@ -64,6 +68,7 @@ class KernelNewtonState(NamedTuple):
     early: np.ndarray
     targets: np.ndarray
     seen: int
+    least: float
     loss: Loss
 
 
@@ -92,8 +97,12 @@ def step(state, x, y):
     if q > 0.0:
         gradient = implicit_slope(state.loss, f, y, q)
         if gradient != 0.0:
-            curvature = weight(state.loss, f - q * gradient, y, gradient)
-            design = newton_step(design, state.w, phi, u, -gradient, curvature)
+            if q > state.least:
+                curvature = weight(state.loss, f - q * gradient, y, gradient)
+                design = newton_step(design, state.w, phi, u, -gradient, curvature)
+            else:
+                for j in range(u.size):
+                    state.w[j] -= gradient * u[j]
     for j in range(x.size):
         state.last[j] = state.scaled[j]
     if seen < state.targets.size:
@@ -102,7 +111,7 @@ def step(state, x, y):
         state.targets[seen] = y
     return KernelNewtonState(
         state.map, design, state.w, phi, state.inverse_scale, state.scaled, state.last, y, state.nearness, state.early,
-        state.targets, seen + 1, state.loss,
+        state.targets, seen + 1, state.least, state.loss,
     ), f  # fmt: skip
 
 
@@ -113,10 +122,11 @@ class KernelNewton(Learner):
     size rows); rank: leading directions of the landmarks (None: size, sketched: half of it; Fourier has none); design:
     of dim rank + 2, or size + 2 for Fourier features (None: an exact one), with its own reg, the penalty on ||w||^2;
     reg: of the exact one; width: of the kernel after standardizing (None: the median distance), times width_factor;
-    standardize: divide features by their standard deviations; recent: whether the example before votes; warm_up:
-    examples that decide on scale, width and landmarks (None: 4 size);
-    loss: squared_hinge, hinge, logistic (targets -1 and 1), squared, huber, epsilon_insensitive (loss_width is that of
-    the last two); seed: of landmarks, frequencies and sketches. ValueError for sizes that do not fit.
+    standardize: divide features by their standard deviations; recent: whether the example before votes; memory: how
+    many examples weigh in a direction (None: all of them, for streams that stand still); warm_up: examples that decide
+    on scale, width and landmarks (None: 4 size); loss: squared_hinge, hinge, logistic (targets -1 and 1), squared,
+    huber, epsilon_insensitive (loss_width is that of the last two); seed: of landmarks, frequencies and sketches.
+    ValueError for sizes that do not fit.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
@@ -138,6 +148,7 @@ class KernelNewton(Learner):
         width_factor: float = 1.0,
         standardize: bool = True,
         recent: bool = True,
+        memory: float | None = 20.0,
         warm_up: int | None = None,
         loss: str = "squared_hinge",
         loss_width: float = 1.0,
@@ -164,6 +175,7 @@ class KernelNewton(Learner):
             "width_factor": check.positive("width_factor", width_factor),
             "standardize": bool(check.choice("standardize", standardize, (False, True))),
             "recent": bool(check.choice("recent", recent, (False, True))),
+            "memory": None if memory is None else check.positive("memory", memory),
             "warm_up": check.integer("warm_up", 4 * size if warm_up is None else warm_up, 2),
             "loss": loss,
             "loss_width": check.positive("loss_width", loss_width),
@@ -183,7 +195,7 @@ class KernelNewton(Learner):
         return KernelNewtonState(
             self._map(np.zeros((1, dim)), 1.0), states.copy(design.state), np.zeros(design.dim), np.zeros(design.dim),
             np.zeros(dim), np.zeros(dim), np.zeros(dim), 0.0, -1.0, np.zeros((p["warm_up"], dim)),
-            np.zeros(p["warm_up"]), 0,
+            np.zeros(p["warm_up"]), 0, 1.0 / p["memory"] if p["memory"] else 0.0,
             loss_named(p["loss"], p["loss_width"]),
         )  # fmt: skip
 
