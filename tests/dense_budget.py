@@ -184,7 +184,7 @@ def newton(A, w, phi, gradient, step, curvature, bound):
 
 
 def pros_n_kons(
-    X, y, budget, width, loss, step, alpha, curvature, bound, oversampling, epsilon, reg, coin
+    X, y, budget, width, loss, step, alpha, curvature, bound, oversampling, epsilon, reg, coin, reset=True
 ):  # fmt: skip
     """Calandriello et al. 2017: decisions and the dictionary, as (example, its probability)."""
     K, kept, p, decisions = gaussian(X, X, width), [], [], np.zeros(len(X))
@@ -202,5 +202,8 @@ def pros_n_kons(
         outside = 1.0 - k @ np.linalg.lstsq(inside, k, rcond=None)[0] if kept else 1.0
         if coin(t) < chance and outside > 1e-9 and (budget is None or len(kept) < budget):
             kept, p = [*kept, t], [*p, chance]
-            A, w = alpha * np.eye(len(kept)), np.zeros(len(kept))
+            if reset:
+                A, w = alpha * np.eye(len(kept)), np.zeros(len(kept))
+            else:
+                A, w = np.block([[A, np.zeros((len(A), 1))], [np.zeros((1, len(A))), alpha]]), np.append(w, 0.0)
     return decisions, list(zip(kept, p, strict=True))

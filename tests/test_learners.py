@@ -166,3 +166,14 @@ def test_bad_examples_are_refused_and_change_nothing(make):
 def test_sizes_that_do_not_fit_are_refused_by_name(wrong):
     with pytest.raises(ValueError, match=list(wrong)[-1]):
         op.FORKS(**wrong)
+
+
+def test_learners_that_diverge_say_so_instead_of_predicting():
+    rows, targets = stream(3000, loss="squared")
+    learner = op.FOGD(loss="squared", step=50.0)
+    with pytest.raises(FloatingPointError, match="smaller step"):
+        learner.partial_fit(rows, targets)
+    with pytest.raises(FloatingPointError, match="diverged"):
+        learner.predict(rows)
+    with pytest.raises(FloatingPointError, match="diverged"):
+        op.progressive_validation(op.FOGD(loss="squared", step=50.0), rows, targets)

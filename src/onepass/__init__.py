@@ -1,5 +1,7 @@
 """onepass: learn to decide online, in one pass, with second-order methods whose inverse is affordable."""
 
+from typing import TYPE_CHECKING, Any
+
 from onepass.bandit import Bandit, Decision, Recommendation
 from onepass.design.design import Design
 from onepass.design.dyadic import Dyadic
@@ -54,6 +56,9 @@ from onepass.recipes import (
     PSILinUCB,
 )
 
+if TYPE_CHECKING:
+    from onepass.learner.estimators import OnlineKernelClassifier, OnlineKernelRegressor
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -104,6 +109,8 @@ __all__ = [
     "OnePassHuber",
     "OnePassMedian",
     "OnePassTruncation",
+    "OnlineKernelClassifier",
+    "OnlineKernelRegressor",
     "OnlineNewton",
     "Outer",
     "OuterProduct",
@@ -123,3 +130,16 @@ __all__ = [
     "load",
     "progressive_validation",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The scikit-learn estimators are imported when they are asked for: importing onepass stays light without it."""
+    if name in ("OnlineKernelClassifier", "OnlineKernelRegressor"):
+        from onepass.learner import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

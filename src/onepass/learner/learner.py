@@ -1,27 +1,39 @@
 """The public face of the online kernel learners: checks arguments, holds the state, delegates to the compiled loop."""
 
+import inspect
 import time
-from typing import Any, NamedTuple, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from onepass import check
+from onepass import check, files
 from onepass import state as states
 from onepass.learner.budget import kernel_width
 from onepass.learner.contract import decide_rows, progress
 from onepass.learner.losses import CLASSIFICATION, loss_named
+from onepass.learner.rows import blocks, checked
+
+if TYPE_CHECKING:
+    from onepass.learner.estimators import OnlineKernelClassifier, OnlineKernelRegressor
 
 
 class Learner:
     """f(x) = w^T phi(x), learned one example at a time. Members are final and say how a state begins.
 
     Targets are -1 and 1 for the losses hinge, squared_hinge and logistic; any numbers for squared, huber and
-    epsilon_insensitive (of the given loss_width).
+    epsilon_insensitive (of the given loss_width). Rows are dense or sparse; these become dense a megabyte at a time.
     """
 
     params: dict[str, Any]
     dim: int = 0  # width of a row; 0 before the first example
     _state: Any
+    _given: tuple[tuple[Any, ...], dict[str, Any]]  # to the constructor
+
+    def __new__(cls, *args: Any, **named: Any) -> Self:
+        learner = object.__new__(cls)
+        learner._given = args, named
+        return learner
 
     def _begin(self, dim: int) -> Any:
         raise NotImplementedError
@@ -31,9 +43,8 @@ class Learner:
         """Whether targets are -1 and 1."""
         return self.params.get("loss", "hinge") in CLASSIFICATION
 
-    def _rows(self, rows: Any) -> np.ndarray:
-        out = check.array("X", rows, np.dtype(np.float64), (2,), self.dim or None)
-        return check.finite_rows("X", out)
+    def _rows(self, rows: Any) -> Any:
+        return checked("X", rows, self.dim or None)
 
     def _targets(self, targets: Any, count: int) -> np.ndarray:
         out = check.finite("y", check.array("y", targets, np.dtype(np.float64), (1,)))
@@ -44,28 +55,56 @@ class Learner:
         return out
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn examples X (n, dim), y (n,), in order. ValueError, and nothing has changed, for bad ones."""
+        """Learn examples X (n, dim), y (n,), in order. ValueError, and nothing has changed, for bad ones.
+
+        FloatingPointError once f overflows, as gradient steps on the squared loss with a `step` above 2 make it; the
+        learner is of no use then, and says so at every call.
+        """
         self._progress(X, y)
         return self
 
     def _progress(self, X: Any, y: Any) -> np.ndarray:
         rows = self._rows(X)
-        targets = self._targets(y, len(rows))
-        if len(rows) == 0:
-            return np.empty(0)
-        if self._state is None:
-            self._state, self.dim = self._begin(rows.shape[1]), rows.shape[1]
-        return self._learn(rows, targets)
+        return self._advance(rows, self._targets(y, rows.shape[0]))
+
+    def _advance(self, rows: Any, targets: np.ndarray) -> np.ndarray:
+        """Decide and learn checked rows and targets; the decisions (n,)."""
+        decisions = np.empty(len(targets))
+        for place, block in blocks(rows):
+            if self._state is None:
+                self._state, self.dim = self._begin(block.shape[1]), block.shape[1]
+            decisions[place] = self._learn(block, targets[place])
+            finite(decisions[place])
+        return decisions
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Decide and learn checked examples, at least one; the decisions."""
+        """Decide and learn dense examples, at least one; the decisions."""
         self._state, decisions = progress(self._state, rows, targets)
         return decisions
 
+    def _rehearse(self, X: Any, y: Any) -> None:
+        """Compile what learning these examples needs; the learner stays as it is."""
+        rows = self._rows(X)
+        self.copy()._advance(rows[:1], self._targets(y, rows.shape[0])[:1])
+
+    def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Decisions and mistakes while the examples are learned."""
+        decisions, targets = self._progress(X, y), np.asarray(y, np.float64)
+        if self.classifies:
+            return decisions, (np.where(decisions < 0.0, -1.0, 1.0) != targets).astype(np.float64)
+        return decisions, (decisions - targets) ** 2
+
     def decision_function(self, X: Any) -> np.ndarray:
         """f of every row, (n, dim) -> (n,); 0 before the first example."""
-        rows = self._rows(X)
-        return np.zeros(len(rows)) if self._state is None else decide_rows(self._state, rows)
+        return self._decisions(self._rows(X))
+
+    def _decisions(self, rows: Any) -> np.ndarray:
+        out = np.zeros(rows.shape[0])
+        if self._state is not None:
+            for place, block in blocks(rows):
+                out[place] = decide_rows(self._state, block)
+        finite(out)
+        return out
 
     def predict(self, X: Any) -> np.ndarray:
         """Of every row: f, for classification its sign (1 where it is 0)."""
@@ -87,12 +126,91 @@ class Learner:
     def copy(self) -> Self:
         """An independent copy."""
         twin = object.__new__(type(self))
-        twin.params, twin.dim = dict(self.params), self.dim
+        twin.__dict__.update(self.__dict__)
+        twin.params = dict(self.params)
         twin._state = None if self._state is None else states.copy(self._state)
         return twin
 
+    def __setstate__(self, held: dict[str, Any]) -> None:
+        """Of pickle and joblib, whose arrays may lie in read-only files: compiled code writes to its arrays."""
+        self.__dict__.update(held)
+        if self._state is not None:
+            own = {path: np.array(v) if isinstance(v, np.ndarray) else v for path, v in states.leaves(self._state)}
+            self._state = states.rebuild(self._state, own)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments as they were given, or their defaults, for scikit-learn's `clone` and searches.
+
+        deep: of no consequence, no argument has parameters of its own.
+        """
+        args, named = self._given
+        bound = inspect.signature(type(self)).bind(*args, **named)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def set_params(self, **changed: Any) -> Self:
+        """The same learner built again with other arguments: what was learned is forgotten.
+
+        ValueError, and nothing has changed, for unknown names and values that the constructor refuses.
+
+        >>> import onepass as op
+        >>> op.FORKS(budget=40).set_params(width=2.0).get_params()["width"]
+        2.0
+        """
+        if changed:
+            known = self.get_params()
+            for name in changed:
+                check.choice(f"a parameter of {type(self).__name__}", name, tuple(known))
+            fresh = type(self)(**{**known, **changed})
+            self.__dict__.clear()
+            self.__dict__.update(fresh.__dict__)
+        return self
+
+    # ---------------------------------------------------------------- files
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to `path`, atomically; read with `onepass.load`. ValueError for a class it does not know."""
+        from onepass.loading import loadable
+
+        loadable(self)
+        held = Held(() if self._state is None else (self._state,), self._prior())
+        files.save(path, type(self).__name__, self._plain(), held, {"dim": self.dim})
+
+    def _plain(self) -> dict[str, Any]:
+        """The constructor's arguments as plain data."""
+        given = self.get_params().items()
+        plain = {name: None if value is None else self.params.get(name, value) for name, value in given}
+        design = plain.get("design")
+        return plain if design is None else {**plain, "design": {"kind": type(design).__name__, **design.params}}
+
+    def _prior(self) -> Any:
+        """What a design that was given knew already."""
+        return () if self.params.get("design") is None else (self.params["design"].state,)
+
+    def consistent(self, state: Any, begun: Any) -> bool:
+        """Whether a state read from a file fits; begun: one of the same width that has just begun.
+
+        For learners of your own: whether all shapes and scalars are those of `begun`, unless they say otherwise.
+        """
+        from onepass.learner.consistency import consistent
+
+        return consistent(self, state, begun)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
+
+
+def finite(decisions: np.ndarray) -> None:
+    """FloatingPointError unless all are."""
+    if not np.isfinite(decisions).all():
+        raise FloatingPointError("a decision is not finite: the learner diverged; begin again with a smaller step")
+
+
+class Held(NamedTuple):
+    """What a file of learners holds: their states, none before the first example, and a given design's state if any."""
+
+    states: tuple[Any, ...]
+    prior: Any
 
 
 def common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:
@@ -109,7 +227,7 @@ def common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:
 class Validation(NamedTuple):
     """mistake_rate in [0, 1]; mistakes (n,): of every example; decisions (n,): f before it was learned.
 
-    For regression mistakes are squared errors and the rate is their mean.
+    For regression mistakes are squared errors and the rate is their mean. Decisions on several classes: (n, classes).
     """
 
     mistake_rate: float
@@ -118,20 +236,18 @@ class Validation(NamedTuple):
     microseconds_per_example: float
 
 
-def progressive_validation(learner: Learner, X: Any, y: Any) -> Validation:
-    """Predict every example, then learn it, in one compiled loop: all examples count, from the first on.
+def progressive_validation(
+    learner: "Learner | OnlineKernelClassifier | OnlineKernelRegressor", X: Any, y: Any
+) -> Validation:
+    """Predict every example, then learn it, in compiled loops: all examples count, from the first on.
 
-    X (n, dim), y (n,). The learner has learned the stream afterwards; the time of compiling is not counted, that of
-    checking the input is. ValueError, and nothing has changed, for bad input.
+    X (n, dim), dense or sparse, y (n,): targets, for scikit-learn estimators labels, all of which are taken to be known
+    before. The learner has learned the stream afterwards; the time of compiling is not counted, that of checking the
+    input is. ValueError, and nothing has changed, for bad input.
     """
-    learner.copy().partial_fit(np.asarray(X)[:1], np.asarray(y)[:1])
+    learner._rehearse(X, y)
     began = time.perf_counter()
-    decisions = learner._progress(X, y)
+    decisions, mistakes = learner._validated(X, y)
     seconds = time.perf_counter() - began
-    targets = np.asarray(y, np.float64)
-    if learner.classifies:
-        mistakes = (np.where(decisions < 0.0, -1.0, 1.0) != targets).astype(np.float64)
-    else:
-        mistakes = (decisions - targets) ** 2
     count = max(len(mistakes), 1)
     return Validation(float(mistakes.sum() / count), mistakes, decisions, 1e6 * seconds / count)

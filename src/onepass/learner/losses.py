@@ -75,20 +75,20 @@ def implicit_slope(loss, f, y, q):
     if loss.kind == SQUARED_HINGE:
         return -y * max(0.0, 1.0 - y * f) / (1.0 + q)
     if loss.kind == LOGISTIC:
-        low, high, z = y * f, y * f + q, y * f  # z - y f = q / (1 + e^z), whose sides cross once, between the two
+        # z = y f' is the root of z - y f = q / (1 + e^z); where it is negative, -z is that of the same with -(y f + q).
+        # Newton's steps climb to a root above 0 from below, and 1 + e^z <= 2 e^z gives base + x - log x below it.
+        mirrored = y * f + 0.5 * q < 0.0
+        base = -(y * f + q) if mirrored else y * f
+        z, x = max(base, 0.0), np.log(0.5 * q) - base
+        if x > 1.0:
+            z = max(z, base + x - np.log(x))
         for _ in range(60):
             p = 1.0 / (1.0 + np.exp(min(z, 700.0)))
-            gap = z - y * f - q * p
-            if gap > 0.0:
-                high = z
-            else:
-                low = z
-            z -= gap / (1.0 + q * p * (1.0 - p))
-            if not low < z < high:
-                z = 0.5 * (low + high)
-            if high - low <= 1e-14 * max(1.0, abs(high)) or abs(gap) <= 1e-13 * max(1.0, abs(z)):
+            move = (base + q * p - z) / (1.0 + q * p * (1.0 - p))
+            z += move
+            if abs(move) <= 1e-15 * max(1.0, z):
                 break
-        return -y / (1.0 + np.exp(min(z, 700.0)))
+        return -y / (1.0 + np.exp(min(-z if mirrored else z, 700.0)))
     gap = (f - y) / (1.0 + q)
     if loss.kind == SQUARED:
         return gap

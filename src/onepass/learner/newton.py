@@ -73,6 +73,15 @@ def reset(state, k):
             state.root[i, j] = 1.0 / np.sqrt(state.alpha) if i == j else 0.0
 
 
+@compiled
+def extend(state, k):
+    """A dimension after the k in use: A gains alpha on the diagonal, w a zero."""
+    state.w[k] = 0.0
+    for i in range(k):
+        state.root[i, k], state.root[k, i] = 0.0, 0.0
+    state.root[k, k] = 1.0 / np.sqrt(state.alpha)
+
+
 def begun(size: int, params: dict) -> Newton:
     """Before the first reset, with room for `size` features."""
     scratch = (np.zeros(size), np.zeros(size))
