@@ -795,7 +795,7 @@ def test_learning_in_pieces_or_one_by_one_is_bit_for_bit_the_same(make):
 
 def packed(state, gap):
     """The same state with its arrays in one piece of memory, so many numbers between them."""
-    found, used = dict(states.leaves(state)), gap
+    found, used = dict(states.leaves(states.copy(state))), gap
     arrays = {k: v for k, v in found.items() if isinstance(v, np.ndarray) and v.dtype == np.float64}
     memory = np.zeros(gap + sum(v.size + gap for v in arrays.values()))
     for name, array in arrays.items():

@@ -191,7 +191,12 @@ def test_errors_of_the_inverse_are_relative_to_the_true_inverse() -> None:
 
 @pytest.mark.parametrize(
     "suite",
-    [suite for suite in SUITES if suite.name != "mnist-pareto" and suite.figure not in ("kernel", "starvation")],
+    [
+        suite
+        for suite in SUITES
+        if suite.name != "mnist-pareto"
+        and suite.figure not in ("kernel", "starvation", "learner", "updates", "budget", "decomposition")
+    ],
     ids=lambda suite: suite.name,
 )
 def test_every_policy_of_every_suite_can_be_built(suite: Experiment | MatrixStudy) -> None:

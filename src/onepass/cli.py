@@ -102,7 +102,9 @@ def report_command(
 def bench(
     regret: Annotated[
         bool,
-        typer.Option("--regret", help="Regret against its bars instead (MNIST, heavy tails, kernels; 20 minutes)."),
+        typer.Option(
+            "--regret", help="Regret against its bars instead (MNIST, heavy tails, kernels, learners; 20 minutes)."
+        ),
     ] = False,
 ) -> None:
     """Print the speed of a round, as ratios to what it cannot do without and to plain NumPy."""

@@ -1,13 +1,15 @@
 """`onepass bench`: speed and memory as ratios in one run; bars are those the project set itself.
 
 One thread unless a line says otherwise; set OPENBLAS_NUM_THREADS=1 before Python starts (`make bench` does). shared.py
-times a round with one model, tails.py heavy-tailed rewards, kernels.py kernel bandits, arms.py models per arm, peers.py
-the same task in other packages that are installed.
+times a round with one model, tails.py heavy-tailed rewards, kernels.py kernel bandits, learners.py online kernel
+learners, arms.py models per arm, peers.py the same task in other packages that are installed.
 """
 
 from onepass.benchmark.arms import table as arms_table
 from onepass.benchmark.kernels import regret as kernels_regret
 from onepass.benchmark.kernels import table as kernels_table
+from onepass.benchmark.learners import regret as learners_regret
+from onepass.benchmark.learners import table as learners_table
 from onepass.benchmark.peers import table as peers_table
 from onepass.benchmark.shared import regret as shared_regret
 from onepass.benchmark.shared import table as shared_table
@@ -17,7 +19,7 @@ from onepass.benchmark.tails import table as tails_table
 
 def speed() -> str:
     """The tables, one line each: what, measured, ratio, of what."""
-    tables = (shared_table, tails_table, kernels_table, arms_table, peers_table)
+    tables = (shared_table, tails_table, kernels_table, learners_table, arms_table, peers_table)
     return "\n".join(
         f"{what:<58} {measured:9.2f} {unit:<2}  {ratio:7.2f} {of}"
         for table in tables
@@ -27,4 +29,4 @@ def speed() -> str:
 
 def regret() -> str:
     """The bars on regret, one line each."""
-    return f"{shared_regret()}\n{tails_regret()}\n{kernels_regret()}"
+    return f"{shared_regret()}\n{tails_regret()}\n{kernels_regret()}\n{learners_regret()}"

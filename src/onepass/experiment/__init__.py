@@ -21,6 +21,7 @@ from onepass.experiment.environments import (
 )
 from onepass.experiment.errors import DataNotFound, ExperimentError
 from onepass.experiment.kernels import KernelStudy
+from onepass.experiment.learners import LearnerStudy
 from onepass.experiment.matrices import MatrixStudy
 from onepass.experiment.noise import Contaminated, Gaussian, Noise, Pareto, StudentT
 from onepass.experiment.recommender import Recommender, RecommenderStudy
@@ -28,6 +29,7 @@ from onepass.experiment.results import Results
 from onepass.experiment.runner import run
 from onepass.experiment.starvation import StarvationStudy
 from onepass.experiment.suites import SUITES, find
+from onepass.experiment.tisvd import DecompositionStudy
 from onepass.experiment.tuning import tune
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "DataNotFound",
     "Dataset",
     "Decaying",
+    "DecompositionStudy",
     "Environment",
     "Experiment",
     "ExperimentError",
@@ -45,6 +48,7 @@ __all__ = [
     "Gaussian",
     "KernelStudy",
     "Labels",
+    "LearnerStudy",
     "Linear",
     "MatrixStudy",
     "Noise",

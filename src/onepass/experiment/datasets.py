@@ -4,7 +4,7 @@ Interactions of users and items are found here and read in interactions.py.
 
 `digits` comes with scikit-learn. The others are looked for in the folder $ONEPASS_DATA, then in the user's cache, and
 are then downloaded from their official homes into that cache. MNIST's archives are checked by their published MD5 sums;
-the UCI repository publishes none, so its files are checked, as every file is, by shape and by examples per class.
+UCI and LIBSVM publish none, so their files are checked, as every file is, by shape and by examples per class.
 Training and test parts are merged (P0 F.1). Rows stay as in the files: environments normalize them.
 """
 
@@ -24,6 +24,7 @@ from onepass.experiment.errors import DataNotFound, ExperimentError
 MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 AMAZON = "https://datarepo.eng.ucsd.edu/mcauley_group/data/amazon_v2/categoryFilesSmall/"
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
+LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,14 @@ def read_csv(label: int, header: bool) -> Callable[[list[Path]], Examples]:
     return read
 
 
+def read_svmlight(paths: list[Path]) -> Examples:
+    """LIBSVM's format, `label index:value ...`; .gz and .bz2 are unpacked on the way."""
+    from sklearn.datasets import load_svmlight_file
+
+    rows, labels = load_svmlight_file(str(paths[0]))
+    return rows.toarray(), labels
+
+
 def read_blocks_of_200(paths: list[Path]) -> Examples:
     """The UCI form of mfeat: numbers apart by spaces and no class, 200 examples of each class one after the other."""
     rows = np.loadtxt(paths[0], ndmin=2)
@@ -140,6 +149,27 @@ SOURCES = {
             Form(("uci/spambase.data",), read_csv(label=-1, header=False)),
         ),
         (Download("uci/spambase.data", UCI + "spambase/spambase.data"),),
+    ),
+    "german": Source(
+        24,
+        (700, 300),
+        (Form(("libsvm/german.numer.gz",), read_svmlight), Form(("libsvm/german.numer",), read_svmlight)),
+        (Download("libsvm/german.numer", LIBSVM + "german.numer"),),
+    ),
+    "svmguide3": Source(
+        21,
+        (947, 296),
+        (
+            Form(("libsvm/svmguide3.csv.gz",), read_csv(label=0, header=True)),
+            Form(("libsvm/svmguide3",), read_svmlight),
+        ),
+        (Download("libsvm/svmguide3", LIBSVM + "svmguide3"),),
+    ),
+    "ijcnn1": Source(
+        22,
+        (45_137, 4_853),
+        (Form(("libsvm/ijcnn1.bz2",), read_svmlight),),
+        (Download("libsvm/ijcnn1.bz2", LIBSVM + "ijcnn1.bz2"),),
     ),
 }
 NAMES = ("digits", *SOURCES)

@@ -2,8 +2,9 @@
 
 An experiment is data: a problem, the policies that face it, how many rounds and seeds, and which figure tells it. Its
 kinds: `bandits.Experiment` (contexts; cumulative regret), `kernels.KernelStudy` (fixed arms of kernel bandits),
-`recommender.RecommenderStudy` (interactions of users and items), `matrices.MatrixStudy` (error of the sketched matrix)
-and `starvation.StarvationStudy` (posteriors far from all evaluations).
+`learners.LearnerStudy` (mistakes on a stream of examples), `recommender.RecommenderStudy` (interactions of users and
+items), `matrices.MatrixStudy` and `tisvd.DecompositionStudy` (errors of sketched matrices) and
+`starvation.StarvationStudy` (posteriors far from all evaluations).
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -51,6 +51,29 @@ STYLES = {
     "GPUCB fitted": (RED, "-"),
     "BKB fitted": (GREEN, "-"),
     "subset of regressors": (RED, "-"),
+    "constant": (GREY, "-"),
+    "repeat the last label": (GREY, (0, (1, 1.2))),
+    "RBP": (PINK, (0, (1, 1.2))),
+    "BPA-S": (PINK, "--"),
+    "Projectron": (SKY, "--"),
+    "Projectron++": (SKY, (0, (1, 1.2))),
+    "BOGD": (PINK, "-"),
+    "FOGD": (ORANGE, "-"),
+    "NOGD": (SKY, "-"),
+    "SkeGD": (ORANGE, "--"),
+    "PROS-N-KONS": (RED, "-"),
+    "PROS-N-KONS capped at 100": (RED, "--"),
+    "PROS-N-KONS without resets": (RED, (0, (1, 1.2))),
+    "KOGD": (BLACK, "-"),
+    "FORKS": (BLUE, "-"),
+    "FORKS 100/50/30": (BLUE, "--"),
+    "FORKS 100/100/50": (BLUE, (0, (1, 1.2))),
+    "KernelNewton": (GREEN, "-"),
+    "KernelNewton Fourier 400": (GREEN, "--"),
+    "KernelNewton FD 30": (GREEN, (0, (1, 1.2))),
+    "TISVD": (BLUE, "-"),
+    "full SVD": (BLACK, "-"),
+    "randomized SVD": (ORANGE, "-"),
     "HvtUCB FD": (ORANGE, "-"),
     "HvtUCB RFD": (RED, "-"),
     "HvtUCB dyadic FD": (SKY, "-"),
@@ -319,6 +342,83 @@ def draw_starvation(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
     return figure
 
 
+def percent(rows: Sequence[Row]) -> list[Row]:
+    return [{**row, "percent": 100.0 * row["mistake_rate"]} for row in rows]
+
+
+def draw_learner(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """Mistake rate over examples, and at the end against seconds."""
+    figure = Figure(figsize=(13, 5.2), layout="constrained")
+    rates, seconds = figure.subplots(1, 2, sharey=True)
+    looks = styles(rows, "policy")
+    for label, own in by(percent(curves), lambda row: row["policy"]).items():
+        band(rates, own, "round", "percent", looks[label], label)
+    rates.set(xlabel="examples", ylabel="mistakes so far, %")
+    against_seconds(seconds, rows, "policy", looks)
+    ends = [fmean(row["percent"] for row in own) for own in by(percent(rows), lambda row: row["policy"]).values()]
+    rates.set_ylim(0.8 * min(ends), 1.25 * max(ends))
+    legend(figure, *rates.get_legend_handles_labels())
+    title(figure, rows, f"{rows[0]['rounds']:,} examples, every one counted")
+    return figure
+
+
+def against_seconds(axes: Axes, rows: Sequence[Row], key: str, looks: dict[str, dict[str, Any]]) -> None:
+    """Mistakes in % against seconds, joined within a `key`; left out is what took no time to speak of."""
+    for name, own in by(percent(rows), lambda row: row[key]).items():
+        points = [
+            (fmean(row["seconds"] for row in same), fmean(row["percent"] for row in same))
+            for same in by(own, lambda row: row["policy"]).values()
+        ]
+        if own[0]["recipe"] not in ("Constant", "RepeatLast"):
+            axes.plot(*zip(*points), marker="o", markersize=5, **looks[name])
+            if len(points) == 1:
+                axes.annotate(name, points[0], xytext=(4, 4), textcoords="offset points", fontsize=7)
+    logarithmic(axes, "x")
+    axes.set_xlabel("seconds")
+
+
+def draw_settings(parameter: str, name: str, scale: str) -> Callable[[Sequence[Row], Sequence[Row]], Figure]:
+    """Mistakes and seconds against one parameter, and against each other; policies without it are levels."""
+
+    def draw_it(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+        figure = Figure(figsize=(15, 4.8), layout="constrained")
+        panels = figure.subplots(1, 3)
+        looks = styles(rows, "group")
+        for axes, value in zip(panels, ("percent", "seconds")):
+            for group, own in by(percent(rows), lambda row: row["group"]).items():
+                settings = sorted(by(own, lambda row: row["params"].get(parameter)).items()) if len(own) > 1 else []
+                points = [(at, fmean(row[value] for row in same)) for at, same in settings]
+                if len(points) > 1:
+                    axes.plot(*zip(*points), label=group, marker="o", markersize=4, **looks[group])
+                elif value == "percent" or own[0]["recipe"] not in ("Constant", "RepeatLast"):
+                    axes.axhline(fmean(row[value] for row in own), label=group, **looks[group])
+            axes.set_xlabel(name)
+            logarithmic(axes, scale if value == "percent" else scale + "y")
+        panels[0].set_ylabel("mistakes, %")
+        panels[1].set_ylabel("seconds")
+        against_seconds(panels[2], rows, "group", looks)
+        legend(figure, *panels[0].get_legend_handles_labels())
+        title(figure, rows, f"{rows[0]['rounds']:,} examples, every one counted")
+        return figure
+
+    return draw_it
+
+
+def draw_decomposition(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
+    """Relative spectral error and seconds over updates (P4 figure 4)."""
+    figure = Figure(figsize=(12, 4.8), layout="constrained")
+    looks = styles(rows, "policy")
+    panels = figure.subplots(1, 2)
+    for axes, (value, name) in zip(panels, (("spectral_error", "||M - M~|| / ||M||"), ("seconds", "seconds"))):
+        for label, own in by(curves, lambda row: row["policy"]).items():
+            band(axes, own, "round", value, looks[label], label)
+        logarithmic(axes, "y")
+        axes.set(xlabel="updates", ylabel=name)
+    legend(figure, *panels[0].get_legend_handles_labels())
+    title(figure, rows, "decompositions of the sketch")
+    return figure
+
+
 def draw_pareto(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
     """Mean regret against time and memory; lines join the settings that no other of their group beats (P0 figure 3)."""
     figure = Figure(figsize=(11, 5), layout="constrained")
@@ -356,17 +456,17 @@ def frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
     return best
 
 
-def draw_over_reg(rows: Sequence[Row], y: str, name: str, what: str) -> Figure:
-    """Mean of y over reg, both on log axes; without bands, since the same seeds stand behind every point."""
+def draw_over_reg(rows: Sequence[Row], y: str, name: str, what: str, x: str = "reg") -> Figure:
+    """Mean of y over reg (or x), both on log axes; without bands, since the same seeds stand behind every point."""
     figure = Figure(figsize=(8.5, 5), layout="constrained")
     axes = figure.subplots()
     looks = styles(rows, "group")
-    flat = [{**row, "reg": row["params"]["reg"]} for row in rows]
-    for group, own in by(flat, lambda row: row["group"]).items():
-        points = sorted((reg, fmean(row[y] for row in same)) for reg, same in by(own, lambda row: row["reg"]).items())
+    for group, own in by(rows, lambda row: row["group"]).items():
+        values = by(own, lambda row: row["params"][x])
+        points = sorted((value, fmean(row[y] for row in same)) for value, same in values.items())
         axes.plot(*zip(*points), label=group, marker="o", markersize=4, **looks[group])
     logarithmic(axes, "xy")
-    axes.set(xlabel="reg", ylabel=name)
+    axes.set(xlabel=x, ylabel=name)
     legend(figure, *axes.get_legend_handles_labels())
     title(figure, rows, what)
     return figure
@@ -386,13 +486,15 @@ def draw_inverse(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
 
 
 def draw_tuning(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
-    """Regret over reg, at every reg with the other parameters that are best there."""
+    """Regret over reg (width where kernels are tuned), at every value with the others that are best there."""
+    axis = "width" if all("width" in row["params"] for row in rows) else "reg"
     best = set()
     for label, points in mean_regrets(rows).items():
-        for reg in {params.get("reg") for _, params in points}:
-            best.add((label, repr(next(params for _, params in points if params.get("reg") == reg))))
-    kept = [row for row in rows if (row["policy"], repr(row["params"])) in best and "reg" in row["params"]]
-    return draw_over_reg(kept, "cumulative_regret", "cumulative regret", "regret over reg, the rest at its best")
+        for value in {params.get(axis) for _, params in points}:
+            best.add((label, repr(next(params for _, params in points if params.get(axis) == value))))
+    kept = [row for row in rows if (row["policy"], repr(row["params"])) in best and axis in row["params"]]
+    what = f"regret over {axis}, the rest at its best"
+    return draw_over_reg(kept, "cumulative_regret", "cumulative regret", what, axis)
 
 
 def draw_error(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
@@ -490,6 +592,10 @@ FIGURES: dict[str, Callable[[Sequence[Row], Sequence[Row]], Figure]] = {
     "heavy": draw_heavy,
     "kernel": draw_kernel,
     "starvation": draw_starvation,
+    "learner": draw_learner,
+    "updates": draw_settings("update_every", "losses between updates of the sketch", "x"),
+    "budget": draw_settings("budget", "budget", ""),
+    "decomposition": draw_decomposition,
     "reg": draw_reg,
     "error": draw_error,
     "inverse": draw_inverse,

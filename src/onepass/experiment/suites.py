@@ -1,6 +1,7 @@
 """The named experiments, as data. Sources: P0 = Wen et al. (DBSLinUCB), P3 = Shustova et al. (PSI-LinUCB).
 
-Those with heavy-tailed rewards are in heavy.py, those of kernel bandits in kernel_suites.py.
+Those with heavy-tailed rewards are in heavy.py, those of kernel bandits in kernel_suites.py, those of online
+kernel learners in learner_suites.py.
 
 >>> find("digits").rounds
 2000
@@ -14,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from onepass import UCB, Bandit, OnlineNewton
-from onepass.experiment import heavy, kernel_suites
+from onepass.experiment import heavy, kernel_suites, learner_suites
 from onepass.experiment.bandits import EXPLORATIONS, Experiment
 from onepass.experiment.datasets import load
 from onepass.experiment.definition import Policy, Study
@@ -393,6 +394,7 @@ SUITES: tuple[Study, ...] = (
     ),
     *heavy.SUITES,
     *kernel_suites.SUITES,
+    *learner_suites.SUITES,
 )
 
 

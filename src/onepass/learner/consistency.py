@@ -82,7 +82,7 @@ def _sketch(sketch: Any, dim: int) -> bool:
 
 
 GROWING = tuple(f"sketching.sketch.{name}" for name in ("points", "vectors", "values", "used"))
-COUNTED = tuple(f"sketching.{name}" for name in ("first.used", "mapped", "seen", "losses"))
+COUNTED = tuple(f"sketching.{name}" for name in ("first.used", "mapped"))
 
 
 def _sketching(learner: Any, s: Any, begun: Any) -> bool:
@@ -91,7 +91,7 @@ def _sketching(learner: Any, s: Any, begun: Any) -> bool:
         as_begun(s, begun, GROWING + COUNTED)
         and _buffered(found.first, found.mapped)
         and np.array_equal(found.places, begun.sketching.places)
-        and min(found.seen, found.losses) >= 0
+        and found.clock.tally.min() >= 0
         and _sketch(found.sketch, learner.dim)
     )
 

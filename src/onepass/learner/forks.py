@@ -18,7 +18,7 @@ from onepass.learner import newton as steps
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import Newton, newton, reset
-from onepass.learner.sketching import Sketching, decided_by, due, kept, passed, sketch_sizes
+from onepass.learner.sketching import Sketching, decided_by, kept, regular, sketch_sizes
 
 
 class FORKSState(NamedTuple):
@@ -31,20 +31,21 @@ class FORKSState(NamedTuple):
 
 @contract.decision.for_state(FORKSState)
 def decision(state, x):
-    return decided_by(state.sketching, state.newton.w, x)
+    found = state.sketching
+    return decided_by(found.first, found.sketch.features, found.phi, found.mapped, state.newton.w, x)
 
 
 @contract.step.for_state(FORKSState)
 def step(state, x, y):
-    f = decided_by(state.sketching, state.newton.w, x)
+    found = state.sketching
+    f = decided_by(found.first, found.sketch.features, found.phi, found.mapped, state.newton.w, x)
     gradient = slope(state.loss, f, y)
-    if gradient == 0.0:
-        return FORKSState(passed(state.sketching), state.newton, state.loss), f
-    if state.sketching.mapped:
-        newton(state.newton, state.sketching.phi, gradient)
-    if due(state.sketching):
-        reset(state.newton, state.sketching.phi.size)
-    return FORKSState(kept(state.sketching, x, -state.newton.step * gradient), state.newton, state.loss), f
+    if gradient != 0.0 and found.mapped:
+        newton(state.newton, found.phi, gradient)
+    if regular(found.clock, found.mapped, gradient):
+        return state, f
+    reset(state.newton, found.phi.size)
+    return FORKSState(kept(found, x, -state.newton.step * gradient), state.newton, state.loss), f
 
 
 class FORKS(Learner):

@@ -18,10 +18,9 @@ from onepass.features.embedding import embed
 from onepass.features.sketched_nystrom import CUT
 from onepass.generic import compiled
 from onepass.learner import contract, sketching
-from onepass.learner.budget import decided
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
-from onepass.learner.sketching import Sketching, decided_by, due, kept, passed, sketch_sizes
+from onepass.learner.sketching import Sketching, decided_by, kept, regular, sketch_sizes
 from onepass.linalg import svd
 
 
@@ -40,9 +39,9 @@ def fit(w, before, after):
     landmarks, phi = after.sketch.features.points, after.phi
     values, rows = np.empty(landmarks.shape[0]), np.empty((landmarks.shape[0], phi.size))
     for i in range(values.size):
-        values[i] = decided_by(before, w, landmarks[i]) if before.mapped else decided(after.first, landmarks[i])
+        values[i] = decided_by(after.first, before.sketch.features, phi, before.mapped, w, landmarks[i])
     for i in range(values.size):
-        embed(after.sketch, landmarks[i], phi)
+        embed(after.sketch.features, landmarks[i], phi)
         for j in range(phi.size):
             rows[i, j] = phi[j]
     left, singular, right = svd(rows)
@@ -60,21 +59,22 @@ def fit(w, before, after):
 
 @contract.decision.for_state(SkeGDState)
 def decision(state, x):
-    return decided_by(state.sketching, state.w, x)
+    found = state.sketching
+    return decided_by(found.first, found.sketch.features, found.phi, found.mapped, state.w, x)
 
 
 @contract.step.for_state(SkeGDState)
 def step(state, x, y):
     found, w = state.sketching, state.w
-    f = decided_by(found, w, x)
+    f = decided_by(found.first, found.sketch.features, found.phi, found.mapped, w, x)
     gradient = slope(state.loss, f, y)
-    if gradient == 0.0:
-        return SkeGDState(passed(found), w, state.loss, state.step), f
-    if found.mapped:
+    if gradient != 0.0 and found.mapped:
         for j in range(w.size):
             w[j] -= state.step * gradient * found.phi[j]
+    if regular(found.clock, found.mapped, gradient):
+        return state, f
     after = kept(found, x, -state.step * gradient)
-    if due(found):
+    if after.mapped:
         fit(w, found, after)
     return SkeGDState(after, w, state.loss, state.step), f
 

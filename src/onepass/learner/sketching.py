@@ -19,70 +19,66 @@ from onepass.learner.newton import inner
 from onepass.linalg import roomy
 
 
-class Sketching(NamedTuple):
-    """first: the buffer; places (s_m,): its landmarks; sketch: the map once `mapped`; phi (k,): scratch.
+class Clock(NamedTuple):
+    """tally (2,): examples seen, and losses since the map was made or updated; every: losses, or share: of the seen.
 
-    seen: examples; losses: since the map was made or updated; every: losses, or share: of the seen, for an update.
+    Counters in an array, so that a regular round needs no new state: that took a third of its time.
     """
+
+    tally: np.ndarray
+    every: int
+    share: float
+
+
+class Sketching(NamedTuple):
+    """first: the buffer; places (s_m,): its landmarks; sketch: the map once `mapped`; phi (k,): scratch."""
 
     first: Budget
     places: np.ndarray
     sketch: SketchedNystromState
     phi: np.ndarray
     mapped: bool
-    seen: int
-    losses: int
-    every: int
-    share: float
+    clock: Clock
 
 
 @compiled
-def decided_by(state, w, x):
-    """f(x); leaves phi(x) in state.phi."""
-    if not state.mapped:
-        return decided(state.first, x)
-    embed(state.sketch, x, state.phi)
-    return inner(w, state.phi)
+def decided_by(first, features, phi, mapped, w, x):
+    """f(x); leaves phi(x) in phi once there is a map. A call costs by the arrays that it is given."""
+    if not mapped:
+        return decided(first, x)
+    embed(features, x, phi)
+    return inner(w, phi)
 
 
 @compiled
-def passed(state):
-    """The state after an example without a loss."""
-    return Sketching(
-        state.first, state.places, state.sketch, state.phi, state.mapped, state.seen + 1, state.losses, state.every,
-        state.share,
-    )  # fmt: skip
-
-
-@compiled
-def due(state):
-    """Whether the map is made or changes with the next loss."""
-    if not state.mapped:
-        return state.first.used + 1 == state.first.weights.size
-    if state.every > 0:
-        return state.losses + 1 >= state.every
-    return state.losses + 1 >= state.share * (state.seen + 1)
+def regular(clock, mapped, gradient):
+    """Whether neither the buffer nor the map changes; then the round is counted."""
+    tally, loss = clock.tally, gradient != 0.0
+    if loss:
+        after = clock.every if clock.every > 0 else clock.share * (tally[0] + 1)
+        if not mapped or tally[1] + 1 >= after:
+            return False
+    tally[0] += 1
+    tally[1] += loss
+    return True
 
 
 @compiled
 def kept(state, x, weight):
-    """The state after an example with a loss, in the buffer with this weight."""
-    first, sketch, mapped, losses = state.first, state.sketch, state.mapped, state.losses + 1
-    if not mapped:
-        first, losses = put(first, first.used, x, weight), 0
-    if due(state):
-        losses = 0
-        if mapped:
-            sketch = absorb(sketch, x)
-        else:
-            mapped = True
-            sketch = sketched_nystrom(
+    """The state after a round that is not regular: x joins the buffer with this weight, or the sketches."""
+    first, sketch, mapped, tally = state.first, state.sketch, state.mapped, state.clock.tally
+    if mapped:
+        sketch = absorb(sketch, x)
+    else:
+        first = put(first, first.used, x, weight)
+        if first.used == first.weights.size:
+            sketch, mapped = sketched_nystrom(
                 roomy(first.points), first.used, state.places, sketch.pp.shape[0], state.phi.size, sketch.blocks,
                 sketch.seed, first.precision,
-            )  # fmt: skip
-    return Sketching(
-        first, state.places, sketch, state.phi, mapped, state.seen + 1, losses, state.every, state.share
-    )  # fmt: skip
+            ), True  # fmt: skip
+    tally[0] += 1
+    tally[1] = 0
+    return Sketching(first, state.places, sketch, state.phi, mapped, state.clock)
 
 
 def begun(params: dict[str, Any], dim: int) -> Sketching:
@@ -97,8 +93,8 @@ def begun(params: dict[str, Any], dim: int) -> Sketching:
     )  # fmt: skip
     every = params["update_every"]
     whole = isinstance(every, int)
-    rates = (every, 0.0) if whole else (0, every)
-    return Sketching(first, places, sketch, np.zeros(rank), False, 0, 0, *rates)
+    clock = Clock(np.zeros(2, np.int64), every if whole else 0, 0.0 if whole else every)
+    return Sketching(first, places, sketch, np.zeros(rank), False, clock)
 
 
 def sketch_sizes(

@@ -1,0 +1,186 @@
+"""The experiments with online kernel learners, as data, and their policies.
+
+Source: P4 = the paper on FORKS, whose program's settings are those of ALGORITHMS "published": raw features, kernels of
+width 8 for first-order methods and 50 for the others, updates of the sketch after 0.3 N losses, k = B / 10.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from onepass import FrequentDirections, KernelNewton
+from onepass.experiment import tisvd
+from onepass.experiment.definition import Policy, Study
+from onepass.experiment.learner_streams import Watching, adversarial, permuted
+from onepass.experiment.learners import Constant, LearnerStudy, RepeatLast
+
+BASELINES = (Policy("constant", Constant, tuned=False), Policy("repeat the last label", RepeatLast, tuned=False))
+
+
+def KernelNewtonFD(*, size: int = 100, sketch: int = 30, reg: float = 0.1, seed: int = 0) -> KernelNewton:
+    """KernelNewton on Nystrom features with a design of `sketch` rows (Frequent Directions) for its second moments."""
+    return KernelNewton(size=size, design=FrequentDirections(dim=size + 2, size=sketch, reg=reg), seed=seed)
+
+
+RECOMMENDED = (
+    Policy("KernelNewton", "KernelNewton", tuned=False),
+    Policy("KernelNewton Fourier 400", "KernelNewton", {"features": "fourier", "size": 400}, tuned=False),
+    Policy("KernelNewton FD 30", KernelNewtonFD, tuned=False),
+)
+
+
+def learners(budget: int) -> dict[str, Policy]:
+    """Those that P4 compares, their reference and variants, at P4's sizes; and FORKS with larger sketches."""
+    sized = {"budget": budget}
+    larger = {"budget": 50, "sketch_size": 100}
+    found = (
+        Policy("RBP", "RBP", sized),
+        Policy("BPA-S", "BPAS", sized),
+        Policy("Projectron", "Projectron", sized),
+        Policy("Projectron++", "Projectron", {**sized, "margins": True}),
+        Policy("BOGD", "BOGD", sized),
+        Policy("FOGD", "FOGD", {**sized, "features": 8 * budget, "step": 0.5}),  # 4 B frequencies, sine and cosine
+        Policy("NOGD", "NOGD", sized),
+        Policy("SkeGD", "SkeGD", sized),
+        Policy("PROS-N-KONS", "PROSNKONS", {}),
+        Policy("PROS-N-KONS without resets", "PROSNKONS", {"reset": False}),
+        Policy("KOGD", "KOGD", {}),
+        Policy("FORKS", "FORKS", sized),
+        Policy("FORKS 100/50/30", "FORKS", {**larger, "sample_size": 50, "rank": 30}),
+        Policy("FORKS 100/100/50", "FORKS", {**larger, "sample_size": 100, "rank": 50}),
+    )
+    return {policy.label: policy for policy in found}
+
+
+WIDTHS = {  # 2^(i / 2) for these i, of `learners` in their order, the best of `onepass tune`
+    "german": (5, 4, 4, 4, 2, 4, 4, 4, 14, 9, 4, 8, 10, 10),
+    "svmguide3": (3, 4, 3, 3, 3, 4, 3, 4, 14, 6, 2, 4, 8, 8),
+    "spambase": (3, 4, 5, 4, 1, 5, 4, 7, 10, 6, 3, 8, 8, 7),
+    "ijcnn1": (0, 0, 0, 0, 0, -1, 2, -1, 14, 2, -6, 5, 2, 1),
+}
+
+
+def tuned(name: str, budget: int, examples: int) -> tuple[Policy, ...]:
+    """Every learner with the width that `onepass tune` found on other seeds; the sketches' updates as published."""
+    found = []
+    for i, (label, policy) in zip(WIDTHS[name], learners(budget).items()):
+        params: dict[str, Any] = {"width": 2.0 ** (i / 2)}
+        if policy.accepts("update_every"):
+            params["update_every"] = int(0.3 * examples)
+        found.append(Policy(label, policy.recipe, {**policy.params, **params}))
+    return (*found, *RECOMMENDED, *BASELINES)
+
+
+SECOND = {"PROS-N-KONS", "SkeGD", "FORKS"}
+VARIANTS = {"Projectron++", "PROS-N-KONS without resets", "KOGD", "FORKS 100/50/30", "FORKS 100/100/50"}
+
+
+def published(budget: int, update_every: int, only: Sequence[str] = (), **sizes: int) -> tuple[Policy, ...]:
+    """The learners as P4's program runs them."""
+    found = []
+    for label, policy in learners(budget).items():
+        if label in VARIANTS or (only and label not in only):
+            continue
+        params: dict[str, Any] = {"width": 50.0 if label in SECOND else 8.0}
+        if label == "NOGD":
+            params["rank"] = budget // 10
+        if policy.accepts("update_every"):
+            params |= {"update_every": update_every, **sizes}
+        found.append(Policy(label, policy.recipe, {**policy.params, **params}, tuned=False))
+    return (*found, *BASELINES)
+
+
+SETS = {"german": (1_000, 50), "svmguide3": (1_243, 50), "spambase": (4_601, 50), "ijcnn1": (49_990, 100)}
+HOSTILE = ("BOGD", "NOGD", "SkeGD", "PROS-N-KONS", "FORKS")
+SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
+LENGTH = 4_500_000
+
+
+def hostile(rounds: int) -> tuple[Policy, ...]:
+    sizes = {"sketch_size": 75, "sample_size": 15, "rank": 10}
+    return (*published(100, int(0.005 * (rounds - 100)), HOSTILE, **sizes)[:-2], RECOMMENDED[0], *BASELINES)
+
+
+def over_shares(policy: Policy) -> tuple[Policy, ...]:
+    """The policy, its sketch updated after so many losses as are shares of spambase's 4,601 examples."""
+    changed = ((share, {**policy.params, "update_every": int(share * 4_601)}) for share in SHARES)
+    return tuple(Policy(f"{policy.label} {share:g}", policy.recipe, own, policy.label, False) for share, own in changed)
+
+
+def over_budgets(budgets: Sequence[int] = (100, 200, 300, 400, 500)) -> tuple[Policy, ...]:
+    """The learners of P4's comparison on KuaiRec, at several budgets; updates of sketches by the share seen so far."""
+    widths = {"BOGD": 2.0, "FOGD": 4.0, "NOGD": 2.0, "SkeGD": 8.0, "FORKS": 8.0}  # best of 2, 4, ..., 32 on seed 1000
+    found = []
+    for budget in budgets:
+        for label, policy in learners(budget).items():
+            if label in widths:
+                params = {**policy.params, "width": widths[label]}
+                found.append(Policy(f"{label} B={budget}", policy.recipe, params, label, False))
+    capped = Policy("PROS-N-KONS capped at 100", "PROSNKONS", {"budget": 100, "width": 4.0}, tuned=False)
+    return (*found, capped, *RECOMMENDED[:1], *BASELINES)
+
+
+SUITES: tuple[Study, ...] = (
+    *(
+        LearnerStudy(
+            f"learners-{name}",
+            f"online kernel learners on {name}, every example counted, widths tuned (P4 table 1)",
+            permuted(name, standardized=name != "ijcnn1"),
+            tuned(name, budget, examples),
+            rounds=examples,
+            seeds=20,
+        )
+        for name, (examples, budget) in SETS.items()
+    ),
+    *(
+        LearnerStudy(
+            f"learners-{name}-published",
+            f"the same as P4's program does it: raw features, mistakes while the buffer fills left out ({name})",
+            permuted(name, standardized=False),
+            published(budget, int(0.3 * examples)),
+            rounds=examples,
+            seeds=20,
+            grid={},
+            buffering=True,
+        )
+        for name, (examples, budget) in SETS.items()
+    ),
+    *(
+        LearnerStudy(
+            f"learners-german-{number}",
+            f"500 examples of german, each repeated {repeats} times, labels flipped in every other block ({source})",
+            adversarial("german", repeats),
+            hostile(500 * repeats),
+            rounds=500 * repeats,
+            seeds=20,
+            grid={},
+            buffering=True,
+        )
+        for number, repeats, source in ((1, 10, "P4 table 2"), (2, 20, "P4 table 3"))
+    ),
+    LearnerStudy(
+        "learners-updates",
+        "mistakes and time over how often the sketch is updated, 0.5 to 0.0005 of spambase (P4 figure 2 on codrna)",
+        permuted("spambase"),
+        tuple(
+            policy
+            for known in tuned("spambase", 50, 4_601)
+            if known.label in ("FORKS", "FORKS 100/50/30", "SkeGD")
+            for policy in over_shares(known)
+        ),
+        rounds=4_601,
+        seeds=20,
+        figure="updates",
+        grid={},
+    ),
+    LearnerStudy(
+        "learners-drift",
+        "4,500,000 generated watch ratios with drift, under budgets of 100 to 500 (P4 figures 3 and 5)",
+        lambda seed: Watching(seed, LENGTH),
+        over_budgets(),
+        rounds=LENGTH,
+        seeds=1,
+        figure="budget",
+        grid={},
+    ),
+    tisvd.SUITE,
+)
