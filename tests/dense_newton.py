@@ -53,11 +53,14 @@ def sketched(points, size, rank, width, seed):
 MAPS = {"nystrom": nystrom, "fourier": fourier, "sketched": sketched}
 
 
-def features(early, features, size, rank, width, width_factor, standardize, recent, seed):
+def features(early, features, size, rank, width, width_factor, standardize, recent, seed, cut=False):
     """All features of rows (n, d) that come one after the other, from the map of the early ones: (n, D + 2).
 
-    Function of the rows and their targets: the last feature is the vote of the row before.
+    Function of the rows and their targets: the last feature is the vote of the row before. cut: rows are held within
+    the range of the early ones, widened by half of it on each side.
     """
+    low, high = early.min(axis=0), early.max(axis=0)
+    low, high = (low - (high - low) / 2, high + (high - low) / 2) if cut and standardize else (-np.inf, np.inf)
     spread = early.std(axis=0) if standardize else np.ones(early.shape[1])
     spread = np.where(spread > 1e-9 * np.abs(early).max(axis=0), spread, 1.0)
     scaled = early / spread
@@ -68,6 +71,7 @@ def features(early, features, size, rank, width, width_factor, standardize, rece
     phi = MAPS[features](scaled, size, rank, width, seed)
 
     def of(X, y):
+        X = np.clip(X, low, high)
         votes = np.zeros(len(X))
         if recent:
             gaps = ((np.diff(X, axis=0) / spread) ** 2).sum(axis=1)
@@ -80,21 +84,28 @@ def features(early, features, size, rank, width, width_factor, standardize, rece
 def kernel_newton(X, y, loss, reg, warm_up, memory, **options):
     """Decisions on a stream; after 1, 2, 4, ... and warm_up examples the map is made anew and all are learned again.
 
-    A grows only where it knows a direction less well than `memory` examples would; None: always.
+    A grows only where it knows a direction less well than `memory` examples would; None: always. Regression learns the
+    targets in units of the early ones' deviation, from their mean on.
     """
+    given = y
     decisions, known = np.zeros(len(X)), 0
     remakes = [1 << k for k in range(60) if 1 << k < warm_up] + [warm_up, len(X) + 1]
     for made, until in zip([0, *remakes], remakes, strict=False):
         last = min(until, len(X))
+        mean, deviation = 0.0, 1.0
+        if made and options["standardize"] and loss in ("squared", "huber", "epsilon_insensitive"):
+            mean, deviation = given[:made].mean(), given[:made].std()
+            deviation = deviation if deviation > 1e-9 * np.abs(given[:made]).max() else 1.0
+        y = (given - mean) / deviation
         if made == 0:  # without a map all features but none are 0
             phi = np.zeros((last, 1))
         else:
-            phi = features(X[:made], **options)(X[:last], y[:last])
+            phi = features(X[:made], **options, cut=made == warm_up)(X[:last], y[:last])
         A, w = reg * np.eye(phi.shape[1]), np.zeros(phi.shape[1])
         for t in range(last):
             f, u = w @ phi[t], np.linalg.solve(A, phi[t])
             if t >= known:
-                decisions[t] = f
+                decisions[t] = mean + deviation * f
             q = phi[t] @ u
             if q > 0.0:
                 z = implicit(loss, f, y[t], q)

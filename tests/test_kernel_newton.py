@@ -125,13 +125,15 @@ def test_with_the_squared_loss_it_is_kernel_ridge_regression_on_the_map(features
     rows, targets = stream(300, loss="squared")
     options = {**MAP, "features": features, "size": 20}
     learner = op.KernelNewton(**options, reg=reg, warm_up=70, memory=None, loss="squared").partial_fit(rows, targets)
-    of = dense.features(rows[:70], rank=learner.design.dim - 2, **options)
+    of = dense.features(rows[:70], rank=learner.design.dim - 2, **options, cut=True)
+    mean, deviation = targets[:70].mean(), targets[:70].std()
+    targets = (targets - mean) / deviation
     phi = of(rows, targets)
     w = np.linalg.solve(phi.T @ phi + reg * np.eye(phi.shape[1]), phi.T @ targets)
     queries = stream(50, seed=1)[0]
     for query, found in zip(queries, learner.decision_function(queries), strict=True):
         last = of(np.vstack([rows[-1], query]), np.append(targets[-1], 0.0))[1]  # the vote is that of the last example
-        np.testing.assert_allclose(found, last @ w, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(found, mean + deviation * (last @ w), rtol=0, atol=1e-8)
 
 
 # --- scales
@@ -349,3 +351,23 @@ def test_defaults_are_accurate_on_real_data(name, bar, seeds):
         order = np.random.default_rng(seed).permutation(len(rows))
         rates.append(100.0 * op.progressive_validation(op.KernelNewton(), rows[order], labels[order]).mistake_rate)
     assert np.mean(rates) <= bar
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "epsilon_insensitive"])
+def test_units_and_offsets_of_targets_do_not_matter(loss):
+    rows, targets = stream(1500, loss=loss)
+    plain = op.progressive_validation(op.KernelNewton(loss=loss, loss_width=0.2), rows, targets).decisions
+    for scale, offset in ((1.0, 1e6), (2.0**20, 0.0), (2.0**-30, 0.0), (1e3, -1e5)):
+        found = op.progressive_validation(op.KernelNewton(loss=loss, loss_width=0.2), rows, scale * targets + offset)
+        error = np.abs((found.decisions[2:] - offset) / scale - plain[2:]).max()  # the first two know no deviation
+        assert error < 1e-6
+
+
+def test_a_column_that_leaves_its_range_does_not_put_rows_far_from_all_landmarks():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((6000, 4))
+    labels = np.where(np.sin(2.0 * rows[:, 0]) + rows[:, 1] > 0.0, 1.0, -1.0)
+    late = np.where(np.arange(6000) < 400, 1.0, 1e3 * rng.standard_normal(6000))
+    for column in (np.arange(6000.0), late):
+        found = op.progressive_validation(op.KernelNewton(), np.column_stack([rows, column]), labels)
+        assert found.mistakes[3000:].mean() < 0.1

@@ -1,5 +1,9 @@
 """Online kernel learners equal their naive dense versions; bad input changes nothing; memory does not grow."""
 
+import os
+import signal
+import threading
+
 import numpy as np
 import pytest
 
@@ -177,3 +181,43 @@ def test_learners_that_diverge_say_so_instead_of_predicting():
         learner.predict(rows)
     with pytest.raises(FloatingPointError, match="diverged"):
         op.progressive_validation(op.FOGD(loss="squared", step=50.0), rows, targets)
+
+
+def for_ever(timer, learner, rows, targets):
+    timer.start()
+    while True:
+        learner.partial_fit(rows, targets)
+
+
+@pytest.mark.parametrize("make", [op.KernelNewton, op.FORKS, op.KOGD, op.RBP])
+def test_interrupts_wait_for_a_block_and_leave_the_learner_as_after_it(make):
+    rows, targets = stream(60_000)
+    make().partial_fit(rows[:500], targets[:500])  # compiled before the clock runs
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
+    try:
+        for delay in (0.002, 0.01, 0.03):
+            learner = make()
+            timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt):
+                for_ever(timer, learner, rows, targets)
+            timer.join()
+            state = learner.copy()
+            state.partial_fit(rows[:100], targets[:100])
+            assert np.isfinite(learner.decision_function(rows[:100])).all()
+            if isinstance(learner, op.KernelNewton) and learner._state is not None:
+                seen = learner._state.seen % 60_000
+                assert seen % 4096 == 0
+                fresh = make()
+                for _ in range(learner._state.seen // 60_000):
+                    fresh.partial_fit(rows, targets)
+                fresh.partial_fit(rows[:seen], targets[:seen])
+                queries = rows[:50]
+                assert np.array_equal(fresh.decision_function(queries), learner.decision_function(queries))
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+def test_progressive_validation_says_what_it_takes():
+    for wrong in (op.FORKS, object(), None):
+        with pytest.raises(ValueError, match="learner must be"):
+            op.progressive_validation(wrong, np.zeros((1, 1)), [1.0])

@@ -121,7 +121,9 @@ def _landmarks(landmarks: Landmarks, dim: int, size: int, rank: int) -> bool:
 
 def _kernel_newton(learner: Any, s: Any, begun: Any) -> bool:
     p, dim, rank = learner.params, learner.dim, s.phi.size - 2
-    own: tuple[str, ...] = ("design.", "last_target", "nearness", "early", "targets", "seen")
+    own: tuple[str, ...] = (
+        "design.", "center", "spread", "last_target", "nearness", "early", "targets", "seen",
+    )  # fmt: skip
     mapped = True
     if p["features"] == "nystrom":
         own, mapped = (*own, "map."), _landmarks(s.map, dim, p["size"], rank)
@@ -135,6 +137,7 @@ def _kernel_newton(learner: Any, s: Any, begun: Any) -> bool:
         as_begun(s, begun, own)
         and mapped
         and s.seen >= 0
+        and s.spread > 0.0
         and s.early.shape == (kept, dim)
         and s.targets.shape == (kept,)
         and learner.design.consistent(s.design)

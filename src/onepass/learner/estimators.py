@@ -1,8 +1,8 @@
 """scikit-learn estimators around any online kernel learner: labels of any kind, several classes, `partial_fit`.
 
-Two classes: one learner, whose f > 0 means the second of `classes_`. More: one learner a class, which tells it from all
-others, and the class of the largest f. They learn the stream one after the other, each in its compiled loop, which is
-the same as example by example. Costs and memory are those of as many learners.
+Two classes: one learner, whose f >= 0 means the second of `classes_`. More: one learner a class, which tells it from
+all others, and the class of the largest f. They learn the stream one after the other, each in its compiled loop, which
+is the same as example by example. Costs and memory are those of as many learners.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from onepass import check, files
+from onepass.interrupts import deferred
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Held, Learner
 from onepass.learner.rows import blocks, checked
@@ -100,8 +101,9 @@ class OnlineKernelEstimator(BaseEstimator):
         """Decide and learn checked examples: the decisions, (n,) for one learner, (n, classes) for several."""
         targets, decisions = self._targets(y), np.empty((rows.shape[0], len(self.learners_)))
         for place, block in blocks(rows):
-            for k, learner in enumerate(self.learners_):
-                decisions[place, k] = learner._advance(block, targets(k, place))
+            with deferred():
+                for k, learner in enumerate(self.learners_):
+                    decisions[place, k] = learner._advance(block, targets(k, place))
         return decisions if decisions.shape[1] > 1 else decisions[:, 0]
 
     def _decisions(self, X: Any) -> np.ndarray:
@@ -274,10 +276,10 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _labels(self, decisions: np.ndarray) -> np.ndarray:
-        return self.classes_[(decisions > 0.0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)]
+        return self.classes_[(decisions >= 0.0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """f of every row: (n,), above 0 for the second class of two; (n, classes) for more than two."""
+        """f of every row: (n,), 0 and above for the second class of two; (n, classes) for more than two."""
         return self._decisions(X)
 
     def predict(self, X: Any) -> np.ndarray:

@@ -53,7 +53,8 @@ class FORKS(Learner):
 
     budget B: 2 B examples are buffered, then sketched; sketch_size s_p (None: B), sample_size s_m (None: a fifth of
     s_p), rank k (None: a tenth of B), blocks D: of the sketches; update_every: losses between their updates, or, below
-    1, their share of all examples so far (P4: 0.3 of the stream's length), each update keeps one example more; width,
+    1, their share of all examples so far (P4: 0.3 of the stream's length); each update keeps one example more, so that
+    with an integer memory and the time of an update grow for ever; targets of regression must lie within bound; width,
     loss, loss_width, step: as for `KOGD`; alpha, curvature: A = alpha I + curvature sum of g g^T; bound C: |f| <= C
     after a step; seed: of the sketch. ValueError for a budget below 2, a rank above sketch or sample size, sizes that
     do not fit.

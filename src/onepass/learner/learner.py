@@ -9,6 +9,7 @@ import numpy as np
 
 from onepass import check, files
 from onepass import state as states
+from onepass.interrupts import deferred
 from onepass.learner.budget import kernel_width
 from onepass.learner.contract import decide_rows, progress
 from onepass.learner.losses import CLASSIFICATION, loss_named
@@ -51,12 +52,16 @@ class Learner:
         if len(out) != count:
             raise ValueError(f"y must have one entry per row of X ({count}), got {len(out)}")
         if self.classifies and not np.isin(out, (-1.0, 1.0)).all():
-            raise ValueError(f"y must be -1 or 1 for classification, got {out[np.abs(out) != 1.0][0]}")
+            raise ValueError(
+                f"y must be -1 or 1 for classification, got {out[np.abs(out) != 1.0][0]}; OnlineKernelClassifier takes "
+                "labels of any kind"
+            )
         return out
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn examples X (n, dim), y (n,), in order. ValueError, and nothing has changed, for bad ones.
 
+        Ctrl-C stops between blocks of examples, all of each learned or none.
         FloatingPointError once f overflows, as gradient steps on the squared loss with a `step` above 2 make it; the
         learner is of no use then, and says so at every call.
         """
@@ -71,9 +76,10 @@ class Learner:
         """Decide and learn checked rows and targets; the decisions (n,)."""
         decisions = np.empty(len(targets))
         for place, block in blocks(rows):
-            if self._state is None:
-                self._state, self.dim = self._begin(block.shape[1]), block.shape[1]
-            decisions[place] = self._learn(block, targets[place])
+            with deferred():
+                if self._state is None:
+                    self._state, self.dim = self._begin(block.shape[1]), block.shape[1]
+                decisions[place] = self._learn(block, targets[place])
             finite(decisions[place])
         return decisions
 
@@ -245,6 +251,8 @@ def progressive_validation(
     before. The learner has learned the stream afterwards; the time of compiling is not counted, that of checking the
     input is. ValueError, and nothing has changed, for bad input.
     """
+    if isinstance(learner, type) or not hasattr(learner, "_rehearse"):
+        raise ValueError(f"learner must be an online kernel learner such as FORKS(), got {learner!r}")
     learner._rehearse(X, y)
     began = time.perf_counter()
     decisions, mistakes = learner._validated(X, y)

@@ -6,10 +6,10 @@
     where it joined  phi has a dimension more; reset: A = alpha I and w = 0, as its theorem has it, else the rest stays
 
 By Cholesky old features do not change when a point joins, so that without resets nothing would have to be forgotten:
-`reset=False` is our variant. The paper's errs on more than the constant class does, ours on less than any other learner
-here but `KernelNewton` and `KOGD` (docs/kernel_learners.md). The dictionary never shrinks; `budget` caps it (P4 does
-so), else it grows as the effective dimension. Points within 1e-9 of the span of the others do not join. Roots of K^-1
-and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for m points, memory O(m (m + d)).
+`reset=False` is our variant. The paper's errs on more than the constant class does, ours on less than any other that is
+compared here but `KernelNewton`, `KOGD` and FOGD (docs/kernel_learners.md). The dictionary never shrinks; `budget` caps
+it (P4 does so), else it grows as the effective dimension. Points within 1e-9 of the span of the others do not join.
+Roots of K^-1 and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for m points, memory O(m (m + d)).
 """
 
 from typing import NamedTuple

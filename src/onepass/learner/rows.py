@@ -7,6 +7,7 @@ import numpy as np
 
 from onepass import check
 
+AT_ONCE = 4096  # rows between which Ctrl-C is heard
 BLOCK = 1 << 20  # bytes of sparse rows that are dense at the same time
 
 
@@ -53,7 +54,7 @@ def _compressed(name: str, X: Any) -> Any:
 def blocks(rows: Any) -> Iterator[tuple[slice, np.ndarray]]:
     """Places and dense rows, in order, of what `checked` returned."""
     count, dim = rows.shape
-    step = max(count if isinstance(rows, np.ndarray) else BLOCK // (8 * dim), 1)
+    step = AT_ONCE if isinstance(rows, np.ndarray) else min(max(BLOCK // (8 * dim), 1), AT_ONCE)
     for start in range(0, count, step):
         place = slice(start, min(start + step, count))
         yield place, rows[place] if isinstance(rows, np.ndarray) else rows[place].toarray()
