@@ -7,6 +7,7 @@ import sys
 import tracemalloc
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -480,3 +481,28 @@ def test_without_scikit_learn_one_sentence_says_so():
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "need scikit-learn 1.6 or newer: pip install scikit-learn" in said
+
+
+def test_one_row_at_a_time_is_what_whole_arrays_are_and_takes_rows_of_any_form():
+    rows, labels = labelled(200, ("no", "yes"))
+    whole, single = (op.OnlineKernelClassifier(op.KernelNewton(size=10)) for _ in range(2))
+    table = pandas.DataFrame(rows, columns=[f"f{j}" for j in range(rows.shape[1])])
+    whole.fit(table, labels)
+    single.partial_fit(table[:1], labels[:1], classes=["no", "yes"])
+    for i in range(1, 200):
+        x = (rows[i], table.iloc[i], rows[i : i + 1], rows[i].tolist(), sparse.csr_array(rows[i : i + 1]))[i % 5]
+        single.learn_one(x, labels[i])
+    assert np.array_equal(whole.decision_function(table), single.decision_function(table))
+    assert [single.predict_one(table.iloc[i]) for i in range(20)] == whole.predict(table[:20]).tolist()
+    before = single.decision_function(table)
+    for x, y, said in (
+        (table.iloc[0][::-1], "no", "in this order"),
+        (rows[0, :1], "no", "length"),
+        (rows[:2], "no", "length"),
+        (rows[0] * np.nan, "no", "x"),
+        (rows[0], None, "labels among"),
+        (rows[0], 3, "labels among"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            single.learn_one(x, y)
+    assert np.array_equal(before, single.decision_function(table))

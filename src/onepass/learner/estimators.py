@@ -30,6 +30,11 @@ except ImportError as missing:
 DTYPES = "biufUO"  # of labels that a file can hold
 
 
+def single(x: Any) -> np.ndarray:
+    """One row, (d,) or (1, d), of numbers, as (1, d)."""
+    return check.array("x", x, np.dtype(np.float64), (1, 2)).reshape(1, -1)
+
+
 class OnlineKernelEstimator(BaseEstimator):
     """What both estimators share. `learners_`: the native learners, one, or one a class when there are several."""
 
@@ -106,9 +111,20 @@ class OnlineKernelEstimator(BaseEstimator):
                     decisions[place, k] = learner._advance(block, targets(k, place))
         return decisions if decisions.shape[1] > 1 else decisions[:, 0]
 
+    def _row(self, x: Any) -> np.ndarray:
+        """One row, (d,) or (1, d), as (1, d): scikit-learn's checks of whole arrays would take most of the time."""
+        check_is_fitted(self)
+        names, given = getattr(self, "feature_names_in_", None), getattr(x, "columns", getattr(x, "index", None))
+        if names is not None and given is not None and not callable(given) and list(given) != list(names):
+            raise ValueError(f"x must have the features {list(names)} in this order, got {list(given)}")
+        return checked("x", single(x), self.n_features_in_)
+
     def _decisions(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        rows = checked("X", validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False), None)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return self._decided(checked("X", X, None))
+
+    def _decided(self, rows: Any) -> np.ndarray:
         decisions = np.empty((rows.shape[0], len(self.learners_)))
         for place, block in blocks(rows):
             for k, learner in enumerate(self.learners_):
@@ -120,8 +136,8 @@ class OnlineKernelEstimator(BaseEstimator):
         raise NotImplementedError
 
     def predict_one(self, x: Any) -> Any:
-        """`predict` of one row (d,)."""
-        return self.predict(np.asarray(x)[None])[0]
+        """`predict` of one row, (d,) or (1, d)."""
+        raise NotImplementedError
 
     def memory_usage(self) -> int:
         """Bytes of all arrays of all learners; 0 before the first example."""
@@ -228,8 +244,14 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         return self
 
     def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
-        """`partial_fit` of one row (d,) and its label."""
-        return self.partial_fit(np.asarray(x)[None], [y], classes)
+        """`partial_fit` of one row, (d,) or (1, d), and its label."""
+        if classes is not None or not self.__sklearn_is_fitted__():
+            return self.partial_fit(single(x), [y], classes)
+        self._advance(self._row(x), self._codes(np.asarray([y])))
+        return self
+
+    def predict_one(self, x: Any) -> Any:
+        return self._labels(self._decided(self._row(x)))[0]
 
     def _named(self, classes: Any) -> np.ndarray:
         if classes is None:
@@ -253,7 +275,10 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         """Places (n,) of the labels among the classes."""
-        codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        try:
+            codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        except TypeError:
+            raise ValueError(f"y must hold labels among {self.classes_.tolist()}, got {y.tolist()}") from None
         known = self.classes_[codes] == y
         if not np.all(known):
             raise ValueError(f"y must hold labels among {self.classes_.tolist()}, got {y[~known].tolist()[0]!r}")
@@ -330,8 +355,14 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         return self
 
     def learn_one(self, x: Any, y: Any) -> Self:
-        """`partial_fit` of one row (d,) and its target."""
-        return self.partial_fit(np.asarray(x)[None], [y])
+        """`partial_fit` of one row, (d,) or (1, d), and its target."""
+        if not self.__sklearn_is_fitted__():
+            return self.partial_fit(single(x), [y])
+        self._advance(self._row(x), self.learners_[0]._targets([y], 1))
+        return self
+
+    def predict_one(self, x: Any) -> Any:
+        return self._decided(self._row(x))[0]
 
     def _progress(self, X: Any, y: Any) -> np.ndarray:
         with self._all_or_nothing():
