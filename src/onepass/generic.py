@@ -28,6 +28,8 @@ from numba import njit, types
 from numba.core.caching import FunctionCache
 from numba.extending import overload
 
+from onepass import boxing  # noqa: F401  # how states leave compiled code
+
 PACKAGE = Path(__file__).parent
 NEVER_COMPILED = {"experiment", "cli.py", "__main__.py", "benchmark"}
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from onepass import check, state
 from onepass.design import contract
+from onepass.interrupts import deferred
 
 
 class Design:
@@ -32,10 +33,11 @@ class Design:
     def append(self, rows: Any) -> Self:
         """A += X^T X for one row (dim,) or a batch (n, dim). ValueError, and no change, for NaN or a wrong shape."""
         checked = self._rows("rows", rows)
-        if np.ndim(rows) == 1:
-            self.state = contract.append(self.state, checked[0])
-        elif checked.shape[0]:
-            self.state = contract.append_rows(self.state, checked)
+        with deferred():
+            if np.ndim(rows) == 1:
+                self.state = contract.append(self.state, checked[0])
+            elif checked.shape[0]:
+                self.state = contract.append_rows(self.state, checked)
         return self
 
     def solve(self, b: Any) -> np.ndarray:
@@ -66,7 +68,8 @@ class Design:
         """Both streams together; TypeError for members without a certificate for it, ValueError if they differ."""
         if type(other) is not type(self) or other.params != self.params:
             raise ValueError(f"other must be a {self!r}, got {other!r}; only designs of equal parameters merge")
-        self.state = contract.merge(self.state, state.copy(other.state))
+        with deferred():
+            self.state = contract.merge(self.state, state.copy(other.state))
         return self
 
     def consistent(self, s: Any) -> bool:

@@ -22,6 +22,7 @@ from onepass.exploration import DRAWS, MEANS, Exploration, Theory, choose
 from onepass.features.factors import OuterProduct, products, signed_lengths
 from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection, IdentityState, transform
+from onepass.interrupts import deferred
 from onepass.parameters.arena import NONE
 from onepass.parameters.models import Disjoint, Hybrid
 from onepass.parameters.stores import Store
@@ -108,10 +109,11 @@ class ArmBandit(Bandit):
     def remove_arm(self, arm: Hashable) -> None:
         """Forget an arm and all it has learned (a shared part keeps what it learned). ValueError if it is not known."""
         record = self._known(arm)
-        if record != NONE:
-            self._learned.store.close(record)
-        del self._names[arm]
-        self._roster = None
+        with deferred():
+            if record != NONE:
+                self._learned.store.close(record)
+            del self._names[arm]
+            self._roster = None
 
     def parameter_of(self, arm: Hashable) -> np.ndarray:
         """theta_a (features,), for hybrid parameters beta + theta_a; the prior's zero for an arm that has not learned.
@@ -351,8 +353,9 @@ class ArmBandit(Bandit):
             return
         _hashable(names)
         if len(names) == 1 and self._learned.shared == () and not right.shape[1]:
-            self._learned.store.learn_one(self._record(arm if single else names[0]), rows, float(values[0]))
-            self.rounds += 1
+            with deferred():
+                self._learned.store.learn_one(self._record(arm if single else names[0]), rows, float(values[0]))
+                self.rounds += 1
             return
         codes: dict[Hashable, int] = {}
         group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
@@ -362,16 +365,17 @@ class ArmBandit(Bandit):
         if self._reduced:
             lengths, directions = self._reduction(codes, group, right)
             rows, right = np.ascontiguousarray(rows * lengths[:, None]), right[:, :0].copy()
-        records = np.array([self._record(name) for name in codes], np.int64)
-        if self._reduced:
-            self._learned.direction[records] = directions
         starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(codes)))])
         order = np.argsort(group, kind="stable")
-        increments, targets = self._learned.store.learn(records, starts, order, rows, right, values, extra)
-        if self._learned.shared != ():
-            shared = update_rows(self._learned.shared, increments, targets.astype(self._dtype))
-            self._learned = self._learned._replace(shared=shared)
-        self.rounds += len(rows)
+        with deferred():
+            records = np.array([self._record(name) for name in codes], np.int64)
+            if self._reduced:
+                self._learned.direction[records] = directions
+            increments, targets = self._learned.store.learn(records, starts, order, rows, right, values, extra)
+            if self._learned.shared != ():
+                shared = update_rows(self._learned.shared, increments, targets.astype(self._dtype))
+                self._learned = self._learned._replace(shared=shared)
+            self.rounds += len(rows)
 
     def _record(self, name: Hashable) -> int:
         """The record of an arm that is about to learn."""

@@ -25,6 +25,7 @@ from onepass.features.factors import Outer, OuterProduct, products
 from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection, IdentityState, transform
 from onepass.generic import compiled
+from onepass.interrupts import deferred
 from onepass.linalg import dot
 
 
@@ -294,8 +295,9 @@ class SharedBandit(Bandit):
             rows = rows.reshape(1, -1)
             self._permit(1, rows)
             told = self._learned if nu is None else expect(self._learned, float(self._noise_scales(nu, (0,), ())))
-            self._learned = learn_row(self._map, told, rows, rewards)
-            self.rounds += 1
+            with deferred():
+                self._learned = learn_row(self._map, told, rows, rewards)
+                self.rounds += 1
             return
         values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (1,)))
         if values.shape[0] != rows.shape[0]:
@@ -304,8 +306,9 @@ class SharedBandit(Bandit):
             )
         nus = np.empty(0) if nu is None else self._noise_scales(nu, (1,), values.shape)
         self._permit(len(rows), rows)
-        self._learned = learn_rows(self._map, self._learned, rows, values, nus)
-        self.rounds += rows.shape[0]
+        with deferred():
+            self._learned = learn_rows(self._map, self._learned, rows, values, nus)
+            self.rounds += rows.shape[0]
 
     def _permit(self, count: int, rows: np.ndarray | None = None) -> None:
         """ValueError unless the estimator takes `count` more rows, and these rows, next."""
@@ -345,8 +348,10 @@ class SharedBandit(Bandit):
             nus = np.ascontiguousarray(np.broadcast_to(nus[:, None] if nus.ndim == 1 else nus, values.shape))
         self._permit(len(rows))
         noise = draw_noise(self._rule, self._width, rows.shape[0], self._rng, self._dtype)
-        self._learned, arms = play_rounds(self._map, self._learned, self._rule, self.rounds, rows, values, nus, noise)
-        self.rounds += int(np.count_nonzero(arms >= 0))
+        with deferred():
+            learned, rule = self._learned, self._rule
+            self._learned, arms = play_rounds(self._map, learned, rule, self.rounds, rows, values, nus, noise)
+            self.rounds += int(np.count_nonzero(arms >= 0))
         if arms[-1] < 0:
             raise not_offered() if arms[-1] == -2 else trouble()
         return arms
