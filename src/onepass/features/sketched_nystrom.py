@@ -50,13 +50,21 @@ def mixed(number):
 
 
 @compiled
+def sjlt_entry(number, block, size, blocks, seed):
+    """Where row `number` of the SJLT has its entry of a block, and the entry, +-1 / sqrt(blocks)."""
+    width = size // blocks
+    hashed = mixed(mixed(mixed(seed) ^ np.uint64(number)) ^ np.uint64(block))
+    place = block * width + int((hashed >> np.uint64(1)) % np.uint64(width))
+    return place, (1.0 if hashed & np.uint64(1) else -1.0) / np.sqrt(blocks)
+
+
+@compiled
 def sjlt_row(number, size, blocks, seed):
-    """Row `number` of the SJLT, (size,): an entry +-1 / sqrt(blocks) in each of the blocks. blocks must divide size."""
-    row, width = np.zeros(size), size // blocks
+    """Row `number` of the SJLT, (size,): an entry in each of the blocks, whose number must divide size."""
+    row = np.zeros(size)
     for k in range(blocks):
-        hashed = mixed(mixed(mixed(seed) ^ np.uint64(number)) ^ np.uint64(k))
-        place = k * width + int((hashed >> np.uint64(1)) % np.uint64(width))
-        row[place] = (1.0 if hashed & np.uint64(1) else -1.0) / np.sqrt(blocks)
+        place, entry = sjlt_entry(number, k, size, blocks, seed)
+        row[place] = entry
     return row
 
 
@@ -67,17 +75,19 @@ def _sketched(state, x):
     features, psi, values = state.features, np.zeros(s.size), np.empty(state.used)
     gaussian_into(state.points, state.used, x, features.precision, values)
     for i in range(values.size):
-        row = sjlt_row(i, s.size, state.blocks, state.seed)
-        for j in range(s.size):
-            psi[j] += row[j] * values[i]
+        for k in range(state.blocks):
+            place, entry = sjlt_entry(i, k, s.size, state.blocks, state.seed)
+            psi[place] += entry * values[i]
     gaussian_into(features.points, features.near.size, x, features.precision, features.near)
     for j in range(s.size):
         psi[j] += 0.5 * s[j]
-    for j in range(s.size):
+    for k in range(state.blocks):
+        place, entry = sjlt_entry(state.used, k, s.size, state.blocks, state.seed)
         for i in range(features.near.size):
-            state.pm[j, i] += s[j] * features.near[i]
+            state.pm[place, i] += entry * features.near[i]
         for i in range(s.size):
-            state.pp[j, i] += s[j] * psi[i] + psi[j] * s[i]
+            state.pp[place, i] += entry * psi[i]
+            state.pp[i, place] += psi[i] * entry
     return s, psi
 
 
