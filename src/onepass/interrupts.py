@@ -10,7 +10,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-_MAIN = threading.main_thread().ident
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGUSR1", "SIGUSR2")  # some do not exist everywhere
 _KEPT = tuple(int(getattr(signals, name)) for name in _NAMES if hasattr(signals, name))
 
@@ -28,7 +27,7 @@ class deferred:
     def __enter__(self) -> None:
         self._came: set[int] = set()
         self._usual: list[tuple[int, Callable[[int, FrameType | None], Any]]] = []
-        if threading.get_ident() != _MAIN:
+        if threading.get_ident() != threading.main_thread().ident:  # asked each time: another one after a fork
             return
         try:
             for number in _KEPT:
