@@ -158,6 +158,21 @@ def test_ctrl_c_waits_for_the_end_of_the_block_and_is_then_handled_as_ever():
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
+def test_wherever_a_handler_raises_all_handlers_are_in_their_places_afterwards():
+    """While those of the signals are put away and back the first or the last of them may still raise."""
+
+    def blocks():
+        for _ in range(100):
+            with deferred():
+                pass
+
+    with handler_of_ctrl_c(signal.default_int_handler), alarms() as listen:
+        signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+        for came in range(1, 5000):
+            until_done(listen, blocks, lambda interrupted, came=came: interrupted >= 1)
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, came
+
+
 def test_deferring_takes_about_a_microsecond():
     spent = []
     for _ in range(20):

@@ -30,31 +30,40 @@ class deferred:
         if threading.get_ident() != threading.main_thread().ident:  # asked each time: another one after a fork
             return
         try:
-            for number in _KEPT:
-                handler: Any = getsignal(number)
-                if callable(handler):
-                    self._usual.append((number, handler))
-                    signal(number, self._note)
+            self._keep()
         except BaseException:  # of a handler not yet replaced
             self._release()
             raise
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self._came.add(number)
-
     def __exit__(self, *raised: object) -> None:
         self._release()
 
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._came.add(number)
+
+    def _keep(self) -> None:
+        for number in _KEPT:
+            handler: Any = getsignal(number)
+            if callable(handler):
+                self._usual.append((number, handler))
+                signal(number, self._note)
+
     def _release(self) -> None:
-        """Every handler in its place, and what came once more; the first ones placed may raise meanwhile."""
+        """Every handler in its place, and what came once more; the first ones placed may raise meanwhile.
+
+        Loops are in functions of their own: Python 3.13 does not protect the jump at a loop's end by a try around it.
+        """
         try:
-            while self._usual:
-                number, handler = self._usual[-1]
-                signal(number, handler)
-                if number in self._came:
-                    self._came.remove(number)
-                    raise_signal(number)
-                self._usual.pop()
+            self._restore()
         finally:
             if self._usual:
                 self._release()
+
+    def _restore(self) -> None:
+        while self._usual:
+            number, handler = self._usual[-1]
+            signal(number, handler)
+            if number in self._came:
+                self._came.remove(number)
+                raise_signal(number)
+            self._usual.pop()
