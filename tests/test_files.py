@@ -25,6 +25,15 @@ def saved(tmp_path):
     return tmp_path / "model.onepass"
 
 
+@pytest.fixture(params=["bandit", "learner"])
+def any_saved(request, saved):
+    if request.param == "learner":
+        op.FORKS(budget=5, rank=3, sketch_size=4, sample_size=4, blocks=2, width=2.0).partial_fit(
+            ROWS, np.where(ROWS[:, 0] > 0.0, 1.0, -1.0)
+        ).save(saved)
+    return saved
+
+
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda d: type(d).__name__)
 def test_designs_come_back_and_continue(design, tmp_path):
     design = design.copy().append(ROWS[:20])
@@ -44,21 +53,21 @@ def test_theory_and_thompson_come_back(tmp_path):
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.02, 0.5, 0.999])
-def test_a_truncated_file_is_refused(saved, keep):
-    content = saved.read_bytes()
-    saved.write_bytes(content[: int(len(content) * keep)])
+def test_a_truncated_file_is_refused(any_saved, keep):
+    content = any_saved.read_bytes()
+    any_saved.write_bytes(content[: int(len(content) * keep)])
     with pytest.raises(ValueError, match="damaged"):
-        op.load(saved)
+        op.load(any_saved)
 
 
-def test_any_flipped_byte_is_refused(saved):
-    content = saved.read_bytes()
+def test_any_flipped_byte_is_refused(any_saved):
+    content = any_saved.read_bytes()
     for place in np.random.default_rng(1).integers(0, len(content), 60):
         changed = bytearray(content)
         changed[place] ^= 0x10
-        saved.write_bytes(bytes(changed))
+        any_saved.write_bytes(bytes(changed))
         with pytest.raises(ValueError, match=r"damaged|not a onepass file|reads up to"):
-            op.load(saved)
+            op.load(any_saved)
 
 
 def test_foreign_newer_and_missing_files_are_refused(saved, tmp_path):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.experiment.definition import Policy, Trial, curve_rows
+from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
 from onepass.experiment.environments import BLOCK, Environment
 
 CHECKPOINTS = 40
@@ -78,20 +78,9 @@ class BanditTrial:
             )
 
     def rows(self) -> list[dict[str, Any]]:
-        return [
-            {
-                **policy.columns(),
-                "seed": self.seed,
-                "rounds": points[-1]["round"],
-                "cumulative_regret": points[-1]["cumulative_regret"],
-                "cumulative_reward": points[-1]["cumulative_reward"],
-                "microseconds_per_round": 1e6 * points[-1]["seconds"] / points[-1]["round"],
-                "memory_bytes": max(point["memory_bytes"] for point in points),
-                "error_bound": points[-1]["error_bound"],
-            }
-            for policy, points in zip(self.policies, self.points)
-            if points
-        ]
+        return final_rows(
+            self.policies, self.seed, self.points, lambda points: {"error_bound": points[-1]["error_bound"]}
+        )
 
     def curves(self) -> list[dict[str, Any]]:
         return curve_rows(self.policies, self.seed, self.points)

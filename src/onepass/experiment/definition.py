@@ -114,6 +114,34 @@ class Study(Protocol):
         ...
 
 
+def final_rows(
+    policies: Sequence[Policy],
+    seed: int,
+    points: Sequence[Sequence[Mapping[str, Any]]],
+    own: Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """One row per policy that has played: where it stands at its last point, and `own(points)`.
+
+    A problem that knows no regret or reward has None there; memory, at its highest, only where the points tell it.
+    """
+    return [
+        {
+            **policy.columns(),
+            "seed": seed,
+            "rounds": passed[-1]["round"],
+            "cumulative_regret": passed[-1].get("cumulative_regret"),
+            "cumulative_reward": passed[-1].get("cumulative_reward"),
+            "microseconds_per_round": 1e6 * passed[-1]["seconds"] / passed[-1]["round"],
+            **(
+                {"memory_bytes": max(point["memory_bytes"] for point in passed)} if "memory_bytes" in passed[-1] else {}
+            ),
+            **own(passed),
+        }
+        for policy, passed in zip(policies, points)
+        if passed
+    ]
+
+
 def curve_rows(
     policies: Sequence[Policy], seed: int, points: Sequence[Sequence[Mapping[str, Any]]]
 ) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.experiment.bandits import CHECKPOINTS
-from onepass.experiment.definition import Policy, Trial, curve_rows
+from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
 from onepass.experiment.environments import stream
 from onepass.experiment.kernel_problems import Problem
 from onepass.features.kernels import Kernel
@@ -83,21 +83,14 @@ class KernelTrial:
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        return [
-            {
-                **policy.columns(),
-                "kernel": repr(self.problem.kernel),
-                "arms": len(self.problem.arms),
-                "seed": self.seed,
-                "rounds": points[-1]["round"],
-                **{name: points[-1][name] for name in ("cumulative_regret", "cumulative_reward", "simple_regret")},
-                "microseconds_per_round": 1e6 * points[-1]["seconds"] / points[-1]["round"],
-                "memory_bytes": max(point["memory_bytes"] for point in points),
-                **{name: points[-1][name] for name in ("dictionary_size", "effective_dimension")},
-            }
-            for policy, points in zip(self.policies, self.points)
-            if points
-        ]
+        told = ("simple_regret", "dictionary_size", "effective_dimension")
+        problem = {"kernel": repr(self.problem.kernel), "arms": len(self.problem.arms)}
+        return final_rows(
+            self.policies,
+            self.seed,
+            self.points,
+            lambda points: {**problem, **{name: points[-1][name] for name in told}},
+        )
 
     def curves(self) -> list[dict[str, Any]]:
         return curve_rows(self.policies, self.seed, self.points)

@@ -11,7 +11,7 @@ import numpy as np
 
 from onepass import progressive_validation
 from onepass.experiment.bandits import CHECKPOINTS
-from onepass.experiment.definition import Policy, Trial, curve_rows
+from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
 from onepass.experiment.learner_streams import Stream
 from onepass.learner.learner import Learner
 
@@ -101,26 +101,18 @@ class LearnerTrial:
         return np.cumsum(validation.mistakes * (losses <= 2 * learner.params["budget"]))
 
     def rows(self) -> list[dict[str, Any]]:
-        return [
-            {
-                **policy.columns(),
-                "seed": self.seed,
-                "rounds": points[-1]["round"],
-                "cumulative_regret": points[-1]["cumulative_regret"],
-                "cumulative_reward": None,
-                "mistake_rate": points[-1]["mistake_rate"],
-                "mistake_rate_after_buffering": (
-                    (points[-1]["cumulative_regret"] - points[-1]["buffered"]) / points[-1]["round"]
-                    if self.study.buffering
-                    else None
-                ),
-                "seconds": points[-1]["seconds"],
-                "microseconds_per_round": 1e6 * points[-1]["seconds"] / points[-1]["round"],
-                "memory_bytes": max(point["memory_bytes"] for point in points),
-            }
-            for policy, points in zip(self.policies, self.points)
-            if points
-        ]
+        return final_rows(self.policies, self.seed, self.points, self.rates)
+
+    def rates(self, points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The mistake rate, that of P4's program where it is asked for, and the seconds, all at the last point."""
+        last, after = points[-1], None
+        if self.study.buffering:
+            after = (last["cumulative_regret"] - last["buffered"]) / last["round"]
+        return {
+            "mistake_rate": last["mistake_rate"],
+            "mistake_rate_after_buffering": after,
+            "seconds": last["seconds"],
+        }
 
     def curves(self) -> list[dict[str, Any]]:
         return curve_rows(self.policies, self.seed, self.points)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from onepass.experiment.definition import Policy, Trial, curve_rows
+from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
 
 
 @dataclass(frozen=True)
@@ -78,20 +78,10 @@ class MatrixTrial:
             known.append(point)
 
     def rows(self) -> list[dict[str, Any]]:
-        return [
-            {
-                **policy.columns(),
-                "seed": self.seed,
-                "rounds": points[-1]["round"],
-                "cumulative_regret": None,
-                "cumulative_reward": None,
-                "microseconds_per_round": 1e6 * points[-1]["seconds"] / points[-1]["round"],
-                "memory_bytes": max(point["memory_bytes"] for point in points),
-                **{key: points[-1][key] for key in ("error_bound", "spectral_error", "inverse_error")},
-            }
-            for policy, points in zip(self.policies, self.points)
-            if points
-        ]
+        errors = ("error_bound", "spectral_error", "inverse_error")
+        return final_rows(
+            self.policies, self.seed, self.points, lambda points: {name: points[-1][name] for name in errors}
+        )
 
     def curves(self) -> list[dict[str, Any]]:
         return curve_rows(self.policies, self.seed, self.points)

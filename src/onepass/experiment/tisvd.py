@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onepass.experiment.bandits import CHECKPOINTS
-from onepass.experiment.definition import Policy, Trial, curve_rows
+from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
 from onepass.experiment.learner_streams import Stream, permuted
 from onepass.features.sketched_nystrom import sjlt_row
 from onepass.linalg import tisvd
@@ -128,21 +128,16 @@ class DecompositionTrial:
             points.append({"round": start + rounds, "seconds": spent, "spectral_error": error})
 
     def rows(self) -> list[dict[str, Any]]:
-        return [
-            {
-                **policy.columns(),
-                "seed": self.seed,
-                "rounds": points[-1]["round"],
-                "cumulative_regret": None,
-                "cumulative_reward": None,
+        return final_rows(
+            self.policies,
+            self.seed,
+            self.points,
+            lambda points: {
                 "spectral_error": points[-1]["spectral_error"],
                 "worst_error": max(point["spectral_error"] for point in points),
                 "seconds": points[-1]["seconds"],
-                "microseconds_per_round": 1e6 * points[-1]["seconds"] / points[-1]["round"],
-            }
-            for policy, points in zip(self.policies, self.points)
-            if points
-        ]
+            },
+        )
 
     def curves(self) -> list[dict[str, Any]]:
         return curve_rows(self.policies, self.seed, self.points)
