@@ -17,6 +17,8 @@ from onepass.interrupts import deferred
 from onepass.learner.contract import progress
 from onepass.parameters.shared import learn_row
 
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # as finalizers may be hit
+
 DIM = 6
 BANDITS = {
     "exact": lambda: op.OFUL(dim=DIM, reg=0.37),
@@ -51,12 +53,13 @@ def raising(number):
 
 def until_done(listen, step, done):
     """Repeat `step` until `done`, through all interruptions; how many there were."""
-    came = 0
+    came, end = 0, time.monotonic() + 100.0
     while True:
         try:
-            listen[0] = True
             while not done(came):
+                listen[0] = True  # each time: what is raised in a finalizer reaches nobody
                 step()
+                assert time.monotonic() < end, f"only {came} signals were heard"
             listen[0] = False
             return came
         except Interrupted:
