@@ -54,7 +54,8 @@ class Dyadic:
         light = self.mass + row @ row < self.error * self.size
         low = self.count + 1 >= self.block.size and rank(np.vstack([self.block.rows, row])) <= self.block.size - 1
         if not self.finished() and not light and not low:
-            self.block.shrink()
+            if self.block.shed > 0.0:
+                self.block.shrink()
             self.frozen.append(self.block)
             self.block, self.mass, self.count = FrequentDirections(self.dim, 2 * self.block.size), 0.0, 0
         if self.finished():

@@ -174,7 +174,8 @@ def test_one_arena_and_one_state_an_arm_agree(design):
     queries = np.random.default_rng(5).standard_normal((20, 1, DIM))
     assert_close(both[0].score(queries), both[1].score(queries))  # radii too
     assert_close(both[0].parameter_of("a"), both[1].parameter_of("a"))
-    np.testing.assert_allclose(both[0].error_bound(), both[1].error_bound(), rtol=1e-9)
+    rounding = 1e-9 * np.linalg.norm(rows) ** 2  # is part of both certificates, and not the same
+    np.testing.assert_allclose(both[0].error_bound(), both[1].error_bound(), rtol=1e-9, atol=rounding)
     if design in CUTTING:
         assert both[0].error_bound() > 0.0
         assert (both[0]._learned.store.state.outside >= 0).all()  # every arm was cut, many times
@@ -414,7 +415,7 @@ def test_sketched_products_of_enough_rank_equal_the_reduced_model():
     users, sides = np.random.default_rng(8).standard_normal((6, LEFT)), np.stack(list(arms.values()))
     contexts = op.Outer(users, sides)
     assert_close(sketched.score(contexts, list(arms)), reduced.score(contexts, list(arms)))
-    assert sketched.error_bound() == 0.0
+    assert sketched.error_bound() <= 1e-9 * np.linalg.norm(left) ** 2 * np.square(sides).sum()  # its rounding
 
 
 def test_an_arm_that_turns_is_refused_and_nothing_changes():

@@ -10,6 +10,7 @@ import numpy as np
 from onepass.generic import compiled
 
 SMALL = 64  # numbers in the larger operand
+IN_SPAN = 500.0  # roundings of ||x|| below which what x has outside a span counts as nothing
 
 
 @compiled
@@ -205,7 +206,7 @@ def split(basis, row):
     """Coordinates p = Q x and residual x - Q^T p of a row against orthonormal rows Q, and the residual's length.
 
     Projects twice when the first pass cancels more than two digits, so the residual is orthogonal to Q to rounding.
-    A length of 0.0 means: in the span, up to 500 roundings of ||x||. Cost 2 k d (4 k d when projected twice).
+    A length of 0.0 means: in the span, up to IN_SPAN roundings of ||x||. Cost 2 k d (4 k d when projected twice).
     """
     coordinates = dot(basis, row)
     residual = dot(coordinates, basis)
@@ -224,9 +225,19 @@ def split(basis, row):
             residual[j] -= twice[j]
             length += residual[j] * residual[j]
         length = np.sqrt(length)
-    if length <= 500.0 * np.finfo(basis.dtype).eps * norm or basis.shape[0] == basis.shape[1]:
+    if length <= IN_SPAN * np.finfo(basis.dtype).eps * norm or basis.shape[0] == basis.shape[1]:
         length = 0.0
     return coordinates, residual, length
+
+
+@compiled
+def rounding(eps, mass, reg):
+    """What rounding adds to a bound of ||A - A_hat||_2 when rows of squared norms `mass` in all went into a sketch.
+
+    What a row has outside a span and is not kept (`split`) moves x x^T by at most 2 IN_SPAN eps ||x||^2, which exceeds
+    the rounding of all products; the ridge is rounded where it is added.
+    """
+    return float(eps) * (2.0 * IN_SPAN * mass + 10.0 * reg) if mass > 0.0 else 0.0
 
 
 @compiled

@@ -6,14 +6,15 @@ Blocks are Frequent Directions of sizes size, 2 size, 4 size, ...; only the last
 
     mass + ||x||^2 < error * size,   or, once the block has received its size in rows, its rank stays below its size
 
-(then it would not shrink; P0's `willExcessSketch`, decided by projecting x on the block). Otherwise the block is
-shrunk, frozen, and one of twice the size begins with x. P0 allows floor(log2(dim / size + 1)) blocks: once all but
-one of them are frozen, rows are added exactly; from dim / 2 directions on, a dense root replaces the factored one.
+(then it would not shrink; P0's `willExcessSketch`, decided by projecting x on the block; directions that are only
+rounding are taken out first, where that makes room). Otherwise the block is frozen: shrunk, unless it has never had to
+cut anything, and one of twice the size begins with x. P0 allows floor(log2(dim / size + 1)) blocks: once all but one of
+them are frozen, rows are added exactly; from dim / 2 directions on, a dense root replaces the factored one.
 
 The answers come from one subspace that holds all blocks, because blocks are not orthogonal to each other (P0 eq. 3).
 It is made anew when the active block shrinks, from the frozen part's eigenvectors. Guarantees: P0 theorem 1 (error),
-theorems 7 and 8 (monotone, well conditioned) when compensated. Cost O(dim l) a row and memory O(dim l) for the l
-directions held.
+theorems 7 and 8 (monotone, well conditioned) when compensated; rows of rank below 2 size, but for rounding, are
+answered to rounding. Cost O(dim l) a row and memory O(dim l) for the l directions held.
 """
 
 from typing import NamedTuple
@@ -26,7 +27,11 @@ from onepass.design.design import Design, common, like
 from onepass.design.exact import ExactState, new_exact
 from onepass.design.frequent_directions import (
     FrequentDirectionsState,
+    cut_at,
+    decomposed,
+    first_below,
     new_sketch,
+    nothing,
     receive,
     shrink,
     sketch_consistent,
@@ -45,7 +50,7 @@ from onepass.design.subspace import (
     subspace,
 )
 from onepass.generic import compiled
-from onepass.linalg import dot, fill, split, svd
+from onepass.linalg import dot, fill, rounding, split, svd
 
 SKETCHED, ADDED, DENSE = 0, 1, 2
 
@@ -64,7 +69,8 @@ class DyadicState(NamedTuple):
     rows: int  # rows received by the active block
     frozen: int  # number of frozen blocks
     shed: float  # by the frozen blocks
-    weighted: float  # sum of size_i shed_i over the frozen blocks
+    weighted: float  # sum over the cuts of the frozen blocks of place * cut
+    total: float  # squared norms of all rows
 
 
 @compiled
@@ -81,7 +87,7 @@ def new_dyadic(like, size, error, reg, compensation):
     block = new_sketch(like[:, :width], size, reg, compensation)
     whole = subspace(like, min(room, like.shape[1] // 2), reg)
     dense = new_exact(like[:, :0], reg)
-    return DyadicState(block, whole, np.empty(0), dense, phase, size, error, 0.0, 0, 0, 0.0, 0.0)
+    return DyadicState(block, whole, np.empty(0), dense, phase, size, error, 0.0, 0, 0, 0.0, 0.0, 0.0)
 
 
 @compiled
@@ -90,6 +96,7 @@ def with_block(state, block, whole, squared_norm):
     return DyadicState(
         block, whole, state.spectrum, state.dense, state.phase, state.size, state.error,
         state.mass + squared_norm, state.rows + 1, state.frozen, state.shed, state.weighted,
+        state.total + squared_norm,
     )  # fmt: skip
 
 
@@ -98,7 +105,7 @@ def rebuild(whole, spectrum, block, shed):
     """All blocks together: the frozen eigenvectors under the present ridge, then the active block's rows."""
     ridge = block.reg + block.compensation * (shed + block.shed)
     frozen = spectrum.size
-    capacity = min(frozen + 2 * block.size, whole.basis.shape[1])
+    capacity = min(frozen + block.space.basis.shape[0], whole.basis.shape[1])
     fresh = subspace(whole.basis, capacity, ridge)
     fill(fresh.basis[:frozen], whole.basis[:frozen])
     log_det = fresh.log_det
@@ -113,28 +120,60 @@ def rebuild(whole, spectrum, block, shed):
 
 
 @compiled
-def diagonalize(whole):
-    """Rotate the basis in place so that the root is diagonal; returns the eigenvalues of A - ridge I on the span."""
-    used = whole.used
-    if used == 0:
-        return np.empty(0)
-    vectors, singular, _ = svd(whole.root[:used, :used])
-    fill(whole.basis[:used], dot(vectors.T, whole.basis[:used]))
-    whole.root.fill(0.0)
-    spectrum = np.empty(used)
+def joined(whole, spectrum, block, shed):
+    """The frozen blocks and one more: their common space with a diagonal root, and the eigenvalues of S^T S on it.
+
+    From the rows, not from the root: the root knows an eigenvalue v of S^T S to eps v sqrt(v / ridge) only.
+    """
+    frozen, held = spectrum.size, block.space.used
+    ridge, dim = block.reg + block.compensation * (shed + block.shed), whole.basis.shape[1]
+    if frozen + held == 0:
+        return subspace(whole.basis, 0, ridge), np.empty(0)
+    stacked = np.empty((frozen + held, dim))
+    for i in range(frozen):
+        scale = np.sqrt(spectrum[i])
+        for j in range(dim):
+            stacked[i, j] = scale * whole.basis[i, j]
+    fill(stacked[frozen:], sketch_rows(block))
+    _, singular, vectors = svd(stacked)
+    used, least = 0, 10.0 * np.finfo(whole.basis.dtype).eps * singular[0]
+    while used < singular.size and singular[used] > least:
+        used += 1
+    space = subspace(whole.basis, used, ridge)
+    fill(space.basis, vectors[:used])
+    values, log_det = np.empty(used), space.log_det
     for i in range(used):
-        whole.root[i, i] = singular[i]
-        spectrum[i] = max(1.0 / float(singular[i]) ** 2 - whole.ridge, 0.0)
-    return spectrum
+        values[i] = singular[i] ** 2
+        space.root[i, i] = 1.0 / np.sqrt(values[i] + ridge)
+        log_det += np.log1p(values[i] / ridge)
+    return Subspace(space.basis, space.root, used, ridge, log_det), values
+
+
+@compiled
+def tidied(state):
+    """The active block without the directions that are nothing but rounding, if all that it may shed allows it.
+
+    What it sheds in all stays below error size / size_i, as by the rule of masses: so does the sum over blocks.
+    """
+    block = state.block
+    values, vectors = decomposed(block)
+    place = first_below(values, 1, nothing(block.triangle.dtype) * values[0]) if values.size > 0 else 0
+    if place == 0 or (block.shed + values[place - 1]) * block.size > state.error * state.size:
+        return block
+    return cut_at(block, values, vectors, place)
 
 
 @compiled
 def freeze(state):
-    """Shrink the active block, add it to the frozen ones, and begin one of twice the size (or the exact phase)."""
-    block = shrink(state.block)
-    whole = state.whole if state.frozen > 0 else subspace(block.space.basis, 0, block.reg)
-    whole = rebuild(whole, state.spectrum, block, state.shed)
-    spectrum = diagonalize(whole)
+    """Add the active block to the frozen ones, and begin one of twice the size (or the exact phase).
+
+    A block that has cut nothing but rounding is frozen as it is, any other one is shrunk.
+    """
+    block = state.block
+    if block.shed > nothing(block.triangle.dtype) * block.mass:
+        block = shrink(block)
+    whole = state.whole if state.frozen > 0 else block.space
+    whole, spectrum = joined(whole, state.spectrum, block, state.shed)
     frozen = state.frozen + 1
     dim = whole.basis.shape[1]
     phase = SKETCHED if frozen < most_blocks(dim, state.size) - 1 else ADDED
@@ -145,7 +184,7 @@ def freeze(state):
         following = new_sketch(whole.basis[:, :0], 2 * block.size, block.reg, block.compensation)
     return DyadicState(
         following, whole, spectrum, state.dense, phase, state.size, state.error, 0.0, 0, frozen,
-        state.shed + block.shed, state.weighted + block.size * block.shed,
+        state.shed + block.shed, state.weighted + block.weighted, state.total,
     )  # fmt: skip
 
 
@@ -164,7 +203,7 @@ def fits(state, row, squared_norm):
 
 
 @compiled
-def add(state, row):
+def add(state, row, squared_norm):
     """A row of the exact phase; the dense root takes over at dim / 2 directions."""
     whole, dense, phase = state.whole, state.dense, state.phase
     dim = whole.basis.shape[1]
@@ -178,7 +217,7 @@ def add(state, row):
             whole = subspace(whole.basis, 0, whole.ridge)
     return DyadicState(
         state.block, whole, state.spectrum, dense, phase, state.size, state.error, state.mass, state.rows + 1,
-        state.frozen, state.shed, state.weighted,
+        state.frozen, state.shed, state.weighted, state.total + squared_norm,
     )  # fmt: skip
 
 
@@ -206,15 +245,36 @@ def densify(whole):
     return ExactState(dense.root, dense.gram, dense.recent, 0, 0, whole.ridge, whole.log_det)
 
 
+@compiled
+def roomy(block):
+    """Whether a tidied block can go on for a while: a quarter of it is free, so that it is not tidied at every row."""
+    return block.space.used + block.size // 4 < block.size
+
+
+@compiled
+def with_tidied(state):
+    """The state with its active block tidied, and the space that answers made anew if that took directions out."""
+    block = tidied(state)
+    whole = state.whole
+    if state.frozen > 0 and block.space.used < state.block.space.used:
+        whole = rebuild(whole, state.spectrum, block, state.shed)
+    return DyadicState(
+        block, whole, state.spectrum, state.dense, state.phase, state.size, state.error, state.mass, state.rows,
+        state.frozen, state.shed, state.weighted, state.total,
+    )  # fmt: skip
+
+
 @contract.append.for_state(DyadicState)
 def append(state, row):
-    if state.phase != SKETCHED:
-        return add(state, row)
     squared_norm = float(dot(row, row))
+    if state.phase != SKETCHED:
+        return add(state, row, squared_norm)
     if not fits(state, row, squared_norm):
-        state = freeze(state)
+        state = with_tidied(state)
+        if not (roomy(state.block) and fits(state, row, squared_norm)):
+            state = freeze(state)
         if state.phase != SKETCHED:
-            return add(state, row)
+            return add(state, row, squared_norm)
     used, shed = state.block.space.used, state.block.shed
     block = receive(state.block, row, state.frozen == 0)
     whole = state.whole
@@ -263,16 +323,23 @@ def log_det(state):
 
 @contract.error_bound.for_state(DyadicState)
 def error_bound(state):
-    return max(state.block.compensation, 1.0 - state.block.compensation) * (state.shed + state.block.shed)
+    block = state.block
+    lost = max(block.compensation, 1.0 - block.compensation) * (state.shed + block.shed)
+    rounded = rounding(np.finfo(state.whole.basis.dtype).eps, state.total, block.reg)
+    if state.phase != SKETCHED:  # rows are in the root only, which knows an eigenvalue v to eps v sqrt(v / reg)
+        rounded *= np.sqrt(1.0 + state.total / block.reg)
+    return lost + rounded
 
 
 @contract.confidence_radius.for_state(DyadicState)
 def confidence_radius(state, rounds, noise, parameter_bound, row_bound, delta):
+    """All blocks together span the frozen directions and those of the active block; exact rows may fill all of R^d."""
     block, dim = state.block, max(state.whole.basis.shape[1], state.dense.root.shape[0])
-    size = block.size if state.phase == SKETCHED else max(block.size, (dim + 1) // 2)  # exact rows may fill all of R^d
-    weighted = state.weighted + block.size * block.shed
+    held = dim
+    if state.phase == SKETCHED:
+        held = min(dim, state.spectrum.size + max(2 * block.size, block.space.basis.shape[0]))
     return sketched_radius(
-        dim, block.reg, state.shed + block.shed, weighted, size, block.compensation,
+        dim, block.reg, state.shed + block.shed, state.weighted + block.weighted, held, block.compensation,
         rounds, noise, parameter_bound, row_bound, delta,
     )  # fmt: skip
 

@@ -13,7 +13,8 @@ when rows repeat: here the symmetric root, rank-revealing (Gram of the batch, nu
 reg must be of the order of the spectrum. The singular values of U V^T are 1 - sqrt(reg / (reg + s)) for the
 eigenvalues s of X^T X, all near 1 once s >> reg: the truncation then keeps arbitrary directions. compensate=True orders
 by s instead and, as the trace of X^T X is known exactly, puts the mass outside the kept directions back as a multiple
-of I: ridge = reg + (trace - kept) / (dim - rank). No certificate exists once something was truncated.
+of I: ridge = reg + (trace - kept) / (dim - rank). What is truncated below 5,000 roundings of U V^T, where singular
+values are relative to reg, is summed up in the certificate; once more was truncated there is none.
 Cost O(dim rank) a row (amortized), memory 4 rank dim numbers.
 """
 
@@ -26,13 +27,16 @@ from onepass.design import contract
 from onepass.design.design import Design, common, like
 from onepass.design.exact import determinant_radius
 from onepass.generic import compiled
-from onepass.linalg import dot, fill, orthonormal, squared_norms, svd
+from onepass.linalg import dot, fill, orthonormal, rounding, squared_norms, svd
 
 TOLERANCE = 5e3  # roundings below which a direction of U V^T that is cut counts as nothing
 
 
 class ProjectorSplittingState(NamedTuple):
-    """left, right (2 rank, dim): the columns of U and V as rows, `used` of them; mass = trace of X^T X."""
+    """left, right (2 rank, dim): the columns of U and V as rows, `used` of them; mass = trace of X^T X.
+
+    lossy: more than rounding was truncated; dust bounds what all truncations of no more than that did to A.
+    """
 
     left: np.ndarray
     right: np.ndarray
@@ -40,6 +44,7 @@ class ProjectorSplittingState(NamedTuple):
     rank: int
     mass: float
     lossy: bool
+    dust: float
     compensate: bool
     reg: float
     ridge: float
@@ -49,7 +54,7 @@ class ProjectorSplittingState(NamedTuple):
 def new_projector_splitting(like, rank, reg, compensate):
     """A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
     left = np.zeros((2 * rank, like.shape[1]), like.dtype)
-    return ProjectorSplittingState(left, np.zeros_like(left), 0, rank, 0.0, False, compensate, reg, reg)
+    return ProjectorSplittingState(left, np.zeros_like(left), 0, rank, 0.0, False, 0.0, compensate, reg, reg)
 
 
 @compiled
@@ -83,8 +88,8 @@ def join(state, q, scale, mass):
             right[used + i, j] = q[i, j] - seen[i, j]
             left[used + i, j] = q[i, j] * scale[i]
     return ProjectorSplittingState(
-        left, right, used + q.shape[0], state.rank, state.mass + mass, state.lossy, state.compensate,
-        state.reg, state.ridge,
+        left, right, used + q.shape[0], state.rank, state.mass + mass, state.lossy, state.dust,
+        state.compensate, state.reg, state.ridge,
     )  # fmt: skip
 
 
@@ -130,6 +135,26 @@ def truncate(state):
 
 
 @compiled
+def moved(state, lost):
+    """How far A moves at most when U V^T loses a small singular value `lost`, of vectors p and q, and is rounded.
+
+    A^-1 changes by lost (p q^T + q p^T) / ridge, in which A p and A q are sqrt(ridge ||A||) long at most: 2 lost ||A||.
+    A rounding of U V^T by eps need not point away from the large eigenvalues v of A: 2 eps sqrt(v / ridge) ||A||.
+    """
+    size = state.ridge + state.mass
+    return 2.0 * (lost + np.finfo(state.left.dtype).eps * np.sqrt(size / state.reg)) * size
+
+
+@compiled
+def with_sums(state, mass, dust):
+    """The state with other sums."""
+    return ProjectorSplittingState(
+        state.left, state.right, state.used, state.rank, mass, state.lossy, dust, state.compensate, state.reg,
+        state.ridge,
+    )  # fmt: skip
+
+
+@compiled
 def compensated(state):
     """Keep the `rank` largest eigenvalues s of A_hat - ridge I; the rest of the known trace becomes the ridge.
 
@@ -149,9 +174,11 @@ def compensated(state):
     for i in range(keep):
         spectrum[i] = state.ridge * (1.0 / float(singular[last - i]) ** 2 - 1.0)
         held += spectrum[i] + state.ridge - state.reg
-    lossy = state.lossy or (
-        keep <= last and abs(1.0 - float(singular[last - keep])) > TOLERANCE * np.finfo(q.dtype).eps
-    )
+    lossy, dust = state.lossy, state.dust
+    if keep <= last:
+        lost = abs(1.0 - float(singular[last - keep]))
+        lossy = lossy or lost > TOLERANCE * np.finfo(q.dtype).eps
+        dust += moved(state, lost)
     ridge = state.reg
     if lossy and dim > keep:
         ridge += max(state.mass - held, 0.0) / (dim - keep)
@@ -162,7 +189,7 @@ def compensated(state):
         for j in range(dim):
             state.right[i, j] = directions[last - i, j]
             state.left[i, j] = directions[last - i, j] * shrink
-    return ProjectorSplittingState(state.left, state.right, keep, rank, state.mass, lossy, True, state.reg, ridge)
+    return ProjectorSplittingState(state.left, state.right, keep, rank, state.mass, lossy, dust, True, state.reg, ridge)
 
 
 @compiled
@@ -172,23 +199,25 @@ def compress(state):
         return state
     if state.compensate:
         return compensated(state)
-    lossy = state.lossy
+    lossy, dust = state.lossy, state.dust
     if lossy:
         integrate(state)
     else:
-        lossy = truncate(state) > TOLERANCE * np.finfo(state.left.dtype).eps
+        lost = truncate(state)
+        lossy = lost > TOLERANCE * np.finfo(state.left.dtype).eps
+        dust += moved(state, lost)
     return ProjectorSplittingState(
-        state.left, state.right, state.rank, state.rank, state.mass, lossy, False, state.reg, state.ridge
+        state.left, state.right, state.rank, state.rank, state.mass, lossy, dust, False, state.reg, state.ridge
     )
 
 
 @contract.append.for_state(ProjectorSplittingState)
 def append(state, row):
-    y = whitened(state, row.reshape(1, row.size))
+    y, mass = whitened(state, row.reshape(1, row.size)), float(dot(row, row))
     s = np.sqrt(1.0 + squared_norms(y)[0])
-    if s == 1.0:
-        return state
-    state = join(state, y, np.full(1, 1.0 / (s * (s + 1.0))), float(dot(row, row)))
+    if s == 1.0:  # the row is lost beside A
+        return with_sums(state, state.mass + mass, state.dust + mass)
+    state = join(state, y, np.full(1, 1.0 / (s * (s + 1.0))), mass)
     return compress(state) if state.used == state.left.shape[0] else state
 
 
@@ -235,7 +264,11 @@ def log_det(state):
 
 @contract.error_bound.for_state(ProjectorSplittingState)
 def error_bound(state):
-    return np.inf if state.lossy else 0.0
+    """What truncations did to A, each of no more than rounding, and the rounding of its root (see `moved`)."""
+    if state.lossy:
+        return np.inf
+    rounded = rounding(np.finfo(state.left.dtype).eps, state.mass, state.reg)
+    return state.dust + rounded * np.sqrt(1.0 + state.mass / state.reg)
 
 
 @contract.confidence_radius.for_state(ProjectorSplittingState)

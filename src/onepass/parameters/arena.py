@@ -11,7 +11,8 @@ one product of the arena with x, then O(m^2) an arm:   x^T theta = w^T p + o^T x
 x^T A^-1 x = (||x||^2 - ||p||^2) / ridge + ||R^T p||^2.
 
 A row costs O(m dim + m^2). Where a design would have more directions than it keeps, its own rule cuts them:
-Exact never; Frequent Directions at 2 size (subtract the size-th eigenvalue, keep size - 1); projector splitting down to
+Exact never; Frequent Directions at 2 size (subtract the size-th eigenvalue or the first negligible one after it, keep
+those above); projector splitting down to
 rank at the end of each batch, by eigenvalues of A. That is P3's truncation for the symmetric root: I - sqrt(reg) A^-1/2
 is symmetric, so U and V of P3 coincide and one factor is stored instead of two; its largest singular values belong to
 the largest eigenvalues of X^T X (P3's integrator approximates this truncation by one step of a power iteration).
@@ -56,7 +57,8 @@ class ArenaState(NamedTuple):
     """basis (slots, dim), root (slots, hold), moment, weight, link (slots,); cross (slots, k): Q sum of x z^T (hybrid).
 
     Of every arm that has learned, (records,): first slot (NONE: the record is vacant, or has no slot yet), directions
-    used, slots held, the slot of o, rows learned, ridge, mass = trace of X^T X, shed = sum of cuts, log_det of A_a.
+    used, slots held, the slot of o, rows learned, ridge, mass = trace of X^T X, shed = sum of cuts, dust = sum of what
+    projector splitting cut that was no more than rounding, log_det of A_a.
     free: first slot of the list of free ones; top: slots ever in use. rule: what is learned, () for ridge, or Winsor;
     size, mean (records,): what Winsor knows of every arm's noise (heavy_tails.Noise).
     """
@@ -75,6 +77,7 @@ class ArenaState(NamedTuple):
     ridge: np.ndarray
     mass: np.ndarray
     shed: np.ndarray
+    dust: np.ndarray
     log_det: np.ndarray
     size: np.ndarray
     mean: np.ndarray
@@ -85,7 +88,7 @@ class ArenaState(NamedTuple):
 
 
 PER_SLOT = ("basis", "root", "moment", "weight", "cross", "link")
-PER_ARM = ("first", "used", "held", "outside", "rows", "ridge", "mass", "shed", "log_det", "size", "mean")
+PER_ARM = ("first", "used", "held", "outside", "rows", "ridge", "mass", "shed", "dust", "log_det", "size", "mean")
 
 
 @compiled
@@ -94,7 +97,7 @@ def new_record(arena, record):
     arena.first[record], arena.outside[record] = NONE, NONE
     arena.used[record], arena.held[record], arena.rows[record] = 0, 0, 0
     arena.ridge[record], arena.mass[record], arena.shed[record] = arena.cut.reg, 0.0, 0.0
-    arena.log_det[record] = arena.basis.shape[1] * np.log(arena.cut.reg)
+    arena.dust[record], arena.log_det[record] = 0.0, arena.basis.shape[1] * np.log(arena.cut.reg)
     arena.size[record], arena.mean[record] = 0.0, 0.0
 
 

@@ -16,13 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onepass.design.frequent_directions import first_below, nothing
 from onepass.design.projector_splitting import TOLERANCE
 from onepass.estimator.heavy_tails import Noise
 from onepass.estimator.one_pass_huber import clipped
 from onepass.features.factors import fill_product
 from onepass.generic import compiled, generic
-from onepass.linalg import dot, svd
-from onepass.parameters.arena import FREQUENT_DIRECTIONS, NONE, Winsor, release, reserve
+from onepass.linalg import IN_SPAN, dot, rounding, svd
+from onepass.parameters.arena import FREQUENT_DIRECTIONS, NEVER, NONE, SPLITTING, Winsor, release, reserve
 
 CHUNK = 32  # rows of an arm that are projected by one matrix product
 
@@ -113,8 +114,8 @@ def new_direction(work, used, base, row, residual):
         for j in range(row.size):
             residual[j] -= along * basis[i, j]
     norm, length = np.sqrt(dot(row, row)), np.sqrt(dot(residual, residual))
-    rounding = min(1e5 * np.finfo(basis.dtype).eps, 6e-5)
-    if length <= rounding * norm:
+    least = IN_SPAN * np.finfo(basis.dtype).eps * norm
+    if length <= least:
         return 0.0
     if length < 1e-2 * norm:  # cancellation: project once more
         again = dot(basis[:used], residual)
@@ -124,27 +125,30 @@ def new_direction(work, used, base, row, residual):
         for j in range(row.size):
             residual[j] -= back[j]
         length = np.sqrt(dot(residual, residual))
-        if length <= rounding * norm:
+        if length <= least:
             return 0.0
     return float(length)
 
 
 @compiled
 def cut_down(cut, work, used, ridge, mass, shed):
-    """The design's own rule for too many directions. Returns used, ridge, shed, log_det; work has the new Q, R, Qb, o.
+    """The design's own rule for too many directions. Returns used, ridge, shed, log_det, and what was cut that is no
+    more than rounding to projector splitting; work has the new Q, R, Qb, o.
 
     Eigenvalues of A_hat on the span are 1 / singular^2 of R, so s = 1 / singular^2 - ridge are those of the sketch.
     """
-    dim = work.basis.shape[1]
+    dim, eps = work.basis.shape[1], np.finfo(work.basis.dtype).eps
     core = np.ascontiguousarray(work.root[:used, :used]).astype(np.float64)
     vectors, singular, _ = svd(core)
     spectrum = np.empty(used)  # descending
     for i in range(used):
         spectrum[i] = max(1.0 / singular[used - 1 - i] ** 2 - ridge, 0.0)
-    held, lost = 0.0, 0.0
+    held, lost, dust = 0.0, 0.0, 0.0
     if cut.kind == FREQUENT_DIRECTIONS:
-        keep = cut.size - 1
-        lost = spectrum[cut.size - 1]
+        least = max(nothing(work.basis.dtype) * spectrum[0], IN_SPAN * eps * ridge)
+        place = first_below(spectrum, cut.size, least)
+        keep = (place if place > 0 else cut.size) - 1
+        lost = spectrum[keep]
         fresh = cut.reg + cut.compensation * (shed + lost)
     else:
         keep = min(cut.size, used)
@@ -152,8 +156,8 @@ def cut_down(cut, work, used, ridge, mass, shed):
             held += spectrum[i] + ridge - cut.reg
         for i in range(keep, used):
             lost += spectrum[i]
-        if shed == 0.0 and 1.0 - np.sqrt(ridge / (ridge + lost)) <= TOLERANCE * np.finfo(work.basis.dtype).eps:
-            lost = 0.0
+        if shed == 0.0 and 1.0 - np.sqrt(ridge / (ridge + lost)) <= TOLERANCE * eps:
+            dust, lost = lost, 0.0
         fresh = cut.reg
         if cut.compensation > 0.0 and shed + lost > 0.0 and dim > keep:
             fresh += max(mass - held, 0.0) / (dim - keep)
@@ -182,7 +186,19 @@ def cut_down(cut, work, used, ridge, mass, shed):
             work.basis[i, j] = rotated[i, j]
         for j in range(cross.shape[1]):
             work.cross[i, j] = cross[i, j]
-    return keep, fresh, shed + lost, log_det
+    return keep, fresh, shed + lost, log_det, dust
+
+
+@compiled
+def error_bound(arena, record):
+    """The certificate of one arm, as the design's own, with the rounding of its root (see `joined` in dyadic.py)."""
+    cut, mass = arena.cut, arena.mass[record]
+    if cut.kind == NEVER:
+        return 0.0
+    if cut.kind == SPLITTING and arena.shed[record] > 0.0:
+        return np.inf
+    lost = max(cut.compensation, 1.0 - cut.compensation) * arena.shed[record] + arena.dust[record]
+    return lost + rounding(np.finfo(arena.basis.dtype).eps, mass, cut.reg) * np.sqrt(1.0 + mass / cut.reg)
 
 
 @compiled
@@ -255,7 +271,7 @@ def learn_arm(arena, record, rows, right, rewards, extra, chosen, work, incremen
     slots = gather(arena, record, work)
     used, kept = arena.used[record], arena.used[record]
     ridge, mass, shed, log_det = arena.ridge[record], arena.mass[record], arena.shed[record], arena.log_det[record]
-    done = 0
+    done, dust = 0, 0.0
     while done < chosen.size:
         count, base = min(CHUNK, chosen.size - done), used
         fill_chunk(work.chunk, rows, right, chosen[done : done + count])
@@ -310,18 +326,19 @@ def learn_arm(arena, record, rows, right, rewards, extra, chosen, work, incremen
             mass += float(dot(row, row)) * scale * scale
             a += 1
             if used == cut.limit:
-                used, ridge, shed, log_det = cut_down(cut, work, used, ridge, mass, shed)
-                kept = 0
+                used, ridge, shed, log_det, lost = cut_down(cut, work, used, ridge, mass, shed)
+                kept, dust = 0, dust + lost
                 break
             if used >= base + 8:
                 break  # project the rest of the chunk again, by one product
         done += a
     if used > cut.hold:
-        used, ridge, shed, log_det = cut_down(cut, work, used, ridge, mass, shed)
-        kept = 0
+        used, ridge, shed, log_det, lost = cut_down(cut, work, used, ridge, mass, shed)
+        kept, dust = 0, dust + lost
     scatter(arena, record, work, slots, used, kept)
     arena.used[record], arena.ridge[record], arena.mass[record] = used, ridge, mass
     arena.shed[record], arena.log_det[record] = shed, log_det
+    arena.dust[record] += dust
     arena.rows[record] += chosen.size
 
 

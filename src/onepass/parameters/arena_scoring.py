@@ -191,8 +191,8 @@ def radius(arena, record, noise, parameter_bound, row_bound, delta):
     shed = arena.shed[record] if record != NONE else 0.0
     if cut.kind == FREQUENT_DIRECTIONS:
         return sketched_radius(
-            dim, cut.reg, shed, cut.size * shed, cut.size, cut.compensation, rows, noise, parameter_bound, row_bound,
-            delta,
+            dim, cut.reg, shed, cut.size * shed, min(2 * cut.size, dim), cut.compensation,
+            rows, noise, parameter_bound, row_bound, delta,
         )  # fmt: skip
     gain = max(arena.log_det[record] - dim * np.log(cut.reg), 0.0) if record != NONE else 0.0
     ridge = arena.ridge[record] if record != NONE else cut.reg

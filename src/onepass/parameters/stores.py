@@ -107,10 +107,11 @@ class Compact:
         kind, dim, empty = design.dtype, design.dim, np.zeros(0, np.int64)
         self.threads = threads
         self.state = ArenaState(
-            np.zeros((0, dim), kind), np.zeros((0, min(cut.hold, dim)), kind), np.zeros(0, kind), np.zeros(0, kind),
-            np.zeros((0, extra), kind), empty.copy(), empty.copy(), empty.copy(), empty.copy(), empty.copy(),
-            empty.copy(), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), cut, NONE, 0,
-            rule,
+            basis=np.zeros((0, dim), kind), root=np.zeros((0, min(cut.hold, dim)), kind), moment=np.zeros(0, kind),
+            weight=np.zeros(0, kind), cross=np.zeros((0, extra), kind), link=empty.copy(), first=empty.copy(),
+            used=empty.copy(), held=empty.copy(), outside=empty.copy(), rows=empty.copy(), ridge=np.zeros(0),
+            mass=np.zeros(0), shed=np.zeros(0), dust=np.zeros(0), log_det=np.zeros(0), size=np.zeros(0),
+            mean=np.zeros(0), cut=cut, free=NONE, top=0, rule=rule,
         )  # fmt: skip
         self._vacant: list[int] = []
         self._count = 0  # records in use or vacant; the arrays may be longer
@@ -230,11 +231,8 @@ class Compact:
         return int(self.state.rows[record])
 
     def error_bound(self):
-        """The largest over all arms; infinite once projector splitting has cut something."""
-        shed, cut = float(self.state.shed[: self._count].max(initial=0.0)), self.state.cut
-        if cut.kind == arenas.SPLITTING:
-            return float("inf") if shed > 0.0 else 0.0
-        return max(cut.compensation, 1.0 - cut.compensation) * shed
+        """The largest over all arms, with its rounding; infinite once projector splitting has cut something."""
+        return max((learning.error_bound(self.state, record) for record in range(self._count)), default=0.0)
 
     def parameter(self, record):
         eye = np.eye(self.state.basis.shape[1], dtype=self.state.basis.dtype)
