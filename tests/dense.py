@@ -271,21 +271,26 @@ class HvtUCB:
 class HeavyOFUL:
     """Adaptive Huber regression: the rows with their sigma and tau; the loss is minimized by scipy when asked for."""
 
-    def __init__(self, dim, reg, epsilon, *, nu, horizon=None, radius=None, clip=1.0, floor=0.0, bound=np.inf):
+    def __init__(
+        self, dim, reg, epsilon, *, nu, horizon=None, radius=None, clip=1.0, floor=0.0, bound=np.inf, row_bound=1.0,
+        delta=None,
+    ):  # fmt: skip
         self.matrix, self.reg, self.dim, self.epsilon, self.horizon = reg * np.eye(dim), reg, dim, epsilon, horizon
+        self.row_bound, self.delta = row_bound, delta
         self.nu, self.radius, self.clip, self.floor, self.bound = nu, radius, clip, floor, bound
         self.rows, self.values, self.marks = np.zeros((0, dim)), np.zeros(0), np.zeros(0)
 
     def learn(self, x, reward):
         t, one = len(self.values) + 1, 1 + self.epsilon
         unit = 1.0 if self.radius is None else self.nu
-        s = Scales(t, self.dim, self.reg, self.epsilon, self.horizon, 1.0, unit=unit)
+        s = Scales(t, self.dim, self.reg, self.epsilon, self.horizon, 1.0, self.row_bound, self.delta, unit)
         width = width_in(self.matrix, x)
         tau = self.clip * s.tau * s.growth
         if self.radius is None:
             c0 = 1 / np.sqrt(23 * s.log)
             c1 = np.log(3 * s.horizon) ** ((1 - self.epsilon) / one) / (48 * s.log ** (2 / one))
-            sigma = max(self.nu, s.sigma_min, width / c0, np.sqrt(width) / (2 * c1 * s.kappa) ** 0.25)
+            narrow = np.sqrt(self.row_bound * self.bound * width) / (2 * c1 * s.kappa) ** 0.25
+            sigma = max(self.nu, s.sigma_min, width / c0, narrow)
         else:
             sigma = max(self.nu, s.sigma_min, np.sqrt(2 * self.radius / tau) * width)
         w = width / sigma
@@ -377,7 +382,8 @@ class MENU:
 class TOFU:
     """Ridge regression on rewards truncated coordinate by coordinate, after whitening by the symmetric root."""
 
-    def __init__(self, dim, reg, epsilon, moment, horizon=None):
+    def __init__(self, dim, reg, epsilon, moment, horizon=None, delta=None):
+        self.delta = delta
         self.matrix, self.theta, self.rows, self.rewards = reg * np.eye(dim), np.zeros(dim), np.zeros((0, dim)), []
         self.epsilon, self.moment, self.horizon, self.cut = epsilon, moment, horizon, 0
 
@@ -387,7 +393,8 @@ class TOFU:
         t, dim = self.rows.shape
         T = t if self.horizon is None else self.horizon
         p, one = (1 - self.epsilon) / (2 * (1 + self.epsilon)), 1 + self.epsilon
-        threshold = (self.moment / np.log(2 * dim * T * 8 * T)) ** (1 / one) * t**p
+        delta = 1 / (8 * T) if self.delta is None else self.delta
+        threshold = (self.moment / np.log(2 * dim * T / delta)) ** (1 / one) * t**p
         values, vectors = np.linalg.eigh(self.matrix)
         root = vectors / np.sqrt(values) @ vectors.T
         parts = root @ self.rows.T * np.array(self.rewards)

@@ -40,7 +40,10 @@ class Theory:
 
     noise R: rewards are R-sub-Gaussian about their mean (estimators for heavy tails go by their nu or moment instead);
     parameter_bound H >= ||theta_*||; row_bound L >= ||x||;
-    the confidence ellipsoids hold with probability 1 - delta. ValueError for values that are not positive.
+    delta: the confidence ellipsoid holds in all rounds with probability 1 - delta (an estimator whose theorem spends
+    several deltas is given shares of this one). With models per arm this is said of every arm by itself: the ellipsoids
+    of K arms hold together with probability 1 - K delta, so for all of them at once pass delta / K.
+    ValueError for values that are not positive.
     """
 
     noise: float = 1.0

@@ -233,6 +233,10 @@ def _given(design: Design | None, reg: float | None, dtype: str | None) -> Calla
     return make
 
 
+def _theory(exploration: Explore) -> Theory | None:
+    return exploration if isinstance(exploration, Theory) else None
+
+
 def _robust(exploration: Explore) -> dict[str, Any]:
     """What the exploration tells a Huber estimator: the theorem's constants, or the practical radius."""
     if isinstance(exploration, Theory):
@@ -263,7 +267,8 @@ def HvtUCB(
     which reg (1.0) and dtype ("float64") may be given. Rows are divided by nu and reg is not: 1 suits theta of the
     order of 1, and rewards c times as large want reg / c^2. exploration and clip are two scales, of the radius (and, by
     its size, of sigma's guard) and of the threshold, whose defaults were chosen on validation seeds;
-    exploration=Theory(...) takes the paper's radius, threshold and step. horizon must be None for models per arm.
+    exploration=Theory(...) takes the paper's radius, threshold, step and ball (proved with a horizon and nu), and
+    parameter_bound must be None beside it. horizon must be None for models per arm.
     """
 
     def estimate(design: Design) -> Estimator:
@@ -371,11 +376,14 @@ def MENU(
 ) -> Bandit:
     """Median of means, UCB (Shao et al. 2018), for fixed arms: each is played `repeats` times in a row.
 
-    repeats: None for the paper's O(log horizon); moment bounds E|eta|^(1 + epsilon), for Theory.
+    repeats: None for the paper's O(log horizon), fewer than which prove no radius; moment bounds E|eta|^(1 + epsilon),
+    for Theory.
     """
 
     def estimate(design: Design) -> Estimator:
-        return MedianOfMeans(design, epsilon=epsilon, moment=moment, horizon=horizon, repeats=repeats)
+        return MedianOfMeans(
+            design, epsilon=epsilon, moment=moment, horizon=horizon, repeats=repeats, theory=_theory(exploration)
+        )
 
     return _compose("MENU", dim, _given(design, reg, dtype), exploration, "shared", seed, estimate=estimate)
 
@@ -397,6 +405,8 @@ def TOFU(
 
     def estimate(design: Design) -> Estimator:
         assert isinstance(design, Exact)
-        return TruncatedRidge(design, epsilon=epsilon, moment=moment, horizon=horizon, clip=clip)
+        return TruncatedRidge(
+            design, epsilon=epsilon, moment=moment, horizon=horizon, clip=clip, theory=_theory(exploration)
+        )
 
     return _compose("TOFU", dim, _exact(reg, dtype), exploration, parameters, seed, estimate=estimate)

@@ -4,7 +4,11 @@
     f_s: z^2 / 2 up to tau_s, then tau_s |z| - tau_s^2 / 2;     H <- H + x x^T / sigma^2
 
 sigma, w and tau as in one-pass Huber with a = 1 and H for V. The theorem guards sigma by ||x|| / c_0 and
-sqrt(||x||) / (2 c_1 kappa)^(1/4), norms in H^-1; in practice by P2's guard, of which P2 says that it serves here too.
+sqrt(L S ||x||) / (2 c_1 kappa)^(1/4), norms in H^-1; in practice by P2's guard, which P2 says serves here too. The
+second guard keeps the loss quadratic where there is no noise: (2 c_1 kappa)^(1/2) = tau_0 / (4 sqrt(3)), so for all
+theta in the ball |x^T (theta - theta_*)| / sigma <= 2 L S / sigma <= tau / (2 sqrt(3)).
+
+    beta_t = 3 sqrt(reg) S + 24 t^p sqrt(2 kappa) (log 3T)^p log(2 T^2 / delta)^(eps / (1 + eps))
 
 Solved every round by theta <- theta - H^-1 gradient, begun at the last theta: H bounds the Hessian from above, so every
 step lowers the loss, and where nothing is clipped the first one is exact. Cost O(t d) a step and O(t d) memory: the
@@ -42,6 +46,7 @@ from onepass.generic import compiled
 from onepass.linalg import dot
 
 STEPS = 1000  # at most, a round
+DELTAS = 3  # of the theorem: 2 for the noise (their lemma C.2), 1 for how often it is clipped (C.12), as P2 cites them
 
 
 class AdaptiveHuberState(NamedTuple):
@@ -63,7 +68,7 @@ def guard_of(tail, practice, s, width):
     one = 1.0 + tail.epsilon
     c0 = 1.0 / np.sqrt(23.0 * s.logarithm)
     c1 = np.log(3.0 * s.horizon) ** ((1.0 - tail.epsilon) / one) / (48.0 * s.logarithm ** (2.0 / one))
-    return max(width / c0, np.sqrt(width) / (2.0 * c1 * s.kappa) ** 0.25)
+    return max(width / c0, np.sqrt(tail.row_bound * tail.parameter_bound * width) / (2.0 * c1 * s.kappa) ** 0.25)
 
 
 @compiled
@@ -129,11 +134,10 @@ def update_adaptive_rows(state, rows, rewards):
 
 @radius.for_state(AdaptiveHuberState)
 def radius_of_adaptive(state, rounds, noise, parameter_bound, row_bound, delta):
-    """beta_t = 3 sqrt(reg) + 24 t^p sqrt(2 kappa) (log 3T)^p log(2 T^2 / delta)^(eps / (1 + eps))."""
-    tail = bounded(state.tail, parameter_bound, row_bound, delta)
+    tail = bounded(state.tail, parameter_bound, row_bound, delta / DELTAS)
     s = scales(tail, state.history.used, state.theta.size, 1.0)
     logs = np.log(3.0 * s.horizon) ** power(tail.epsilon) * s.logarithm ** (tail.epsilon / (1.0 + tail.epsilon))
-    return 3.0 * np.sqrt(tail.reg) + 24.0 * s.growth * np.sqrt(2.0 * s.kappa) * logs
+    return 3.0 * np.sqrt(tail.reg) * parameter_bound + 24.0 * s.growth * np.sqrt(2.0 * s.kappa) * logs
 
 
 @expect.for_state(AdaptiveHuberState)
@@ -146,7 +150,9 @@ def expect_nu(state, nu):
 class AdaptiveHuber(Estimator):
     """Adaptive Huber regression on an `Exact` design: the whole history, minimized again after every row or batch.
 
-    Arguments as for `OnePassHuber`, and the same errors. O(t dim) memory and time a round.
+    Arguments as for `OnePassHuber`, and the same errors. O(t dim) memory and time a round. The radius under `theory`
+    is that of the exact minimizer; it holds with probability 1 - theory.delta (the theorem's delta is a third of it) if
+    horizon and nu are given, clip is 1 and floor 0.
     """
 
     takes_nu = True
@@ -165,7 +171,7 @@ class AdaptiveHuber(Estimator):
         theory: Theory | None = None,
     ):
         self.design = checked_design(design, Exact)
-        self._tail = checked_tail(self.design, epsilon, horizon, 1.0, parameter_bound, theory)
+        self._tail = checked_tail(self.design, epsilon, horizon, 1.0, parameter_bound, theory, DELTAS)
         self.has_radius = theory is not None
         self._noise, self._practice = checked_noise(nu), checked_practice(radius, clip, floor, theory)
         self._options = {

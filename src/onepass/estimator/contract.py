@@ -32,7 +32,9 @@ def parameter(state) -> np.ndarray:
 
 @partial(generic, default=True)
 def radius(state, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float):
-    """beta with ||theta_* - theta||_A <= beta with probability 1 - delta, after `rounds` rows; infinite where unknown.
+    """beta with ||theta_* - theta||_A <= beta in every round with probability 1 - delta; infinite where unknown.
+
+    rounds: rows learned.
 
     noise R: sub-Gaussian (heavy-tailed estimators use their own moment bound), parameter_bound S >= ||theta_*||,
     row_bound L >= ||x||.

@@ -43,11 +43,18 @@ class Estimator:
 
 
 def known_radius(rule: Rule, estimator: Estimator) -> None:
-    """ValueError where a rule asks for a theoretical radius that the estimator has not."""
-    if rule.theory.size and not estimator.has_radius:
-        kind = type(estimator).__name__
+    """ValueError where a rule asks for a theoretical radius that the estimator has not, or learns by others."""
+    if not rule.theory.size:
+        return
+    kind, own = type(estimator).__name__, estimator._options.get("theory")
+    if not estimator.has_radius:
         raise ValueError(
             f"exploration must be a number for {kind}: it has no theoretical radius (here, without theory=)"
+        )
+    if own is not None and (own.parameter_bound, own.row_bound, own.delta) != tuple(rule.theory[1:].tolist()):
+        raise ValueError(
+            f"exploration must have the parameter_bound, row_bound and delta of {kind}'s theory={own!r}, "
+            f"got {rule.theory[1:].tolist()}"
         )
 
 

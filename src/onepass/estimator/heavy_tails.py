@@ -3,8 +3,10 @@
     E|eta|^(1+eps) <= nu^(1+eps), eps in (0, 1];  p = (1 - eps) / (2 (1 + eps))
     kappa = d log(1 + L^2 T / (sigma_min^2 reg a d)),  tau_0 = sqrt(2 kappa) log(3T)^p / log(2T^2 / delta)^(1/(1+eps))
 
-Anywhere a horizon T is asked for and none was given, the present round t stands in its place (P2 needs T; anytime use
-is ours). delta is 1 / (8T) as in P2's theorem unless `Theory` gives one.
+Anywhere a horizon T is asked for and none was given, the present round t stands in its place (the papers need T;
+anytime use is ours, and no theorem covers it). delta is 1 / (8T), as in P2's theorem, unless `Theory` gives one: then
+Theory's delta over the number of deltas that the estimator's theorem spends, so that the radius holds with probability
+1 - Theory's delta. Thresholds, guards and radius take one and the same.
 """
 
 from typing import Any, NamedTuple
@@ -22,7 +24,7 @@ TYPICAL = 1.4826  # standard deviations to a median of |eta|, for Gaussian noise
 
 
 class Tail(NamedTuple):
-    """epsilon; horizon T (0: any time); parameter_bound S, row_bound L, delta (0: 1 / (8T)); reg; step a."""
+    """epsilon; horizon T (0: any time); parameter_bound S, row_bound L; delta as in tau_0 (0: 1 / (8T)); reg; step."""
 
     epsilon: float
     horizon: int
@@ -123,7 +125,7 @@ def told(noise, nu):
 
 @compiled
 def bounded(tail, parameter_bound, row_bound, delta):
-    """The tail with the constants of a rule."""
+    """The tail with the constants of a rule; delta as in tau_0."""
     return Tail(tail.epsilon, tail.horizon, parameter_bound, row_bound, delta, tail.reg, tail.step)
 
 
@@ -146,9 +148,18 @@ def normalized(tail, practice, s, nu, unit, width, least):
 
 
 def checked_tail(
-    design: Design, epsilon: Any, horizon: Any, step: float, parameter_bound: Any, theory: Theory | None
+    design: Design,
+    epsilon: Any,
+    horizon: Any,
+    step: float,
+    parameter_bound: Any,
+    theory: Theory | None,
+    deltas: int = 1,
 ) -> Tail:
-    """ValueError for epsilon outside (0, 1], a horizon below 1, or a ball that is empty; None: no ball, any time."""
+    """deltas: how many the theorem spends; None: no ball, any time.
+
+    ValueError for epsilon outside (0, 1], a horizon below 1, a ball that is empty or beside theory, which has its own.
+    """
     epsilon = check.positive("epsilon", epsilon, "moments of order 1 + epsilon are finite, epsilon in (0, 1]")
     if epsilon > 1.0:
         raise ValueError(f"epsilon must be above 0 and at most 1, got {epsilon!r}; for a finite variance it is 1")
@@ -157,8 +168,10 @@ def checked_tail(
     horizon = 0 if horizon is None else check.integer("horizon", horizon, 1)
     bound = np.inf if theory is None else theory.parameter_bound
     if parameter_bound is not None:
+        if theory is not None:
+            raise ValueError(f"parameter_bound must be None beside theory, which has its own, got {parameter_bound!r}")
         bound = check.positive("parameter_bound", parameter_bound)
-    row_bound, delta = (1.0, 0.0) if theory is None else (theory.row_bound, theory.delta)
+    row_bound, delta = (1.0, 0.0) if theory is None else (theory.row_bound, theory.delta / deltas)
     return Tail(epsilon, horizon, bound, row_bound, delta, design.params["reg"], step)
 
 

@@ -4,7 +4,8 @@
     theta_j = A^-1 b_j,  b_j <- b_j + y_j x  from the j-th reward of every epoch;   theta = theta_k with the k whose
     median over j of ||theta_k - theta_j||_A is smallest
 
-After n epochs the radius is 3 (9 d v)^(1/(1+eps)) n^p + 3 sqrt(reg) S, v a bound of E|eta|^(1+eps). O(r^2 d) time an
+After n epochs the radius is 3 (9 d v)^(1/(1+eps)) n^p + 3 sqrt(reg) S, v a bound of E|eta|^(1+eps). In it there is no
+delta: that it holds in all epochs with probability 1 - delta is r's doing, and fewer repeats break it. O(r^2 d) time an
 epoch and O(r d) memory. With r = 1 it is ridge regression.
 """
 
@@ -19,6 +20,7 @@ from onepass.estimator.contract import radius, repeated, update
 from onepass.estimator.epochs import Epoch, over, play, play_again
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, power, repetitions
+from onepass.exploration import Theory
 from onepass.generic import compiled
 from onepass.linalg import dot
 
@@ -99,7 +101,9 @@ class MedianOfMeans(Estimator):
     """Median of means on `design`: every arm chosen is played `repeats` times in a row.
 
     epsilon, moment v > 0: E|eta|^(1 + epsilon) <= v, for the radius; horizon T: rows to come in all; repeats: None for
-    ceil(24 log(eT / delta)), which needs a horizon (delta = 1 / (8T)). ValueError outside those ranges.
+    ceil(24 log(eT / delta)), which needs a horizon; theory: its delta there, which a theoretical radius needs (None:
+    1 / (8T), and no such radius); with fewer repeats than these the radius is not proved. ValueError outside those
+    ranges.
     """
 
     repeats_arms = True
@@ -112,13 +116,16 @@ class MedianOfMeans(Estimator):
         moment: float = 1.0,
         horizon: int | None = None,
         repeats: int | None = None,
+        theory: Theory | None = None,
     ):
         self.design = checked_design(design)
-        self._tail = checked_tail(self.design, epsilon, horizon, 1.0, None, None)
+        self._tail = checked_tail(self.design, epsilon, horizon, 1.0, None, theory)
+        self.has_radius = theory is not None
         self._bound = check.positive("moment", moment)
         self._repeats = repetitions(repeats, self._tail, 24.0, float(np.e))
         self._options = {
             "epsilon": self._tail.epsilon, "moment": self._bound, "horizon": horizon, "repeats": repeats,
+            "theory": theory,
         }  # fmt: skip
 
     def begin(self) -> MedianOfMeansState:

@@ -7,9 +7,11 @@
 (P2 algorithm 1; scales in heavy_tails.py, the step in newton.py.) One reward, however large, moves theta by at most
 sqrt(a) max(tau_0 t^p, floor w / sqrt(1 + w^2)) in the norm of V.
 
-On an exact V this is ridge regression on winsorized rewards, theta = V^-1 b; on a sketch it is the better of the two
-(online_newton.py says why). Measured at d = 500 with plain Frequent Directions of 20 rows, one decaying spectrum:
-regret 251 against 885 of theta = V_hat^-1 b, dense 177.
+On an exact V, while theta has not left the ball, theta = V^-1 b: ridge regression with weights 1 / (a sigma^2) on the
+rewards x^T theta + a sigma clip(...). For a = 1 these are the rewards, winsorized: at most tau sigma away from what was
+predicted. For a = 4 they lie four times as far from it. After a projection theta is no V^-1 b. On a sketch the step
+is the better of the two (online_newton.py says why). Measured at d = 500 with plain Frequent Directions of 20 rows, one
+decaying spectrum: regret 251 against 885 of theta = V_hat^-1 b, dense 177.
 """
 
 from typing import Any, NamedTuple
@@ -41,6 +43,8 @@ from onepass.estimator.newton import into_ball, newton_step
 from onepass.exploration import Theory
 from onepass.generic import compiled
 from onepass.linalg import dot
+
+DELTAS = 4  # P2's lemma 1 holds with probability 1 - 4 delta
 
 
 class OnePassHuberState(NamedTuple):
@@ -90,7 +94,7 @@ def update_huber(state, row, reward):
 
 @radius.for_state(OnePassHuberState)
 def radius_of_huber(state, rounds, noise, parameter_bound, row_bound, delta):
-    return confidence(bounded(state.tail, parameter_bound, row_bound, delta), state.rows, state.theta.size)
+    return confidence(bounded(state.tail, parameter_bound, row_bound, delta / DELTAS), state.rows, state.theta.size)
 
 
 @expect.for_state(OnePassHuberState)
@@ -105,8 +109,10 @@ class OnePassHuber(Estimator):
     (E|eta|^(1 + epsilon))^(1 / (1 + epsilon)) (in the theorem), None: a running robust estimate, heuristic; `learn` may
     tell a row's own. horizon: rows to come in all, None: any time. radius, clip, floor: the practical radius in the
     guard of sigma, the factor of tau and its least value; theory: P2's constants instead (radius, clip 1, floor 0), and
-    its ball. step a: P2 proves a = 4; a = 1 makes the unclipped update ridge regression and was better in
-    measurements. parameter_bound S: the ball. On a sketch nothing is proved. ValueError outside those ranges.
+    its ball; its radius then holds in all T rounds with probability 1 - theory.delta (P2's delta is theory.delta / 4,
+    in tau_0 as in the radius; its choice 1 / (8T) is theory.delta = 1 / (2T)). Proved for a horizon and a nu that are
+    given, clip 1, floor 0, step 4 and an exact design. step a: a = 1 makes the unclipped update ridge regression and
+    was better in measurements. parameter_bound S: the ball, None beside theory. ValueError outside those ranges.
     """
 
     takes_nu = True
@@ -127,7 +133,7 @@ class OnePassHuber(Estimator):
     ):
         self.design = checked_design(design)
         a = (4.0 if theory is not None else STEP) if step is None else check.positive("step", step)
-        self._tail = checked_tail(self.design, epsilon, horizon, a, parameter_bound, theory)
+        self._tail = checked_tail(self.design, epsilon, horizon, a, parameter_bound, theory, DELTAS)
         self.has_radius = theory is not None
         self._noise, self._practice = checked_noise(nu), checked_practice(radius, clip, floor, theory)
         self._options = {

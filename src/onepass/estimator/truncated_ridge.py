@@ -3,8 +3,8 @@
     U = A^(-1/2) X^T (d x t),   theta = A^(-1/2) (sum over j of U_ij y_j 1{|U_ij y_j| <= b_t})_i
     b_t = (v / log(2 d T / delta))^(1/(1+eps)) t^p,   v bounds E|r|^(1+eps)
 
-delta is 1 / (8T) in b_t and Theory's in the radius. A^(-1/2) is the symmetric root, made anew every round, as all of U
-changes: O(t d^2 + d^3) time a round and O(t d) memory. Radius (proved with exact designs):
+delta is one and the same in b_t and in the radius. A^(-1/2) is the symmetric root, made anew every round, as all of U
+changes: O(t d^2 + d^3) time a round and O(t d) memory. Radius, in all T rounds with probability 1 - delta:
 4 sqrt(d) v^(1/(1+eps)) log(2dT / delta)^(eps/(1+eps)) t^p + sqrt(reg) S.
 """
 
@@ -19,6 +19,7 @@ from onepass.estimator.contract import radius, update, update_rows
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, moment, power
 from onepass.estimator.history import History, new_history, remember
+from onepass.exploration import Theory
 from onepass.generic import compiled
 from onepass.linalg import dot
 
@@ -93,7 +94,8 @@ class TruncatedRidge(Estimator):
     """Ridge regression on an `Exact` design, truncated in whitened coordinates, over the whole history.
 
     moment v > 0 bounds E|r|^(1 + epsilon); clip > 0 scales the threshold (1: the paper's); horizon: rows to come in
-    all, None: any time. ValueError outside those ranges.
+    all, None: any time; theory: its delta in the threshold, which a theoretical radius needs (None: 1 / (8T), and no
+    such radius). The radius is proved for a horizon that is given and clip 1. ValueError outside those ranges.
     """
 
     def __init__(
@@ -104,12 +106,15 @@ class TruncatedRidge(Estimator):
         moment: float = 1.0,
         horizon: int | None = None,
         clip: float = 1.0,
+        theory: Theory | None = None,
     ):
         self.design = checked_design(design, Exact)
-        self._tail = checked_tail(self.design, epsilon, horizon, 1.0, None, None)
+        self._tail = checked_tail(self.design, epsilon, horizon, 1.0, None, theory)
+        self.has_radius = theory is not None
         self._bound, self._clip = check.positive("moment", moment), check.positive("clip", clip)
         self._options = {
             "epsilon": self._tail.epsilon, "moment": self._bound, "horizon": horizon, "clip": self._clip,
+            "theory": theory,
         }  # fmt: skip
 
     def begin(self) -> TruncatedRidgeState:

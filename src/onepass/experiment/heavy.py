@@ -35,8 +35,11 @@ RULE = {"reg": 1.0, "exploration": 1.0}
 
 
 def HvtUCBPaper(*, dim: int, epsilon: float, nu: float, horizon: int, seed: int = 0) -> Bandit:
-    """Hvt-UCB with the constants of P2's theorem, for ||x|| and ||theta|| of at most 1."""
-    rule = Theory(parameter_bound=1.0, row_bound=1.0, delta=1.0 / (8.0 * horizon))
+    """Hvt-UCB with the constants of P2's theorem, for ||x|| and ||theta|| of at most 1.
+
+    Its delta 1 / (8T), four of which its lemma spends, makes ellipsoids that hold with probability 1 - 1 / (2T).
+    """
+    rule = Theory(parameter_bound=1.0, row_bound=1.0, delta=1.0 / (2.0 * horizon))
     return HvtUCB(dim=dim, epsilon=epsilon, nu=nu, horizon=horizon, reg=float(dim), exploration=rule, seed=seed)
 
 

@@ -6,9 +6,10 @@ For rows X of one arm, with z = Q x, e = x - Q^T z (a new direction e / ||e|| un
 
 What the state holds, and what is cut when: arena.py.
 
-One-pass Huber regression of arms that are never cut is ridge regression on winsorized rewards: with c = 1 / (sqrt(a)
-sigma), the row c x with the reward c (x^T theta + a sigma clip((r - x^T theta) / sigma, -tau, tau)) moves A and b as
-P2's update moves V and V theta. On sketches the two differ, and the update is the better one (one_pass_huber.py).
+One-pass Huber regression without a ball, of arms that are never cut, is ridge regression on other rewards: with c = 1
+/ (sqrt(a) sigma), the row c x with the reward c (x^T theta + a sigma clip((r - x^T theta) / sigma, -tau, tau)) moves A
+and b as P2's update moves V and V theta. For a = 1 that is c times the reward, winsorized about what was predicted, for
+other a it is not. On sketches the two differ, and the update is the better one (one_pass_huber.py).
 """
 
 from functools import partial
