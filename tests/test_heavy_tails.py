@@ -617,8 +617,8 @@ PER_ARM = {  # arguments of the recipe, of the naive version, and the scale of t
     "arena": ({"exploration": 0.8}, {**PRACTICE, "radius": 0.8}, 1.0),
     "ball": ({"exploration": 0.8, "parameter_bound": 0.6}, {**PRACTICE, "radius": 0.8, "bound": 0.6}, 1.0),
     "theory": (
-        {"exploration": op.Theory(parameter_bound=0.03, row_bound=1.5, delta=0.01, scale=0.3)},
-        {"bound": 0.03, "row_bound": 1.5, "delta": 0.01 / 4},
+        {"exploration": op.Theory(parameter_bound=0.01, row_bound=1.5, delta=0.01, scale=0.3)},
+        {"bound": 0.01, "row_bound": 1.5, "delta": 0.01 / 4},
         0.3,
     ),
 }
