@@ -127,7 +127,8 @@ def test_the_papers_constants_are_those_of_its_theorem() -> None:
     bandit = HvtUCBPaper(dim=3, epsilon=0.99, nu=1.31, horizon=500)
     assert bandit.estimator.design.params["reg"] == 3.0
     theory = bandit.params()["exploration"]["exploration"]
-    assert (theory["parameter_bound"], theory["row_bound"], theory["delta"]) == (1.0, 1.0, 1 / 4000)
+    assert (theory["parameter_bound"], theory["row_bound"], theory["delta"]) == (1.0, 1.0, 1 / 1000)
+    assert bandit.estimator._tail.delta == 1 / (8 * 500)
 
 
 @pytest.mark.parametrize("sketch", SKETCHES)

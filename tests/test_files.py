@@ -148,10 +148,10 @@ HEAVY = [
     op.HeavyOFUL(dim=6, epsilon=0.4, exploration=op.Theory(scale=0.1), reg=0.37),
     op.CRTM(dim=6, epsilon=0.4, moment=2.0, clip=0.5, design=DESIGNS[1]),
     op.TOFU(dim=6, moment=2.0, reg=0.37),
-    op.TOFU(dim=6, exploration=op.Theory(delta=0.02), horizon=40),
     op.CRMM(dim=6, repeats=3, design=DESIGNS[3]),
     op.MENU(dim=6, horizon=30, moment=2.0, reg=0.37),
     op.MENU(dim=6, horizon=30, exploration=op.Theory(delta=0.5)),
+    op.TOFU(dim=6, exploration=op.Theory(delta=0.02), horizon=40),
 ]
 
 
