@@ -25,6 +25,7 @@ from onepass.features.projection import GaussianProjection
 from onepass.kernel.bkb import BKB
 from onepass.kernel.gp_ucb import GPUCB
 from onepass.kernel.kernel_bandit import Posterior
+from onepass.kernel.leverage import bkb_oversampling, bkb_size_bound
 from onepass.learner.bogd import BOGD
 from onepass.learner.bpas import BPAS
 from onepass.learner.fogd import FOGD
@@ -127,6 +128,8 @@ __all__ = [
     "Thompson",
     "TruncatedRidge",
     "Validation",
+    "bkb_oversampling",
+    "bkb_size_bound",
     "load",
     "progressive_validation",
 ]

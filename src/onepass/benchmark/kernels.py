@@ -19,7 +19,7 @@ def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarra
     rng = np.random.default_rng(seed)
     points, kernel = rng.random((arms, 2)), op.RBF(0.2)
     some = points[:400]
-    root = root_of(kernel, kernel(some, some))
+    root = root_of(kernel(some, some))
     known = op.GPUCB(None, kernel, reg=1e-4)
     known.learn(some, rng.standard_normal(len(root)) @ root)
     return points, kernel, known.posterior(points).means, noise * rng.standard_normal(rounds)

@@ -1,7 +1,8 @@
 """Nystrom features: z(x) = L^-1 k_S(x) with L L^T = K_S, so that z(x)^T z(y) = k_S(x)^T K_S^+ k_S(y) (P1, section 3).
 
 Any root of K_S gives the same inner products; a Cholesky factor costs least, can grow by a point, and, pivoted, finds
-the points that add nothing: those within 1e-9 of the span of the others are dropped.
+the points that add nothing: a point of which the others leave at most 1e-9 of its own k(x, x) is dropped. Own, not the
+largest, so that points of small k(x, x) stay: z^T z = k(x, x) at every point of S, but for 1e-9 of it.
 """
 
 from typing import Any
@@ -12,18 +13,21 @@ from scipy.linalg.lapack import dpstrf
 
 from onepass.features.kernels import JITTER, Kernel, as_kernel, indefinite, probed, rows_of
 
-IN_SPAN = 1e-9  # of the largest variance: with less, roundings of the features would pass for new directions
+IN_SPAN = 1e-9  # of a point's own variance: with less, roundings of the features would pass for new directions
+NONE = 1e-290  # a variance that small is none: its square root could not be divided by
 
 
 def pivoted(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Order of the points kept (r,), and L (r, r), of K_S (m, m). ValueError where K_S is not positive definite.
 
-    A point is dropped when what the others leave of its variance is at most `least`, (m,) or one number.
+    A point is dropped when what the others leave of its variance is at most `least`, (m,) or one number, or IN_SPAN of
+    its own variance. What counts as indefinite is relative to the largest: functions may round to that.
     """
-    largest = float(np.diagonal(gram).max())
+    prior = np.diagonal(gram)
+    largest = float(prior.max())
     if not largest > 0.0:
         raise indefinite(kernel)
-    floor = np.maximum(np.broadcast_to(least, len(gram)), IN_SPAN * largest)
+    floor = np.maximum(least, IN_SPAN * np.maximum(prior, NONE))
     scale = np.sqrt(floor)
     factor, pivots, rank, _ = dpstrf(gram / np.outer(scale, scale), tol=1.0, lower=1)
     order = pivots - 1

@@ -13,6 +13,11 @@ batches we only use for S: means and variances follow every play). Meanwhile a p
 p, which makes a row of z and a column of V in O(A m); any other play is a rank-one step in O(A m). staleness = 1 is the
 paper's algorithm. A point whose variance is, but for the share `redundancy`, in the span of S anyway is left out of it:
 under much noise that halves the dictionary (redundancy = 0 is the paper's).
+
+Incrementally (a remark in section 3, and Calandriello, Lazaric and Valko 2017 for streams): a drawing keeps every copy
+of a point in S with probability p / p', p' its p before, and only the new play may come: c copies, binomial, stand for
+the plays of a point. A play is then in S with the running minimum of p since it came, as if S were drawn from scratch,
+but never comes back. Nothing is proved of it where plays depend on S, as they do here.
 """
 
 from typing import Any
@@ -41,6 +46,7 @@ from onepass.linalg import dot, shift_root
 
 EPSILON = 0.5  # of P1's theorems
 FACTOR = (1.0 + EPSILON) / (1.0 - EPSILON)  # their a
+ROUNDINGS = 16.0  # of a sum of squares that cancels, as `variance_factor` counts them: 3.4 at most in 10,000 draws
 
 
 @compiled
@@ -111,24 +117,33 @@ def grown(state, row, place, rest, reg):
 
 
 @compiled
-def play_kept(state, row, rest, stale, place, reward, reg):
-    """A play under the present dictionary, which the point joins if its row k(x_place, table) is given."""
+def play_kept(state, row, rest, stale, place, reward, reg, copies, chance):
+    """A play under the present dictionary, which the point joins if its row k(x_place, table) is given.
+
+    copies, chance: of the point, where the dictionary is drawn incrementally.
+    """
     if row.size > 0:
         grown(state, row, place, rest, reg)
         rest = 0.0
     rank_one(state, place, reward, rest, reg)
     state.tally[STALE] += stale
+    if state.copies.shape[0] > 0:
+        state.copies[0, place], state.copies[1, place] = copies, chance
 
 
 class BKB(KernelBandit):
     """Budgeted kernel bandit: GP-UCB at O(A m) a round, m of the order of the effective dimension.
 
     arms, kernel, reg, exploration, normalize, fit_after, seed: as for `GPUCB`.
-    oversampling qbar: a dictionary, as drawn, has in expectation at most qbar times the effective dimension; P1 proves
-    its bounds, with a = 3, for 72 log(4 T / delta), but far less does: what holds is in `variance_factor`.
+    oversampling qbar, above 0: a drawing has in expectation at most qbar (d + v) points (or the one that is kept when
+    all are lost), d the `effective_dimension` and v the variance of the played point, both *before* that play: the
+    variances under the new dictionary may be less. Points that join until the next drawing come on top, in expectation
+    at most qbar times their variances then. For theorem 3.1, of variances and of sizes, it must be `bkb_oversampling`,
+    with staleness=1, redundancy=0 and incremental=False; far less does: what holds is in `variance_factor`.
     staleness from 1, inf: never drawn again; 1 is the paper's algorithm, O((A + u) m^2) a round for u distinct points
     played. redundancy from 0 (the paper) to below 1: the share of a point's variance that must lie outside the span of
-    the dictionary for it to join. See onepass.kernel.bkb.
+    the dictionary for it to join. incremental: drawings only thin the dictionary that is, and add the new play; no
+    theorem, and no faster by orders, but no point comes back that was not played again. See onepass.kernel.bkb.
     Thompson sampling: draws have the posterior's covariance in the span of the dictionary, and independent parts with
     the variances outside it. ValueError for arguments out of range and kernels that are not positive definite.
 
@@ -150,6 +165,7 @@ class BKB(KernelBandit):
         oversampling: float = 10.0,
         staleness: float = 2.0,
         redundancy: float = 0.001,
+        incremental: bool = False,
         normalize: bool | None = None,
         fit_after: int = 0,
         seed: int = 0,
@@ -161,18 +177,34 @@ class BKB(KernelBandit):
         self.redundancy = check.fraction("redundancy", redundancy)
         if self.redundancy == 1.0:
             raise ValueError(f"redundancy must be below 1, or nothing joins the dictionary, got {redundancy!r}")
+        if not isinstance(incremental, bool):
+            raise ValueError(f"incremental must be True or False, got {incremental!r}")
+        self.incremental = incremental
         self._set(arms, kernel, reg, exploration, normalize, fit_after, seed)
 
     def _options(self) -> dict[str, Any]:
-        return {"oversampling": self.oversampling, "staleness": self.staleness, "redundancy": self.redundancy}
+        return {
+            "oversampling": self.oversampling,
+            "staleness": self.staleness,
+            "redundancy": self.redundancy,
+            "incremental": self.incremental,
+        }
+
+    def _begun(self, points: np.ndarray) -> KernelState:
+        state = super()._begun(points)
+        return state._replace(copies=np.zeros((2, len(points)))) if self.incremental else state
 
     def _play(self, place: int, reward: float) -> None:
         state = self._state
         variance = float(state.variances[place])
-        joins = self._coins.random() < self.oversampling * variance or state.used == 0
+        chance = min(self.oversampling * variance, 1.0) if state.used else 1.0
+        kept = 0.0
+        if self.incremental:
+            kept, chance = self._thinned(state, place, chance)
+        joins = self._coins.random() < chance
         stale = 0.0 if joins and self.staleness > 1.0 else variance
         if 1.0 + state.tally[STALE] + stale > self.staleness:
-            self._state = self._redrawn(place, reward)
+            self._state = self._redrawn(place, reward, joins)
             return
         rest = outside(state, place)
         rest = rest if rest >= 0.0 else self._rounded(rest)
@@ -180,10 +212,20 @@ class BKB(KernelBandit):
         if joins and rest > max(IN_SPAN * state.prior[place], self.redundancy * self.reg * variance):
             self._state = state = with_room(state)
             row = self._row(place)
-        play_kept(state, row, rest, stale, place, reward, self.reg)
+        play_kept(state, row, rest, stale, place, reward, self.reg, kept + joins, chance)
 
-    def _redrawn(self, place: int, reward: float) -> KernelState:
-        """A play, and a new dictionary drawn with the variances before it (P1: cached, and no less than after it)."""
+    def _thinned(self, state: KernelState, places: Any, chances: Any) -> Any:
+        """The copies of points that stay when their plays are to be there with these chances, and what these become."""
+        copies, before = state.copies[:, places]
+        before = np.where(copies > 0.0, before, 1.0)
+        now = np.minimum(chances, before)
+        return 1.0 * self._coins.binomial(copies.astype(np.int64), now / before), now
+
+    def _redrawn(self, place: int, reward: float, joins: bool) -> KernelState:
+        """A play, and a new dictionary drawn with the variances before it (P1: cached, and no less than after it).
+
+        joins: whether the play does, where the drawing is incremental.
+        """
         old = self._state
         state = old._replace(plays=old.plays.copy(), sums=old.sums.copy(), tally=old.tally.copy())
         state.plays[place] += 1.0
@@ -194,9 +236,17 @@ class BKB(KernelBandit):
         if not seen.size:
             return state
         chance = np.minimum(self.oversampling * state.variances[seen], 1.0)
-        with np.errstate(divide="ignore"):
-            joins = self._coins.random(len(seen)) < -np.expm1(state.plays[seen] * np.log1p(-chance))
-        chosen = seen[joins] if joins.any() else seen[[chance.argmax()]]
+        if self.incremental:
+            there = (state.copies[0, seen] > 0.0) | (seen == place)
+            kept, chance = self._thinned(state, seen, chance)
+            kept += joins * (seen == place)
+            state = state._replace(copies=state.copies.copy())
+            state.copies[:, seen] = kept, chance
+            drawn, chance = kept > 0.0, chance * there
+        else:
+            with np.errstate(divide="ignore"):
+                drawn = self._coins.random(len(seen)) < -np.expm1(state.plays[seen] * np.log1p(-chance))
+        chosen = seen[drawn] if drawn.any() else seen[[chance.argmax()]]
         return self._resting_on(state, chosen, self.redundancy * self.reg * state.variances[chosen])
 
     def _resting_on(self, state: KernelState, places: np.ndarray, least: np.ndarray | float) -> KernelState:
@@ -230,8 +280,9 @@ class BKB(KernelBandit):
     def _rebuilt(self, state: KernelState) -> KernelState:
         tally = state.tally.copy()
         tally[USED] = tally[LOG_DET] = tally[STALE] = 0.0
+        copies = np.stack([state.plays, np.ones_like(state.plays)]) if self.incremental else state.copies
         state = begun(state.points, self._priors(state), self.reg)._replace(
-            plays=state.plays, sums=state.sums, size=state.size, tally=tally
+            plays=state.plays, sums=state.sums, size=state.size, tally=tally, copies=copies
         )
         seen = np.flatnonzero(state.plays * state.prior)
         return self._resting_on(state, seen, 0.0) if seen.size else state
@@ -276,17 +327,31 @@ class BKB(KernelBandit):
         return float(theory.noise * spread + (1.0 + (1.0 - EPSILON) ** -0.5) * self.reg**0.5 * theory.parameter_bound)
 
     def variance_factor(self) -> float:
-        """A certified f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, whatever the dictionary; 1 if exact.
+        """A certified f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, whatever the dictionary.
 
-        f = (1 + sqrt(tau))^2, tau = sum over plays of (k(x, x) - z^T z) / reg: of the trace of K - Z Z^T, which bounds
-        its norm. (With E what is outside, (Z + E)^T (Z + E) <= (1 + c) Z^T Z + (1 + 1 / c) tau reg I, c = sqrt(tau),
-        and the other way round.) Cost O(u m).
+        f = (1 + sqrt(tau))^2 (1 + rho) / (1 - rho), tau = sum over plays of (k(x, x) - z^T z) / reg: of the trace of
+        K - Z Z^T, which bounds its norm. (With E what is outside, (Z + E)^T (Z + E) <= (1 + c) Z^T Z + (1 + 1 / c) tau
+        reg I, c = sqrt(tau), and the other way round.)
+        rho is rounding. z^T z = a^T K_S a, a = L^-T z, is off by w = (sum of |a_i| sqrt(k_ii))^2 roundings, relative to
+        sigma^2 by no more than the sum of w over the plays, over reg, plus the trace of the inverse of K_S in units of
+        its diagonal. f is 1 + 2 rho where all points played are in S, and inf from rho = 1, where nothing is certified:
+        from sum of k(x, x) / reg over the plays of about 1e14. Cost O(u m^2).
         """
         s = self._state
-        seen = np.flatnonzero(s.plays)
-        z = s.rows[: s.used, seen]
-        left = np.maximum(s.prior[seen] - np.einsum("ij,ij->j", z, z), 0.0)
-        return float((1.0 + np.sqrt(s.plays[seen] @ left / self.reg)) ** 2)
+        members, seen = s.members[: s.used], np.flatnonzero(s.plays * s.prior)
+        if not seen.size:
+            return 1.0
+        lower, scale, z = s.rows[: s.used, members].T, np.sqrt(s.prior[members]), s.rows[: s.used, seen]
+        weights = np.abs(solve_triangular(lower, z, lower=True, trans=1, check_finite=False))
+        rounded = ROUNDINGS * np.finfo(float).eps * np.maximum((scale @ weights) ** 2, s.prior[seen])
+        spread = np.sum(solve_triangular(lower, np.diag(scale), lower=True, check_finite=False) ** 2)
+        plays = s.plays[seen] / self.reg
+        rho = float(plays @ rounded + ROUNDINGS * np.finfo(float).eps * spread)
+        if rho >= 1.0:
+            return float("inf")
+        left = np.maximum(s.prior[seen] - np.einsum("ij,ij->j", z, z), 0.0) + rounded
+        tau = plays @ np.where(np.isin(seen, members), 0.0, left)
+        return float((1.0 + np.sqrt(tau)) ** 2 * (1.0 + rho) / (1.0 - rho))
 
     def nystrom(self) -> Nystrom:
         """The feature map of the dictionary as it is, for linear bandits. ValueError before the first play."""

@@ -17,12 +17,14 @@ from scipy.linalg import cholesky
 from scipy.linalg.lapack import dpstrf, dtrtri
 
 from onepass.exploration import Exploration, Theory
-from onepass.features.kernels import Kernel, indefinite
-from onepass.features.nystrom import IN_SPAN
+from onepass.features.kernels import indefinite
+from onepass.features.nystrom import IN_SPAN, NONE
 from onepass.generic import compiled
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import LOG_DET, USED, KernelState, combined, played, with_room
 from onepass.linalg import dot, shift_root
+
+ROUNDING = 1e-13  # of k(x, x): what a posterior variance loses to the subtraction that it comes from
 
 
 @compiled
@@ -160,7 +162,7 @@ class GPUCB(KernelBandit):
         """A draw of the prior, corrected by the plays (Matheron's rule)."""
         s = self._state
         if self._prior_root is None:
-            self._prior_root = root_of(self.kernel, self._gram(s.points, s.points))
+            self._prior_root = root_of(self._gram(s.points, s.points))
         draw = rng.standard_normal(len(self._prior_root)) @ self._prior_root
         members = s.members[: s.used]
         heard = draw[members] + np.sqrt(self.reg / s.plays[members]) * rng.standard_normal(s.used)
@@ -169,7 +171,7 @@ class GPUCB(KernelBandit):
 
     def _row_draws(self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         half = self._state.root[: self._state.used, : self._state.used].T @ gram
-        root = root_of(self.kernel, self._gram(rows, rows) - half.T @ half)
+        root = root_of(self._gram(rows, rows) - half.T @ half, prior)
         return rng.standard_normal(len(root)) @ root / self.reg**0.5
 
     def _radius(self, theory: Theory) -> float:
@@ -182,12 +184,15 @@ class GPUCB(KernelBandit):
         return super().memory_usage() + (0 if self._prior_root is None else self._prior_root.nbytes)
 
 
-def root_of(kernel: Kernel, gram: np.ndarray) -> np.ndarray:
-    """F (r, n) with F^T F = gram (n, n), up to 1e-9 of its largest entry."""
-    largest = float(np.diagonal(gram).max())
-    if not largest > 0.0:
-        return np.zeros((1, len(gram)))
-    factor, pivots, rank, _ = dpstrf(gram, tol=IN_SPAN * largest, lower=1)
-    root = np.zeros((rank, len(gram)))
-    root[:, pivots - 1] = np.tril(factor)[:, :rank].T
-    return root
+def root_of(gram: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
+    """F (r, n) with F^T F = gram (n, n): of every diagonal entry at most 1e-9 is missing, and no entry grows.
+
+    prior (n,): where gram is a difference that began with it, so that less than its ROUNDING is none.
+    """
+    own = np.diagonal(gram)
+    least = NONE if prior is None else np.maximum(ROUNDING / IN_SPAN * prior, NONE)
+    scale = np.sqrt(np.maximum(own, least))
+    factor, pivots, rank, _ = dpstrf(gram / np.outer(scale, scale), tol=IN_SPAN, lower=1)
+    root = np.zeros((max(rank, 1), len(gram)))
+    root[:rank, pivots - 1] = np.tril(factor)[:, :rank].T
+    return root * scale

@@ -73,9 +73,13 @@ class KernelBandit:
         self._places: dict[bytes, int] = {}
         if self.fixed:
             probed(self.kernel, points)
-        self._state = begun(points, self._prior(points), self.reg)
+        self._state = self._begun(points)
 
     # ---------------------------------------------------------------- what members say
+
+    def _begun(self, points: np.ndarray) -> KernelState:
+        """The state before the first play."""
+        return begun(points, self._prior(points), self.reg)
 
     def _play(self, place: int, reward: float) -> None:
         """Learn a play of a point of the table: by one compiled call or one assignment, once nothing can fail."""
@@ -349,7 +353,7 @@ class KernelBandit:
     def _joined(self, point: np.ndarray) -> int:
         """The place of a point that was not in the table."""
         if not self._state.points.shape[1]:
-            self._state = begun(np.empty((0, point.size)), np.empty(0), self.reg)
+            self._state = self._begun(np.empty((0, point.size)))
         gram, prior = self._gram(self.dictionary, point[None]), self._prior(point[None])
         (mean,), (one,), (variance,) = self._predicted(gram, prior)
         column = self._column(gram)[:, 0]

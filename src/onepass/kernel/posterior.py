@@ -28,8 +28,9 @@ class KernelState(NamedTuple):
     """points (capacity, dim); of each: plays, sums of rewards, prior k(x, x), means, ones, variances, (capacity,).
 
     rows (row_capacity, capacity), root (row_capacity, row_capacity), members (row_capacity,): places of their points;
-    size: points in the table; tally: the counters below, in an array so that a play is one compiled call, which nothing
-    can interrupt half-way.
+    copies (2, capacity), or (0, capacity) where nobody asks: in a dictionary that is drawn incrementally, how many
+    plays of a point stand in it, and with what chance each; size: points in the table; tally: the counters below, in an
+    array so that a play is one compiled call, which nothing can interrupt half-way.
     """
 
     points: np.ndarray
@@ -42,6 +43,7 @@ class KernelState(NamedTuple):
     rows: np.ndarray
     root: np.ndarray
     members: np.ndarray
+    copies: np.ndarray
     size: int
     tally: np.ndarray
 
@@ -61,7 +63,7 @@ def begun(points: np.ndarray, prior: np.ndarray, reg: float) -> KernelState:
     size = len(points)
     return KernelState(
         points, np.zeros(size), np.zeros(size), prior, np.zeros(size), np.zeros(size), prior / reg,
-        np.zeros((8, size)), np.zeros((8, 8)), np.zeros(8, np.int64), size, np.zeros(6),
+        np.zeros((8, size)), np.zeros((8, 8)), np.zeros(8, np.int64), np.zeros((0, size)), size, np.zeros(6),
     )  # fmt: skip
 
 
@@ -98,6 +100,7 @@ def with_point(state: KernelState, point: np.ndarray, prior: float, reg: float) 
             ones=widened(state.ones, capacity),
             variances=widened(state.variances, capacity),
             rows=widened(state.rows, len(state.rows), capacity),
+            copies=widened(state.copies, len(state.copies), capacity),
         )
     state.points[size], state.prior[size], state.variances[size] = point, prior, prior / reg
     return state._replace(size=size + 1)
@@ -166,6 +169,8 @@ def consistent(held: Saved) -> bool:
         and all(column.shape == (capacity,) for column in columns)
         and s.rows.shape == (rows, capacity)
         and s.root.shape == (rows, rows)
+        and s.copies.shape in ((0, capacity), (2, capacity))
+        and bool(((s.copies >= 0.0) & np.isfinite(s.copies)).all())
         and s.tally.shape == (6,)
         and bool(np.isfinite(s.tally).all())
         and 0 <= s.used <= min(rows, s.size)
