@@ -334,8 +334,9 @@ class BKB(KernelBandit):
         reg I, c = sqrt(tau), and the other way round.)
         rho is rounding. z^T z = a^T K_S a, a = L^-T z, is off by w = (sum of |a_i| sqrt(k_ii))^2 roundings, relative to
         sigma^2 by no more than the sum of w over the plays, over reg, plus the trace of the inverse of K_S in units of
-        its diagonal. f is 1 + 2 rho where all points played are in S, and inf from rho = 1, where nothing is certified:
-        from sum of k(x, x) / reg over the plays of about 1e14. Cost O(u m^2).
+        its diagonal; and every play rounds once. f is (1 + rho) / (1 - rho) where all points played are in S, and inf
+        from rho = 1, where nothing is certified: from a sum of k(x, x) / reg over the plays of about 1e14.
+        Cost O(u m^2).
         """
         s = self._state
         members, seen = s.members[: s.used], np.flatnonzero(s.plays * s.prior)
@@ -343,10 +344,11 @@ class BKB(KernelBandit):
             return 1.0
         lower, scale, z = s.rows[: s.used, members].T, np.sqrt(s.prior[members]), s.rows[: s.used, seen]
         weights = np.abs(solve_triangular(lower, z, lower=True, trans=1, check_finite=False))
-        rounded = ROUNDINGS * np.finfo(float).eps * np.maximum((scale @ weights) ** 2, s.prior[seen])
+        unit = ROUNDINGS * np.finfo(float).eps
+        rounded = unit * np.maximum((scale @ weights) ** 2, s.prior[seen])
         spread = np.sum(solve_triangular(lower, np.diag(scale), lower=True, check_finite=False) ** 2)
         plays = s.plays[seen] / self.reg
-        rho = float(plays @ rounded + ROUNDINGS * np.finfo(float).eps * spread)
+        rho = float(plays @ rounded + unit * (spread + s.rounds))
         if rho >= 1.0:
             return float("inf")
         left = np.maximum(s.prior[seen] - np.einsum("ij,ij->j", z, z), 0.0) + rounded
