@@ -46,6 +46,9 @@ from onepass.linalg import dot, shift_root
 
 EPSILON = 0.5  # of P1's theorems
 FACTOR = (1.0 + EPSILON) / (1.0 - EPSILON)  # their a
+STEEP = 1e9
+"""Sum of k(x, x) / reg over the plays from which a joining point has V factored anew: `grown` subtracts numbers as large
+as that, and beside points of large k(x, x) small ones would lose their digits."""
 ROUNDINGS = 16.0  # of a sum of squares that cancels, as `variance_factor` counts them: 3.4 at most in 10,000 draws
 
 
@@ -210,6 +213,14 @@ class BKB(KernelBandit):
         rest = rest if rest >= 0.0 else self._rounded(rest)
         row = np.empty(0)
         if joins and rest > max(IN_SPAN * state.prior[place], self.redundancy * self.reg * variance):
+            if state.plays @ state.prior > STEEP * self.reg:
+                heard = self._heard(place, reward)
+                heard.tally[STALE] += stale
+                if self.incremental:
+                    heard = heard._replace(copies=heard.copies.copy())
+                    heard.copies[:, place] = kept + joins, chance
+                self._state = self._resting_on(heard, np.append(state.members[: state.used], place), 0.0)
+                return
             self._state = state = with_room(state)
             row = self._row(place)
         play_kept(state, row, rest, stale, place, reward, self.reg, kept + joins, chance)
@@ -221,17 +232,22 @@ class BKB(KernelBandit):
         now = np.minimum(chances, before)
         return 1.0 * self._coins.binomial(copies.astype(np.int64), now / before), now
 
+    def _heard(self, place: int, reward: float) -> KernelState:
+        """A play on the same dictionary, counted and nothing else, for `_resting_on`."""
+        old = self._state
+        state = old._replace(plays=old.plays.copy(), sums=old.sums.copy(), tally=old.tally.copy())
+        state.plays[place] += 1.0
+        state.sums[place] += reward
+        counted(state.tally, reward)
+        return state
+
     def _redrawn(self, place: int, reward: float, joins: bool) -> KernelState:
         """A play, and a new dictionary drawn with the variances before it (P1: cached, and no less than after it).
 
         joins: whether the play does, where the drawing is incremental.
         """
-        old = self._state
-        state = old._replace(plays=old.plays.copy(), sums=old.sums.copy(), tally=old.tally.copy())
-        state.plays[place] += 1.0
-        state.sums[place] += reward
+        state = self._heard(place, reward)
         state.tally[STALE] = 0.0
-        counted(state.tally, reward)
         seen = np.flatnonzero(state.plays * state.prior)  # a point without variance has no place in a dictionary
         if not seen.size:
             return state
