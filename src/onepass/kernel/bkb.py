@@ -47,8 +47,8 @@ from onepass.linalg import dot, shift_root
 EPSILON = 0.5  # of P1's theorems
 FACTOR = (1.0 + EPSILON) / (1.0 - EPSILON)  # their a
 STEEP = 1e9
-"""Sum of k(x, x) / reg over the plays from which a joining point has V factored anew: `grown` subtracts numbers as large
-as that, and beside points of large k(x, x) small ones would lose their digits."""
+"""Sum of k(x, x) / reg over the plays from which a joining point has V factored anew: `grown` subtracts numbers as
+large as that, and beside points of large k(x, x) small ones would lose their digits."""
 ROUNDINGS = 16.0  # of a sum of squares that cancels, as `variance_factor` counts them: 3.4 at most in 10,000 draws
 
 
