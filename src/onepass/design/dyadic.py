@@ -71,6 +71,7 @@ class DyadicState(NamedTuple):
     shed: float  # by the frozen blocks
     weighted: float  # sum over the cuts of the frozen blocks of place * cut
     total: float  # squared norms of all rows
+    dust: float  # bounds what rounding did in the cuts of the frozen blocks
 
 
 @compiled
@@ -87,7 +88,7 @@ def new_dyadic(like, size, error, reg, compensation):
     block = new_sketch(like[:, :width], size, reg, compensation)
     whole = subspace(like, min(room, like.shape[1] // 2), reg)
     dense = new_exact(like[:, :0], reg)
-    return DyadicState(block, whole, np.empty(0), dense, phase, size, error, 0.0, 0, 0, 0.0, 0.0, 0.0)
+    return DyadicState(block, whole, np.empty(0), dense, phase, size, error, 0.0, 0, 0, 0.0, 0.0, 0.0, 0.0)
 
 
 @compiled
@@ -96,7 +97,7 @@ def with_block(state, block, whole, squared_norm):
     return DyadicState(
         block, whole, state.spectrum, state.dense, state.phase, state.size, state.error,
         state.mass + squared_norm, state.rows + 1, state.frozen, state.shed, state.weighted,
-        state.total + squared_norm,
+        state.total + squared_norm, state.dust,
     )  # fmt: skip
 
 
@@ -184,7 +185,7 @@ def freeze(state):
         following = new_sketch(whole.basis[:, :0], 2 * block.size, block.reg, block.compensation)
     return DyadicState(
         following, whole, spectrum, state.dense, phase, state.size, state.error, 0.0, 0, frozen,
-        state.shed + block.shed, state.weighted + block.weighted, state.total,
+        state.shed + block.shed, state.weighted + block.weighted, state.total, state.dust + block.dust,
     )  # fmt: skip
 
 
@@ -217,7 +218,7 @@ def add(state, row, squared_norm):
             whole = subspace(whole.basis, 0, whole.ridge)
     return DyadicState(
         state.block, whole, state.spectrum, dense, phase, state.size, state.error, state.mass, state.rows + 1,
-        state.frozen, state.shed, state.weighted, state.total + squared_norm,
+        state.frozen, state.shed, state.weighted, state.total + squared_norm, state.dust,
     )  # fmt: skip
 
 
@@ -260,7 +261,7 @@ def with_tidied(state):
         whole = rebuild(whole, state.spectrum, block, state.shed)
     return DyadicState(
         block, whole, state.spectrum, state.dense, state.phase, state.size, state.error, state.mass, state.rows,
-        state.frozen, state.shed, state.weighted, state.total,
+        state.frozen, state.shed, state.weighted, state.total, state.dust,
     )  # fmt: skip
 
 
@@ -328,7 +329,7 @@ def error_bound(state):
     rounded = rounding(np.finfo(state.whole.basis.dtype).eps, state.total, block.reg)
     if state.phase != SKETCHED:  # rows are in the root only, which knows an eigenvalue v to eps v sqrt(v / reg)
         rounded *= np.sqrt(1.0 + state.total / block.reg)
-    return lost + rounded
+    return lost + state.dust + block.dust + rounded
 
 
 @contract.confidence_radius.for_state(DyadicState)

@@ -29,6 +29,7 @@ from onepass.design.exact import determinant_radius
 from onepass.generic import compiled
 from onepass.linalg import dot, fill, orthonormal, rounding, squared_norms, svd
 
+ROUNDINGS = 10.0  # of U V^T in a compression: measured 1 to 5 per compression at rank 2 to 12
 TOLERANCE = 5e3  # roundings below which a direction of U V^T that is cut counts as nothing
 
 
@@ -139,10 +140,10 @@ def moved(state, lost):
     """How far A moves at most when U V^T loses a small singular value `lost`, of vectors p and q, and is rounded.
 
     A^-1 changes by lost (p q^T + q p^T) / ridge, in which A p and A q are sqrt(ridge ||A||) long at most: 2 lost ||A||.
-    A rounding of U V^T by eps need not point away from the large eigenvalues v of A: 2 eps sqrt(v / ridge) ||A||.
+    Rounding of U V^T need not point away from the large eigenvalues v of A: eps there is 2 eps sqrt(v / ridge) ||A||.
     """
     size = state.ridge + state.mass
-    return 2.0 * (lost + np.finfo(state.left.dtype).eps * np.sqrt(size / state.reg)) * size
+    return 2.0 * (lost + ROUNDINGS * np.finfo(state.left.dtype).eps * np.sqrt(size / state.reg)) * size
 
 
 @compiled
@@ -175,10 +176,8 @@ def compensated(state):
         spectrum[i] = state.ridge * (1.0 / float(singular[last - i]) ** 2 - 1.0)
         held += spectrum[i] + state.ridge - state.reg
     lossy, dust = state.lossy, state.dust
-    if keep <= last:
-        lost = abs(1.0 - float(singular[last - keep]))
-        lossy = lossy or lost > TOLERANCE * np.finfo(q.dtype).eps
-        dust += moved(state, lost)
+    lost = abs(1.0 - float(singular[last - keep])) if keep <= last else 0.0
+    lossy, dust = lossy or lost > TOLERANCE * np.finfo(q.dtype).eps, dust + moved(state, lost)
     ridge = state.reg
     if lossy and dim > keep:
         ridge += max(state.mass - held, 0.0) / (dim - keep)
