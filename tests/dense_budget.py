@@ -153,24 +153,38 @@ def skegd(X, y, places, budget, update_every, width, loss, step, made):
     return np.array(decisions)
 
 
-def forks(X, y, places, budget, update_every, width, loss, step, alpha, curvature, bound, made):
-    """P4 algorithm 1 on the maps made(points, landmarks), A inverted every round, update_every as in `is_due`."""
+def forks(
+    X, y, places, budget, update_every, width, loss, step, alpha, curvature, bound, made, decaying=0.0, old_map=False
+):  # fmt: skip
+    """P4 algorithm 1 on the maps made(points, landmarks), A inverted every round, update_every as in `is_due`.
+
+    A round of an update: the decision, the new map and the reset, the step on the new map; old_map: the step before.
+    """
     decisions, kept, _ = buffered(X, y, width, 2 * budget, loss, step)
-    landmarks, losses = X[[kept[p] for p in places]], 0
-    Z = made(X[kept], landmarks)
+    landmarks = X[[kept[p] for p in places]]
+    Z, since = made(X[kept], landmarks), 0
     A, w = alpha * np.eye(Z.shape[1]), np.zeros(Z.shape[1])
-    for t in range(len(decisions), len(X)):
+
+    def stepped(A, w, t, f):
         phi = Z.T @ gaussian(landmarks, X[t : t + 1], width)[:, 0]
-        decisions.append(w @ phi)
-        gradient = LOSSES[loss][1](decisions[t], y[t])
-        if gradient == 0.0:
+        added = curvature + decaying / np.sqrt(1 + since)
+        return newton(A, w, phi, LOSSES[loss][1](f, y[t]), step, added, bound)
+
+    if not old_map:
+        A, w = stepped(A, w, len(decisions) - 1, 0.0)
+    for t in range(len(decisions), len(X)):
+        decisions.append(w @ Z.T @ gaussian(landmarks, X[t : t + 1], width)[:, 0])
+        if LOSSES[loss][1](decisions[t], y[t]) == 0.0:
             continue
-        A, w = newton(A, w, phi, gradient, step, curvature, bound)
-        losses += 1
-        if is_due(update_every, losses, t + 1):
-            kept, losses = [*kept, t], 0
+        since += 1
+        if old_map or not is_due(update_every, since, t + 1):
+            A, w = stepped(A, w, t, decisions[t])
+        if is_due(update_every, since, t + 1):
+            kept, since = [*kept, t], 0
             Z = made(X[kept], landmarks)
             A, w = alpha * np.eye(Z.shape[1]), np.zeros(Z.shape[1])
+            if not old_map:
+                A, w = stepped(A, w, t, 0.0)
     return np.array(decisions)
 
 
@@ -184,18 +198,28 @@ def newton(A, w, phi, gradient, step, curvature, bound):
 
 
 def pros_n_kons(
-    X, y, budget, width, loss, step, alpha, curvature, bound, oversampling, epsilon, reg, coin, reset=True
+    X, y, budget, width, loss, step, alpha, curvature, bound, oversampling, epsilon, reg, coin,
+    reset=True, old_map=False,
 ):  # fmt: skip
-    """Calandriello et al. 2017: decisions and the dictionary, as (example, its probability)."""
+    """Calandriello et al. 2017: decisions and the dictionary, as (example, its probability).
+
+    The decision is on the dictionary before x, the step on that with x; old_map: the step is before x joins, too.
+    """
     K, kept, p, decisions = gaussian(X, X, width), [], [], np.zeros(len(X))
     A, w = np.zeros((0, 0)), np.zeros(0)
+
+    def features(t):
+        return np.linalg.solve(np.linalg.cholesky(K[np.ix_(kept, kept)]), K[kept, t]) if kept else np.zeros(0)
+
+    def stepped(A, w, t):
+        gradient = LOSSES[loss][1](w @ features(t), y[t])
+        return newton(A, w, features(t), gradient, step, curvature, bound) if gradient != 0.0 and kept else (A, w)
+
     for t in range(len(X)):
         k, inside = K[kept, t], K[np.ix_(kept, kept)]
-        phi = np.linalg.solve(np.linalg.cholesky(inside), k) if kept else k
-        decisions[t] = w @ phi
-        gradient = LOSSES[loss][1](decisions[t], y[t])
-        if gradient != 0.0 and kept:
-            A, w = newton(A, w, phi, gradient, step, curvature, bound)
+        decisions[t] = w @ features(t)
+        if old_map:
+            A, w = stepped(A, w, t)
         S = np.diag(1.0 / np.sqrt(p))
         residual = 1.0 - k @ S @ np.linalg.inv(S @ inside @ S + reg * np.eye(len(kept))) @ S @ k
         chance = min(1.0, oversampling * (1.0 + epsilon) * residual / (residual + reg))
@@ -206,4 +230,6 @@ def pros_n_kons(
                 A, w = alpha * np.eye(len(kept)), np.zeros(len(kept))
             else:
                 A, w = np.block([[A, np.zeros((len(A), 1))], [np.zeros((1, len(A))), alpha]]), np.append(w, 0.0)
+        if not old_map:
+            A, w = stepped(A, w, t)
     return decisions, list(zip(kept, p, strict=True))

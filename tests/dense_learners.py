@@ -43,8 +43,14 @@ def sketched_map(points, landmarks, size, rank, blocks, seed, width):
     return np.linalg.pinv(hashes.T @ gaussian(points, landmarks, width), rcond=1e-8) @ (vectors * np.sqrt(values))
 
 
-def forks(X, y, places, budget, rank, size, blocks, update_every, width, loss, step, alpha, curvature, bound, seed):
-    """P4 algorithm 1 as in onepass.learner.forks, A inverted at every step, the map made anew at every update."""
+def forks(
+    X, y, places, budget, rank, size, blocks, update_every, width, loss, step, alpha, curvature, bound, seed,
+    decaying=0.0,
+):  # fmt: skip
+    """P4 algorithm 1 as in onepass.learner.forks, A inverted at every step, the map made anew at every update.
+
+    A round of an update: the decision, then the new map and the reset, then the step on the new map.
+    """
     slope, decisions = LOSSES[loss][1], np.zeros(len(X))
     buffer, weights, Z, losses = [], [], None, 0
     landmarks = A = w = np.empty(0)
@@ -59,19 +65,20 @@ def forks(X, y, places, budget, rank, size, blocks, update_every, width, loss, s
         g = slope(f, y[t])
         if g == 0.0:
             continue
-        if Z is not None:
-            losses += 1
-            inverse = np.linalg.inv(A)
-            w = w - step * g * inverse @ phi
-            over = np.sign(w @ phi) * max(abs(w @ phi) - bound, 0.0)
-            w = w - over / (phi @ inverse @ phi) * inverse @ phi
-            A = A + curvature * g**2 * np.outer(phi, phi)
-            if losses % update_every:
+        losses += 1
+        if Z is None or losses > update_every:
+            buffer.append(t)
+            weights.append(-step * g)
+            if len(buffer) < 2 * budget:
                 continue
-        buffer.append(t)
-        weights.append(-step * g)
-        if len(buffer) >= 2 * budget:
+            losses = 1
             landmarks = X[[buffer[p] for p in places]]
             Z = sketched_map(X[buffer], landmarks, size, rank, blocks, seed, width)
             A, w = alpha * np.eye(rank), np.zeros(rank)
+            phi, g = Z.T @ gaussian(landmarks, x, width)[:, 0], slope(0.0, y[t])
+        inverse = np.linalg.inv(A)
+        w = w - step * g * inverse @ phi
+        over = np.sign(w @ phi) * max(abs(w @ phi) - bound, 0.0)
+        w = w - over / (phi @ inverse @ phi) * inverse @ phi
+        A = A + (curvature + decaying / np.sqrt(losses)) * g**2 * np.outer(phi, phi)
     return decisions

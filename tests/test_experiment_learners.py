@@ -15,7 +15,7 @@ from onepass.experiment.learner_suites import BASELINES, SETS, SUITES, learners,
 from onepass.experiment.learners import Constant, LearnerTrial, RepeatLast
 from onepass.experiment.results import CURVES, ROWS, read
 from onepass.experiment.tables import learner_lines, published_rate
-from onepass.experiment.tisvd import FIRST, TISVD, DecompositionTrial, FullSVD, RandomizedSVD
+from onepass.experiment.tisvd import FIRST, TISVD, DecompositionTrial, FullEigh, FullSVD, RandomizedSVD
 
 STUDIES = [suite for suite in SUITES if isinstance(suite, LearnerStudy)]
 HERE = bool(os.environ.get("ONEPASS_DATA")) and Path(os.environ["ONEPASS_DATA"], "libsvm").is_dir()
@@ -188,10 +188,12 @@ def test_every_learner_of_every_suite_can_be_built(suite: LearnerStudy) -> None:
 def test_every_learner_of_p4_is_told_one_width_per_set() -> None:
     for name, (examples, budget) in SETS.items():
         policies = tuned(name, budget, examples)
-        assert [policy.label for policy in policies[:14]] == list(learners(budget))
-        assert all("width" in policy.params for policy in policies[:14])
-    forks = select(find("learners-german-published"), ["FORKS"])[0]
+        assert [policy.label for policy in policies[:16]] == list(learners(budget))
+        assert all("width" in policy.params for policy in policies[:16])
+    forks, fogd = select(find("learners-german-published"), ["FORKS", "FOGD"])[::-1]
     assert forks.params == {"budget": 50, "width": 50.0, "update_every": 300}
+    assert op.FOGD(**fogd.params).params["features"] == 200  # P4: 4 B features, a step of 0.2
+    assert op.FOGD(**fogd.params).params["step"] == 0.2
     assert {policy.params.get("width") for policy in published(50, 300, ("BOGD", "NOGD"))} == {8.0, None}
 
 
@@ -208,6 +210,7 @@ def test_the_sketch_is_that_of_the_kernel_matrix_and_its_changes_add_up() -> Non
     rows = np.random.default_rng(0).standard_normal((FIRST + 40, 3))
     stream = Known(rows, np.ones(len(rows)))
     policies = (Policy("TISVD", TISVD, {"rank": 20}), Policy("full SVD", FullSVD, {"rank": 20}),
+                Policy("eigh", FullEigh, {"rank": 20}),
                 Policy("randomized SVD", RandomizedSVD, {"rank": 20}))  # fmt: skip
     study = DecompositionStudy("d", "", lambda seed: stream, policies, 40, 1, size=50, width=2.0)
     trial = study.trial(policies, 0)
@@ -218,6 +221,7 @@ def test_the_sketch_is_that_of_the_kernel_matrix_and_its_changes_add_up() -> Non
     errors = {row["policy"]: row["spectral_error"] for row in trial.rows()}
     singular = np.linalg.svd(trial.matrix)[1]
     assert errors["full SVD"] == pytest.approx(singular[20] / singular[0])
+    assert errors["eigh"] == pytest.approx(errors["full SVD"])
     assert errors["full SVD"] <= errors["TISVD"] < 0.2
     assert errors["full SVD"] <= errors["randomized SVD"] < 1.5 * errors["full SVD"]
 

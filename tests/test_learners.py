@@ -76,11 +76,13 @@ def test_forks_with_small_sketches_is_the_naive_one_until_the_first_update():
 
 
 def test_the_reset_forgets_weights_and_inverse_and_nothing_else():
-    rows, targets = stream(600)
-    learner = op.FORKS(budget=20, update_every=1, width=1.0)
+    rows, targets = stream(600, loss="squared")
+    learner = op.FORKS(budget=20, update_every=1, width=1.0, loss="epsilon_insensitive", loss_width=0.01)
     learner.partial_fit(rows, targets)
+    learner.partial_fit([[3.0, 0.0, 0.0]] * 2, [9.0, 0.0])  # the last one has a loss, but none where f = 0: no step
     state = learner._state
     sketch, newton = state.sketching.sketch, state.newton
+    assert sketch.used > 400
     assert (newton.w == 0.0).all()
     np.testing.assert_allclose(newton.root @ newton.root.T, np.eye(2) / 0.01)
     again = sketched_nystrom(sketch.points, sketch.used, state.sketching.places, 20, 2, 1, 0, 0.5)

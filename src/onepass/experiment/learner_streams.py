@@ -12,6 +12,8 @@ import numpy as np
 from onepass.experiment.datasets import load
 from onepass.experiment.environments import stream
 
+TUNING_SHARE = 0.3  # enough that the buffers of FORKS, SkeGD and NOGD fill on the smallest set
+
 
 class Examples(NamedTuple):
     """rows (n, d) and labels (n,), -1 or 1."""
@@ -30,17 +32,28 @@ class Stream(Protocol):
         """Examples start .. start + count - 1."""
         ...
 
+    def counted(self, start: int, count: int) -> np.ndarray:
+        """Whether mistakes on these examples count, (count,): not on those that parameters were chosen on."""
+        ...
+
 
 class Known:
-    """A stream that is in memory as a whole; what is asked beyond its end begins anew."""
+    """A stream that is in memory as a whole; what is asked beyond its end begins anew. counts: all unless told."""
 
-    def __init__(self, rows: np.ndarray, labels: np.ndarray) -> None:
+    def __init__(self, rows: np.ndarray, labels: np.ndarray, counts: np.ndarray | None = None) -> None:
         self.rows, self.labels = rows, labels
-        self.majority = 1.0 if labels.sum() > 0.0 else -1.0
+        self.counts = np.ones(len(rows), bool) if counts is None else counts
+        self.majority = 1.0 if labels[self.counts].sum() > 0.0 else -1.0
 
     def examples(self, start: int, count: int) -> Examples:
-        places = np.arange(start, start + count) % len(self.rows)
+        places = self.places(start, count)
         return Examples(self.rows[places], self.labels[places])
+
+    def counted(self, start: int, count: int) -> np.ndarray:
+        return self.counts[self.places(start, count)]
+
+    def places(self, start: int, count: int) -> np.ndarray:
+        return np.arange(start, start + count) % len(self.rows)
 
 
 def binary(name: str, standardized: bool) -> Examples:
@@ -50,13 +63,29 @@ def binary(name: str, standardized: bool) -> Examples:
     return Examples(rows, 2.0 * data.labels - 1.0)
 
 
-def permuted(name: str, standardized: bool = True) -> Callable[[int], Stream]:
-    """A data set in an order drawn from the seed."""
+def for_tuning(labels: np.ndarray) -> np.ndarray:
+    """Which examples parameters are chosen on, (n,): 30% of either class, always the same ones."""
+    rng, chosen = np.random.default_rng(0), np.zeros(len(labels), bool)
+    for label in (-1.0, 1.0):
+        own = np.flatnonzero(labels == label)
+        chosen[rng.permutation(own)[: round(TUNING_SHARE * len(own))]] = True
+    return chosen
+
+
+def permuted(name: str, standardized: bool = True, part: str = "all") -> Callable[[int], Stream]:
+    """A data set in an order drawn from the seed.
+
+    part: "all" examples; "evaluated": all, where mistakes count on those alone that are not `for_tuning`; "tuning":
+    only those.
+    """
 
     def make(seed: int) -> Stream:
         rows, labels = binary(name, standardized)
+        apart = np.zeros(len(labels), bool) if part == "all" else for_tuning(labels)
+        if part == "tuning":
+            rows, labels, apart = rows[apart], labels[apart], np.zeros(apart.sum(), bool)
         order = stream(seed, 0).permutation(len(rows))
-        return Known(rows[order], labels[order])
+        return Known(rows[order], labels[order], ~apart[order])
 
     return make
 
@@ -118,6 +147,9 @@ class Watching:
         rows, labels = (np.concatenate(parts) for parts in zip(*blocks))
         offset = start - first * self.BLOCK
         return Examples(rows[offset : offset + count], labels[offset : offset + count])
+
+    def counted(self, start: int, count: int) -> np.ndarray:
+        return np.ones(count, bool)
 
     @cached_property
     def majority(self) -> float:

@@ -5,12 +5,13 @@ width 8 for first-order methods and 50 for the others, updates of the sketch aft
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from onepass import FrequentDirections, KernelNewton
 from onepass.experiment import tisvd
 from onepass.experiment.definition import Policy, Study
-from onepass.experiment.learner_streams import Watching, adversarial, permuted
+from onepass.experiment.learner_streams import TUNING_SHARE, Watching, adversarial, permuted
 from onepass.experiment.learners import Constant, LearnerStudy, RepeatLast
 
 BASELINES = (Policy("constant", Constant, tuned=False), Policy("repeat the last label", RepeatLast, tuned=False))
@@ -38,10 +39,12 @@ def learners(budget: int) -> dict[str, Policy]:
         Policy("Projectron", "Projectron", sized),
         Policy("Projectron++", "Projectron", {**sized, "margins": True}),
         Policy("BOGD", "BOGD", sized),
-        Policy("FOGD", "FOGD", {**sized, "features": 8 * budget, "step": 0.5}),  # 4 B frequencies, sine and cosine
+        Policy("FOGD", "FOGD", sized),  # 4 B features
+        Policy("FOGD 8 B", "FOGD", {**sized, "features": 8 * budget}),  # 4 B frequencies, as in LIBOL's program
         Policy("NOGD", "NOGD", sized),
         Policy("SkeGD", "SkeGD", sized),
         Policy("PROS-N-KONS", "PROSNKONS", {}),
+        Policy("PROS-N-KONS 100", "PROSNKONS", {"budget": 100}),  # the program behind P4's figures: 101
         Policy("PROS-N-KONS without resets", "PROSNKONS", {"reset": False}),
         Policy("KOGD", "KOGD", {}),
         Policy("FORKS", "FORKS", sized),
@@ -51,27 +54,42 @@ def learners(budget: int) -> dict[str, Policy]:
     return {policy.label: policy for policy in found}
 
 
-WIDTHS = {  # 2^(i / 2) for these i, of `learners` in their order, the best of `onepass tune`
-    "german": (5, 4, 4, 4, 2, 4, 4, 4, 14, 9, 4, 8, 10, 10),
-    "svmguide3": (3, 4, 3, 3, 3, 4, 3, 4, 14, 6, 2, 4, 8, 8),
-    "spambase": (3, 4, 5, 4, 1, 5, 4, 7, 10, 6, 3, 8, 8, 7),
-    "ijcnn1": (0, 0, 0, 0, 0, -1, 2, -1, 14, 2, -6, 5, 2, 1),
+SETS = {"german": (1_000, 50), "svmguide3": (1_243, 50), "spambase": (4_601, 50), "ijcnn1": (49_990, 100)}
+WIDTHS = {  # 2^(i / 2) for these i, on the SETS in their order: the best of `onepass tune`
+    "RBP": (5, 3, 3, 0),
+    "BPA-S": (4, 4, 4, 0),
+    "Projectron": (4, 3, 5, 0),
+    "Projectron++": (4, 3, 4, 0),
+    "BOGD": (2, 3, 1, 0),
+    "FOGD": (4, 4, 5, -1),
+    "FOGD 8 B": (4, 4, 5, -1),
+    "NOGD": (4, 3, 4, 2),
+    "SkeGD": (4, 4, 7, -1),
+    "PROS-N-KONS": (14, 14, 10, 14),
+    "PROS-N-KONS 100": (4, 4, 4, 4),
+    "PROS-N-KONS without resets": (9, 6, 6, 2),
+    "KOGD": (4, 2, 3, -6),
+    "FORKS": (8, 4, 8, 5),
+    "FORKS 100/50/30": (10, 8, 8, 2),
+    "FORKS 100/100/50": (10, 8, 7, 1),
 }
 
 
 def tuned(name: str, budget: int, examples: int) -> tuple[Policy, ...]:
-    """Every learner with the width that `onepass tune` found on other seeds; the sketches' updates as published."""
-    found = []
-    for i, (label, policy) in zip(WIDTHS[name], learners(budget).items()):
-        params: dict[str, Any] = {"width": 2.0 ** (i / 2)}
+    """Every learner with the width that `onepass tune` found on other examples; the sketches' updates as published."""
+    place, found = list(SETS).index(name), []
+    for label, policy in learners(budget).items():
+        params: dict[str, Any] = {"width": 2.0 ** (WIDTHS[label][place] / 2)}
         if policy.accepts("update_every"):
             params["update_every"] = int(0.3 * examples)
         found.append(Policy(label, policy.recipe, {**policy.params, **params}))
     return (*found, *RECOMMENDED, *BASELINES)
 
 
-SECOND = {"PROS-N-KONS", "SkeGD", "FORKS"}
-VARIANTS = {"Projectron++", "PROS-N-KONS without resets", "KOGD", "FORKS 100/50/30", "FORKS 100/100/50"}
+SECOND = {"PROS-N-KONS", "PROS-N-KONS 100", "SkeGD", "FORKS"}
+VARIANTS = {
+    "Projectron++", "FOGD 8 B", "PROS-N-KONS without resets", "KOGD", "FORKS 100/50/30", "FORKS 100/100/50"
+}  # fmt: skip
 
 
 def published(budget: int, update_every: int, only: Sequence[str] = (), **sizes: int) -> tuple[Policy, ...]:
@@ -89,7 +107,6 @@ def published(budget: int, update_every: int, only: Sequence[str] = (), **sizes:
     return (*found, *BASELINES)
 
 
-SETS = {"german": (1_000, 50), "svmguide3": (1_243, 50), "spambase": (4_601, 50), "ijcnn1": (49_990, 100)}
 HOSTILE = ("BOGD", "NOGD", "SkeGD", "PROS-N-KONS", "FORKS")
 SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
 LENGTH = 4_500_000
@@ -106,30 +123,48 @@ def over_shares(policy: Policy) -> tuple[Policy, ...]:
     return tuple(Policy(f"{policy.label} {share:g}", policy.recipe, own, policy.label, False) for share, own in changed)
 
 
-def over_budgets(budgets: Sequence[int] = (100, 200, 300, 400, 500)) -> tuple[Policy, ...]:
+DRIFT_WIDTHS = {  # of hinge and squared hinge: the best of the grid at B = 100, on 60,000 examples of two other seeds
+    "BOGD": (2.0, 2.0),
+    "FOGD": (4.0, 4.0),
+    "NOGD": (2.0, 2.0),
+    "SkeGD": (8.0, 8.0),
+    "FORKS": (8.0, 8.0),
+    "PROS-N-KONS 100": (4.0, 4.0),
+}
+DRIFT_LOSSES = ("hinge", "squared_hinge")
+DRIFT_GRID = {"width": tuple(2.0**i for i in range(-1, 7))}
+
+
+def over_budgets(loss: str, budgets: Sequence[int] = (100, 200, 300, 400, 500)) -> tuple[Policy, ...]:
     """The learners of P4's comparison on KuaiRec, at several budgets; updates of sketches by the share seen so far."""
-    widths = {"BOGD": 2.0, "FOGD": 4.0, "NOGD": 2.0, "SkeGD": 8.0, "FORKS": 8.0}  # best of 2, 4, ..., 32 on seed 1000
     found = []
     for budget in budgets:
         for label, policy in learners(budget).items():
-            if label in widths:
-                params = {**policy.params, "width": widths[label]}
-                found.append(Policy(f"{label} B={budget}", policy.recipe, params, label, False))
-    capped = Policy("PROS-N-KONS capped at 100", "PROSNKONS", {"budget": 100, "width": 4.0}, tuned=False)
-    return (*found, capped, *RECOMMENDED[:2], *BASELINES)
+            capped = label == "PROS-N-KONS 100"
+            if label in DRIFT_WIDTHS and not (capped and budget > 100):
+                width = DRIFT_WIDTHS[label][DRIFT_LOSSES.index(loss)]
+                params = {**policy.params, "width": width, "loss": loss}
+                name = label if capped else f"{label} B={budget}"
+                found.append(Policy(name, policy.recipe, params, "" if capped else label, budget == 100))
+    return (*found, *RECOMMENDED[:2], *BASELINES)
+
+
+def on_a_set(name: str, part: str, examples: int, budget: int) -> LearnerStudy:
+    """The learners on one part of a set; see `permuted`."""
+    return LearnerStudy(
+        f"learners-{name}",
+        f"online kernel learners on {name}, widths tuned on 30% of the examples, mistakes on the others (P4 table 1)",
+        permuted(name, standardized=name != "ijcnn1", part=part),
+        tuned(name, budget, examples),
+        rounds=round(TUNING_SHARE * examples) if part == "tuning" else examples,
+        seeds=20,
+    )
 
 
 SUITES: tuple[Study, ...] = (
     *(
-        LearnerStudy(
-            f"learners-{name}",
-            f"online kernel learners on {name}, every example counted, widths tuned (P4 table 1)",
-            permuted(name, standardized=name != "ijcnn1"),
-            tuned(name, budget, examples),
-            rounds=examples,
-            seeds=20,
-        )
-        for name, (examples, budget) in SETS.items()
+        replace(on_a_set(name, "evaluated", *sizes), tuning=on_a_set(name, "tuning", *sizes))
+        for name, sizes in SETS.items()
     ),
     *(
         LearnerStudy(
@@ -160,7 +195,7 @@ SUITES: tuple[Study, ...] = (
     LearnerStudy(
         "learners-updates",
         "mistakes and time over how often the sketch is updated, 0.5 to 0.0005 of spambase (P4 figure 2 on codrna)",
-        permuted("spambase"),
+        permuted("spambase", part="evaluated"),
         tuple(
             policy
             for known in tuned("spambase", 50, 4_601)
@@ -172,15 +207,18 @@ SUITES: tuple[Study, ...] = (
         figure="updates",
         grid={},
     ),
-    LearnerStudy(
-        "learners-drift",
-        "4,500,000 generated watch ratios with drift, under budgets of 100 to 500 (P4 figures 3 and 5)",
-        lambda seed: Watching(seed, LENGTH),
-        over_budgets(),
-        rounds=LENGTH,
-        seeds=1,
-        figure="budget",
-        grid={},
+    *(
+        LearnerStudy(
+            f"learners-drift{'' if loss == 'hinge' else '-squared-hinge'}",
+            f"4,500,000 generated watch ratios with drift, budgets of 100 to 500, {loss.replace('_', ' ')} ({source})",
+            lambda seed: Watching(seed, LENGTH),
+            over_budgets(loss),
+            rounds=LENGTH,
+            seeds=1,
+            figure="budget",
+            grid=DRIFT_GRID,
+        )
+        for loss, source in zip(DRIFT_LOSSES, ("P4 figures 3a and 5", "P4 figure 3b"))
     ),
     tisvd.SUITE,
 )

@@ -15,7 +15,8 @@ from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
 from onepass.experiment.learner_streams import Stream
 from onepass.learner.learner import Learner
 
-GRID: Mapping[str, Sequence[float]] = {"width": tuple(2.0 ** (i / 2) for i in range(-6, 15))}
+GRID: Mapping[str, Sequence[float]] = {"width": tuple(2.0 ** (i / 2) for i in range(-10, 21))}
+NOTHING = {"cumulative_regret": 0.0, "seconds": 0.0, "buffered": 0.0, "counted": 0}
 BUFFERED = ("FORKS", "SkeGD", "NOGD")  # whose first 2 B losses fill a buffer
 
 
@@ -24,7 +25,8 @@ class LearnerStudy:
     """A stream of examples that every learner decides and learns, in order.
 
     buffering: also give the rates of P4's program, which for the learners in BUFFERED leaves out the mistakes made
-    until the buffer is full, but divides by all examples.
+    until the buffer is full, but divides by all examples. tuning: the study of the examples that parameters are chosen
+    on; None: this one, on other seeds, which is fair where a seed makes examples of its own.
     """
 
     name: str
@@ -36,6 +38,7 @@ class LearnerStudy:
     figure: str = "learner"
     grid: Mapping[str, Sequence[float]] = field(default_factory=lambda: GRID)
     buffering: bool = False
+    tuning: "LearnerStudy | None" = None
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
         return LearnerTrial(self, policies, seed)
@@ -57,7 +60,7 @@ def built(policy: Policy, stream: Stream, seed: int) -> Any:
 
 
 class LearnerTrial:
-    """Mistakes of every example count, from the first on; they are the regret against whoever makes none.
+    """Mistakes on the examples that the stream counts, from the first on; they are the regret against who makes none.
 
     Seconds are those of deciding and learning; between the checkpoints of a step they are shared out evenly.
     """
@@ -71,34 +74,36 @@ class LearnerTrial:
 
     def step(self, start: int, rounds: int) -> None:
         rows, labels = self.stream.examples(start, rounds)
+        counts = self.stream.counted(start, rounds)
         found = [progressive_validation(learner, rows, labels) for learner in self.learners]
         for i, validation in enumerate(found):
-            before = (
-                self.points[i][-1] if self.points[i] else {"cumulative_regret": 0.0, "seconds": 0.0, "buffered": 0.0}
-            )
-            mistakes, left_out = np.cumsum(validation.mistakes), self.left_out(i, validation, labels)
+            before = self.points[i][-1] if self.points[i] else NOTHING
+            mistakes, counted = np.cumsum(validation.mistakes * counts), np.cumsum(counts)
+            left_out = self.left_out(i, validation, labels, counts)
             memory, every = int(self.learners[i].memory_usage()), max(1, self.study.rounds // CHECKPOINTS)
             for t in sorted({*range(every - start % every, rounds, every), rounds}):
                 regret = before["cumulative_regret"] + float(mistakes[t - 1])
+                examples = before["counted"] + int(counted[t - 1])
                 self.points[i].append(
                     {
                         "round": start + t,
                         "cumulative_regret": regret,
-                        "mistake_rate": regret / (start + t),
+                        "mistake_rate": regret / max(examples, 1),
+                        "counted": examples,
                         "buffered": before["buffered"] + float(left_out[t - 1]),
                         "seconds": before["seconds"] + 1e-6 * validation.microseconds_per_example * t,
                         "memory_bytes": memory,
                     }
                 )
 
-    def left_out(self, policy: int, validation: Any, labels: np.ndarray) -> np.ndarray:
-        """Mistakes so far in this step, (n,), while the buffer was not yet full."""
+    def left_out(self, policy: int, validation: Any, labels: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Mistakes that count, so far in this step, (n,), while the buffer was not yet full."""
         learner = self.learners[policy]
         if type(learner).__name__ not in BUFFERED:
             return np.zeros(len(labels))
         losses = self.losses[policy] + np.cumsum(labels * validation.decisions < 1.0)
         self.losses[policy] = int(losses[-1])
-        return np.cumsum(validation.mistakes * (losses <= 2 * learner.params["budget"]))
+        return np.cumsum(validation.mistakes * counts * (losses <= 2 * learner.params["budget"]))
 
     def rows(self) -> list[dict[str, Any]]:
         return final_rows(self.policies, self.seed, self.points, self.rates)
@@ -107,7 +112,7 @@ class LearnerTrial:
         """The mistake rate, that of P4's program where it is asked for, and the seconds, all at the last point."""
         last, after = points[-1], None
         if self.study.buffering:
-            after = (last["cumulative_regret"] - last["buffered"]) / last["round"]
+            after = (last["cumulative_regret"] - last["buffered"]) / max(last["counted"], 1)
         return {
             "mistake_rate": last["mistake_rate"],
             "mistake_rate_after_buffering": after,

@@ -10,7 +10,7 @@ import polars as pl
 
 from onepass.experiment.definition import Study
 from onepass.experiment.results import Row
-from onepass.experiment.tuning import edges, mean_regrets
+from onepass.experiment.tuning import at_edges, edges, mean_regrets
 
 Line = dict[str, str]
 
@@ -19,6 +19,8 @@ def table(rows: Sequence[Row]) -> str:
     """The table that belongs to the rows' figure."""
     figure = rows[0]["figure"]
     text = markdown(LINES.get(figure, regret_lines)(rows))
+    if figure == "tuning" and (warning := at_edges(rows)):
+        return f"{text}\n\n{warning}"
     return f"{text}\n\n{LEAKAGE}" if figure == "recommender" and rows[0]["experiment"] in PUBLISHED else text
 
 

@@ -1,5 +1,8 @@
 """Tuning: every policy on the same grid of parameters (P0 F.1), on seeds that no evaluation uses.
 
+Where all seeds share one set of examples, a seed is but another order of them: such a study keeps some examples apart
+and names the study of these, `tuning`, which is played instead.
+
 A policy has the axes of the grid that its recipe accepts as parameters. Unless an experiment has a grid of its own,
 exploration in {1e-4, 1e-3, ..., 1}, reg in {2e-4, 2e-3, ..., 2e4}; the best point of a policy has the smallest mean
 regret. The rows of the whole grid are kept, so the regret over reg, with the best exploration at every reg, comes free.
@@ -39,6 +42,7 @@ def tune(
     policies = [policy for policy in (experiment.policies if policies is None else policies) if policy.tuned]
     if not policies:
         raise ExperimentError(f"{experiment.name} has no policy to tune among those that were named")
+    experiment = getattr(experiment, "tuning", None) or experiment
     rounds = experiment.rounds if rounds is None else rounds
     check(rounds=rounds, seeds=seeds)
     check_horizons(policies, rounds)
@@ -80,6 +84,15 @@ def mean_regrets(rows: Sequence[Row]) -> dict[str, list[tuple[float, dict[str, A
         grid = [point for _, point in rated]
         found[label] = sorted(rated, key=lambda point: (point[0], len(edges(point[1], grid))))
     return found
+
+
+def at_edges(rows: Sequence[Row]) -> str:
+    """A sentence on the policies whose best point lies at an edge of the grid, or nothing."""
+    found = {
+        label: edges(points[0][1], [params for _, params in points]) for label, points in mean_regrets(rows).items()
+    }
+    named = "; ".join(f"{label}: {', '.join(names)}" for label, names in found.items() if names)
+    return f"The best lies at the edge of the grid, which is to be widened: {named}." if named else ""
 
 
 def edges(params: dict[str, Any], grid: Sequence[dict[str, Any]]) -> list[str]:

@@ -3,8 +3,14 @@
     1.  f = sum of a_i k(x_i, x); on a loss x joins the buffer with a = -step l'(f)
     2.  f = w^T phi(x); on a loss, with g = l'(f) phi and u = A^-1 phi:
         w <- w - step A^-1 g,   w <- w - h(w^T phi) / (phi^T u) u,  h(z) = sign(z) max(|z| - bound, 0)
-        A <- A + curvature l'(f)^2 phi phi^T
-    after every `update_every` losses x joins the sketches; phi changes, so A = alpha I and w = 0: the reset
+        A <- A + (sigma + eta / sqrt(t)) g g^T,  t: losses since A was alpha I
+    at every `update_every`-th loss x joins the sketches and phi changes: A = alpha I and w = 0, the reset; then the
+    step, on the new phi
+
+P4 updates the map, predicts and steps. A round of an update is known by its loss, and so by its target: here the
+decision is made before, on the old map, and only then the map changes; the step for the example is on the new one, as
+in P4. With the update an example later, all of it before the target is known, mistakes are those of a step on the old
+map, which the reset forgets (docs/kernel_learners.md compares the orders).
 
 What P4 leaves open is done as in its authors' program: the buffer holds 2 budget points while sketches follow the
 budget, nothing is learned without a loss, gradient descent does not shrink its weights, updates are counted in losses,
@@ -13,6 +19,9 @@ and the Newton step uses A as it was before. A round of stage 2 costs O(s_m (d +
 
 from typing import NamedTuple
 
+import numpy as np
+
+from onepass.features.embedding import embed
 from onepass.learner import contract, sketching
 from onepass.learner import newton as steps
 from onepass.learner.learner import Learner, common
@@ -22,11 +31,12 @@ from onepass.learner.sketching import Sketching, decided_by, kept, regular, sket
 
 
 class FORKSState(NamedTuple):
-    """sketching: buffer and map; newton: w (k,) and a root of A^-1."""
+    """sketching: buffer and map; newton: w (k,) and a root of A^-1; decaying: eta."""
 
     sketching: Sketching
     newton: Newton
     loss: Loss
+    decaying: float
 
 
 @contract.decision.for_state(FORKSState)
@@ -40,12 +50,18 @@ def step(state, x, y):
     found = state.sketching
     f = decided_by(found.first, found.sketch.features, found.phi, found.mapped, state.newton.w, x)
     gradient = slope(state.loss, f, y)
-    if gradient != 0.0 and found.mapped:
-        newton(state.newton, found.phi, gradient)
+    second, eta = state.newton, state.decaying
     if regular(found.clock, found.mapped, gradient):
+        if gradient != 0.0 and found.mapped:  # the loss of the reset was the first
+            t = 1.0 + found.clock.tally[1]
+            newton(second, found.phi, gradient, second.curvature + eta / np.sqrt(t))
         return state, f
-    reset(state.newton, found.phi.size)
-    return FORKSState(kept(found, x, -state.newton.step * gradient), state.newton, state.loss), f
+    found = kept(found, x, -second.step * gradient)
+    reset(second, found.phi.size)
+    if found.mapped:
+        embed(found.sketch.features, x, found.phi)
+        newton(second, found.phi, slope(state.loss, 0.0, y), second.curvature + eta)
+    return FORKSState(found, second, state.loss, eta), f
 
 
 class FORKS(Learner):
@@ -55,9 +71,16 @@ class FORKS(Learner):
     s_p), rank k (None: a tenth of B), blocks D: of the sketches; update_every: losses between their updates, or, below
     1, their share of all examples so far (P4: 0.3 of the stream's length); each update keeps one example more, so that
     with an integer memory and the time of an update grow for ever; targets of regression must lie within bound; width,
-    loss, loss_width, step: as for `KOGD`; alpha, curvature: A = alpha I + curvature sum of g g^T; bound C: |f| <= C
-    after a step; seed: of the sketch. ValueError for a budget below 2, a rank above sketch or sample size, sizes that
-    do not fit.
+    loss, loss_width, step: as for `KOGD`; alpha, above 0: A before the first loss and after a reset; bound C: |f| <= C
+    after a step; seed: of the sketch.
+
+    curvature sigma and decaying_curvature eta, from 0: the t-th loss since a reset adds (sigma + eta / sqrt(t)) g g^T
+    to A. P4's theorem has two schedules, for A / step in place of our A: for losses with a curvature L_Cur along their
+    gradients eta = 0, sigma = step L_Cur, and a regret of O(log T) on the sketch; for losses that are only convex
+    (hinge, epsilon_insensitive) sigma = 0, eta = step sqrt(k) / L with |l'| ||phi|| <= L, and O(sqrt(T)). Both 0:
+    gradient descent with steps of step / alpha.
+
+    ValueError for a budget below 2, a rank above sketch or sample size, sizes that do not fit, a negative curvature.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
@@ -83,6 +106,7 @@ class FORKS(Learner):
         step: float = 0.2,
         alpha: float = 0.01,
         curvature: float = 0.04,
+        decaying_curvature: float = 0.0,
         bound: float = 1.0,
         seed: int = 0,
     ):
@@ -90,11 +114,13 @@ class FORKS(Learner):
             **sketch_sizes(budget, rank, sketch_size, sample_size, blocks, update_every, seed),
             **common(width, loss, loss_width, step),
             **steps.settings(alpha, curvature, bound),
+            "decaying_curvature": steps.from_zero("decaying_curvature", decaying_curvature),
         }
         self._state = None
 
     def _begin(self, dim: int) -> FORKSState:
         p = self.params
         return FORKSState(
-            sketching.begun(p, dim), steps.begun(p["rank"], p), loss_named(p["loss"], p["loss_width"])
+            sketching.begun(p, dim), steps.begun(p["rank"], p), loss_named(p["loss"], p["loss_width"]),
+            p["decaying_curvature"],
         )  # fmt: skip

@@ -2,9 +2,13 @@
 
     every example    r = 1 - k^T S (S K S + reg I)^-1 S k,  S = diag(1 / sqrt(p_i));  x joins the dictionary with
                      probability p = min(1, oversampling (1 + epsilon) r / (r + reg)): its ridge leverage score (KORS)
-    on a loss        the online Newton step of onepass.learner.newton on phi(x) = L^-1 k(x), L L^T = K
     where it joined  phi has a dimension more; reset: A = alpha I and w = 0, as its theorem has it, else the rest stays
+    on a loss        the online Newton step of onepass.learner.newton on phi(x) = L^-1 k(x), L L^T = K
 
+Whether x joins depends on x and the coin alone. Decided is on the dictionary before x, stepped on that with x: so
+nothing that is asked is answered by a w that was just reset. With resets the decision on the new one would be 0, and
+errs more often; without them it is the same (docs/kernel_learners.md). One loss more for each reset is the difference
+in the regret.
 By Cholesky old features do not change when a point joins, so that without resets nothing would have to be forgotten:
 `reset=False` is our variant. The paper's errs on more than the constant class does, ours on less than any other that is
 compared here but `KernelNewton`, `KOGD` and FOGD (docs/kernel_learners.md). The dictionary never shrinks; `budget` caps
@@ -130,10 +134,7 @@ def step(state, x, y):
     f = contract.decision(state, x)
     d, second = state.dictionary, state.newton
     k = d.used
-    gradient = slope(state.loss, f, y)
-    if gradient != 0.0 and k > 0:
-        newton(second, d.phi[:k], gradient)
-    turn = state.turn + 1
+    at, turn = f, state.turn + 1
     if state.most == 0 or k < state.most:
         for i in range(k):
             d.scaled[i] = d.scales[i] * d.near[i]
@@ -156,11 +157,16 @@ def step(state, x, y):
             for j in range(x.size):
                 d.points[k, j] = x[j]
             d.scales[k] = 1.0 / np.sqrt(p)
+            d.phi[k] = np.sqrt(outside)
             d = Dictionary(d.points, d.scales, d.whitening, d.ridge, d.near, d.phi, d.scaled, d.half, k + 1)
             if state.reset:
                 reset(second, k + 1)
+                at = 0.0
             else:
                 extend(second, k)
+    gradient = slope(state.loss, at, y)
+    if gradient != 0.0 and d.used > 0:
+        newton(second, d.phi[: d.used], gradient, second.curvature)
     return PROSNKONSState(
         d, second, state.most, turn, state.seed, state.precision, state.oversampling, state.epsilon, state.reg,
         state.reset, state.loss,
