@@ -50,7 +50,7 @@ def test_every_suite_on_a_set_is_tuned_apart() -> None:
         assert suite.tuning.policies == suite.policies
     played = tune(find("learners-german"), policies=find("learners-german").policies[:1], seeds=1, quiet=True)
     assert {row["rounds"] for row in played.rows} == {300}
-    assert len({row["params"]["width"] for row in played.rows}) == 31
+    assert len({row["params"]["width"] for row in played.rows}) == 35
 
 
 def test_all_learners_of_a_suite_are_tuned_at_as_many_settings() -> None:

@@ -17,17 +17,17 @@ from onepass.experiment.learners import built
 from onepass.experiment.suites import find
 
 ALLOWED = {  # microseconds an example, d = 22, B = 100
-    "RBP": 5.0, "BPA-S": 3.1, "Projectron": 2.6, "BOGD": 7.6, "FOGD": 3.7, "NOGD": 5.9, "SkeGD": 5.7, "FORKS": 4.0,
+    "RBP": 5.0, "BPA-S": 3.1, "Projectron": 2.6, "BOGD": 7.6, "FOGD 8 B": 3.7, "NOGD": 5.9, "SkeGD": 5.7, "FORKS": 4.0,
 }  # fmt: skip
 HONEST = {  # mistakes in %: german, svmguide3, spambase, ijcnn1
     "RBP": (38.1, 29.7, 20.3, 15.0),
     "BPA-S": (31.7, 24.2, 16.1, 9.0),
     "Projectron": (31.0, 25.0, 17.9, 7.6),
     "BOGD": (30.5, 23.7, 23.0, 10.0),
-    "FOGD": (32.2, 25.9, 9.7, 6.3),
+    "FOGD 8 B": (32.2, 25.9, 9.7, 6.3),
     "NOGD": (30.0, 23.3, 15.5, 9.7),
     "SkeGD": (30.1, 23.6, 24.7, 9.7),
-    "PROS-N-KONS": (29.3, 21.0, 13.2, 9.7),
+    "PROS-N-KONS 100": (29.3, 21.0, 13.2, 9.7),  # their program stops at 101 points
     "FORKS": (31.0, 23.9, 19.5, 9.7),
 }
 SETS = ("german", "svmguide3", "spambase", "ijcnn1")
@@ -82,9 +82,9 @@ def table() -> list[Line]:
         lines.append(
             (f"{policy.label} an example, ijcnn1, B=100", took, "us", took / allowed, f"of the {whose} (bar 1)")
         )
-    few = Policy("FOGD", "FOGD", {"budget": 100, "width": 0.5})
+    few = Policy("FOGD", "FOGD", {"budget": 100, "width": 1.0})
     took = microseconds(few, stream, examples)
-    lines.append(("  FOGD with 4 B features", took, "us", took / ALLOWED["FOGD"], "of the 3.7 us of C++ (bar 1)"))
+    lines.append(("  FOGD with 4 B features", took, "us", took / ALLOWED["FOGD 8 B"], "of the 3.7 us of C++ (bar 1)"))
     took = microseconds(RECOMMENDED[0], other, more)
     lines.append(("KernelNewton, spambase, d=57, 100 landmarks", took, "us", took / 25.0, "of the 25 us allowed"))
     for width in (50.0, 4.0):

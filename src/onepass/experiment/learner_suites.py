@@ -56,22 +56,22 @@ def learners(budget: int) -> dict[str, Policy]:
 
 SETS = {"german": (1_000, 50), "svmguide3": (1_243, 50), "spambase": (4_601, 50), "ijcnn1": (49_990, 100)}
 WIDTHS = {  # 2^(i / 2) for these i, on the SETS in their order: the best of `onepass tune`
-    "RBP": (5, 3, 3, 0),
-    "BPA-S": (4, 4, 4, 0),
-    "Projectron": (4, 3, 5, 0),
-    "Projectron++": (4, 3, 4, 0),
-    "BOGD": (2, 3, 1, 0),
-    "FOGD": (4, 4, 5, -1),
-    "FOGD 8 B": (4, 4, 5, -1),
-    "NOGD": (4, 3, 4, 2),
-    "SkeGD": (4, 4, 7, -1),
-    "PROS-N-KONS": (14, 14, 10, 14),
-    "PROS-N-KONS 100": (4, 4, 4, 4),
-    "PROS-N-KONS without resets": (9, 6, 6, 2),
-    "KOGD": (4, 2, 3, -6),
-    "FORKS": (8, 4, 8, 5),
-    "FORKS 100/50/30": (10, 8, 8, 2),
-    "FORKS 100/100/50": (10, 8, 7, 1),
+    "RBP": (5, 4, 3, 0),
+    "BPA-S": (4, 3, 4, 0),
+    "Projectron": (4, 1, 3, 0),
+    "Projectron++": (4, 1, 4, 1),
+    "BOGD": (4, 2, 1, 0),
+    "FOGD": (4, 4, 5, 0),
+    "FOGD 8 B": (5, 4, 5, 0),
+    "NOGD": (4, 4, 4, 1),
+    "SkeGD": (7, 4, 4, 0),
+    "PROS-N-KONS": (17, 18, 10, 11),
+    "PROS-N-KONS 100": (17, 18, 4, 0),
+    "PROS-N-KONS without resets": (9, 9, 6, 1),
+    "KOGD": (4, 2, 3, -10),
+    "FORKS": (10, 12, 6, 4),
+    "FORKS 100/50/30": (10, 12, 6, 2),
+    "FORKS 100/100/50": (9, 12, 4, 2),
 }
 
 
@@ -124,12 +124,12 @@ def over_shares(policy: Policy) -> tuple[Policy, ...]:
 
 
 DRIFT_WIDTHS = {  # of hinge and squared hinge: the best of the grid at B = 100, on 60,000 examples of two other seeds
-    "BOGD": (2.0, 2.0),
+    "BOGD": (1.0, 2.0),
     "FOGD": (4.0, 4.0),
     "NOGD": (2.0, 2.0),
-    "SkeGD": (8.0, 8.0),
-    "FORKS": (8.0, 8.0),
-    "PROS-N-KONS 100": (4.0, 4.0),
+    "SkeGD": (16.0, 4.0),
+    "FORKS": (16.0, 32.0),
+    "PROS-N-KONS 100": (8.0, 8.0),
 }
 DRIFT_LOSSES = ("hinge", "squared_hinge")
 DRIFT_GRID = {"width": tuple(2.0**i for i in range(-1, 7))}

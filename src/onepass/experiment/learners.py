@@ -15,7 +15,7 @@ from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
 from onepass.experiment.learner_streams import Stream
 from onepass.learner.learner import Learner
 
-GRID: Mapping[str, Sequence[float]] = {"width": tuple(2.0 ** (i / 2) for i in range(-10, 21))}
+GRID: Mapping[str, Sequence[float]] = {"width": tuple(2.0 ** (i / 2) for i in range(-14, 21))}
 NOTHING = {"cumulative_regret": 0.0, "seconds": 0.0, "buffered": 0.0, "counted": 0}
 BUFFERED = ("FORKS", "SkeGD", "NOGD")  # whose first 2 B losses fill a buffer
 

@@ -42,22 +42,22 @@ def tune(
     policies = [policy for policy in (experiment.policies if policies is None else policies) if policy.tuned]
     if not policies:
         raise ExperimentError(f"{experiment.name} has no policy to tune among those that were named")
-    experiment = getattr(experiment, "tuning", None) or experiment
-    rounds = experiment.rounds if rounds is None else rounds
+    problem: Study = getattr(experiment, "tuning", None) or experiment
+    rounds = problem.rounds if rounds is None else rounds
     check(rounds=rounds, seeds=seeds)
     check_horizons(policies, rounds)
     results = Results()
-    if not warm_up(experiment, policies, quiet):
+    if not warm_up(problem, policies, quiet):
         results.interrupted = True
         return results
-    step = experiment.step_size(rounds)
+    step = problem.step_size(rounds)
     with Meter(f"tuning {experiment.name}", len(policies) * seeds * -(-rounds // step), quiet) as meter:
         for policy in policies:
             found = Results()
             points = grid(policy, experiment)
             meter.describe(policy.label)
             for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-                if not play_seed(experiment, points, seed, rounds, step, found, meter):
+                if not play_seed(problem, points, seed, rounds, step, found, meter):
                     results.interrupted = True
                     return results
             results.rows += [{**row, "figure": "tuning"} for row in found.rows]
