@@ -9,9 +9,9 @@ Whether x joins depends on x and the coin alone. Decided is on the dictionary be
 nothing that is asked is answered by a w that was just reset. With resets the decision on the new one would be 0, and
 errs more often; without them it is the same (docs/kernel_learners.md). One loss more for each reset is the difference
 in the regret.
+
 By Cholesky old features do not change when a point joins, so that without resets nothing would have to be forgotten:
-`reset=False` is our variant. The paper's errs on more than the constant class does, ours on less than any other that is
-compared here but `KernelNewton`, `KOGD` and FOGD (docs/kernel_learners.md). The dictionary never shrinks; `budget` caps
+`reset=False` is our variant (docs/kernel_learners.md compares both). The dictionary never shrinks; `budget` caps
 it (P4 does so), else it grows as the effective dimension. Points within 1e-9 of the span of the others do not join.
 Roots of K^-1 and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for m points, memory O(m (m + d)).
 """
