@@ -70,7 +70,11 @@ def projectron(X, y, width, budget, eta, margins):
         k = K[kept, t]
         f = decisions[t] = weights @ k
         c = np.linalg.lstsq(K[np.ix_(kept, kept)], k, rcond=None)[0] if kept else np.zeros(0)
-        delta, loss = np.sqrt(max(1.0 - k @ c, 0.0)), 1.0 - y[t] * f
+        outside = 1.0 - k @ c
+        delta, loss = (
+            np.sqrt(outside) if outside > 1e-13 else 0.0,
+            1.0 - y[t] * f,
+        )  # less is rounding, which a root shows
         if loss >= 1.0 and (delta <= eta or len(kept) == budget):
             weights = weights + y[t] * c
         elif loss >= 1.0:

@@ -51,7 +51,10 @@ def log_det(state) -> float:
 
 @generic
 def error_bound(state) -> float:
-    """A certified bound on ||A - A_hat||_2: zero if exact, infinite where nothing can be certified."""
+    """A certified bound on ||A - A_hat||_2, a sketch's own rounding included: infinite where nothing can be certified.
+
+    Zero for an exact design, whose rounding is watched and repaired (exact.py).
+    """
     raise _unknown(state, "error_bound")
 
 

@@ -57,7 +57,7 @@ class Design:
         return float(contract.log_det(self.state))
 
     def error_bound(self) -> float:
-        """Certified bound on ||A - A_hat||_2: zero if exact, infinite where nothing can be certified."""
+        """Certified bound on ||A - A_hat||_2, its rounding included; zero for `Exact`, infinite where none is known."""
         return float(contract.error_bound(self.state))
 
     def matrix(self) -> np.ndarray:

@@ -20,6 +20,8 @@ from onepass.learner.learner import Learner
 
 LEAST = 1e-4  # of delta: of closer points delta^2 would be rounding, and K^-1 with it
 
+ROUNDED = 1e-13  # of delta^2: less is a point that was kept, or in the span of those that were
+
 
 class ProjectronState(NamedTuple):
     """budget: the examples kept; root (B, B); half, across (B,): scratch; eta; margins: whether it is Projectron++."""
@@ -55,7 +57,7 @@ def step(state, x, y):
             total += root[i, j] * half[j]
         across[i] = total
         inside += half[i] * half[i]
-    delta = np.sqrt(max(1.0 - inside, 0.0))
+    delta = np.sqrt(1.0 - inside) if 1.0 - inside > ROUNDED else 0.0
     if y * f > 0.0:
         room = 1.0 - y * f - delta / state.eta
         if room > 0.0 and inside > 0.0:

@@ -26,6 +26,8 @@ from onepass.generic import compiled, generic
 from onepass.linalg import IN_SPAN, dot, rounding, svd
 from onepass.parameters.arena import FREQUENT_DIRECTIONS, NEVER, NONE, SPLITTING, Winsor, release, reserve
 
+OUTSIDE = 1e5  # roundings of ||x|| below which a row is in the span: products of factors leave thousands of them
+IN_SINGLE = 6e-5  # the same share of ||x|| in single precision
 CHUNK = 32  # rows of an arm that are projected by one matrix product
 
 
@@ -115,7 +117,7 @@ def new_direction(work, used, base, row, residual):
         for j in range(row.size):
             residual[j] -= along * basis[i, j]
     norm, length = np.sqrt(dot(row, row)), np.sqrt(dot(residual, residual))
-    least = IN_SPAN * np.finfo(basis.dtype).eps * norm
+    least = min(OUTSIDE * np.finfo(basis.dtype).eps, IN_SINGLE) * norm
     if length <= least:
         return 0.0
     if length < 1e-2 * norm:  # cancellation: project once more
@@ -199,7 +201,9 @@ def error_bound(arena, record):
     if cut.kind == SPLITTING and arena.shed[record] > 0.0:
         return np.inf
     lost = max(cut.compensation, 1.0 - cut.compensation) * arena.shed[record] + arena.dust[record]
-    return lost + rounding(np.finfo(arena.basis.dtype).eps, mass, cut.reg) * np.sqrt(1.0 + mass / cut.reg)
+    eps = np.finfo(arena.basis.dtype).eps
+    left_out = 2.0 * min(OUTSIDE * eps, IN_SINGLE) * mass
+    return lost + left_out + rounding(eps, mass, cut.reg) * np.sqrt(1.0 + mass / cut.reg)
 
 
 @compiled
