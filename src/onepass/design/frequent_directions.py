@@ -118,7 +118,7 @@ def cut_at(state, values, vectors, place):
     shed = state.shed + cut
     ridge = state.reg + state.compensation * shed
     rotated = dot(vectors[:keep].astype(space.basis.dtype), space.basis[: space.used])
-    fill(space.basis, rotated)
+    fill(space.basis[:keep], rotated)
     space.root.fill(0.0)
     triangle.fill(0.0)
     log_det = (space.basis.shape[1] - keep) * np.log(ridge)
