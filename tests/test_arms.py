@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import dense
 import onepass as op
-import onepass.bandit
-from onepass import files
-from onepass import state as states
+import onepass.bandit.bandit
+from onepass.arena import arena, stores
 from onepass.design import contract
-from onepass.parameters import arena, stores
+from onepass.foundation import files
+from onepass.foundation import state as states
 from onepass.testing import REGS, rows_of_all_kinds
 
 DIM, LEFT, RIGHT = 8, 4, 3
@@ -1235,7 +1235,7 @@ def test_users_in_blocks_get_the_same_recommendations(kind, monkeypatch):
     exclude = [[offered[i % 4]] for i in range(23)]
     want = bandit.recommend(contexts, 3, offered, exclude)
     for block in (1, 30):
-        monkeypatch.setattr(onepass.bandit, "BLOCK", block)
+        monkeypatch.setattr(onepass.bandit.bandit, "BLOCK", block)
         got = bandit.recommend(contexts, 3, offered, exclude)
         assert got.arms == want.arms
         assert_close(np.stack(got.scores), np.stack(want.scores))

@@ -10,8 +10,8 @@ from scipy.optimize import minimize_scalar
 import dense_budget as dense
 import onepass as op
 from dense_learners import LOSSES, gaussian
-from onepass import state as states
 from onepass.features.sketched_nystrom import absorb, sketched_nystrom
+from onepass.foundation import state as states
 from onepass.learner.budget import budgeted, some_place
 from onepass.learner.contract import progress
 from onepass.learner.learner import Learner

@@ -88,7 +88,7 @@ def test_foreign_newer_and_missing_files_are_refused(saved, tmp_path):
 
 @pytest.mark.parametrize("shape", [(1, 6), (4, 5), (4000, 6)])
 def test_arrays_that_do_not_fit_the_parameters_are_refused(saved, shape):
-    from onepass import files
+    from onepass.foundation import files
 
     header, tensors = files.read(saved)
     tensors["design.space.basis"] = np.zeros(shape)
@@ -100,7 +100,7 @@ def test_arrays_that_do_not_fit_the_parameters_are_refused(saved, shape):
 
 @pytest.mark.parametrize(("key", "value"), [("kind", "os.system"), ("params", {}), ("params", {"dim": -1})])
 def test_unknown_kinds_and_parameters_are_refused(saved, key, value):
-    from onepass import files
+    from onepass.foundation import files
 
     header, tensors = files.read(saved)
     parts = {k: header[k] for k in ("version", "kind", "params", "extra")} | {key: value}
@@ -180,7 +180,7 @@ def test_estimators_for_heavy_tails_come_back_with_all_their_parameters(bandit, 
     ],
 )
 def test_states_for_heavy_tails_that_do_not_fit_are_refused(bandit, place, value, tmp_path):
-    from onepass import files
+    from onepass.foundation import files
 
     bandit.save(tmp_path / "model")
     header, tensors = files.read(tmp_path / "model")

@@ -80,7 +80,7 @@ def test_an_unregistered_state_is_a_clear_type_error():
 
 STATE = """
 from typing import NamedTuple
-from onepass.generic import generic
+from onepass.foundation.generic import generic
 @generic
 def size(state):
     return -1
@@ -91,7 +91,7 @@ def size_of_thing(state):
     return FACTOR * state.x
 """
 LOOP = """
-from onepass.generic import compiled
+from onepass.foundation.generic import compiled
 from state import Thing, size
 @compiled
 def loop(thing):

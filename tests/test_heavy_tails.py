@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import dense
 import onepass as op
-from onepass import state as states
 from onepass.estimator import contract
 from onepass.estimator.newton import into_ball
+from onepass.foundation import state as states
 from onepass.testing import REGS
 
 DIM, ARMS = 4, 6

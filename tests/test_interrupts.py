@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.interrupts import deferred
+from onepass.bandit.shared import learn_row
+from onepass.foundation.interrupts import deferred
 from onepass.learner.contract import progress
-from onepass.parameters.shared import learn_row
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # as finalizers may be hit
 

@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import save_file
 
 import onepass as op
-from onepass import files
+from onepass.foundation import files
 from onepass.loading import LEARNERS
 
 RNG = np.random.default_rng(0)

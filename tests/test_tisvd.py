@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onepass.linalg import tisvd
+from onepass.foundation.linalg import tisvd
 
 
 def empty(n):

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from onepass.bandit import Bandit, Decision, Recommendation
+from onepass.bandit.bandit import Bandit, Decision, Recommendation
+from onepass.bandit.models import Disjoint, Hybrid
 from onepass.design.design import Design
 from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
@@ -39,7 +40,6 @@ from onepass.learner.pros_n_kons import PROSNKONS
 from onepass.learner.rbp import RBP
 from onepass.learner.skegd import SkeGD
 from onepass.loading import load
-from onepass.parameters.models import Disjoint, Hybrid
 from onepass.recipes import (
     CBRAP,
     CBSCFD,

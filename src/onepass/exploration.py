@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check
-from onepass.generic import compiled
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
 
 MEANS, WIDTHS, DRAWS = 0, 1, 2
 

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onepass import check, files
-from onepass import state as states
-from onepass.bandit import Bandit
+from onepass.bandit.bandit import Bandit
+from onepass.bandit.models import Disjoint, Hybrid
 from onepass.design.design import Design
 from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
@@ -25,6 +24,8 @@ from onepass.features.factors import OuterProduct
 from onepass.features.kernels import kernel_from
 from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection
+from onepass.foundation import check, files
+from onepass.foundation import state as states
 from onepass.kernel.bkb import BKB
 from onepass.kernel.gp_ucb import GPUCB
 from onepass.kernel.kernel_bandit import KernelBandit
@@ -41,7 +42,6 @@ from onepass.learner.projectron import Projectron
 from onepass.learner.pros_n_kons import PROSNKONS
 from onepass.learner.rbp import RBP
 from onepass.learner.skegd import SkeGD
-from onepass.parameters.models import Disjoint, Hybrid
 
 DESIGNS: dict[str, Any] = {c.__name__: c for c in (Exact, FrequentDirections, Dyadic, ProjectorSplitting)}
 ESTIMATORS: dict[str, Any] = {

@@ -2,15 +2,15 @@
 
 dim: width of a context, or (d_u, d_a) for contexts given as `Outer` factors; reg > 0 is the regularization lambda;
 exploration is a number (the constant that practitioners tune) or `Theory`; parameters: "shared", "disjoint" or "hybrid"
-(see onepass.parameters; with factors, the arms of the last two work in d_u dimensions, and a rank or size is at most
+(see onepass.bandit; with factors, the arms of the last two work in d_u dimensions, and a rank or size is at most
 that); seed breaks ties and draws; dtype "float32" halves memory. Ranges and errors: see the parts of each.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from onepass import check
-from onepass.bandit import Bandit
+from onepass.bandit.bandit import Bandit
+from onepass.bandit.models import Disjoint, Hybrid
 from onepass.design.design import Design
 from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
@@ -28,7 +28,7 @@ from onepass.estimator.truncated_ridge import TruncatedRidge
 from onepass.exploration import UCB, Exploration, Theory, Thompson
 from onepass.features.factors import OuterProduct
 from onepass.features.projection import GaussianProjection
-from onepass.parameters.models import Disjoint, Hybrid
+from onepass.foundation import check
 
 Dim = int | tuple[int, int]
 Explore = float | Theory

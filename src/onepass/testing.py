@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from onepass import state as states
 from onepass.design import contract
 from onepass.design.design import Design
+from onepass.foundation import state as states
 from onepass.learner.learner import Learner, progressive_validation
 from onepass.loading import LEARNERS, load
 

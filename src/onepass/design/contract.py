@@ -6,7 +6,7 @@ States are values: a function that learns returns the next state (arrays may be 
 
 import numpy as np
 
-from onepass.generic import generic
+from onepass.foundation.generic import generic
 
 
 def _unknown(state, name: str) -> TypeError:

@@ -5,9 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from onepass import check, state
 from onepass.design import contract
-from onepass.interrupts import deferred
+from onepass.foundation import check, state
+from onepass.foundation.interrupts import deferred
 
 
 class Design:
@@ -88,7 +88,7 @@ class Design:
 
     def save(self, path: str | Path) -> None:
         """Write to `path`, atomically; read with `onepass.load`."""
-        from onepass import files
+        from onepass.foundation import files
         from onepass.loading import loadable
 
         loadable(self)

@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.design import contract
 from onepass.design.design import Design, common, like
 from onepass.design.exact import ExactState, new_exact
@@ -49,8 +48,9 @@ from onepass.design.subspace import (
     spectrum_in,
     subspace,
 )
-from onepass.generic import compiled
-from onepass.linalg import dot, fill, rounding, split, svd
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot, fill, rounding, split, svd
 
 SKETCHED, ADDED, DENSE = 0, 1, 2
 

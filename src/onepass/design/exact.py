@@ -16,8 +16,17 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.design.design import Design, common, like
-from onepass.generic import compiled
-from onepass.linalg import dot, eigh, fill, spectrum_of_root, squared_norms, svd, update_root, update_root_rows
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import (
+    dot,
+    eigh,
+    fill,
+    spectrum_of_root,
+    squared_norms,
+    svd,
+    update_root,
+    update_root_rows,
+)
 
 BUFFER = 64
 

@@ -25,7 +25,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.design import contract
 from onepass.design.design import Design, common, like
 from onepass.design.subspace import (
@@ -39,8 +38,9 @@ from onepass.design.subspace import (
     spectrum_in,
     subspace,
 )
-from onepass.generic import compiled
-from onepass.linalg import dot, eigh, fill, rounding, svd, update_triangle
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot, eigh, fill, rounding, svd, update_triangle
 
 NEGLIGIBLE = 1e-12  # of the largest eigenvalue: rows rounded to float32 leave 1e-14
 ROUNDINGS = 10.0  # of the largest eigenvalue that a cut may add to the error: measured 0.2 over 25,000 cuts

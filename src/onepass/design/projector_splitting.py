@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.design import contract
 from onepass.design.design import Design, common, like
 from onepass.design.exact import determinant_radius
-from onepass.generic import compiled
-from onepass.linalg import dot, fill, orthonormal, rounding, squared_norms, svd
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot, fill, orthonormal, rounding, squared_norms, svd
 
 ROUNDINGS = 10.0  # of U V^T in a compression: measured 1 to 5 per compression at rank 2 to 12
 TOLERANCE = 5e3  # roundings below which a direction of U V^T that is cut counts as nothing

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.generic import compiled
-from onepass.linalg import dot, fill, spectrum_of_root, split, squared_norms, update_root
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot, fill, spectrum_of_root, split, squared_norms, update_root
 
 
 class Subspace(NamedTuple):

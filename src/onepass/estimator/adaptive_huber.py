@@ -42,8 +42,8 @@ from onepass.estimator.heavy_tails import (
 from onepass.estimator.history import History, new_history, remember
 from onepass.estimator.newton import into_ball
 from onepass.exploration import Theory
-from onepass.generic import compiled
-from onepass.linalg import dot
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
 
 STEPS = 1000  # at most, a round
 DELTAS = 3  # of the theorem: 2 for the noise (their lemma C.2), 1 for how often it is clipped (C.12), as P2 cites them

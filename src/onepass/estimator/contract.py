@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from onepass.generic import generic
+from onepass.foundation.generic import generic
 
 
 @generic

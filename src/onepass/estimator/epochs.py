@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.generic import compiled
+from onepass.foundation.generic import compiled
 
 
 class Epoch(NamedTuple):

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from onepass import state as states
 from onepass.design.design import Design
 from onepass.exploration import Rule, Theory
+from onepass.foundation import state as states
 
 
 class Estimator:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.design.design import Design
 from onepass.exploration import Theory
-from onepass.generic import compiled
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
 
 RADIUS, CLIP, FLOOR, STEP = 1.5, 0.1, 1.0, 1.0  # chosen on validation seeds over six tails (docs/heavy_tails.md)
 LEAST = 1e-100  # noise scale: smaller ones are none

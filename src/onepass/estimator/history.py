@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.generic import compiled
-from onepass.linalg import fill
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import fill
 
 FIRST = 64
 

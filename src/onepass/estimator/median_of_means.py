@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.design.contract import append, solve
 from onepass.design.design import Design
 from onepass.estimator.contract import radius, repeated, update
@@ -21,8 +20,9 @@ from onepass.estimator.epochs import Epoch, over, play, play_again
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, power, repetitions
 from onepass.exploration import Theory
-from onepass.generic import compiled
-from onepass.linalg import dot
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
 
 
 class MedianOfMeansState(NamedTuple):

@@ -10,8 +10,8 @@ equation in one unknown. Shared by the one-pass estimators: Huber, truncation, m
 import numpy as np
 
 from onepass.design.contract import append, spectrum
-from onepass.generic import compiled
-from onepass.linalg import dot, secular_shift
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot, secular_shift
 
 
 @compiled

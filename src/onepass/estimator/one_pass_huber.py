@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.design.contract import solve
 from onepass.design.design import Design
 from onepass.estimator.contract import expect, radius, update
@@ -41,8 +40,9 @@ from onepass.estimator.heavy_tails import (
 )
 from onepass.estimator.newton import into_ball, newton_step
 from onepass.exploration import Theory
-from onepass.generic import compiled
-from onepass.linalg import dot
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
 
 DELTAS = 4  # P2's lemma 1 holds with probability 1 - 4 delta
 

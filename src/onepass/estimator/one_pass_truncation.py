@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.design.contract import solve
 from onepass.design.design import Design
 from onepass.estimator.contract import update
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, moment, power
 from onepass.estimator.newton import into_ball, squared_step
-from onepass.linalg import dot
+from onepass.foundation import check
+from onepass.foundation.linalg import dot
 
 
 class OnePassTruncationState(NamedTuple):

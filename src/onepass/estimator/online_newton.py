@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.design.contract import solve
 from onepass.design.design import Design
 from onepass.estimator.contract import update
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.newton import squared_step
+from onepass.foundation import check
 
 
 class OnlineNewtonState(NamedTuple):

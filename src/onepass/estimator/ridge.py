@@ -11,7 +11,7 @@ from onepass.design.contract import append, append_rows, confidence_radius, solv
 from onepass.design.design import Design
 from onepass.estimator.contract import parameter, radius, update, update_rows
 from onepass.estimator.estimator import Estimator, begun, checked_design
-from onepass.linalg import dot
+from onepass.foundation.linalg import dot
 
 
 class RidgeState(NamedTuple):

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.design.contract import append, spectrum
 from onepass.design.exact import Exact
 from onepass.estimator.contract import radius, update, update_rows
@@ -20,8 +19,9 @@ from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, moment, power
 from onepass.estimator.history import History, new_history, remember
 from onepass.exploration import Theory
-from onepass.generic import compiled
-from onepass.linalg import dot
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
 
 
 class TruncatedRidgeState(NamedTuple):

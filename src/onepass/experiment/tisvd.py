@@ -15,7 +15,7 @@ from onepass.experiment.bandits import CHECKPOINTS
 from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
 from onepass.experiment.learner_streams import Stream, permuted
 from onepass.features.sketched_nystrom import sjlt_row
-from onepass.linalg import tisvd
+from onepass.foundation.linalg import tisvd
 
 FIRST = 200  # points that are sketched before the first update
 

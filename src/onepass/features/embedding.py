@@ -5,7 +5,7 @@ Maps are states: Fourier, Landmarks and the sketched Nystrom map of FORKS; learn
 
 import numpy as np
 
-from onepass.generic import generic
+from onepass.foundation.generic import generic
 
 
 @generic

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check
-from onepass.generic import compiled
-from onepass.linalg import dot
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
 
 
 class Outer(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.features.embedding import embed
-from onepass.generic import compiled
+from onepass.foundation.generic import compiled
 
 
 class Fourier(NamedTuple):

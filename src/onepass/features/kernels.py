@@ -15,8 +15,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from onepass import check
-from onepass.linalg import squared_distances
+from onepass.foundation import check
+from onepass.foundation.linalg import squared_distances
 
 NUMBER = int | float | np.integer | np.floating
 PROBED = 64  # rows on which a kernel is tried before anything relies on it

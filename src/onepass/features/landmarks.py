@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.features.embedding import embed
-from onepass.generic import compiled
-from onepass.linalg import eigh, squared_distances
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import eigh, squared_distances
 
 LEAST = 1e-10  # of the largest eigenvalue: directions with less are left out, their features are 0
 

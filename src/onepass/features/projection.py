@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check
-from onepass.generic import generic
-from onepass.linalg import dot
+from onepass.foundation import check
+from onepass.foundation.generic import generic
+from onepass.foundation.linalg import dot
 
 
 class IdentityState(NamedTuple):

@@ -17,8 +17,8 @@ import numpy as np
 
 from onepass.features.embedding import embed
 from onepass.features.landmarks import Landmarks, gaussian_into
-from onepass.generic import compiled
-from onepass.linalg import dot, eigh, roomy, svd, tisvd
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot, eigh, roomy, svd, tisvd
 
 CUT = 1e-8  # of the largest singular value: what the pseudo-inverse takes for zero
 

@@ -26,10 +26,11 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
-from onepass import check
 from onepass.exploration import Exploration, Theory
 from onepass.features.nystrom import IN_SPAN, Nystrom, pivoted
-from onepass.generic import compiled
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot, shift_root
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import (
     LOG_DET,
@@ -42,7 +43,6 @@ from onepass.kernel.posterior import (
     played,
     with_room,
 )
-from onepass.linalg import dot, shift_root
 
 EPSILON = 0.5  # of P1's theorems
 FACTOR = (1.0 + EPSILON) / (1.0 - EPSILON)  # their a

@@ -19,10 +19,10 @@ from scipy.linalg.lapack import dpstrf, dtrtri
 from onepass.exploration import Exploration, Theory
 from onepass.features.kernels import indefinite
 from onepass.features.nystrom import IN_SPAN, NONE
-from onepass.generic import compiled
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot, shift_root
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import LOG_DET, USED, KernelState, combined, played, with_room
-from onepass.linalg import dot, shift_root
 
 ROUNDING = 1e-13  # of k(x, x): what a posterior variance loses to the subtraction that it comes from
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from onepass import check, files
-from onepass import state as states
-from onepass.bandit import Decision, ranked, trouble
+from onepass.bandit.bandit import Decision, ranked, trouble
 from onepass.exploration import DRAWS, MEANS, UCB, EpsilonGreedy, Exploration, Rule, Theory, choose
 from onepass.features.kernels import JITTER, Kernel, Matern, as_kernel, indefinite, median_distance, probed, rows_of
+from onepass.foundation import check, files
+from onepass.foundation import state as states
 from onepass.kernel.posterior import CENTRE, LOG_DET, SCATTER, KernelState, Saved, begun, scored, with_point
 
 LARGEST = check.LARGEST["d"]  # of kernel values

@@ -11,7 +11,7 @@ incremental=False. What holds for the dictionary at hand, however it was made, i
 from math import log
 from typing import Any
 
-from onepass import check
+from onepass.foundation import check
 
 
 def bkb_oversampling(rounds: int, *, delta: float = 0.1, epsilon: float = 0.5) -> float:

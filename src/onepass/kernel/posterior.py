@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.generic import compiled
-from onepass.linalg import dot
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
 
 GROWTH = 1.25  # of capacities
 USED, ROUNDS, CENTRE, SCATTER, LOG_DET, STALE = range(6)

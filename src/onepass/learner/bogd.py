@@ -8,7 +8,7 @@ No weight exceeds `cap` in size (the paper's C), or removals would let them grow
 
 from typing import NamedTuple
 
-from onepass import check
+from onepass.foundation import check
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, shrinkage, sizes, some_place
 from onepass.learner.learner import Learner, common

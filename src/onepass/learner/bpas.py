@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass import check
+from onepass.foundation import check
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes
 from onepass.learner.learner import Learner

@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.features.landmarks import gaussian_into
 from onepass.features.sketched_nystrom import mixed
-from onepass.generic import compiled
-from onepass.linalg import roomy
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import roomy
 
 
 class Budget(NamedTuple):

@@ -1,7 +1,7 @@
 """Whether a learner's state that was read from a file fits: nothing that compiled code indexes by lies outside.
 
 Arrays have the shapes, and scalars the values, of a state that has just begun; what differs is named here and has rules
-of its own. Places of arrays and counters are paths as in onepass.state, like ``sketching.first.used``.
+of its own. Places of arrays and counters are paths as in onepass.foundation.state, like ``sketching.first.used``.
 """
 
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from onepass.features.landmarks import Landmarks
+from onepass.foundation.state import leaves
 from onepass.learner.bogd import BOGDState
 from onepass.learner.bpas import BPASState
 from onepass.learner.fogd import FOGDState
@@ -21,7 +22,6 @@ from onepass.learner.projectron import ProjectronState
 from onepass.learner.pros_n_kons import PROSNKONSState
 from onepass.learner.rbp import RBPState
 from onepass.learner.skegd import SkeGDState
-from onepass.state import leaves
 
 
 def finite(state: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onepass.generic import compiled, generic
+from onepass.foundation.generic import compiled, generic
 
 
 def _unknown(state, name: str) -> TypeError:

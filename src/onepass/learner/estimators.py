@@ -12,8 +12,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from onepass import check, files
-from onepass.interrupts import deferred
+from onepass.foundation import check, files
+from onepass.foundation.interrupts import deferred
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Held, Learner
 from onepass.learner.rows import blocks, checked

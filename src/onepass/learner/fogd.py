@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.features.embedding import embed
 from onepass.features.fourier import Fourier, fourier
+from onepass.foundation import check
 from onepass.learner import contract
 from onepass.learner.budget import sizes
 from onepass.learner.learner import Learner, common

@@ -31,8 +31,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check
-from onepass import state as states
 from onepass.design.contract import solve
 from onepass.design.design import Design
 from onepass.design.exact import Exact
@@ -42,12 +40,14 @@ from onepass.features.fourier import fourier
 from onepass.features.kernels import median_distance
 from onepass.features.landmarks import nystrom
 from onepass.features.sketched_nystrom import sketched_nystrom
-from onepass.generic import compiled
+from onepass.foundation import check
+from onepass.foundation import state as states
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
 from onepass.learner import contract
 from onepass.learner.budget import kernel_width
 from onepass.learner.learner import Learner
 from onepass.learner.losses import Loss, implicit_slope, loss_named, weight
-from onepass.linalg import dot
 
 MAPS = ("nystrom", "fourier", "sketched")
 NEAR = 16.0  # how much narrower than the map's kernel the vote of the last example is, in squares of the width

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from onepass import check, files
-from onepass import state as states
-from onepass.interrupts import deferred
+from onepass.foundation import check, files
+from onepass.foundation import state as states
+from onepass.foundation.interrupts import deferred
 from onepass.learner.budget import kernel_width
 from onepass.learner.contract import decide_rows, progress
 from onepass.learner.losses import CLASSIFICATION, loss_named

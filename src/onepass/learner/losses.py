@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass import check
-from onepass.generic import compiled
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
 
 CLASSIFICATION = ("hinge", "squared_hinge", "logistic")
 REGRESSION = ("squared", "huber", "epsilon_insensitive")

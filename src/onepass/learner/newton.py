@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass import check
-from onepass.generic import compiled
-from onepass.linalg import shift_root
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import shift_root
 
 
 class Newton(NamedTuple):

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.features.embedding import embed
 from onepass.features.landmarks import Landmarks, nystrom
+from onepass.foundation import check
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes
 from onepass.learner.learner import Learner, common

@@ -20,16 +20,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.features.landmarks import gaussian_into
 from onepass.features.sketched_nystrom import mixed
-from onepass.generic import compiled
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import roomy
 from onepass.learner import contract
 from onepass.learner import newton as steps
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import Newton, extend, inner, newton, reset
-from onepass.linalg import roomy
 
 IN_SPAN = 1e-9  # of k(x, x) = 1: with less, roundings would pass for a new direction
 

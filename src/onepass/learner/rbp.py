@@ -7,7 +7,7 @@ Classification only; cost O(B d) an example.
 
 from typing import NamedTuple
 
-from onepass import check
+from onepass.foundation import check
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes, some_place
 from onepass.learner.learner import Learner

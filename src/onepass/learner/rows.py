@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass import check
+from onepass.foundation import check
 
 AT_ONCE = 4096  # rows between which Ctrl-C is heard
 BLOCK = 1 << 20  # bytes of sparse rows that are dense at the same time

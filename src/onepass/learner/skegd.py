@@ -16,12 +16,12 @@ import numpy as np
 
 from onepass.features.embedding import embed
 from onepass.features.sketched_nystrom import CUT
-from onepass.generic import compiled
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import svd
 from onepass.learner import contract, sketching
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.sketching import Sketching, decided_by, kept, regular, sketch_sizes
-from onepass.linalg import svd
 
 
 class SkeGDState(NamedTuple):

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check
 from onepass.features.embedding import embed
 from onepass.features.landmarks import Landmarks
 from onepass.features.sketched_nystrom import SketchedNystromState, absorb, sketched_nystrom
-from onepass.generic import compiled
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import roomy
 from onepass.learner.budget import Budget, budgeted, decided, put
 from onepass.learner.newton import inner
-from onepass.linalg import roomy
 
 
 class Clock(NamedTuple):

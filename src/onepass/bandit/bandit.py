@@ -1,7 +1,7 @@
 """Bandit = parameters x estimator x exploration: decide, learn, recommend, save. Here: what all bandits share.
 
-`Bandit(...)` gives a `SharedBandit` for an estimator (parameters/shared.py) and an `ArmBandit` for `Disjoint` or
-`Hybrid` parameters (parameters/arms.py), as pathlib.Path gives a PosixPath.
+`Bandit(...)` gives a `SharedBandit` for an estimator (shared.py) and an `ArmBandit` for `Disjoint` or
+`Hybrid` parameters (arms.py), as pathlib.Path gives a PosixPath.
 """
 
 from collections.abc import Collection, Hashable, Sequence
@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from onepass import check, files, state
 from onepass.exploration import UCB, Exploration, best
 from onepass.features.factors import Outer
+from onepass.foundation import check, files, state
 
 BLOCK = 4_000_000  # scores held at a time by `recommend`
 
@@ -66,9 +66,9 @@ class Bandit:
     _learned: Any
 
     def __new__(cls, estimator: Any = None, *args: Any, **options: Any) -> "Bandit":
-        from onepass.parameters.arms import ArmBandit
-        from onepass.parameters.models import Disjoint, Hybrid
-        from onepass.parameters.shared import SharedBandit
+        from onepass.bandit.arms import ArmBandit
+        from onepass.bandit.models import Disjoint, Hybrid
+        from onepass.bandit.shared import SharedBandit
 
         if cls is Bandit:
             return object.__new__(ArmBandit if isinstance(estimator, Disjoint | Hybrid) else SharedBandit)

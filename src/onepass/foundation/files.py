@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.state import leaves, rebuild
+from onepass.foundation.state import leaves, rebuild
 
 VERSION = 1
 

@@ -7,12 +7,12 @@ Costs one pass over the directions asked for, then O(m^2) an arm. What the state
 
 import numpy as np
 
+from onepass.arena.arena import FREQUENT_DIRECTIONS, NONE
 from onepass.design.exact import determinant_radius
 from onepass.design.frequent_directions import sketched_radius
 from onepass.features.factors import contract, fill_product
-from onepass.generic import compiled
-from onepass.linalg import dot, squared_norms
-from onepass.parameters.arena import FREQUENT_DIRECTIONS, NONE
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot, squared_norms
 
 
 @compiled

@@ -12,10 +12,10 @@ algebra as matrices; row by row it needs nothing of a design but `append`). What
 
 from typing import Any
 
-from onepass import check
+from onepass.arena.stores import Compact, Separate, Store, cut_of, rule_of
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
-from onepass.parameters.stores import Compact, Separate, Store, cut_of, rule_of
+from onepass.foundation import check
 
 
 def _ridge(name: str, value: Any) -> Ridge:

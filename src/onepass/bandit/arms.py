@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass import check, files
-from onepass import state as states
-from onepass.bandit import Bandit, Decision, named, ranked, trouble
+from onepass.arena.arena import NONE
+from onepass.arena.stores import Store
+from onepass.bandit.bandit import Bandit, Decision, named, ranked, trouble
+from onepass.bandit.models import Disjoint, Hybrid
 from onepass.design import contract
 from onepass.estimator.contract import parameter, update_rows
 from onepass.estimator.estimator import known_radius
@@ -22,10 +23,9 @@ from onepass.exploration import DRAWS, MEANS, Exploration, Theory, choose
 from onepass.features.factors import OuterProduct, products, signed_lengths
 from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection, IdentityState, transform
-from onepass.interrupts import deferred
-from onepass.parameters.arena import NONE
-from onepass.parameters.models import Disjoint, Hybrid
-from onepass.parameters.stores import Store
+from onepass.foundation import check, files
+from onepass.foundation import state as states
+from onepass.foundation.interrupts import deferred
 
 
 class Learned(NamedTuple):

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.estimator.heavy_tails import Practice, Tail
-from onepass.generic import compiled
+from onepass.foundation.generic import compiled
 
 NEVER, FREQUENT_DIRECTIONS, SPLITTING = 0, 1, 2
 NONE = -1  # no slot, no record

@@ -12,7 +12,9 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from onepass import state as states
+from onepass.arena import arena as arenas
+from onepass.arena import learning, scoring
+from onepass.arena.arena import NONE, ArenaState, Cut
 from onepass.design import contract
 from onepass.design.design import Design
 from onepass.design.exact import Exact
@@ -23,12 +25,9 @@ from onepass.estimator.estimator import Estimator
 from onepass.estimator.one_pass_huber import OnePassHuber
 from onepass.estimator.ridge import Ridge
 from onepass.features.factors import products
-from onepass.generic import compiled
-from onepass.linalg import dot
-from onepass.parameters import arena as arenas
-from onepass.parameters import arena_learning as learning
-from onepass.parameters import arena_scoring as scoring
-from onepass.parameters.arena import NONE, ArenaState, Cut
+from onepass.foundation import state as states
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
 
 BLOCK_BYTES = 32_000_000  # of rows learned at a time: slots are reserved for them, and most are given back
 

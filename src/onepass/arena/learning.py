@@ -17,14 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onepass.arena.arena import FREQUENT_DIRECTIONS, NEVER, NONE, SPLITTING, Winsor, release, reserve
 from onepass.design.frequent_directions import first_below, nothing
 from onepass.design.projector_splitting import TOLERANCE
 from onepass.estimator.heavy_tails import Noise
 from onepass.estimator.one_pass_huber import clipped
 from onepass.features.factors import fill_product
-from onepass.generic import compiled, generic
-from onepass.linalg import IN_SPAN, dot, rounding, svd
-from onepass.parameters.arena import FREQUENT_DIRECTIONS, NEVER, NONE, SPLITTING, Winsor, release, reserve
+from onepass.foundation.generic import compiled, generic
+from onepass.foundation.linalg import IN_SPAN, dot, rounding, svd
 
 OUTSIDE = 1e5  # roundings of ||x|| below which a row is in the span: products of factors leave thousands of them
 IN_SINGLE = 6e-5  # the same share of ||x|| in single precision

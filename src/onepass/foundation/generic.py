@@ -28,9 +28,9 @@ from numba import njit, types
 from numba.core.caching import FunctionCache
 from numba.extending import overload
 
-from onepass import boxing  # noqa: F401  # how states leave compiled code
+from onepass.foundation import boxing  # noqa: F401  # how states leave compiled code
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parent.parent
 NEVER_COMPILED = {"experiment", "cli.py", "__main__.py", "benchmark"}
 
 _sources = hashlib.sha256()  # of everything compiled code may call, as it was when it was imported

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.linalg import first_nonfinite
+from onepass.foundation.linalg import first_nonfinite
 
 # products of two such numbers, and sums of 10^8 of them, are finite
 LARGEST = {np.dtype(t).char: float(np.sqrt(np.finfo(t).max)) * 1e-4 for t in (np.float64, np.float32)}

@@ -7,7 +7,7 @@ a root spans only six of them. Rows are vectors, so a basis of k directions in d
 
 import numpy as np
 
-from onepass.generic import compiled
+from onepass.foundation.generic import compiled
 
 SMALL = 64  # numbers in the larger operand
 IN_SPAN = 500.0  # roundings of ||x|| below which what x has outside a span counts as nothing

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass import check, files, state
-from onepass.bandit import Bandit, Decision, named, not_offered, ranked, trouble
+from onepass.bandit.bandit import Bandit, Decision, named, not_offered, ranked, trouble
 from onepass.design import contract
 from onepass.estimator.contract import expect, parameter, radius, repeated, update, update_rows
 from onepass.estimator.epochs import in_turn
@@ -24,9 +23,10 @@ from onepass.exploration import DRAWS, MEANS, WIDTHS, Exploration, choose, draw_
 from onepass.features.factors import Outer, OuterProduct, products
 from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection, IdentityState, transform
-from onepass.generic import compiled
-from onepass.interrupts import deferred
-from onepass.linalg import dot
+from onepass.foundation import check, files, state
+from onepass.foundation.generic import compiled
+from onepass.foundation.interrupts import deferred
+from onepass.foundation.linalg import dot
 
 
 @compiled
