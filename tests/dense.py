@@ -43,7 +43,7 @@ class FrequentDirections:
 
 
 class Dyadic:
-    """Blocks of FrequentDirections by the rules of P0 algorithm 1 as corrected in ALGORITHMS section 2."""
+    """Blocks of FrequentDirections by the rules of Wen, Yin et al. algorithm 1 as corrected in ALGORITHMS section 2."""
 
     def __init__(self, dim, size, error):
         self.dim, self.size, self.error = dim, size, error
@@ -159,7 +159,7 @@ class SpectralTruncation:
         self.matrix = self.ridge * np.eye(len(self.matrix)) + (self.directions.T * above) @ self.directions
 
 
-# ---- heavy tails (ALGORITHMS section 4; P2) ----
+# ---- heavy tails (ALGORITHMS section 4; Wang et al.) ----
 
 
 def norm_in(matrix, x):
@@ -187,7 +187,7 @@ def nearest_in_ball(matrix, point, bound):
 
 
 class Scales:
-    """p, kappa, tau_0 and the logarithm of P2 in round t; T is t where no horizon was given."""
+    """p, kappa, tau_0 and the logarithm of Wang et al. in round t; T is t where no horizon was given."""
 
     def __init__(self, t, dim, reg, epsilon, horizon, step, row_bound=1.0, delta=None, unit=1.0):
         self.horizon = T = t if horizon is None else horizon
@@ -220,7 +220,9 @@ class RunningNoise:
 
 
 class HvtUCB:
-    """P2 algorithm 1. radius None: the paper's beta; a number: the practical mode, with sigma_min in units of nu."""
+    """Wang et al. algorithm 1. radius None: the paper's beta; a number: the practical mode, with sigma_min in units of
+    nu.
+    """
 
     def __init__(
         self, dim, reg, epsilon, *, nu=None, horizon=None, radius=None, clip=1.0, floor=0.0, step=4.0, bound=np.inf,

@@ -160,7 +160,8 @@ def skegd(X, y, places, budget, update_every, width, loss, step, made):
 def forks(
     X, y, places, budget, update_every, width, loss, step, alpha, curvature, bound, made, decaying=0.0, old_map=False
 ):  # fmt: skip
-    """P4 algorithm 1 on the maps made(points, landmarks), A inverted every round, update_every as in `is_due`.
+    """Wen, Zhang et al. algorithm 1 on the maps made(points, landmarks), A inverted every round, update_every as in
+    `is_due`.
 
     A round of an update: the decision, the new map and the reset, the step on the new map; old_map: the step before.
     """

@@ -35,7 +35,9 @@ def matrix(pair, X, Y):
 
 
 class GP:
-    """Row a play: mean = k^T (K + reg I)^-1 y, variance = (k(x, x) - k^T (K + reg I)^-1 k) / reg (P1 eq. 1 and 2)."""
+    """Row a play: mean = k^T (K + reg I)^-1 y, variance = (k(x, x) - k^T (K + reg I)^-1 k) / reg (Calandriello et al.
+    eq. 1 and 2).
+    """
 
     def __init__(self, kernel, reg):
         self.kernel, self.reg, self.rows, self.rewards = kernel, reg, [], []
@@ -83,14 +85,16 @@ class RowAPlay:
 
 
 def embedding(kernel, dictionary, rows):
-    """z(x) = K_S^{+1/2} k_S(x), one row a point (P1 section 3.1)."""
+    """z(x) = K_S^{+1/2} k_S(x), one row a point (Calandriello et al. section 3.1)."""
     values, vectors = np.linalg.eigh(kernel(dictionary, dictionary))
     kept = values > 1e-12 * values.max()
     return kernel(rows, dictionary) @ (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
 
 
 def dtc(kernel, dictionary, played, rewards, rows, reg):
-    """mean = z^T V^-1 Z^T y, variance = (k(x, x) - z^T Z^T Z V^-1 z) / reg, V = Z^T Z + reg I (P1 eq. 3 and 4)."""
+    """mean = z^T V^-1 Z^T y, variance = (k(x, x) - z^T Z^T Z V^-1 z) / reg, V = Z^T Z + reg I (Calandriello et al. eq.
+    3 and 4).
+    """
     Z, z = embedding(kernel, dictionary, played), embedding(kernel, dictionary, rows)
     inverse = np.linalg.inv(Z.T @ Z + reg * np.eye(Z.shape[1]))
     means = z @ inverse @ Z.T @ rewards
@@ -98,7 +102,9 @@ def dtc(kernel, dictionary, played, rewards, rows, reg):
 
 
 def subset_of_regressors(kernel, dictionary, played, rows, reg):
-    """variance = z^T V^-1 z: without k(x, x) - z^T z, so it starves far from the dictionary (P1 figure 2)."""
+    """variance = z^T V^-1 z: without k(x, x) - z^T z, so it starves far from the dictionary (Calandriello et al. figure
+    2).
+    """
     Z, z = embedding(kernel, dictionary, played), embedding(kernel, dictionary, rows)
     return np.sum(z * (z @ np.linalg.inv(Z.T @ Z + reg * np.eye(Z.shape[1]))), axis=1)
 

@@ -47,7 +47,8 @@ def forks(
     X, y, places, budget, rank, size, blocks, update_every, width, loss, step, alpha, curvature, bound, seed,
     decaying=0.0,
 ):  # fmt: skip
-    """P4 algorithm 1 as in onepass.learner.forks, A inverted at every step, the map made anew at every update.
+    """Wen, Zhang et al. algorithm 1 as in onepass.learner.forks, A inverted at every step, the map made anew at every
+    update.
 
     A round of an update: the decision, then the new map and the reset, then the step on the new map.
     """

@@ -93,7 +93,7 @@ def test_the_moment_of_rewards_is_a_bound_for_every_mean(order: float) -> None:
 
 def test_every_policy_gets_the_axes_of_the_grid_that_its_recipe_has() -> None:
     points = {policy.label: grid(policy, find("student")) for policy in find("student").policies}
-    counts = {label: len(own) for label, own in points.items() if label != "HvtUCB P2's constants"}
+    counts = {label: len(own) for label, own in points.items() if label != "HvtUCB Wang et al.'s constants"}
     assert counts == {
         "OFUL": 12, "HvtUCB": 60, "HvtUCB defaults": 60, "HvtUCB nu unknown": 60, "HeavyOFUL": 60, "CRTM": 60,
         "CRMM": 48, "MENU": 48, "TOFU": 60,
@@ -118,7 +118,7 @@ def test_what_policies_are_told_is_true(suite: onepass.experiment.Experiment) ->
                 abs=1e-3,
             )
         if "nu" in told:
-            assert told["nu"] == pytest.approx(noise.size, rel=0.1)  # P2's own 1.31 is 9% above
+            assert told["nu"] == pytest.approx(noise.size, rel=0.1)  # Wang et al.'s own 1.31 is 9% above
         assert told.get("horizon", suite.rounds) == suite.rounds
     assert suite.name == "epsilon" or any(not policy.tuned for policy in suite.policies)
 

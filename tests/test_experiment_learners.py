@@ -192,7 +192,7 @@ def test_every_learner_of_p4_is_told_one_width_per_set() -> None:
         assert all("width" in policy.params for policy in policies[:16])
     forks, fogd = select(find("learners-german-published"), ["FORKS", "FOGD"])[::-1]
     assert forks.params == {"budget": 50, "width": 50.0, "update_every": 300}
-    assert op.FOGD(**fogd.params).params["features"] == 200  # P4: 4 B features, a step of 0.2
+    assert op.FOGD(**fogd.params).params["features"] == 200  # Wen, Zhang et al.: 4 B features, a step of 0.2
     assert op.FOGD(**fogd.params).params["step"] == 0.2
     assert {policy.params.get("width") for policy in published(50, 300, ("BOGD", "NOGD"))} == {8.0, None}
 
@@ -264,7 +264,7 @@ def test_tables_show_the_rates_of_p4_beside_ours() -> None:
     assert published_rate("learners-german-1", "RBP") == published_rate("learners-drift", "FORKS") == ""
     rows = run(small(name="learners-german", buffering=True), quiet=True).rows
     forks, rbp, *_ = learner_lines(rows)
-    assert (forks["P4, %"], rbp["P4, %"]) == ("26.4", "38.8")
+    assert (forks["Wen, Zhang et al., %"], rbp["Wen, Zhang et al., %"]) == ("26.4", "38.8")
     assert forks["without buffering, %"] < forks["mistakes, %"]
     assert forks["mistakes, %"] == f"{50 * (rows[0]['mistake_rate'] + rows[4]['mistake_rate']):.2f}"
     assert "without buffering, %" not in learner_lines(run(small(), seeds=1, quiet=True).rows)[0]

@@ -192,7 +192,7 @@ def test_wide_rows_are_learned():
 
 
 def test_repeated_examples_are_learned_after_one_mistake_each():
-    """P4's adversarial streams: blocks of one example, its label random from block to block."""
+    """Wen, Zhang et al.'s adversarial streams: blocks of one example, its label random from block to block."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((100, 24))
     for repeats in (10, 20):

@@ -68,7 +68,8 @@ def test_forks_with_small_sketches_is_the_naive_one_until_the_first_update():
     learner = op.FORKS(budget=40, width=1.5, seed=1, update_every=3000)
     found = op.progressive_validation(learner, rows, targets)
     p = learner.params
-    assert (p["rank"], p["sketch_size"], p["sample_size"]) == (4, 40, 8)  # P4: k = 0.1 B, s_p = B, s_m = 0.2 s_p
+    # Wen, Zhang et al.: k = 0.1 B, s_p = B, s_m = 0.2 s_p
+    assert (p["rank"], p["sketch_size"], p["sample_size"]) == (4, 40, 8)
     want = dense.forks(
         rows, targets, learner._state.sketching.places, 40, 4, 40, 1, 3000, 1.5, "hinge", 0.2, 0.01, 0.04, 1.0, 1
     )  # fmt: skip

@@ -180,7 +180,7 @@ def test_the_regret_of_the_steps_is_within_the_theorem(alpha, step, bound, sigma
     y = np.sign(phi @ rng.standard_normal(k) + 0.7 * rng.standard_normal(count))
     value, slope = LOSSES[loss]
     params = {"alpha": alpha, "curvature": sigma, "bound": bound, "step": step}
-    eta = power * step * np.sqrt(k)  # the convex case of P4 where power is 1: L = 1 for the hinge
+    eta = power * step * np.sqrt(k)  # the convex case of Wen, Zhang et al. where power is 1: L = 1 for the hinge
     state, A = steps.begun(k, params), alpha * np.eye(k)
     steps.reset(state, k)
     suffered, quadratic, terms = 0.0, 0.0, []

@@ -41,7 +41,7 @@ HEAVY = {"student": 1.0, "student-1.5": 0.5, "student-1.2": 0.25, "gaussian": 2.
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", HEAVY)
 def test_hvt_ucb_at_its_defaults_keeps_its_regret_where_the_best_oful_of_a_grid_loses_it(suite):
-    """Mean regret over 20 seeds and 18,000 rounds of P2's problem; an unknown noise scale costs little."""
+    """Mean regret over 20 seeds and 18,000 rounds of Wang et al.'s problem; an unknown noise scale costs little."""
     study = find(suite)
     named = {policy.label: policy for policy in study.policies}
     grid = [

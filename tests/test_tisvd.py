@@ -26,7 +26,7 @@ def test_nothing_truncated_equals_the_dense_decomposition():
     hashes[np.arange(40), rng.integers(0, n, 40)] = rng.choice([-1.0, 1.0], 40)
     gram = np.exp(-0.5 * ((points[:, None] - points[None]) ** 2).sum(axis=2))
     vectors, values = empty(n)
-    for t in range(40):  # the sketch S^T K S of a growing kernel matrix, as in P4 equation 12
+    for t in range(40):  # the sketch S^T K S of a growing kernel matrix, as in Wen, Zhang et al. equation 12
         psi = hashes[:t].T @ gram[:t, t]
         vectors, values = tisvd(vectors, values, hashes[t], psi + 0.5 * gram[t, t] * hashes[t], n)
         want = hashes[: t + 1].T @ gram[: t + 1, : t + 1] @ hashes[: t + 1]

@@ -187,7 +187,7 @@ def DBSLinUCB(
     seed: int = 0,
     dtype: str = "float64",
 ) -> Bandit:
-    """Dyadic blocks over FD or robust FD, UCB (P0, Wen et al.). The sketch grows until ||A - A_hat|| <= 2 error."""
+    """Dyadic blocks over FD or robust FD, UCB (Wen, Yin et al.). The sketch grows until ||A - A_hat|| <= 2 error."""
 
     def design(d: int, most: int) -> Design:
         return Dyadic(dim=d, size=min(size, most), error=error, reg=reg, base=base, dtype=dtype)
@@ -207,7 +207,7 @@ def PSILinUCB(
     seed: int = 0,
     dtype: str = "float64",
 ) -> Bandit:
-    """Projector splitting, UCB (P3, Shustova et al.). O(dim rank) a round; reg must be of the order of the spectrum."""
+    """Projector splitting, UCB (Shustova et al.). O(dim rank) a round; reg must be of the order of the spectrum."""
 
     def design(d: int, most: int) -> Design:
         return ProjectorSplitting(dim=d, rank=min(rank, most), reg=reg, compensate=compensate, dtype=dtype)
@@ -261,7 +261,7 @@ def HvtUCB(
     seed: int = 0,
     dtype: str | None = None,
 ) -> Bandit:
-    """One-pass Huber regression, UCB, for heavy-tailed rewards (P2, Wang et al. 2025). O(1) designs' work a round.
+    """One-pass Huber regression, UCB, for heavy-tailed rewards (Wang et al. 2025). O(1) designs' work a round.
 
     nu: the typical size of the noise, None: estimated; design: any (a sketch makes it O(dim size)), None: Exact, for
     which reg (1.0) and dtype ("float64") may be given. Rows are divided by nu and reg is not: 1 suits theta of the

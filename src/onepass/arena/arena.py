@@ -13,9 +13,10 @@ x^T A^-1 x = (||x||^2 - ||p||^2) / ridge + ||R^T p||^2.
 A row costs O(m dim + m^2). Where a design would have more directions than it keeps, its own rule cuts them:
 Exact never; Frequent Directions at 2 size (subtract the size-th eigenvalue or the first negligible one after it, keep
 those above); projector splitting down to
-rank at the end of each batch, by eigenvalues of A. That is P3's truncation for the symmetric root: I - sqrt(reg) A^-1/2
-is symmetric, so U and V of P3 coincide and one factor is stored instead of two; its largest singular values belong to
-the largest eigenvalues of X^T X (P3's integrator approximates this truncation by one step of a power iteration).
+rank at the end of each batch, by eigenvalues of A. That is Shustova et al.'s truncation for the symmetric root: I -
+sqrt(reg) A^-1/2 is symmetric, so U and V of Shustova et al. coincide and one factor is stored instead of two; its
+largest singular values belong to the largest eigenvalues of X^T X (Shustova et al.'s integrator approximates this
+truncation by one step of a power iteration).
 
 Slots are linked lists, so nothing ever moves; learning allots slots before and takes back the unused ones after, in an
 order that does not depend on threads, and arms share nothing: neither do results.

@@ -8,8 +8,8 @@ What the state holds, and what is cut when: arena.py.
 
 One-pass Huber regression without a ball, of arms that are never cut, is ridge regression on other rewards: with c = 1
 / (sqrt(a) sigma), the row c x with the reward c (x^T theta + a sigma clip((r - x^T theta) / sigma, -tau, tau)) moves A
-and b as P2's update moves V and V theta. For a = 1 that is c times the reward, winsorized about what was predicted, for
-other a it is not. On sketches the two differ, and the update is the better one (one_pass_huber.py).
+and b as Wang et al.'s update moves V and V theta. For a = 1 that is c times the reward, winsorized about what was
+predicted, for other a it is not. On sketches the two differ, and the update is the better one (one_pass_huber.py).
 """
 
 from functools import partial

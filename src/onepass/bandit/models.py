@@ -6,8 +6,9 @@
 Hybrid: with B_a = sum of x x^T over arm a's rows seen so far, a row x adds sqrt(w) (x - B_a^T A_a^-1 x) with the target
 sqrt(w) (r - b_a^T A_a^-1 x), w = 1 / (1 + x^T A_a^-1 x), to the shared design; both priors are reg I. Then
 mean = z^T beta + b_a^T A_a^-1 x and width^2 = x^T A_a^-1 x + z^T A_0^-1 z with z = x - B_a^T A_a^-1 x: the joint ridge
-regression exactly, whatever the shared design, as long as the arms' designs are exact (P3 and Li et al. keep the same
-algebra as matrices; row by row it needs nothing of a design but `append`). What a sketched arm cuts is lost to B_a.
+regression exactly, whatever the shared design, as long as the arms' designs are exact (Shustova et al. and Li et al.
+keep the same algebra as matrices; row by row it needs nothing of a design but `append`). What a sketched arm cuts is
+lost to B_a.
 """
 
 from typing import Any

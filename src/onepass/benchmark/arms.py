@@ -101,7 +101,7 @@ def magazine() -> list[Line]:
             design = op.ProjectorSplitting(dim=41, rank=rank, compensate=compensate)
             scores = trained(design, True, compact).score(many)
             gaps.append(float(np.sqrt(np.mean((scores - truth) ** 2)) / truth.std()))
-        told = f"of that of P3's integrator, {gaps[1]:.0f}; compensated {gaps[2]:.2f}"
+        told = f"of that of Shustova et al.'s integrator, {gaps[1]:.0f}; compensated {gaps[2]:.2f}"
         lines.append((f"  PSI at r={rank}: rms error of scores, in their spread", gaps[0], "", gaps[0] / gaps[1], told))
     row, train = sherman_morrison(1681), lines[1][1]
     told = "times PSI-LinUCB (bar 50), from the seconds of a row of an arm that fits"

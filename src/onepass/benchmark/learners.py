@@ -41,7 +41,7 @@ def microseconds(policy: Policy, stream: Stream, examples: Examples, repeats: in
 
 
 def against(name: str, width: float, budget: int, stream: Stream, examples: Examples) -> list[Line]:
-    """FORKS at the sizes of P4 against PROS-N-KONS, of the same width, on raw features."""
+    """FORKS at the sizes of Wen, Zhang et al. against PROS-N-KONS, of the same width, on raw features."""
     sized = {"width": width, "budget": budget, "update_every": int(0.3 * len(examples.labels))}
     ours = microseconds(Policy("FORKS", "FORKS", sized), stream, examples)
     what = f"{name}, width {width:g}"
@@ -127,7 +127,8 @@ def regret() -> str:
     ):
         policies = select(find(f"learners-{name}"), ["FORKS"])
         found = rates(f"learners-{name}", policies, 20, "mistake_rate_after_buffering")
-        lines.append(line(f"FORKS, P4's counting, {name} (P4: {told})", found["FORKS"], told + slack))
+        title = f"FORKS, its authors' counting, {name} (theirs: {told})"
+        lines.append(line(title, found["FORKS"], told + slack))
     for i, name in enumerate(SETS):
         policies = select(find(f"learners-{name}"), list(HONEST))
         found = rates(f"learners-{name}", policies, 1 if name == "ijcnn1" else 5)

@@ -15,7 +15,9 @@ PIECES = 6
 
 
 def student_game(rounds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """P2's problem: 50 fixed unit arms in 2 dimensions, (rounds, 50, 2), Student t noise of 2.1 degrees of freedom."""
+    """Wang et al.'s problem: 50 fixed unit arms in 2 dimensions, (rounds, 50, 2), Student t noise of 2.1 degrees of
+    freedom.
+    """
     rng = np.random.default_rng(seed)
     arms, theta = rng.uniform(-1.0, 1.0, (50, 2)), rng.uniform(-1.0, 1.0, 2)
     arms /= np.linalg.norm(arms, axis=1, keepdims=True)
@@ -26,7 +28,8 @@ def student_game(rounds: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def solved_again(state: Any, start: np.ndarray) -> tuple[float, float]:
     """Seconds in which NumPy solves a round of HEAVY-OFUL from the estimate of the round before.
 
-    By SciPy's L-BFGS-B, and as P2 counts it: by gradient steps of 1 / L until the gradient is below 1 / sqrt(T).
+    By SciPy's L-BFGS-B, and as Wang et al. count it: by gradient steps of 1 / L until the gradient is below 1 /
+    sqrt(T).
     """
     from scipy.optimize import minimize
 
@@ -49,7 +52,8 @@ def solved_again(state: Any, start: np.ndarray) -> tuple[float, float]:
 
 
 def whole_history() -> tuple[float, ...]:
-    """Microseconds a round over P2's 18,000 rounds: HvtUCB; HeavyOFUL by its own steps; by L-BFGS-B; by descent.
+    """Microseconds a round over Wang et al.'s 18,000 rounds: HvtUCB; HeavyOFUL by its own steps; by L-BFGS-B; by
+    descent.
 
     The last two on 20 rounds at each of six places.
     """
@@ -93,7 +97,7 @@ def table() -> list[Line]:
         ),
         ("the same, solved by SciPy's L-BFGS-B", general, "us", general / fast, "times HvtUCB's"),
         (
-            "the same, solved by gradient descent, as P2 counts",
+            "the same, solved by gradient descent, as Wang et al. count",
             descent,
             "us",
             descent / fast,
@@ -104,7 +108,9 @@ def table() -> list[Line]:
 
 
 def regret() -> str:
-    """P2's problem under four noises, 50 seeds: Hvt-UCB at its defaults over the best OFUL of a grid; and d = 500."""
+    """Wang et al.'s problem under four noises, 50 seeds: Hvt-UCB at its defaults over the best OFUL of a grid; and d =
+    500.
+    """
     from onepass.experiment import find, runner
 
     def mean(rows: list[dict[str, Any]], label: str) -> float:

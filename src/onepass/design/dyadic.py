@@ -1,4 +1,5 @@
-"""Dyadic block sketching (DBSLinUCB, P0 algorithms 1 and 4): a sketch that grows until its error is below a bound.
+"""Dyadic block sketching (DBSLinUCB, Wen, Yin et al. algorithms 1 and 4): a sketch that grows until its error is below
+a bound.
 
     A = (reg + compensation * shed) I + sum over blocks S_i^T S_i,     ||X^T X - sum S_i^T S_i||_2 <= shed <= 2 error
 
@@ -6,15 +7,16 @@ Blocks are Frequent Directions of sizes size, 2 size, 4 size, ...; only the last
 
     mass + ||x||^2 < error * size,   or, once the block has received its size in rows, its rank stays below its size
 
-(then it would not shrink; P0's `willExcessSketch`, decided by projecting x on the block; directions that are only
-rounding are taken out first, where that makes room). Otherwise the block is frozen: shrunk, unless it has never had to
-cut anything, and one of twice the size begins with x. P0 allows floor(log2(dim / size + 1)) blocks: once all but one of
-them are frozen, rows are added exactly; from dim / 2 directions on, a dense root replaces the factored one.
+(then it would not shrink; Wen, Yin et al.'s `willExcessSketch`, decided by projecting x on the block; directions that
+are only rounding are taken out first, where that makes room). Otherwise the block is frozen: shrunk, unless it has
+never had to cut anything, and one of twice the size begins with x. Wen, Yin et al. allow floor(log2(dim / size + 1))
+blocks: once all but one of them are frozen, rows are added exactly; from dim / 2 directions on, a dense root replaces
+the factored one.
 
-The answers come from one subspace that holds all blocks, because blocks are not orthogonal to each other (P0 eq. 3).
-It is made anew when the active block shrinks, from the frozen part's eigenvectors. Guarantees: P0 theorem 1 (error),
-theorems 7 and 8 (monotone, well conditioned) when compensated; rows of rank below 2 size, but for rounding, are
-answered to rounding. Cost O(dim l) a row and memory O(dim l) for the l directions held.
+The answers come from one subspace that holds all blocks, because blocks are not orthogonal to each other (Wen, Yin et
+al. eq. 3). It is made anew when the active block shrinks, from the frozen part's eigenvectors. Guarantees: Wen, Yin et
+al. theorem 1 (error), theorems 7 and 8 (monotone, well conditioned) when compensated; rows of rank below 2 size, but
+for rounding, are answered to rounding. Cost O(dim l) a row and memory O(dim l) for the l directions held.
 """
 
 from typing import NamedTuple
@@ -76,7 +78,7 @@ class DyadicState(NamedTuple):
 
 @compiled
 def most_blocks(dim, size):
-    """floor(log2(dim / size + 1)), P0 invariant 2."""
+    """floor(log2(dim / size + 1)), Wen, Yin et al. invariant 2."""
     return int(np.floor(np.log2(dim / size + 1.0)))
 
 

@@ -1,4 +1,5 @@
-"""Frequent Directions and its robust form (Liberty 2013; Luo et al. 2019; Chen et al. 2020; P0 algorithms 2 and 3).
+"""Frequent Directions and its robust form (Liberty 2013; Luo et al. 2019; Chen et al. 2020; Wen, Yin et al. algorithms
+2 and 3).
 
     A = (reg + compensation * shed) I + S^T S,      0 <= X^T X - S^T S <= shed I
 
@@ -17,7 +18,7 @@ so rows of rank k < 2 size, but for a remainder below a millionth of the largest
 most: rows that were rounded to float32, too, are answered to rounding, for ever. Where such a cut makes little room the
 buffer grows, once, by size / 2 directions: cuts stay at least that far apart.
 
-compensation = 0 is FD, 1 is SCFD of Chen et al. (P0 calls it RFD), 0.5 is RFD of Luo et al.
+compensation = 0 is FD, 1 is SCFD of Chen et al. (Wen, Yin et al. call it RFD), 0.5 is RFD of Luo et al.
 Cost O(dim size) a row, memory (2 size) (dim + 4 size) numbers, a quarter more once the buffer has grown.
 """
 
@@ -209,11 +210,13 @@ def error_bound(state):
 
 @compiled
 def sketched_radius(dim, reg, shed, weighted, held, compensation, rounds, noise, parameter_bound, row_bound, delta):
-    """Radii of SOFUL and DBSLinUCB-FD (P0 theorem 2) and, when compensated, of CBSCFD and DBSLinUCB-RFD (theorem 6).
+    """Radii of SOFUL and DBSLinUCB-FD (Wen, Yin et al. theorem 2) and, when compensated, of CBSCFD and DBSLinUCB-RFD
+    (theorem 6).
 
     shed = sigma, the sum of all cuts; weighted: sum over cuts of place * cut, at most what they took of the trace;
-    held = m: how many directions S may span, of all blocks together. P0 takes 2 l of the active block, which its lemma
-    6 proves for blocks without a buffer: buffered ones hold up to 3 l. Between no and full compensation: a heuristic.
+    held = m: how many directions S may span, of all blocks together. Wen, Yin et al. take 2 l of the active block,
+    which its lemma 6 proves for blocks without a buffer: buffered ones hold up to 3 l. Between no and full
+    compensation: a heuristic.
     """
     grown = rounds * row_bound**2 / (held * reg)
     if compensation > 0.0:

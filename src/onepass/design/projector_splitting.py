@@ -1,14 +1,17 @@
-"""Projector splitting (PSI-LinUCB, P3): a low-rank root of the inverse, kept by a dynamical low-rank integrator.
+"""Projector splitting (PSI-LinUCB, Shustova et al.): a low-rank root of the inverse, kept by a dynamical low-rank
+integrator.
 
     L^-1 = (I - U V^T) / sqrt(ridge),   A^-1 = L^-T L^-1;   one row x, with y = L^-1 x, s = sqrt(1 + ||y||^2):
-    U gains the column y / (s (s + 1)),   V gains (I - V U^T) y                               (P3 eq. 16-18, 20-21)
+    U gains the column y / (s (s + 1)),   V gains (I - V U^T) y                               (Shustova et al. eq.
+    16-18, 20-21)
 
 Columns are appended until there are more than 2 rank (a batch: more than rank); then U V^T is compressed to rank:
-by a thin SVD while that loses nothing, afterwards by the splitting step (P3 algorithm 3). Exact while rank(X) <= rank.
+by a thin SVD while that loses nothing, afterwards by the splitting step (Shustova et al. algorithm 3). Exact while
+rank(X) <= rank.
 
-Differences from P3. Its algorithm 2 throws away the batch on which the first compression happens: here the increment
-is added first. Its theorems misprint L_0: L_0^-1 = I / sqrt(reg). Its Cholesky factor of a batch inflates the rank
-when rows repeat: here the symmetric root, rank-revealing (Gram of the batch, null directions dropped).
+Differences from Shustova et al. Its algorithm 2 throws away the batch on which the first compression happens: here the
+increment is added first. Its theorems misprint L_0: L_0^-1 = I / sqrt(reg). Its Cholesky factor of a batch inflates the
+rank when rows repeat: here the symmetric root, rank-revealing (Gram of the batch, null directions dropped).
 
 reg must be of the order of the spectrum. The singular values of U V^T are 1 - sqrt(reg / (reg + s)) for the
 eigenvalues s of X^T X, all near 1 once s >> reg: the truncation then keeps arbitrary directions. compensate=True orders
@@ -97,7 +100,9 @@ def join(state, q, scale, mass):
 
 @compiled
 def integrate(state):
-    """One splitting step (P3 algorithm 3): from the first `rank` columns by the increment that the others are."""
+    """One splitting step (Shustova et al. algorithm 3): from the first `rank` columns by the increment that the others
+    are.
+    """
     rank, used = state.rank, state.used
     left, right = state.left[:rank], state.right[:rank]
     new_left, new_right = state.left[rank:used], state.right[rank:used]

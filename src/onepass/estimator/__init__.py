@@ -4,7 +4,7 @@
 | ----------------- | ------------------------- | ---------------------- | -------------------------- | ------- |
 | Ridge             | OFUL and most others      | sub-Gaussian           | O(d)                       | O(d)    |
 | OnlineNewton      | any sketch, more robustly | sub-Gaussian           | one solve                  | O(d)    |
-| OnePassHuber      | Hvt-UCB (P2)              | heavy tails            | one solve                  | O(d)    |
+| OnePassHuber      | Hvt-UCB (Wang et al.)     | heavy tails            | one solve                  | O(d)    |
 | AdaptiveHuber     | HEAVY-OFUL                | heavy tails            | O(t d), several passes     | O(t d)  |
 | OnePassTruncation | CRTM                      | rewards of known moment | one solve                 | O(d)    |
 | TruncatedRidge    | TOFU                      | rewards of known moment | O(t d^2 + d^3)            | O(t d)  |

@@ -4,9 +4,9 @@
     f_s: z^2 / 2 up to tau_s, then tau_s |z| - tau_s^2 / 2;     H <- H + x x^T / sigma^2
 
 sigma, w and tau as in one-pass Huber with a = 1 and H for V. The theorem guards sigma by ||x|| / c_0 and
-sqrt(L S ||x||) / (2 c_1 kappa)^(1/4), norms in H^-1; in practice by P2's guard, which P2 says serves here too. The
-second guard keeps the loss quadratic where there is no noise: (2 c_1 kappa)^(1/2) = tau_0 / (4 sqrt(3)), so for all
-theta in the ball |x^T (theta - theta_*)| / sigma <= 2 L S / sigma <= tau / (2 sqrt(3)).
+sqrt(L S ||x||) / (2 c_1 kappa)^(1/4), norms in H^-1; in practice by Wang et al.'s guard, which Wang et al. say serves
+here too. The second guard keeps the loss quadratic where there is no noise: (2 c_1 kappa)^(1/2) = tau_0 / (4 sqrt(3)),
+so for all theta in the ball |x^T (theta - theta_*)| / sigma <= 2 L S / sigma <= tau / (2 sqrt(3)).
 
     beta_t = 3 sqrt(reg) S + 24 t^p sqrt(2 kappa) (log 3T)^p log(2 T^2 / delta)^(eps / (1 + eps))
 
@@ -46,7 +46,8 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 
 STEPS = 1000  # at most, a round
-DELTAS = 3  # of the theorem: 2 for the noise (their lemma C.2), 1 for how often it is clipped (C.12), as P2 cites them
+# of the theorem: 2 for the noise (their lemma C.2), 1 for how often it is clipped (C.12), as Wang et al. cite them
+DELTAS = 3
 
 
 class AdaptiveHuberState(NamedTuple):
@@ -62,7 +63,7 @@ class AdaptiveHuberState(NamedTuple):
 
 @compiled
 def guard_of(tail, practice, s, width):
-    """The least sigma: HEAVY-OFUL's two bounds under the theorem, else P2's with the practical radius."""
+    """The least sigma: HEAVY-OFUL's two bounds under the theorem, else Wang et al.'s with the practical radius."""
     if practice.radius >= 0.0:
         return guard(tail, practice, s, practice.radius, width)
     one = 1.0 + tail.epsilon

@@ -1,12 +1,12 @@
-"""What estimators for heavy-tailed rewards share: the scales of P2, and the running noise scale.
+"""What estimators for heavy-tailed rewards share: the scales of Wang et al., and the running noise scale.
 
     E|eta|^(1+eps) <= nu^(1+eps), eps in (0, 1];  p = (1 - eps) / (2 (1 + eps))
     kappa = d log(1 + L^2 T / (sigma_min^2 reg a d)),  tau_0 = sqrt(2 kappa) log(3T)^p / log(2T^2 / delta)^(1/(1+eps))
 
 Anywhere a horizon T is asked for and none was given, the present round t stands in its place (the papers need T;
-anytime use is ours, and no theorem covers it). delta is 1 / (8T), as in P2's theorem, unless `Theory` gives one: then
-Theory's delta over the number of deltas that the estimator's theorem spends, so that the radius holds with probability
-1 - Theory's delta. Thresholds, guards and radius take one and the same.
+anytime use is ours, and no theorem covers it). delta is 1 / (8T), as in Wang et al.'s theorem, unless `Theory` gives
+one: then Theory's delta over the number of deltas that the estimator's theorem spends, so that the radius holds with
+probability 1 - Theory's delta. Thresholds, guards and radius take one and the same.
 """
 
 from typing import Any, NamedTuple
@@ -77,7 +77,7 @@ def moment(tail, t):
 
 @compiled
 def scales(tail, t, dim, unit):
-    """The scales of round t >= 1, with sigma_min = unit / sqrt(T); growth of round 0 is 1, not P2's 0."""
+    """The scales of round t >= 1, with sigma_min = unit / sqrt(T); growth of round 0 is 1, not Wang et al.'s 0."""
     horizon, delta = moment(tail, t)
     p, logarithm = power(tail.epsilon), np.log(2.0 * horizon * horizon / delta)
     spread = tail.row_bound * horizon / unit
@@ -95,7 +95,8 @@ def typical(noise):
 @compiled
 def heard(practice, noise, residual, t):
     """(nu, unit, noise) of the t-th row: nu as told for it, given or estimated, 0 while nothing is known; unit: what
-    sigma_min = unit / sqrt(T) is measured in, 1 as in P2, in practice the noise scale (so units cancel, but in reg).
+    sigma_min = unit / sqrt(T) is measured in, 1 as in Wang et al., in practice the noise scale (so units cancel, but in
+    reg).
 
     The estimate is a heuristic of which nothing is proved. The median moves by a factor exp(+-1 / sqrt(t)) a round, so
     that a residual counts as one, however large. Where most rewards are equal it sinks to zero, and the mean, in which
@@ -131,7 +132,7 @@ def bounded(tail, parameter_bound, row_bound, delta):
 
 @compiled
 def guard(tail, practice, s, beta, width):
-    """P2's bound of sigma from below: sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}."""
+    """Wang et al.'s bound of sigma from below: sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}."""
     return np.sqrt(2.0 * beta / (practice.clip * s.tau * s.growth * np.sqrt(tail.step))) * width
 
 

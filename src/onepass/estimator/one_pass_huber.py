@@ -1,11 +1,11 @@
-"""One-pass Huber regression by online mirror descent, the estimator of Hvt-UCB (P2, Wang, Zhang, Zhao and Zhou 2025).
+"""One-pass Huber regression by online mirror descent, the estimator of Hvt-UCB (Wang et al. 2025).
 
     sigma = max(nu_t, sigma_min, sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}),   w = ||x / sigma||_{V^-1} / sqrt(a)
     tau = tau_0 t^p sqrt(1 + w^2) / w,                V <- V + x x^T / (a sigma^2)
     theta <- theta + V^-1 clip((r - x^T theta) / sigma, -tau, tau) x / sigma,   then into the ball ||theta|| <= S
 
-(P2 algorithm 1; scales in heavy_tails.py, the step in newton.py.) One reward, however large, moves theta by at most
-sqrt(a) max(tau_0 t^p, floor w / sqrt(1 + w^2)) in the norm of V.
+(Wang et al. algorithm 1; scales in heavy_tails.py, the step in newton.py.) One reward, however large, moves theta by at
+most sqrt(a) max(tau_0 t^p, floor w / sqrt(1 + w^2)) in the norm of V.
 
 On an exact V, while theta has not left the ball, theta = V^-1 b: ridge regression with weights 1 / (a sigma^2) on the
 rewards x^T theta + a sigma clip(...). For a = 1 these are the rewards, winsorized: at most tau sigma away from what was
@@ -44,7 +44,7 @@ from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 
-DELTAS = 4  # P2's lemma 1 holds with probability 1 - 4 delta
+DELTAS = 4  # Wang et al.'s lemma 1 holds with probability 1 - 4 delta
 
 
 class OnePassHuberState(NamedTuple):
@@ -60,7 +60,7 @@ class OnePassHuberState(NamedTuple):
 
 @compiled
 def confidence(tail, t, dim):
-    """P2 eq. 10: beta_t = 107 log(2 T^2 / delta) tau_0 t^p + sqrt(reg (2 + 4 S^2))."""
+    """Wang et al. eq. 10: beta_t = 107 log(2 T^2 / delta) tau_0 t^p + sqrt(reg (2 + 4 S^2))."""
     s = scales(tail, t, dim, 1.0)
     return 107.0 * s.logarithm * s.tau * s.growth + np.sqrt(tail.reg * (2.0 + 4.0 * tail.parameter_bound**2))
 
@@ -108,11 +108,12 @@ class OnePassHuber(Estimator):
     epsilon: moments of order 1 + epsilon are finite; nu: the noise's typical size (in practice), its moment bound
     (E|eta|^(1 + epsilon))^(1 / (1 + epsilon)) (in the theorem), None: a running robust estimate, heuristic; `learn` may
     tell a row's own. horizon: rows to come in all, None: any time. radius, clip, floor: the practical radius in the
-    guard of sigma, the factor of tau and its least value; theory: P2's constants instead (radius, clip 1, floor 0), and
-    its ball; its radius then holds in all T rounds with probability 1 - theory.delta (P2's delta is theory.delta / 4,
-    in tau_0 as in the radius; its choice 1 / (8T) is theory.delta = 1 / (2T)). Proved for a horizon and a nu that are
-    given, clip 1, floor 0, step 4 and an exact design. step a: a = 1 makes the unclipped update ridge regression and
-    was better in measurements. parameter_bound S: the ball, None beside theory. ValueError outside those ranges.
+    guard of sigma, the factor of tau and its least value; theory: Wang et al.'s constants instead (radius, clip 1,
+    floor 0), and its ball; its radius then holds in all T rounds with probability 1 - theory.delta (Wang et al.'s delta
+    is theory.delta / 4, in tau_0 as in the radius; its choice 1 / (8T) is theory.delta = 1 / (2T)). Proved for a
+    horizon and a nu that are given, clip 1, floor 0, step 4 and an exact design. step a: a = 1 makes the unclipped
+    update ridge regression and was better in measurements. parameter_bound S: the ball, None beside theory. ValueError
+    outside those ranges.
     """
 
     takes_nu = True

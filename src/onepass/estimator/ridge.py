@@ -1,4 +1,4 @@
-"""Ridge regression on a design: theta = A^-1 b, b = sum of reward * x (P0 eq. 2 and 5).
+"""Ridge regression on a design: theta = A^-1 b, b = sum of reward * x (Wen, Yin et al. eq. 2 and 5).
 
 With a sketched design A_hat, b stays exact, so the only error is the design's own.
 """

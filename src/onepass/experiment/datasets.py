@@ -5,7 +5,7 @@ Interactions of users and items are found here and read in interactions.py.
 `digits` comes with scikit-learn. The others are looked for in the folder $ONEPASS_DATA, then in the user's cache, and
 are then downloaded from their official homes into that cache. MNIST's archives are checked by their published MD5 sums;
 UCI and LIBSVM publish none, so their files are checked, as every file is, by shape and by examples per class.
-Training and test parts are merged (P0 F.1). Rows stay as in the files: environments normalize them.
+Training and test parts are merged (Wen, Yin et al. F.1). Rows stay as in the files: environments normalize them.
 """
 
 import gzip

@@ -37,9 +37,9 @@ class Environment(Protocol):
 class Classification:
     """Find the target class: every round offers one random example of each class, and pays 1 for the target's, else 0.
 
-    As in P0 F.1 and P3 C.2 (after Kuzborskij et al. 2019): rows have unit length, examples are drawn with replacement.
-    The target is class `target`, or seed modulo the number of classes, so that seeds go through all of them. The order
-    of the arms is shuffled in every round: an arm's position tells nothing.
+    As in Wen, Yin et al. F.1 and Shustova et al. C.2 (after Kuzborskij et al. 2019): rows have unit length, examples
+    are drawn with replacement. The target is class `target`, or seed modulo the number of classes, so that seeds go
+    through all of them. The order of the arms is shuffled in every round: an arm's position tells nothing.
     """
 
     def __init__(self, dataset: Dataset, seed: int, target: int | None = None) -> None:
@@ -60,7 +60,8 @@ class Classification:
 
 
 class Linear:
-    """The synthetic problem of P0 section 5: reward x^T theta + noise, contexts N(0, I_d), theta uniform on the sphere.
+    """The synthetic problem of Wen, Yin et al. section 5: reward x^T theta + noise, contexts N(0, I_d), theta uniform
+    on the sphere.
 
     The paper normalizes theta but not the contexts, so ||x||^2 is near d; normalized=True scales contexts to length 1.
     The paper does not state its noise: ours is Gaussian, `noise` times as large as the spread of x^T theta (which is 1,
@@ -84,7 +85,8 @@ class Linear:
 
 
 class FixedArms:
-    """P2 section 6: the same arms in every round, reward x^T theta + noise, independent for every arm and round.
+    """Wang et al. section 6: the same arms in every round, reward x^T theta + noise, independent for every arm and
+    round.
 
     Arms and theta have entries uniform on [-1, 1] and are then scaled to length 1. constant: contexts get one more
     feature, which is 1, so that a model can tell what is clipped off skewed noise from what arms differ in.
@@ -186,7 +188,7 @@ def assemble(block: Callable[[int], Chunk], start: int, rounds: int) -> Chunk:
 
 
 def gaussian_rows(seed: int, rounds: int, dim: int = 500) -> np.ndarray:
-    """Rows of P0 F.2, (rounds, dim): N(0, I_dim), normalized; their spectrum is flat."""
+    """Rows of Wen, Yin et al. F.2, (rounds, dim): N(0, I_dim), normalized; their spectrum is flat."""
     return unit(stream(seed, 0).standard_normal((rounds, dim)))
 
 

@@ -1,8 +1,8 @@
-"""The experiments with heavy-tailed rewards, as data. Source: P2 = Wang et al. 2025 (Hvt-UCB), section 6.
+"""The experiments with heavy-tailed rewards, as data. Source: Wang et al. 2025 (Hvt-UCB), section 6.
 
-epsilon is chosen so that the noise has a moment of order 1 + epsilon. nu is the noise's `size`; 1.31 is P2's own, for
-2.1 degrees of freedom. Truncating policies are told `Noise.reward_moment(1 + epsilon)`, a bound on E|r|^(1 + epsilon),
-MENU the noise's own moment. Who can do without a horizon does. Labels of untuned policies say what they show.
+epsilon is chosen so that the noise has a moment of order 1 + epsilon. nu is the noise's `size`; 1.31 is Wang et al.'s
+own, for 2.1 degrees of freedom. Truncating policies are told `Noise.reward_moment(1 + epsilon)`, a bound on E|r|^(1 +
+epsilon), MENU the noise's own moment. Who can do without a horizon does. Labels of untuned policies say what they show.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ RULE = {"reg": 1.0, "exploration": 1.0}
 
 
 def HvtUCBPaper(*, dim: int, epsilon: float, nu: float, horizon: int, seed: int = 0) -> Bandit:
-    """Hvt-UCB with the constants of P2's theorem, for ||x|| and ||theta|| of at most 1.
+    """Hvt-UCB with the constants of Wang et al.'s theorem, for ||x|| and ||theta|| of at most 1.
 
     Its delta 1 / (8T), four of which its lemma spends, makes ellipsoids that hold with probability 1 - 1 / (2T).
     """
@@ -87,7 +87,7 @@ def policies(noise: Noise, epsilon: float, rounds: int, nu: float | None = None)
     """Every policy for fixed arms, told what its paper asks for."""
     tail = {"epsilon": epsilon, "nu": typical(noise) if nu is None else nu}
     rewards = {"epsilon": epsilon, "moment": round(noise.reward_moment(1.0 + epsilon), 3), **RULE}
-    paper = Policy("HvtUCB P2's constants", HvtUCBPaper, {**tail, "horizon": rounds}, "HvtUCB", tuned=False)
+    paper = Policy("HvtUCB Wang et al.'s constants", HvtUCBPaper, {**tail, "horizon": rounds}, "HvtUCB", tuned=False)
     menu = {"epsilon": epsilon, "moment": round(noise.moment(1.0 + epsilon), 3), "horizon": rounds, **RULE}
     return (
         Policy("OFUL", "OFUL", RULE),
@@ -129,7 +129,7 @@ def fixed(
     name: str, description: str, noise: Noise, epsilon: float, *, dim: int = 2, rounds: int = 18_000,
     nu: float | None = None, constant: bool = False, seeds: int = 50,
 ) -> Experiment:  # fmt: skip
-    """P2's problem with some noise: 50 fixed arms."""
+    """Wang et al.'s problem with some noise: 50 fixed arms."""
     return heavy(
         name,
         description,
@@ -158,12 +158,12 @@ PER_ARM = {"parameters": "disjoint"}
 SUITES = (
     fixed(
         "student",
-        "Student t, 2.1 degrees of freedom: 2 features, 50 fixed arms (P2 figure 1)",
+        "Student t, 2.1 degrees of freedom: 2 features, 50 fixed arms (Wang et al. figure 1)",
         StudentT(2.1),
         0.99,
         nu=1.31,
     ),
-    fixed("gaussian", "the same with Gaussian noise (P2 figure 2)", Gaussian(), 1.0),
+    fixed("gaussian", "the same with Gaussian noise (Wang et al. figure 2)", Gaussian(), 1.0),
     fixed("student-1.5", "the same with Student t, 1.5 degrees of freedom: no variance", StudentT(1.5), 0.4),
     fixed("student-1.2", "the same with Student t, 1.2 degrees of freedom: hardly a mean", StudentT(1.2), 0.15),
     fixed("pareto", "the same with centred Pareto noise of index 1.5: no variance, skewed", Pareto(1.5), 0.4),

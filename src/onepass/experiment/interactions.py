@@ -3,7 +3,8 @@
     first 80% in time order: the warm-up;  A V = users' features (U, r),  V = items' features (K, r),  A ~ U S V^T (SVD)
 
 A holds the ratings of the warm-up, the last one where a user rated an item again; arms are its items, a
-context is vec(x_u x_a^T). Nothing after the warm-up touches features or arms unless `leaking` says so (P3 4.1, C.1).
+context is vec(x_u x_a^T). Nothing after the warm-up touches features or arms unless `leaking` says so (Shustova et al.
+4.1, C.1).
 """
 
 from collections.abc import Sequence

@@ -113,7 +113,7 @@ SUITES: tuple[Study, ...] = (
     ),
     KernelStudy(
         "gp-2d-oversampling",
-        "BKB over its oversampling, P1's qbar: gp-2d with noise 1 and wider bounds, where many arms are played",
+        "BKB over its oversampling, its authors' qbar: gp-2d with noise 1 and wider bounds, where many arms are played",
         plane(1.0),
         over(oversampling=(1.0, 3.0, 10.0, 30.0)),
         rounds=1000,
@@ -122,7 +122,7 @@ SUITES: tuple[Study, ...] = (
     ),
     KernelStudy(
         "gp-2d-staleness",
-        "the same over its staleness: 1 draws the dictionary anew after every play, as P1 does",
+        "the same over its staleness: 1 draws the dictionary anew after every play, as Calandriello et al. do",
         plane(1.0),
         over(staleness=(1.0, 1.5, 2.0, 4.0, 10.0, 100.0)),
         rounds=1000,

@@ -1,6 +1,6 @@
 """Studies of kernel bandits: one fixed set of arms, one play a round, all policies side by side.
 
-The policies, and the experiments as data, are in kernel_suites.py. Source: P1 = Calandriello et al. 2019 (BKB).
+The policies, and the experiments as data, are in kernel_suites.py. Source: Calandriello et al. 2019 (BKB).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +55,7 @@ class KernelTrial:
 
     Simple regret is that of the arm which a policy would recommend now: the one of the largest posterior mean.
     Seconds are those of deciding and learning; the effective dimension is the sum of the policy's own sigma^2 over its
-    plays (P1 equation 5).
+    plays (Calandriello et al. equation 5).
     """
 
     def __init__(self, problem: Problem, policies: Sequence[Policy], seed: int) -> None:

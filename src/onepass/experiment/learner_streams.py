@@ -1,6 +1,7 @@
 """Streams of examples for online learners: `examples(start, count)` gives rows and labels -1 or 1, the same every time.
 
-Source: P4 = the paper on FORKS; its table 1 (permuted data sets), tables 2 and 3 (adversarial), D.2 (watch ratios).
+Source: Wen, Zhang et al. = the paper on FORKS; its table 1 (permuted data sets), tables 2 and 3 (adversarial), D.2
+(watch ratios).
 """
 
 from collections.abc import Callable
@@ -91,7 +92,7 @@ def permuted(name: str, standardized: bool = True, part: str = "all") -> Callabl
 
 
 def adversarial(name: str, repeats: int, blocks: int = 500, standardized: bool = False) -> Callable[[int], Stream]:
-    """One example repeated in every block, its label flipped in every other block (P4 section 5.2, D.3).
+    """One example repeated in every block, its label flipped in every other block (Wen, Zhang et al. section 5.2, D.3).
 
     The examples of the blocks are drawn without replacement.
     """
@@ -106,7 +107,8 @@ def adversarial(name: str, repeats: int, blocks: int = 500, standardized: bool =
 
 
 class Watching:
-    """Who watches what for how long: generated in the shape of KuaiRec's dense matrix (P4 D.2), with drift.
+    """Who watches what for how long: generated in the shape of KuaiRec's dense matrix (Wen, Zhang et al. D.2), with
+    drift.
 
         label = 1 where  watch ratio = exp(u^T M_t v + popularity_t(item) - length(item) / 2 + noise) > 0.75
         row   = (features u of the user, features v of the item, its length, logarithm of its age)
@@ -115,7 +117,8 @@ class Watching:
     The preferences M_t turn slowly: after half of `length` examples they are uncorrelated with M_0, at the end they are
     -M_0. An item's popularity fades with age and has a wave of its own, which no feature shows; noise has deviation
     0.5. Examples come in blocks of 5,000, each from its own stream of the seed, in which M and popularity stand still:
-    any part can be made alone, in constant memory. KuaiRec itself is not in it: rates are not comparable with P4's.
+    any part can be made alone, in constant memory. KuaiRec itself is not in it: rates are not comparable with Wen,
+    Zhang et al.'s.
     """
 
     USERS, ITEMS, FEATURES, BLOCK = 1_411, 3_327, 8, 5_000

@@ -1,7 +1,8 @@
 """The experiments with online kernel learners, as data, and their policies.
 
-Source: P4 = the paper on FORKS, whose program's settings are those of ALGORITHMS "published": raw features, kernels of
-width 8 for first-order methods and 50 for the others, updates of the sketch after 0.3 N losses, k = B / 10.
+Source: Wen, Zhang et al. = the paper on FORKS, whose program's settings are those of ALGORITHMS "published": raw
+features, kernels of width 8 for first-order methods and 50 for the others, updates of the sketch after 0.3 N losses, k
+= B / 10.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,9 @@ RECOMMENDED = (
 
 
 def learners(budget: int) -> dict[str, Policy]:
-    """Those that P4 compares, their reference and variants, at P4's sizes; and FORKS with larger sketches."""
+    """Those that Wen, Zhang et al. compare, their reference and variants, at Wen, Zhang et al.'s sizes; and FORKS with
+    larger sketches.
+    """
     sized = {"budget": budget}
     larger = {"budget": 50, "sketch_size": 100}
     found = (
@@ -44,7 +47,7 @@ def learners(budget: int) -> dict[str, Policy]:
         Policy("NOGD", "NOGD", sized),
         Policy("SkeGD", "SkeGD", sized),
         Policy("PROS-N-KONS", "PROSNKONS", {}),
-        Policy("PROS-N-KONS 100", "PROSNKONS", {"budget": 100}),  # the program behind P4's figures: 101
+        Policy("PROS-N-KONS 100", "PROSNKONS", {"budget": 100}),  # the program behind Wen, Zhang et al.'s figures: 101
         Policy("PROS-N-KONS without resets", "PROSNKONS", {"reset": False}),
         Policy("KOGD", "KOGD", {}),
         Policy("FORKS", "FORKS", sized),
@@ -93,7 +96,7 @@ VARIANTS = {
 
 
 def published(budget: int, update_every: int, only: Sequence[str] = (), **sizes: int) -> tuple[Policy, ...]:
-    """The learners as P4's program runs them."""
+    """The learners as Wen, Zhang et al.'s program runs them."""
     found = []
     for label, policy in learners(budget).items():
         if label in VARIANTS or (only and label not in only):
@@ -136,7 +139,9 @@ DRIFT_GRID = {"width": tuple(2.0**i for i in range(-1, 7))}
 
 
 def over_budgets(loss: str, budgets: Sequence[int] = (100, 200, 300, 400, 500)) -> tuple[Policy, ...]:
-    """The learners of P4's comparison on KuaiRec, at several budgets; updates of sketches by the share seen so far."""
+    """The learners of Wen, Zhang et al.'s comparison on KuaiRec, at several budgets; updates of sketches by the share
+    seen so far.
+    """
     found = []
     for budget in budgets:
         for label, policy in learners(budget).items():
@@ -153,7 +158,7 @@ def on_a_set(name: str, part: str, examples: int, budget: int) -> LearnerStudy:
     """The learners on one part of a set; see `permuted`."""
     return LearnerStudy(
         f"learners-{name}",
-        f"online kernel learners on {name}, widths tuned on 30% of the examples, mistakes on the others (P4 table 1)",
+        f"online kernel learners on {name}, tuned on 30% of the examples, counted on 70% (Wen, Zhang et al. table 1)",
         permuted(name, standardized=name != "ijcnn1", part=part),
         tuned(name, budget, examples),
         rounds=round(TUNING_SHARE * examples) if part == "tuning" else examples,
@@ -169,7 +174,7 @@ SUITES: tuple[Study, ...] = (
     *(
         LearnerStudy(
             f"learners-{name}-published",
-            f"the same as P4's program does it: raw features, mistakes while the buffer fills left out ({name})",
+            f"as its authors' program has it: raw features, mistakes while the buffer fills left out ({name})",
             permuted(name, standardized=False),
             published(budget, int(0.3 * examples)),
             rounds=examples,
@@ -190,11 +195,11 @@ SUITES: tuple[Study, ...] = (
             grid={},
             buffering=True,
         )
-        for number, repeats, source in ((1, 10, "P4 table 2"), (2, 20, "P4 table 3"))
+        for number, repeats, source in ((1, 10, "Wen, Zhang et al. table 2"), (2, 20, "Wen, Zhang et al. table 3"))
     ),
     LearnerStudy(
         "learners-updates",
-        "mistakes and time over how often the sketch is updated, 0.5 to 0.0005 of spambase (P4 figure 2 on codrna)",
+        "mistakes and time over how often the sketch is updated, on spambase (Wen, Zhang et al. figure 2 on codrna)",
         permuted("spambase", part="evaluated"),
         tuple(
             policy
@@ -218,7 +223,7 @@ SUITES: tuple[Study, ...] = (
             figure="budget",
             grid=DRIFT_GRID,
         )
-        for loss, source in zip(DRIFT_LOSSES, ("P4 figures 3a and 5", "P4 figure 3b"))
+        for loss, source in zip(DRIFT_LOSSES, ("Wen, Zhang et al. figures 3a and 5", "Wen, Zhang et al. figure 3b"))
     ),
     tisvd.SUITE,
 )

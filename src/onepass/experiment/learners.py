@@ -1,6 +1,6 @@
 """Studies of online learners: all of them decide, then learn, every example of the same stream.
 
-The policies, and the experiments as data, are in learner_suites.py. Source: P4 = the paper on FORKS.
+The policies, and the experiments as data, are in learner_suites.py. Source: Wen, Zhang et al. = the paper on FORKS.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +24,9 @@ BUFFERED = ("FORKS", "SkeGD", "NOGD")  # whose first 2 B losses fill a buffer
 class LearnerStudy:
     """A stream of examples that every learner decides and learns, in order.
 
-    buffering: also give the rates of P4's program, which for the learners in BUFFERED leaves out the mistakes made
-    until the buffer is full, but divides by all examples. tuning: the study of the examples that parameters are chosen
-    on; None: this one, on other seeds, which is fair where a seed makes examples of its own.
+    buffering: also give the rates of Wen, Zhang et al.'s program, which for the learners in BUFFERED leaves out the
+    mistakes made until the buffer is full, but divides by all examples. tuning: the study of the examples that
+    parameters are chosen on; None: this one, on other seeds, which is fair where a seed makes examples of its own.
     """
 
     name: str
@@ -109,7 +109,9 @@ class LearnerTrial:
         return final_rows(self.policies, self.seed, self.points, self.rates)
 
     def rates(self, points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The mistake rate, that of P4's program where it is asked for, and the seconds, all at the last point."""
+        """The mistake rate, that of Wen, Zhang et al.'s program where it is asked for, and the seconds, all at the last
+        point.
+        """
         last, after = points[-1], None
         if self.study.buffering:
             after = (last["cumulative_regret"] - last["buffered"]) / max(last["counted"], 1)

@@ -207,7 +207,7 @@ def logarithmic(axes: Axes, which: str) -> None:
 
 
 def growth(axes: Axes, rows: Sequence[Row], look: dict[str, Any]) -> None:
-    """log(error bound) / log(round), where there is an error above 1 (P0 figure 1 c)."""
+    """log(error bound) / log(round), where there is an error above 1 (Wen, Yin et al. figure 1 c)."""
     known = [
         {"round": row["round"], "growth": log(row["error_bound"]) / log(row["round"]), "seed": row["seed"]}
         for row in rows
@@ -240,7 +240,7 @@ def bars(axes: Axes, rows: Sequence[Row], value: str, unit: float, name: str, lo
 
 
 def draw_bound(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
-    """As `draw_regret`, with the growth of the certified error beside t^(1/3) (P0 figure 1)."""
+    """As `draw_regret`, with the growth of the certified error beside t^(1/3) (Wen, Yin et al. figure 1)."""
     return draw_regret(rows, curves, bound=True)
 
 
@@ -405,7 +405,7 @@ def draw_settings(parameter: str, name: str, scale: str) -> Callable[[Sequence[R
 
 
 def draw_decomposition(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
-    """Relative spectral error and seconds over updates (P4 figure 4)."""
+    """Relative spectral error and seconds over updates (Wen, Zhang et al. figure 4)."""
     figure = Figure(figsize=(12, 4.8), layout="constrained")
     looks = styles(rows, "policy")
     panels = figure.subplots(1, 2)
@@ -420,7 +420,9 @@ def draw_decomposition(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
 
 
 def draw_pareto(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
-    """Mean regret against time and memory; lines join the settings that no other of their group beats (P0 figure 3)."""
+    """Mean regret against time and memory; lines join the settings that no other of their group beats (Wen, Yin et al.
+    figure 3).
+    """
     figure = Figure(figsize=(11, 5), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     looks = styles(rows, "group")
@@ -498,7 +500,7 @@ def draw_tuning(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
 
 
 def draw_error(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
-    """Spectral error along the stream, dashed its certified bound (P0 figure 4)."""
+    """Spectral error along the stream, dashed its certified bound (Wen, Yin et al. figure 4)."""
     figure = Figure(figsize=(8.5, 5), layout="constrained")
     axes = figure.subplots()
     looks = styles(rows, "policy")
@@ -518,7 +520,7 @@ def draw_error(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
 
 
 def draw_recommender(rows: Sequence[Row], curves: Sequence[Row]) -> Figure:
-    """Hit@10 of every step, as a share of LinUCB's up to then (P3 figure 3); time and memory as bars."""
+    """Hit@10 of every step, as a share of LinUCB's up to then (Shustova et al. figure 3); time and memory as bars."""
     figure = Figure(figsize=(13, 4.8), layout="constrained")
     axes = figure.subplots(1, 3, width_ratios=[2, 0.8, 0.8])
     looks = styles(rows, "policy")

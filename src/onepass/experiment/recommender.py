@@ -1,9 +1,9 @@
-"""Recommender studies (P3): models learn the warm-up, then every month is scored before it is learned.
+"""Recommender studies (Shustova et al.): models learn the warm-up, then every month is scored before it is learned.
 
 A round is a step (a month or a week). The metrics of a step are means over its (user, step) evaluations, those of the
-whole the means of the steps, as in P3; standard errors sqrt(sum w^2 (value - mean)^2) are over all evaluations, with
-the weights w = 1 / (steps x evaluations of the step). cumulative_reward is the sum of Hit@10 over steps,
-cumulative_regret what is missing to one hit for everyone, microseconds_per_round the time to decide, per step.
+whole the means of the steps, as in Shustova et al.; standard errors sqrt(sum w^2 (value - mean)^2) are over all
+evaluations, with the weights w = 1 / (steps x evaluations of the step). cumulative_reward is the sum of Hit@10 over
+steps, cumulative_regret what is missing to one hit for everyone, microseconds_per_round the time to decide, per step.
 
 Users without features ("cold") are left out and get rows of their own: there every model takes them for the mean user
 of the warm-up; the row of `Popularity` is the other way to serve them. Models learn from known users alone.
@@ -293,7 +293,7 @@ def resident(field: str) -> int:
 
 
 def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> Bandit:
-    """PSI-LinUCB per arm on the products themselves, r'^2 dimensions, as P3 has it: nothing is reduced."""
+    """PSI-LinUCB per arm on the products, d_u d_a dimensions, as Shustova et al. have it: nothing is reduced."""
     left, right = dim if isinstance(dim, tuple) else (dim, 1)
     product = OuterProduct(left=left, right=right, reduce=False)
     design = ProjectorSplitting(dim=product.dim, rank=rank, reg=reg)
@@ -301,7 +301,9 @@ def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float =
 
 
 def PSILinUCBSplit(*, dim: Any, rank: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> Bandit:
-    """PSI-LinUCB per arm by P3's own integrator (two factors, one design an arm), in the r' dimensions of users."""
+    """PSI-LinUCB per arm by Shustova et al.'s own integrator (two factors, one design an arm), in the r' dimensions of
+    users.
+    """
     left, right = dim if isinstance(dim, tuple) else (dim, 1)
     model = Disjoint(Ridge(ProjectorSplitting(dim=left, rank=min(rank, left), reg=reg)), compact=False)
     return Bandit(model, UCB(exploration), features=OuterProduct(left=left, right=right), seed=seed, name="PSILinUCB")

@@ -1,6 +1,6 @@
-"""Variance starvation (P1 figure 2): who knows, far from all evaluations, that he knows nothing.
+"""Variance starvation (Calandriello et al. figure 2): who knows, far from all evaluations, that he knows nothing.
 
-f is drawn from a GP on [0, 1] and evaluated in [0, 0.5] alone. Source: P1 = Calandriello et al. 2019 (BKB). Its
+f is drawn from a GP on [0, 1] and evaluated in [0, 0.5] alone. Source: Calandriello et al. 2019 (BKB). Its
 "Gaussian kernel with bandwidth sigma^2 = 100" can only mean exp(-100 (x - y)^2 / 2), a length scale of 0.1: with
 exp(-(x - y)^2 / 200) f would be constant. It states no noise: ours has standard deviation 0.1, and reg is its variance.
 """
@@ -161,7 +161,7 @@ class StarvationTrial:
 
 SUITE = StarvationStudy(
     "variance-starvation",
-    "a GP on [0, 1] evaluated in [0, 0.5]: who is still uncertain in (0.5, 1] (P1 figure 2)",
+    "a GP on [0, 1] evaluated in [0, 0.5]: who is still uncertain in (0.5, 1] (Calandriello et al. figure 2)",
     (
         Policy("exact GP", "GPUCB", {"reg": REG}),
         Policy("BKB", "BKB", {"reg": REG}),

@@ -1,4 +1,4 @@
-"""The named experiments, as data. Sources: P0 = Wen et al. (DBSLinUCB), P3 = Shustova et al. (PSI-LinUCB).
+"""The named experiments, as data. Sources: Wen, Yin et al. (DBSLinUCB), Shustova et al. (PSI-LinUCB).
 
 Those with heavy-tailed rewards are in heavy.py, those of kernel bandits in kernel_suites.py, those of online
 kernel learners in learner_suites.py.
@@ -65,7 +65,9 @@ def over_reg(group: Iterable[Policy]) -> tuple[Policy, ...]:
 
 
 def over_sizes(sizes: Sequence[int], dyadic: Sequence[tuple[int, float]]) -> tuple[Policy, ...]:
-    """OFUL, the fixed sketches at every size, the dyadic ones at every (first block, error): P0 figure 3 c and d."""
+    """OFUL, the fixed sketches at every size, the dyadic ones at every (first block, error): Wen, Yin et al. figure 3 c
+    and d.
+    """
     every = {policy.label: policy for policy in policies(size=1, blocks=1)}
     found = [every["OFUL"]]
     for name in ("SOFUL", "CBSCFD", "CBRAP"):
@@ -115,7 +117,7 @@ def inverse_designs(rank: int) -> tuple[Policy, ...]:
     return over_reg(designs)
 
 
-RULE = {"reg": 1.0, "exploration": -0.1}  # P3's; ALGORITHMS section 7
+RULE = {"reg": 1.0, "exploration": -0.1}  # Shustova et al.'s; ALGORITHMS section 7
 
 
 def disjoint(label: str, recipe: str, **params: object) -> Recommender:
@@ -201,7 +203,7 @@ REG_STUDY = (
 SUITES: tuple[Study, ...] = (
     Experiment(
         "digits",
-        "classification as a bandit (P0 F.1) on scikit-learn's digits: 64 features, 10 arms",
+        "classification as a bandit (Wen, Yin et al. F.1) on scikit-learn's digits: 64 features, 10 arms",
         classification("digits"),
         policies(size=16, blocks=16),
         rounds=2000,
@@ -209,7 +211,7 @@ SUITES: tuple[Study, ...] = (
     ),
     Experiment(
         "mnist",
-        "the same on MNIST, every policy tuned: 784 features, 10 arms (P0 figure 5)",
+        "the same on MNIST, every policy tuned: 784 features, 10 arms (Wen, Yin et al. figure 5)",
         classification("mnist"),
         MNIST,
         rounds=2000,
@@ -225,7 +227,7 @@ SUITES: tuple[Study, ...] = (
     ),
     Experiment(
         "cnae-9",
-        "the same on cnae-9: 856 word counts, 9 arms (P0 F.4)",
+        "the same on cnae-9: 856 word counts, 9 arms (Wen, Yin et al. F.4)",
         classification("cnae-9"),
         WIDE,
         rounds=2000,
@@ -233,7 +235,7 @@ SUITES: tuple[Study, ...] = (
     ),
     Experiment(
         "mfeat-zernike",
-        "the same on mfeat-zernike: 47 features, 10 arms (P0 F.4)",
+        "the same on mfeat-zernike: 47 features, 10 arms (Wen, Yin et al. F.4)",
         classification("mfeat-zernike"),
         NARROW,
         rounds=2000,
@@ -241,7 +243,7 @@ SUITES: tuple[Study, ...] = (
     ),
     Experiment(
         "spambase",
-        "the same on spambase: 57 features, 2 arms (P0 F.4)",
+        "the same on spambase: 57 features, 2 arms (Wen, Yin et al. F.4)",
         classification("spambase"),
         NARROW,
         rounds=2000,
@@ -249,7 +251,7 @@ SUITES: tuple[Study, ...] = (
     ),
     Experiment(
         "synthetic",
-        "linear rewards, 100 arms of N(0, I) in 500 dimensions (P0 figure 1)",
+        "linear rewards, 100 arms of N(0, I) in 500 dimensions (Wen, Yin et al. figure 1)",
         synthetic(normalized=False),
         synthetic_policies(),
         rounds=2000,
@@ -267,7 +269,7 @@ SUITES: tuple[Study, ...] = (
     ),
     MatrixStudy(
         "matrix-approximation",
-        "spectral error and its bound along 1,250 unit rows in 500 dimensions (P0 figure 4)",
+        "spectral error and its bound along 1,250 unit rows in 500 dimensions (Wen, Yin et al. figure 4)",
         gaussian_rows,
         approximation_designs(),
         rounds=1250,
@@ -285,7 +287,7 @@ SUITES: tuple[Study, ...] = (
     ),
     Experiment(
         "mnist-pareto",
-        "regret against time and memory on MNIST over sizes and errors (P0 figure 3 c, d)",
+        "regret against time and memory on MNIST over sizes and errors (Wen, Yin et al. figure 3 c, d)",
         classification("mnist"),
         over_sizes(
             (10, 20, 50, 100, 150, 200, 300, 400, 500, 600),
@@ -324,7 +326,7 @@ SUITES: tuple[Study, ...] = (
     ),
     RecommenderStudy(
         "magazine",
-        "top ten of 2,257 magazines for known users, month by month, features of the warm-up alone (P3 tables 4, 5)",
+        "top ten of 2,257 magazines for known users, by month, features of the warm-up (Shustova et al. tables 4, 5)",
         MAGAZINE,
         41,
         recommenders((8, 16, 48), size=16),
@@ -341,7 +343,7 @@ SUITES: tuple[Study, ...] = (
     ),
     RecommenderStudy(
         "magazine-leaking",
-        "as magazine, but features, users and arms of all data, the test included: P3's published figures",
+        "as magazine, but features, users and arms of all data, the test included: Shustova et al.'s published figures",
         MAGAZINE,
         41,
         recommenders((48,), size=16),
@@ -350,14 +352,14 @@ SUITES: tuple[Study, ...] = (
     ),
     RecommenderStudy(
         "magazine-rank",
-        "quality against rank and sketch size on magazine (P3 figures 6, 7)",
+        "quality against rank and sketch size on magazine (Shustova et al. figures 6, 7)",
         MAGAZINE,
         41,
         (
             disjoint("LinUCB", "LinUCB"),
             *sweep(replace(full(16), label="PSILinUCB"), rank=RANKS),
             *sweep(disjoint("PSILinUCB compensated", "PSILinUCB", rank=16, compensate=True), rank=RANKS),
-            *sweep(Recommender("PSILinUCB by P3's integrator", PSILinUCBSplit, {"rank": 16, **RULE}), rank=RANKS),
+            *sweep(Recommender("PSILinUCB by its integrator", PSILinUCBSplit, {"rank": 16, **RULE}), rank=RANKS),
             *sweep(disjoint("CBSCFD", "CBSCFD", size=16), size=RANKS),
         ),
         rounds=26,
@@ -365,7 +367,7 @@ SUITES: tuple[Study, ...] = (
     ),
     RecommenderStudy(
         "magazine-width",
-        "time and memory against the dimension of contexts on magazine (P3 figure 1)",
+        "time and memory against the dimension of contexts on magazine (Shustova et al. figure 1)",
         MAGAZINE,
         41,
         over_problems(factors=(5, 10, 20, 41, 70)),
@@ -374,7 +376,7 @@ SUITES: tuple[Study, ...] = (
     ),
     RecommenderStudy(
         "magazine-arms",
-        "time and memory against the number of arms, the most frequent first, on magazine (P3 figure 2)",
+        "time and memory against the number of arms, the most frequent first, on magazine (Shustova et al. figure 2)",
         MAGAZINE,
         41,
         over_problems(arms=(100, 250, 500, 1000, 2257)),
@@ -383,7 +385,7 @@ SUITES: tuple[Study, ...] = (
     ),
     RecommenderStudy(
         "magazine-batch",
-        "batch size against rank for PSI-LinUCB on magazine (P3 figure 17)",
+        "batch size against rank for PSI-LinUCB on magazine (Shustova et al. figure 17)",
         MAGAZINE,
         41,
         tuple(

@@ -154,7 +154,7 @@ def starvation_lines(rows: Sequence[Row]) -> list[Line]:
     ]
 
 
-RATES = {  # P4 table 1 (german, svmguide3, spambase, ijcnn1), 2 and 3: mistakes in %
+RATES = {  # Wen, Zhang et al. table 1 (german, svmguide3, spambase, ijcnn1), 2 and 3: mistakes in %
     "RBP": "38.8 29.7 35.5 21.0",
     "BPA-S": "35.2 29.0 34.4 11.1",
     "Projectron": "36.9 25.1 32.7 9.5",
@@ -169,14 +169,16 @@ RATED = ("german", "svmguide3", "spambase", "ijcnn1", "german-1", "german-2")
 
 
 def published_rate(experiment: str, policy: str) -> str:
-    """P4's rate of a policy, or nothing; `experiment` as in `onepass list`."""
+    """Wen, Zhang et al.'s rate of a policy, or nothing; `experiment` as in `onepass list`."""
     name, known = experiment.removeprefix("learners-").removesuffix("-published"), RATES.get(policy, "").split()
     place = RATED.index(name) if name in RATED else len(RATED)
     return known[place] if place < len(known) else ""
 
 
 def learner_lines(rows: Sequence[Row]) -> list[Line]:
-    """One line per policy: mistakes in %, every example counted; P4's way of counting beside where rows have it."""
+    """One line per policy: mistakes in %, every example counted; Wen, Zhang et al.'s way of counting beside where rows
+    have it.
+    """
     lines = []
     for label, own in by(rows, policy_of).items():
         rates = [100.0 * row["mistake_rate"] for row in own]
@@ -187,7 +189,7 @@ def learner_lines(rows: Sequence[Row]) -> list[Line]:
                 "mistakes, %": f"{fmean(rates):.2f}",
                 "std. error": f"{standard_error(rates):.2f}" if len(rates) > 1 else "",
                 **({"without buffering, %": mean_cell(some, "rate", ".2f")} if any(map(counted, rows)) else {}),
-                "P4, %": published_rate(own[0]["experiment"], label),
+                "Wen, Zhang et al., %": published_rate(own[0]["experiment"], label),
                 "width": f"{own[0]['params']['width']:.3g}" if "width" in own[0]["params"] else "",
                 "µs an example": f"{fmean(row['microseconds_per_round'] for row in own):,.1f}",
                 "seconds": f"{fmean(row['seconds'] for row in own):,.3g}",
@@ -278,7 +280,7 @@ def varied(grid: Sequence[dict[str, Any]]) -> list[str]:
     return [name for name in grid[0] if len({params[name] for params in grid}) > 1]
 
 
-PUBLISHED = {  # P3 tables 4 and 5: Hit@10, NDCG@10, MRR@10, coverage; train s, evaluation s, train GB
+PUBLISHED = {  # Shustova et al. tables 4 and 5: Hit@10, NDCG@10, MRR@10, coverage; train s, evaluation s, train GB
     name: {
         "PSILinUCB": (".531 .430 .398 .038", "10.3 s, 0.145 s, 1.4 GB"),
         "CBSCFD": (".526 .449 .425 .031", "22.9 s, 0.163 s, 1.5 GB"),
@@ -288,7 +290,7 @@ PUBLISHED = {  # P3 tables 4 and 5: Hit@10, NDCG@10, MRR@10, coverage; train s, 
     for name in ("magazine", "magazine-leaking")
 }
 LEAKAGE = (
-    "P3: Hit@10, NDCG@10, MRR@10, coverage, then seconds to train, seconds a user and memory to train, as published\n"
+    "Shustova et al.: Hit@10, NDCG@10, MRR@10, coverage, then seconds to train, seconds a user, memory, as published\n"
     "on the 2023 release. Out of reach without leakage: with features of the warm-up alone exact LinUCB comes to .13,\n"
     "tuned to .16; with the SVD of all data, the test included, to .51 (`magazine-leaking`)."
 )
@@ -318,7 +320,7 @@ def recommender_lines(rows: Sequence[Row]) -> list[Line]:
                 "ms a user": f"{1e3 * mean['decide_seconds_per_user']:.2f}",
                 "memory, MB": f"{fmean(row['memory_bytes'] for row in own) / 1e6:,.1f}",
                 "peak, MB": f"{fmean(row['peak_memory_bytes'] for row in own) / 1e6:,.0f}",
-                **({"P3": paper[0], "P3's cost": paper[1]} if published else {}),
+                **({"Shustova et al.": paper[0], "Shustova et al.'s cost": paper[1]} if published else {}),
             }
         )
     return lines

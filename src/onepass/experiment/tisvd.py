@@ -1,4 +1,5 @@
-"""The sketch of a growing kernel matrix, kept decomposed: TISVD against decompositions made anew (P4 figure 4).
+"""The sketch of a growing kernel matrix, kept decomposed: TISVD against decompositions made anew (Wen, Zhang et al.
+figure 4).
 
 M_n = S^T K_n S, (s, s), of the first n points; point n + 1 changes it by a b^T + b a^T
 error = ||M_n - M~_n|| / ||M_n||
@@ -160,7 +161,7 @@ class DecompositionTrial:
 
 SUITE = DecompositionStudy(
     "tisvd",
-    "TISVD against eigh, full and randomized SVD of spambase's sketched kernel matrix, rank 30 of 100 (P4 figure 4)",
+    "TISVD, eigh, full and randomized SVD of spambase's sketched kernel, rank 30 of 100 (Wen, Zhang et al. figure 4)",
     permuted("spambase"),
     (
         Policy("TISVD", TISVD, {"rank": 30}),

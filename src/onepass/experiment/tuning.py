@@ -1,4 +1,4 @@
-"""Tuning: every policy on the same grid of parameters (P0 F.1), on seeds that no evaluation uses.
+"""Tuning: every policy on the same grid of parameters (Wen, Yin et al. F.1), on seeds that no evaluation uses.
 
 Where all seeds share one set of examples, a seed is but another order of them: such a study keeps some examples apart
 and names the study of these, `tuning`, which is played instead.

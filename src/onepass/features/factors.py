@@ -2,8 +2,9 @@
 
 In a disjoint model v is fixed per arm, so every row of arm a is u (x) v_a and lies in a subspace of `left` dimensions:
 arm a is exactly a model of dimension `left` on the rows ||v_a|| u, with the same scores (of ridge regression). 41
-numbers replace 1,681. `reduce=False` keeps the full width, as P3 does; scoring then contracts each arm's directions
-with v_a once for all users. A shared model scores the K arms of one user by a matrix of right x right numbers.
+numbers replace 1,681. `reduce=False` keeps the full width, as Shustova et al. do; scoring then contracts each arm's
+directions with v_a once for all users. A shared model scores the K arms of one user by a matrix of right x right
+numbers.
 """
 
 from typing import Any, NamedTuple

@@ -1,4 +1,5 @@
-"""Nystrom features: z(x) = L^-1 k_S(x) with L L^T = K_S, so that z(x)^T z(y) = k_S(x)^T K_S^+ k_S(y) (P1, section 3).
+"""Nystrom features: z(x) = L^-1 k_S(x) with L L^T = K_S, so that z(x)^T z(y) = k_S(x)^T K_S^+ k_S(y) (Calandriello et
+al., section 3).
 
 Any root of K_S gives the same inner products; a Cholesky factor costs least, can grow by a point, and, pivoted, finds
 the points that add nothing: a point of which the others leave at most 1e-9 of its own k(x, x) is dropped. Own, not the

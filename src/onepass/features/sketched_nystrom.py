@@ -1,4 +1,5 @@
-"""The sketched Nystrom map of FORKS (P4, sections 2.2 and 3): k numbers for s_m kernel values, kept incrementally.
+"""The sketched Nystrom map of FORKS (Wen, Zhang et al., sections 2.2 and 3): k numbers for s_m kernel values, kept
+incrementally.
 
     phi(x) = Z^T k_m(x)       Z = pinv(Phi_pm) V Sigma^(1/2)       phi(x)^T phi(y) approximates k(x, y)
     Phi_pm = S_p^T K S_m      Phi_pp = S_p^T K S_p, its leading k eigenpairs V Sigma V^T by TISVD
@@ -7,8 +8,9 @@
 
 S_p (n, s_p) is a sparse Johnson-Lindenstrauss transform: in each of D blocks of s_p / D columns a row has one entry,
 +-1 / sqrt(D), at a place hashed from the row's number, so it is never stored. S_m picks s_m landmarks among the first
-points; later ones have zero rows in it, so landmarks never change (P4 leaves that open; its authors' program does so).
-All sketched points are kept, for psi. A map costs O(s_m (dim + k)) a point, an update O(n dim + s_p (k^2 + s_m^2)).
+points; later ones have zero rows in it, so landmarks never change (Wen, Zhang et al. leave that open; its authors'
+program does so). All sketched points are kept, for psi. A map costs O(s_m (dim + k)) a point, an update O(n dim + s_p
+(k^2 + s_m^2)).
 """
 
 from typing import NamedTuple

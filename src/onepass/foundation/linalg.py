@@ -160,9 +160,9 @@ def shift_root(root, v, u, q, weight):
 def update_root_rows(root, rows):
     """The same for a batch of rows (B, k) by matrix products: R <- R - (R Q^T) C Q. Returns the gain of log det A.
 
-    V = rows R = P diag(s) Q, C = diag(1 - 1 / sqrt(1 + s^2)). The symmetric root of I + V^T V, not P3's Cholesky
-    factor, so that repeated rows do not inflate the rank; by an SVD, not the Gram matrix of V, so that rows of very
-    different norms keep their digits.
+    V = rows R = P diag(s) Q, C = diag(1 - 1 / sqrt(1 + s^2)). The symmetric root of I + V^T V, not Shustova et al.'s
+    Cholesky factor, so that repeated rows do not inflate the rank; by an SVD, not the Gram matrix of V, so that rows of
+    very different norms keep their digits.
     """
     _, singular, directions = svd(dot(rows, root))
     gain = 0.0
@@ -281,9 +281,9 @@ def tisvd(vectors, values, left, right, rank):
 
     M = sum of values_i v_i v_i^T, vectors (k, n) as orthonormal rows; a = left, b = right, (n,). With P an orthonormal
     basis of what a and b have outside the span of V, M + a b^T + b a^T = [V P] H [V P]^T, and H of k + 2 rows is
-    diagonalized (P4, algorithm 2; its s psi^T + psi s^T + c s s^T is a = s, b = psi + c s / 2). P has as many rows as
-    there are directions, 0 to 2: repeated and zero updates add none. Exact while nothing is truncated; eigenvalues that
-    are not positive are dropped. Returns vectors (r, n) and values (r,), descending, r <= rank.
+    diagonalized (Wen, Zhang et al., algorithm 2; its s psi^T + psi s^T + c s s^T is a = s, b = psi + c s / 2). P has as
+    many rows as there are directions, 0 to 2: repeated and zero updates add none. Exact while nothing is truncated;
+    eigenvalues that are not positive are dropped. Returns vectors (r, n) and values (r,), descending, r <= rank.
     Cost O(n k^2 + k^3).
     """
     basis, first = _with_direction(vectors, left)

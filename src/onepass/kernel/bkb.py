@@ -1,11 +1,13 @@
-"""BKB (P1, algorithm 1): GP-UCB on a dictionary S of played points, drawn by their own posterior variances.
+"""BKB (Calandriello et al., algorithm 1): GP-UCB on a dictionary S of played points, drawn by their own posterior
+variances.
 
     z(x) = L^-1 k_S(x), L L^T = K_S        V = reg I + sum of z z^T over all plays = (R R^T)^-1        rows: z
     mean = z^T V^-1 sum of z y             sigma~^2 = (k(x, x) - z^T z) / reg + z^T V^-1 z
     S: every played point with probability 1 - (1 - p)^plays, p = min(1, oversampling sigma~^2)
 
 (k(x, x) - z^T z) / reg, the variance outside the span of S, is what keeps points far from S uncertain (no variance
-starvation). P1's eq. 2 has no 1 / reg, its eq. 4 has: with it sigma^2 is the ridge leverage score that the proofs need.
+starvation). Calandriello et al.'s eq. 2 has no 1 / reg, its eq. 4 has: with it sigma^2 is the ridge leverage score that
+the proofs need.
 
 Lazily: S is drawn again only when 1 + the sum of sigma~^2 over the plays since whose point did not join exceeds
 `staleness`: until then no variance has fallen by more than that factor for their sake (Calandriello et al. 2020, whose
@@ -44,7 +46,7 @@ from onepass.kernel.posterior import (
     with_room,
 )
 
-EPSILON = 0.5  # of P1's theorems
+EPSILON = 0.5  # of Calandriello et al.'s theorems
 FACTOR = (1.0 + EPSILON) / (1.0 - EPSILON)  # their a
 STEEP = 1e9
 """Sum of k(x, x) / reg over the plays from which a joining point has V factored anew: `grown` subtracts numbers as
@@ -242,7 +244,8 @@ class BKB(KernelBandit):
         return state
 
     def _redrawn(self, place: int, reward: float, joins: bool) -> KernelState:
-        """A play, and a new dictionary drawn with the variances before it (P1: cached, and no less than after it).
+        """A play, and a new dictionary drawn with the variances before it (Calandriello et al.: cached, and no less
+        than after it).
 
         joins: whether the play does, where the drawing is incremental.
         """
@@ -331,8 +334,8 @@ class BKB(KernelBandit):
         return self._draws(self._column(gram), prior, rng)
 
     def _radius(self, theory: Theory) -> float:
-        """P1 theorem 4.1 for its oversampling, at epsilon = 1/2, from its proof: D.1, with the / reg that it drops, and
-        Det^1/2 for its Det. At less oversampling a heuristic.
+        """Calandriello et al. theorem 4.1 for its oversampling, at epsilon = 1/2, from its proof: D.1, with the / reg
+        that it drops, and Det^1/2 for its Det. At less oversampling a heuristic.
 
         beta = R sqrt(a (1 + log(1 + kappa^2 t / reg)) sum of sigma~^2 + 2 log(1 / delta))
                + (1 + 1 / sqrt(1 - epsilon)) sqrt(reg) H

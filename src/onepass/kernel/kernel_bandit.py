@@ -160,7 +160,9 @@ class KernelBandit:
         return self._state.rounds
 
     def effective_dimension(self) -> float:
-        """Sum over all plays of the variance of their point as it is now (P1 eq. 5): the degrees of freedom in use."""
+        """Sum over all plays of the variance of their point as it is now (Calandriello et al. eq. 5): the degrees of
+        freedom in use.
+        """
         return float(self._state.plays @ self._state.variances)
 
     def information_gain(self) -> float:

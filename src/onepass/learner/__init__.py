@@ -11,6 +11,6 @@
 | `NOGD` | 2 B examples | O(B (d + k)) | Lu et al. 2016 |
 | `SkeGD` | s_m landmarks | O(s_m (d + k)) | Zhang and Liao 2019 |
 | `PROSNKONS` | m sampled examples, three m x m roots | O(m d + m^2) | Calandriello et al. 2017 |
-| `FORKS` | s_m landmarks and a k x k inverse | O(s_m (d + k) + k^2) | P4 |
+| `FORKS` | s_m landmarks and a k x k inverse | O(s_m (d + k) + k^2) | Wen, Zhang et al. |
 | `KernelNewton` | a map, a design | O(size (d + rank) + rank^2) | ours |
 """

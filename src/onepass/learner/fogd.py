@@ -49,8 +49,8 @@ def step(state, x, y):
 class FOGD(Learner):
     """Gradient descent on random Fourier features; see onepass.learner.fogd.
 
-    features D, even (None: 4 budget, as in P4); width, loss, loss_width, step: as for `KOGD`; seed: of the features.
-    ValueError outside those ranges.
+    features D, even (None: 4 budget, as in Wen, Zhang et al.); width, loss, loss_width, step: as for `KOGD`; seed: of
+    the features. ValueError outside those ranges.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)

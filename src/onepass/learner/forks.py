@@ -1,4 +1,5 @@
-"""FORKS (P4, algorithm 1): gradient descent until a buffer is full, then online Newton steps on a sketched Nystrom map.
+"""FORKS (Wen, Zhang et al., algorithm 1): gradient descent until a buffer is full, then online Newton steps on a
+sketched Nystrom map.
 
     1.  f = sum of a_i k(x_i, x); on a loss x joins the buffer with a = -step l'(f)
     2.  f = w^T phi(x); on a loss, with g = l'(f) phi and u = A^-1 phi:
@@ -7,14 +8,15 @@
     at every `update_every`-th loss x joins the sketches and phi changes: A = alpha I and w = 0, the reset; then the
     step, on the new phi
 
-P4 updates the map, predicts and steps. A round of an update is known by its loss, and so by its target: here the
-decision is made before, on the old map, and only then the map changes; the step for the example is on the new one, as
-in P4. With the update an example later, all of it before the target is known, mistakes are those of a step on the old
-map, which the reset forgets (docs/kernel_learners.md compares the orders).
+Wen, Zhang et al. update the map, predict and step. A round of an update is known by its loss, and so by its target:
+here the decision is made before, on the old map, and only then the map changes; the step for the example is on the new
+one, as in Wen, Zhang et al. With the update an example later, all of it before the target is known, mistakes are those
+of a step on the old map, which the reset forgets (docs/kernel_learners.md compares the orders).
 
-What P4 leaves open is done as in its authors' program: the buffer holds 2 budget points while sketches follow the
-budget, nothing is learned without a loss, gradient descent does not shrink its weights, updates are counted in losses,
-and the Newton step uses A as it was before. A round of stage 2 costs O(s_m (d + k) + k^2) and allocates nothing.
+What Wen, Zhang et al. leave open is done as in its authors' program: the buffer holds 2 budget points while sketches
+follow the budget, nothing is learned without a loss, gradient descent does not shrink its weights, updates are counted
+in losses, and the Newton step uses A as it was before. A round of stage 2 costs O(s_m (d + k) + k^2) and allocates
+nothing.
 """
 
 from typing import NamedTuple
@@ -69,16 +71,16 @@ class FORKS(Learner):
 
     budget B: 2 B examples are buffered, then sketched; sketch_size s_p (None: B), sample_size s_m (None: a fifth of
     s_p), rank k (None: a tenth of B), blocks D: of the sketches; update_every: losses between their updates, or, below
-    1, their share of all examples so far (P4: 0.3 of the stream's length); each update keeps one example more, so that
-    with an integer memory and the time of an update grow for ever; targets of regression must lie within bound; width,
-    loss, loss_width, step: as for `KOGD`; alpha, above 0: A before the first loss and after a reset; bound C: |f| <= C
-    after a step; seed: of the sketch.
+    1, their share of all examples so far (Wen, Zhang et al.: 0.3 of the stream's length); each update keeps one example
+    more, so that with an integer memory and the time of an update grow for ever; targets of regression must lie within
+    bound; width, loss, loss_width, step: as for `KOGD`; alpha, above 0: A before the first loss and after a reset;
+    bound C: |f| <= C after a step; seed: of the sketch.
 
     curvature sigma and decaying_curvature eta, from 0: the t-th loss since a reset adds (sigma + eta / sqrt(t)) g g^T
-    to A. P4's theorem has two schedules, for A / step in place of our A: for losses with a curvature L_Cur along their
-    gradients eta = 0, sigma = step L_Cur, and a regret of O(log T) on the sketch; for losses that are only convex
-    (hinge, epsilon_insensitive) sigma = 0, eta = step sqrt(k) / L with |l'| ||phi|| <= L, and O(sqrt(T)). Both 0:
-    gradient descent with steps of step / alpha.
+    to A. Wen, Zhang et al.'s theorem has two schedules, for A / step in place of our A: for losses with a curvature
+    L_Cur along their gradients eta = 0, sigma = step L_Cur, and a regret of O(log T) on the sketch; for losses that are
+    only convex (hinge, epsilon_insensitive) sigma = 0, eta = step sqrt(k) / L with |l'| ||phi|| <= L, and O(sqrt(T)).
+    Both 0: gradient descent with steps of step / alpha.
 
     ValueError for a budget below 2, a rank above sketch or sample size, sizes that do not fit, a negative curvature.
 

@@ -12,8 +12,8 @@ so follow what changes; most examples then cost one solve and no update. Measure
 25.6); ijcnn1, which stands still, 4.8, 4.8, 4.8, 4.7; spambase 9.1, 9.1, 9.0, 8.9.
 
 The last feature is the vote of the example before, as of a nearest neighbour. Where streams repeat themselves it is
-what is needed (adversarial german-1 of P4: 5.1% mistakes with it, 40% without, repeating the last label 5.7); elsewhere
-its weight stays near zero (no figure below moves by more than 0.2). `recent=False` leaves it out.
+what is needed (adversarial german-1 of Wen, Zhang et al.: 5.1% mistakes with it, 40% without, repeating the last label
+5.7); elsewhere its weight stays near zero (no figure below moves by more than 0.2). `recent=False` leaves it out.
 
 Nothing has to be known before: scale (standard deviations of the features; for regression mean and deviation of the
 targets), width (their median distance) and landmarks come from the first `warm_up` examples. While these arrive, the

@@ -1,4 +1,5 @@
-"""The online Newton step of P4, algorithm 1, on features phi of which some k may be in use; nothing is allocated.
+"""The online Newton step of Wen, Zhang et al., algorithm 1, on features phi of which some k may be in use; nothing is
+allocated.
 
     g = l'(f) phi,  u = A^-1 phi:   w <- w - step A^-1 g,   w <- w - h(w^T phi) / (phi^T u) u,
                                     A <- A + curvature g g^T;   h(z) = sign(z) max(|z| - bound, 0)
@@ -9,8 +10,8 @@ w' with |w'^T phi_t| <= bound for all t; A_t: before step t, c_t: its curvature,
     sum of l(f_t) - l(w'^T phi_t)  <=  (alpha ||w'||^2 / step + step sum of g_t^T A_t^-1 g_t
                                         + sum of c_t (l'(f_t) (f_{t+1}' - w'^T phi_t))^2 / step) / 2
 
-f_{t+1}': of phi_t by the new w, within the bound. P4 has (sigma_t + eta_t) / step for c_t / step, sigma_t = 0.5; its
-authors' program c_t = 0.04 and the step 0.2.
+f_{t+1}': of phi_t by the new w, within the bound. Wen, Zhang et al. have (sigma_t + eta_t) / step for c_t / step,
+sigma_t = 0.5; its authors' program c_t = 0.04 and the step 0.2.
 """
 
 from typing import NamedTuple

@@ -65,8 +65,8 @@ def step(state, x, y):
 class NOGD(Learner):
     """Gradient descent on Nystrom features; see onepass.learner.nogd.
 
-    budget B, from 2; rank k, up to 2 B (None: a fifth of B; P4 has a tenth); width, loss, loss_width, step: as for
-    `KOGD`. ValueError outside those ranges.
+    budget B, from 2; rank k, up to 2 B (None: a fifth of B; Wen, Zhang et al. have a tenth); width, loss, loss_width,
+    step: as for `KOGD`. ValueError outside those ranges.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)

@@ -12,8 +12,8 @@ in the regret.
 
 By Cholesky old features do not change when a point joins, so that without resets nothing would have to be forgotten:
 `reset=False` is our variant (docs/kernel_learners.md compares both). The dictionary never shrinks; `budget` caps
-it (P4 does so), else it grows as the effective dimension. Points within 1e-9 of the span of the others do not join.
-Roots of K^-1 and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for m points, memory O(m (m + d)).
+it (Wen, Zhang et al. do so), else it grows as the effective dimension. Points within 1e-9 of the span of the others
+do not join. Roots of K^-1 and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for m points, memory O(m (m + d)).
 """
 
 from typing import NamedTuple

@@ -101,7 +101,7 @@ def sketch_sizes(
     budget: int, rank: int | None, sketch_size: int | None, sample_size: int | None, blocks: int,
     update_every: int | float, seed: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """The checked sizes, by default those of P4: s_p = B, s_m = s_p / 5, k = B / 10."""
+    """The checked sizes, by default those of Wen, Zhang et al.: s_p = B, s_m = s_p / 5, k = B / 10."""
     budget = check.integer("budget", budget, 2)
     size = check.integer("sketch_size", budget if sketch_size is None else sketch_size, 1)
     sample = check.integer("sample_size", max(size // 5, 1) if sample_size is None else sample_size, 1, 2 * budget)
