@@ -289,7 +289,7 @@ def allocations(learner, rows, targets):
     """How many arrays compiled code makes while these examples are decided and learned in one call."""
     _nrt_python.memsys_enable_stats()
     before = rtsys.get_allocation_stats().alloc
-    learner._advance(rows, targets)
+    learner.advance(rows, targets)
     return rtsys.get_allocation_stats().alloc - before
 
 

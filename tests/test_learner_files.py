@@ -7,8 +7,8 @@ import pytest
 from safetensors.numpy import save_file
 
 import onepass as op
-from onepass.foundation import files
-from onepass.loading import LEARNERS
+from onepass.foundation import files, registry
+from onepass.learner.learner import Learner
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((200, 3))
@@ -63,7 +63,7 @@ def altered(path, tensors=None, **header):
 
 
 def test_all_learners_are_known_to_load():
-    assert {type(make()) for make in MADE.values()} == set(LEARNERS.values())
+    assert {type(make()) for make in MADE.values()} == set(registry.kinds(Learner))
 
 
 @every_learner
@@ -148,9 +148,7 @@ def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
         pass
 
     for owner in (Own(), op.KernelNewton(size=4, design=OwnDesign(dim=6)), op.OnlineKernelClassifier(Own())):
-        with pytest.raises(
-            ValueError, match=r"Own\w* is not known to onepass\.load; add it to onepass\.loading\.[A-Z]+"
-        ):
+        with pytest.raises(ValueError, match=r"Own\w* is not known to onepass\.load; decorate .* onepass\.savable"):
             owner.save(tmp_path / "own")
     labels = np.array([(1, 2), (3, 4), None], object)[:2]
     classifier = op.OnlineKernelClassifier(op.RBP()).fit(ROWS, np.where(SIGNS > 0, "a", "b"))
@@ -160,12 +158,12 @@ def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_learner_of_ones_own_is_loaded_once_it_is_in_the_table(tmp_path, monkeypatch):
-    class Own(op.FOGD):
+def test_a_learner_of_ones_own_is_loaded_once_it_is_savable(tmp_path):
+    @op.savable
+    class OwnFOGD(op.FOGD):
         pass
 
-    monkeypatch.setitem(LEARNERS, "Own", Own)
-    learner = Own(budget=5).partial_fit(ROWS, SIGNS)
+    learner = OwnFOGD(budget=5).partial_fit(ROWS, SIGNS)
     learner.save(tmp_path / "own")
     assert np.array_equal(op.load(tmp_path / "own").decision_function(ROWS), learner.decision_function(ROWS))
 

@@ -1,9 +1,13 @@
 """onepass: learn to decide online, in one pass, with second-order methods whose inverse is affordable."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from onepass.bandit.bandit import Bandit, Decision, Recommendation
+from onepass.bandit.arms import ArmBandit
+from onepass.bandit.bandit import Decision, Recommendation
+from onepass.bandit.build import Bandit
 from onepass.bandit.models import Disjoint, Hybrid
+from onepass.bandit.shared import SharedBandit
 from onepass.design.design import Design
 from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
@@ -23,6 +27,8 @@ from onepass.features.factors import Outer, OuterProduct
 from onepass.features.kernels import RBF, Kernel, Linear, Matern, Polynomial
 from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection
+from onepass.foundation.files import load
+from onepass.foundation.registry import on_demand, savable
 from onepass.kernel.bkb import BKB
 from onepass.kernel.gp_ucb import GPUCB
 from onepass.kernel.kernel_bandit import Posterior
@@ -39,7 +45,6 @@ from onepass.learner.projectron import Projectron
 from onepass.learner.pros_n_kons import PROSNKONS
 from onepass.learner.rbp import RBP
 from onepass.learner.skegd import SkeGD
-from onepass.loading import load
 from onepass.recipes import (
     CBRAP,
     CBSCFD,
@@ -58,7 +63,7 @@ from onepass.recipes import (
 )
 
 if TYPE_CHECKING:
-    from onepass.learner.estimators import OnlineKernelClassifier, OnlineKernelRegressor
+    from onepass.adapters.scikit_learn import OnlineKernelClassifier, OnlineKernelRegressor
 
 __version__ = "0.1.0"
 
@@ -84,6 +89,7 @@ __all__ = [
     "TOFU",
     "UCB",
     "AdaptiveHuber",
+    "ArmBandit",
     "Bandit",
     "DBSLinUCB",
     "Decision",
@@ -123,6 +129,7 @@ __all__ = [
     "Recommendation",
     "Ridge",
     "RobustFrequentDirections",
+    "SharedBandit",
     "SkeGD",
     "Theory",
     "Thompson",
@@ -132,17 +139,25 @@ __all__ = [
     "bkb_size_bound",
     "load",
     "progressive_validation",
+    "savable",
 ]
+
+
+WITH_SCIKIT_LEARN = ("OnlineKernelClassifier", "OnlineKernelRegressor")
 
 
 def __getattr__(name: str) -> Any:
     """The scikit-learn estimators are imported when they are asked for: importing onepass stays light without it."""
-    if name in ("OnlineKernelClassifier", "OnlineKernelRegressor"):
-        from onepass.learner import estimators
+    if name in WITH_SCIKIT_LEARN:
+        from onepass.adapters import scikit_learn
 
-        return getattr(estimators, name)
+        return getattr(scikit_learn, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+for _name in WITH_SCIKIT_LEARN:
+    on_demand(_name, partial(__getattr__, _name))

@@ -9,13 +9,14 @@ beta is a constant, or `Theory`: the radius of the design's confidence ellipsoid
 All of them are one `Rule`, so that compiled loops are specialised on designs only.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
+from onepass.foundation.registry import plain, savable
 
 MEANS, WIDTHS, DRAWS = 0, 1, 2
 
@@ -32,6 +33,7 @@ class Rule(NamedTuple):
     theory: np.ndarray
 
 
+@savable
 @dataclass(frozen=True, kw_only=True)
 class Theory:
     """The radius under which the papers prove their regret, times `scale` (its constants are large: tune it).
@@ -59,6 +61,10 @@ class Theory:
             raise ValueError(f"delta must be above 0 and below 1, got {self.delta!r}")
         object.__setattr__(self, "scale", check.real("scale", self.scale))
 
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given, as plain data."""
+        return asdict(self)
+
 
 def _checked(exploration: "float | Theory") -> "float | Theory":
     hint = "use a number (negative for pessimism) or onepass.Theory(...)"
@@ -82,9 +88,10 @@ class Exploration:
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data."""
-        return asdict(self)  # type: ignore[call-overload]
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
 
+@savable
 @dataclass(frozen=True)
 class UCB(Exploration):
     """Optimism: mean + exploration * width. Negative exploration is pessimism, for learning from logs."""
@@ -98,6 +105,7 @@ class UCB(Exploration):
         return _rule(WIDTHS, self.exploration)
 
 
+@savable
 @dataclass(frozen=True)
 class Thompson(Exploration):
     """Thompson sampling: one draw of theta from N(theta, exploration^2 A^-1) a round, shared by all arms."""
@@ -111,6 +119,7 @@ class Thompson(Exploration):
         return _rule(DRAWS, self.exploration)
 
 
+@savable
 @dataclass(frozen=True)
 class Greedy(Exploration):
     """The largest mean."""
@@ -119,6 +128,7 @@ class Greedy(Exploration):
         return _rule(MEANS, 0.0)
 
 
+@savable
 @dataclass(frozen=True)
 class EpsilonGreedy(Exploration):
     """The largest mean; with probability epsilon an arm uniformly at random."""

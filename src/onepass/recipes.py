@@ -9,8 +9,10 @@ that); seed breaks ties and draws; dtype "float32" halves memory. Ranges and err
 from collections.abc import Callable
 from typing import Any
 
-from onepass.bandit.bandit import Bandit
+from onepass.bandit.arms import ArmBandit
+from onepass.bandit.build import Bandit
 from onepass.bandit.models import Disjoint, Hybrid
+from onepass.bandit.shared import SharedBandit
 from onepass.design.design import Design
 from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
@@ -45,7 +47,7 @@ def _compose(
     thompson: bool = False,
     features: Any = None,
     estimate: Callable[[Design], Estimator] = Ridge,
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """make(dim, most): the design for rows of width dim, with a rank or size of at most `most`; estimate: what is
     learned on it."""
     check.choice(
@@ -88,7 +90,7 @@ def OFUL(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """Exact design, UCB (Abbasi-Yadkori, Pal and Szepesvari 2011). O(dim^2) a round."""
     return _compose("OFUL", dim, _exact(reg, dtype), exploration, parameters, seed)
 
@@ -101,7 +103,7 @@ def LinUCB(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """Exact design, UCB with a constant width (Li, Chu, Langford and Schapire 2010). The same algorithm as OFUL.
 
     "disjoint" and "hybrid" are the paper's algorithms 1 and 2.
@@ -117,7 +119,7 @@ def LinTS(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """Exact design, Thompson sampling (Agrawal and Goyal 2013). O(dim^2) a round."""
     return _compose("LinTS", dim, _exact(reg, dtype), exploration, parameters, seed, thompson=True)
 
@@ -132,7 +134,7 @@ def SOFUL(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """Frequent Directions, UCB or Thompson sampling (Kuzborskij, Cella and Cesa-Bianchi 2019). O(dim size) a round."""
     name = "SOFUL-TS" if thompson else "SOFUL"
     return _compose(name, dim, _sketch(size, reg, dtype), exploration, parameters, seed, thompson=thompson)
@@ -148,7 +150,7 @@ def CBSCFD(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """Robust Frequent Directions, UCB (Chen, Luo, Zhang, Yu and Lian 2020). O(dim size) a round."""
     return _compose("CBSCFD", dim, _sketch(size, reg, dtype, compensation), exploration, parameters, seed)
 
@@ -162,7 +164,7 @@ def CBRAP(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """Gaussian projection to `size` dimensions, exact design there, UCB (Yu, Lyu and King 2017).
 
     O(dim size + size^2) a round. The projection is drawn from `seed`. dim: a width; factors are not taken.
@@ -186,7 +188,7 @@ def DBSLinUCB(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """Dyadic blocks over FD or robust FD, UCB (Wen, Yin et al.). The sketch grows until ||A - A_hat|| <= 2 error."""
 
     def design(d: int, most: int) -> Design:
@@ -206,7 +208,7 @@ def PSILinUCB(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """Projector splitting, UCB (Shustova et al.). O(dim rank) a round; reg must be of the order of the spectrum."""
 
     def design(d: int, most: int) -> Design:
@@ -260,7 +262,7 @@ def HvtUCB(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str | None = None,
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """One-pass Huber regression, UCB, for heavy-tailed rewards (Wang et al. 2025). O(1) designs' work a round.
 
     nu: the typical size of the noise, None: estimated; design: any (a sketch makes it O(dim size)), None: Exact, for
@@ -295,7 +297,7 @@ def HeavyOFUL(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """Adaptive Huber regression over the whole history, UCB (Huang et al. 2023). O(t dim) a round: to compare with."""
 
     def estimate(design: Design) -> Estimator:
@@ -322,7 +324,7 @@ def CRTM(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str | None = None,
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """One-pass truncation, UCB (after Xue et al. 2023: see the estimator for our reading).
 
     moment bounds E|r|^(1 + epsilon) of the rewards themselves.
@@ -348,7 +350,7 @@ def CRMM(
     parameter_bound: float | None = None,
     seed: int = 0,
     dtype: str | None = None,
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """Mean of medians in one pass, UCB (after Xue et al. 2023), for fixed arms, each played `repeats` times in a row.
 
     repeats: None for the paper's O(log horizon).
@@ -373,7 +375,7 @@ def MENU(
     exploration: Explore = 1.0,
     seed: int = 0,
     dtype: str | None = None,
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """Median of means, UCB (Shao et al. 2018), for fixed arms: each is played `repeats` times in a row.
 
     repeats: None for the paper's O(log horizon), fewer than which prove no radius; moment bounds E|eta|^(1 + epsilon),
@@ -400,7 +402,7 @@ def TOFU(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
-) -> Bandit:
+) -> SharedBandit | ArmBandit:
     """Truncation in whitened coordinates over the whole history, UCB (Shao et al. 2018). O(t dim^2) a round."""
 
     def estimate(design: Design) -> Estimator:

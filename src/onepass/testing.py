@@ -16,8 +16,9 @@ import numpy as np
 from onepass.design import contract
 from onepass.design.design import Design
 from onepass.foundation import state as states
+from onepass.foundation.files import load
+from onepass.foundation.registry import kinds
 from onepass.learner.learner import Learner, progressive_validation
-from onepass.loading import LEARNERS, load
 
 REGS = (0.37, 4.0)  # never only 1: a wrong place for reg cannot be seen there
 
@@ -116,7 +117,7 @@ def check_learner(make: Callable[[], Learner], dim: int = 4, count: int = 240) -
     decides before it learns; deciding changes nothing; bad input is refused with a ValueError and changes nothing; no
     decision is NaN or infinite on degenerate streams (constant, zero, repeated, badly scaled rows; one class only);
     copies and pickles are independent and continue alike; memory is counted; the learner is built again from
-    `get_params`, and by `set_params` without what it had learned; once in onepass.loading.LEARNERS, it is saved and
+    `get_params`, and by `set_params` without what it had learned; once it is `onepass.savable`, it is saved and
     loaded, before, while and after it learns, and continues bit for bit.
     """
     rows = np.random.default_rng(1).standard_normal((count, dim))
@@ -140,7 +141,7 @@ def check_learner(make: Callable[[], Learner], dim: int = 4, count: int = 240) -
     again = type(whole)(**whole.get_params())
     assert again.memory_usage() == 0, f"{where}: it holds memory before it has learned"
     same("built again from get_params()", again.partial_fit(rows, targets))
-    assert again.memory_usage() == states.nbytes(again._state), f"{where}: memory_usage() is not that of its state"
+    assert again.memory_usage() == states.nbytes(again.states()), f"{where}: memory_usage() is not that of its state"
     for name, value in list(whole.get_params().items())[:1]:
         same("after set_params()", again.set_params(**{name: value}).partial_fit(rows, targets))
 
@@ -208,7 +209,7 @@ def _check_copies(learner: Learner, same: Callable, rows: np.ndarray, targets: n
         learner.decision_function(rows),
         {"a copy": learner.copy(), "a pickle": pickle.loads(pickle.dumps(learner))},
     )
-    if type(learner) in LEARNERS.values():
+    if type(learner) in kinds(Learner):
         with TemporaryDirectory() as folder:
             learner.save(Path(folder) / "learner")
             copies["a file"] = load(Path(folder) / "learner")

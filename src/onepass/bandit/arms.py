@@ -7,14 +7,13 @@ never learned from has no model and costs no array: it is scored by its prior, m
 import json
 import threading
 from collections.abc import Hashable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.arena.stores import Store
-from onepass.bandit.bandit import Bandit, Decision, named, ranked, trouble
+from onepass.bandit.bandit import BaseBandit, Decision, named, ranked, trouble
 from onepass.bandit.models import Disjoint, Hybrid
 from onepass.design import contract
 from onepass.estimator.contract import parameter, update_rows
@@ -26,6 +25,7 @@ from onepass.features.projection import GaussianProjection, IdentityState, trans
 from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.interrupts import deferred
+from onepass.foundation.registry import savable
 
 
 class Learned(NamedTuple):
@@ -48,7 +48,8 @@ class Saved(NamedTuple):
     store: Any
 
 
-class ArmBandit(Bandit):
+@savable
+class ArmBandit(BaseBandit):
     """One model per arm: `Bandit(Disjoint(Ridge(design)))` or `Bandit(Hybrid(shared=..., arms=...))`.
 
     A context is (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or (n, K, dim);
@@ -454,19 +455,19 @@ class ArmBandit(Bandit):
         return Learned(learned.store.copy(), states.copy(learned.shared), learned.direction.copy())
 
     def _saved(self) -> Saved:
-        learned, names = self._learned, json.dumps([_plain(name) for name in self._names])
+        learned, names = self._learned, json.dumps([_plain_name(name) for name in self._names])
         records = np.fromiter(self._names.values(), np.int64, len(self._names))
         learned.store.trim()
         text = np.frombuffer(names.encode(), np.uint8)
         return Saved(text, records, learned.direction, learned.shared, learned.store.state)
 
-    def _restore(self, tensors: dict[str, np.ndarray], path: str | Path) -> None:
+    def _restore(self, tensors: dict[str, np.ndarray]) -> None:
         store, shared = self._learned.store, self._learned.shared
         parts = len({name.split(".")[1] for name in tensors if name.startswith("store.")})
         template = Saved(
             np.zeros(0, np.uint8), np.zeros(0, np.int64), self._learned.direction, shared, store.template(parts)
         )
-        files.restore(template, tensors, self._fits, path)
+        files.restore(template, tensors, self._fits)
 
     def _fits(self, saved: Saved) -> bool:
         """Take what a file holds, unless its parts contradict each other."""
@@ -511,19 +512,19 @@ def _straight(lengths: np.ndarray, turned: int) -> np.ndarray:
     return lengths
 
 
-def _plain(name: Any) -> Any:
+def _plain_name(name: Any) -> Any:
     """A name as JSON: strings, numbers, booleans, None, and tuples of them; ValueError for other names."""
     if isinstance(name, np.bool_ | np.integer | np.floating | np.str_):
         name = name.item()
     if isinstance(name, tuple):
-        return {"tuple": [_plain(part) for part in name]}
+        return {"tuple": [_plain_name(part) for part in name]}
     if name is None or (type(name) in (str, int, float, bool) and name == name):
         return name
     raise ValueError(f"arm names must be strings, numbers or tuples of them to be saved, got {name!r}")
 
 
 def _name(value: Any) -> Hashable:
-    """The inverse of `_plain`."""
+    """The inverse of `_plain_name`."""
     if isinstance(value, dict):
         return tuple(_name(part) for part in value["tuple"])
     if isinstance(value, list):

@@ -1,8 +1,4 @@
-"""Bandit = parameters x estimator x exploration: decide, learn, recommend, save. Here: what all bandits share.
-
-`Bandit(...)` gives a `SharedBandit` for an estimator (shared.py) and an `ArmBandit` for `Disjoint` or
-`Hybrid` parameters (arms.py), as pathlib.Path gives a PosixPath.
-"""
+"""Bandit = parameters x estimator x exploration: decide, learn, recommend, save. Here: what both bandits share."""
 
 from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
@@ -13,6 +9,7 @@ import numpy as np
 from onepass.exploration import UCB, Exploration, best
 from onepass.features.factors import Outer
 from onepass.foundation import check, files, state
+from onepass.foundation.registry import built, plain
 
 BLOCK = 4_000_000  # scores held at a time by `recommend`
 
@@ -40,23 +37,10 @@ class Recommendation(NamedTuple):
     scores: list[np.ndarray]
 
 
-class Bandit:
-    """A contextual bandit.
+class BaseBandit:
+    """What `SharedBandit` and `ArmBandit` share.
 
-    estimator: one shared model, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``, or `Disjoint` or `Hybrid` for
-    models per arm; exploration: `UCB`, `Thompson`, `Greedy` or `EpsilonGreedy`; features: a `GaussianProjection`, a
-    `Nystrom`, an `OuterProduct` or None; seed: breaks ties and draws; name: shown by repr.
     Thread safety: `decide`, `score` and `recommend` may run in several threads while none learns.
-
-    >>> import numpy as np, onepass as op
-    >>> bandit = op.Bandit(op.Ridge(op.Exact(dim=2)), op.UCB(0.5))
-    >>> bandit.learn(np.eye(2), [1.0, 0.0])
-    >>> bandit.decide(np.eye(2), arms=["left", "right"]).arm
-    'left'
-    >>> bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), op.UCB(0.5))
-    >>> bandit.learn([1.0, 0.0], 1.0, arm="left")
-    >>> bandit.decide([1.0, 0.0], arms=["left", "right"]).arm
-    'left'
     """
 
     estimator: Any
@@ -64,15 +48,6 @@ class Bandit:
     dim: int
     _width: int  # of what a design sees
     _learned: Any
-
-    def __new__(cls, estimator: Any = None, *args: Any, **options: Any) -> "Bandit":
-        from onepass.bandit.arms import ArmBandit
-        from onepass.bandit.models import Disjoint, Hybrid
-        from onepass.bandit.shared import SharedBandit
-
-        if cls is Bandit:
-            return object.__new__(ArmBandit if isinstance(estimator, Disjoint | Hybrid) else SharedBandit)
-        return object.__new__(cls)
 
     def __init__(
         self,
@@ -219,28 +194,31 @@ class Bandit:
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data."""
-        features = None if self.features is None else {"kind": type(self.features).__name__, **self.features.params()}
-        return {
-            "estimator": {"kind": type(self.estimator).__name__, **self.estimator.params()},
-            "exploration": {"kind": type(self.exploration).__name__, **self.exploration.params()},
-            "features": features,
-            "seed": self.seed,
-            "name": self.name,
-        }
+        parts = {"estimator": self.estimator, "exploration": self.exploration, "features": self.features}
+        return {**{name: plain(part) for name, part in parts.items()}, "seed": self.seed, "name": self.name}
 
     def save(self, path: str | Path) -> None:
-        """Write everything, the random generator too, to `path`, atomically; read with `onepass.load`."""
-        from onepass.loading import loadable
+        """Write everything, the random generator too, to `path`, atomically; read with `onepass.load`.
 
+        ValueError where a part is of a class that is not registered.
+        """
         extra = {"rng": self._rng.bit_generator.state, "rounds": self.rounds}
-        loadable(self)
-        files.save(path, "Bandit", self.params(), self._saved(), extra)
+        files.save(path, self, files.Contents(self.params(), extra, self._saved()))
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, np.ndarray]) -> Self:
+        """From what a file holds; ValueError where that does not fit together."""
+        bandit = cls(**{**{name: built(part) for name, part in params.items()}, "name": str(params["name"])})
+        bandit._restore(tensors)
+        bandit.rounds = check.integer("rounds", extra["rounds"], 0)
+        bandit._rng.bit_generator.state = extra["rng"]
+        return bandit
 
     def _saved(self) -> Any:
         """What goes into a file: a tree of arrays. A projection does not: it is drawn again from its seed."""
         raise NotImplementedError
 
-    def _restore(self, tensors: dict[str, np.ndarray], path: str | Path) -> None:
+    def _restore(self, tensors: dict[str, np.ndarray]) -> None:
         """Take `_saved` back from a file; ValueError for arrays that do not fit."""
         raise NotImplementedError
 

@@ -17,6 +17,7 @@ from onepass.arena.stores import Compact, Separate, Store, cut_of, rule_of
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
 from onepass.foundation import check
+from onepass.foundation.registry import plain, savable
 
 
 def _ridge(name: str, value: Any) -> Ridge:
@@ -36,6 +37,7 @@ def _own(value: Any) -> Estimator:
     return value
 
 
+@savable
 class Disjoint:
     """One model per arm: r = x^T theta_a.
 
@@ -62,12 +64,13 @@ class Disjoint:
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data."""
-        return {"arms": _plain(self.arms), "compact": self.compact, "threads": self.threads}
+        return {"estimator": plain(self.arms), "compact": self.compact, "threads": self.threads}
 
     def __repr__(self) -> str:
         return f"Disjoint({self.arms!r})"
 
 
+@savable
 class Hybrid:
     """A shared and a per-arm part: r = x^T (beta + theta_a).
 
@@ -87,15 +90,11 @@ class Hybrid:
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data."""
-        parts = {"shared": _plain(self.shared), "arms": _plain(self.arms)}
+        parts = {"shared": plain(self.shared), "arms": plain(self.arms)}
         return {**parts, "compact": self.compact, "threads": self.threads}
 
     def __repr__(self) -> str:
         return f"Hybrid(shared={self.shared!r}, arms={self.arms!r})"
-
-
-def _plain(estimator: Estimator) -> dict[str, Any]:
-    return {"kind": type(estimator).__name__, **estimator.params()}
 
 
 def _options(arms: Estimator, compact: Any, threads: Any) -> tuple[bool, int | None]:

@@ -8,12 +8,11 @@ Contexts given as factors x = vec(u v^T): the K rows of a user u lie in d_a dime
 of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, then d_a^2 an arm.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from onepass.bandit.bandit import Bandit, Decision, named, not_offered, ranked, trouble
+from onepass.bandit.bandit import BaseBandit, Decision, named, not_offered, ranked, trouble
 from onepass.design import contract
 from onepass.estimator.contract import expect, parameter, radius, repeated, update, update_rows
 from onepass.estimator.epochs import in_turn
@@ -27,6 +26,7 @@ from onepass.foundation import check, files, state
 from onepass.foundation.generic import compiled
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.linalg import dot
+from onepass.foundation.registry import savable
 
 
 @compiled
@@ -151,7 +151,8 @@ def play_rounds(features, estimator, rule, rounds, contexts, rewards, nus, noise
     return estimator, arms
 
 
-class SharedBandit(Bandit):
+@savable
+class SharedBandit(BaseBandit):
     """One parameter for all arms: `Bandit(Ridge(design))`. Arms are rows, and names at most labels."""
 
     def __init__(
@@ -372,5 +373,5 @@ class SharedBandit(Bandit):
     def _saved(self) -> Any:
         return self._learned
 
-    def _restore(self, tensors: dict[str, np.ndarray], path: str | Path) -> None:
-        self._learned = files.restore(self._learned, tensors, self.estimator.consistent, path)
+    def _restore(self, tensors: dict[str, np.ndarray]) -> None:
+        self._learned = files.restore(self._learned, tensors, self.estimator.consistent)

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from onepass.design import contract
-from onepass.foundation import check, state
+from onepass.foundation import check, files, state
 from onepass.foundation.interrupts import deferred
 
 
@@ -87,12 +87,15 @@ class Design:
         return twin
 
     def save(self, path: str | Path) -> None:
-        """Write to `path`, atomically; read with `onepass.load`."""
-        from onepass.foundation import files
-        from onepass.loading import loadable
+        """Write to `path`, atomically; read with `onepass.load`. ValueError for a class that is not registered."""
+        files.save(path, self, files.Contents(self.params, {}, self.state))
 
-        loadable(self)
-        files.save(path, type(self).__name__, self.params, self.state)
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, np.ndarray]) -> Self:
+        """From what a file holds; ValueError where that does not fit together."""
+        design = cls(**params)
+        design.state = files.restore(design.state, tensors, design.consistent)
+        return design
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"

@@ -53,6 +53,7 @@ from onepass.design.subspace import (
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, fill, rounding, split, svd
+from onepass.foundation.registry import savable
 
 SKETCHED, ADDED, DENSE = 0, 1, 2
 
@@ -366,6 +367,7 @@ def spectrum_of_dyadic(state):
     return contract.spectrum(state.dense) if state.phase == DENSE else spectrum_in(current(state))
 
 
+@savable
 class Dyadic(Design):
     """Dyadic blocks of Frequent Directions: the sketch grows until ||A - A_hat|| <= 2 error is certain.
 

@@ -27,6 +27,7 @@ from onepass.foundation.linalg import (
     update_root,
     update_root_rows,
 )
+from onepass.foundation.registry import savable
 
 BUFFER = 64
 
@@ -183,6 +184,7 @@ def merge(state, other):
     return contract.append_rows(state, rows)
 
 
+@savable
 class Exact(Design):
     """The exact design A = reg I + X^T X.
 

@@ -42,6 +42,7 @@ from onepass.design.subspace import (
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, eigh, fill, rounding, svd, update_triangle
+from onepass.foundation.registry import savable
 
 NEGLIGIBLE = 1e-12  # of the largest eigenvalue: rows rounded to float32 leave 1e-14
 ROUNDINGS = 10.0  # of the largest eigenvalue that a cut may add to the error: measured 0.2 over 25,000 cuts
@@ -293,6 +294,7 @@ def sketch_consistent(s: FrequentDirectionsState, dim: int) -> bool:
     )
 
 
+@savable
 class FrequentDirections(Design):
     """Frequent Directions: A = (reg + compensation shed) I + S^T S with `size` directions kept at every shrink.
 

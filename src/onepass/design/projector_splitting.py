@@ -32,6 +32,7 @@ from onepass.design.exact import determinant_radius
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, fill, orthonormal, rounding, squared_norms, svd
+from onepass.foundation.registry import savable
 
 ROUNDINGS = 10.0  # of U V^T in a compression: measured 1 to 5 per compression at rank 2 to 12
 TOLERANCE = 5e3  # roundings below which a direction of U V^T that is cut counts as nothing
@@ -312,6 +313,7 @@ def spectrum(state):
     return values, dot(vectors, q), state.ridge
 
 
+@savable
 class ProjectorSplitting(Design):
     """Projector splitting: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(ridge), U V^T of at most 2 rank columns.
 

@@ -44,6 +44,7 @@ from onepass.estimator.newton import into_ball
 from onepass.exploration import Theory
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
+from onepass.foundation.registry import savable
 
 STEPS = 1000  # at most, a round
 # of the theorem: 2 for the noise (their lemma C.2), 1 for how often it is clipped (C.12), as Wang et al. cite them
@@ -148,6 +149,7 @@ def expect_nu(state, nu):
     )
 
 
+@savable
 class AdaptiveHuber(Estimator):
     """Adaptive Huber regression on an `Exact` design: the whole history, minimized again after every row or batch.
 

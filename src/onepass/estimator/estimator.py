@@ -1,13 +1,13 @@
 """The public face of an estimator: checks arguments, holds a design, begins states."""
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from onepass.design.design import Design
-from onepass.exploration import Rule, Theory
+from onepass.exploration import Rule
 from onepass.foundation import state as states
+from onepass.foundation.registry import plain
 
 
 class Estimator:
@@ -34,8 +34,7 @@ class Estimator:
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data."""
-        plain = {name: asdict(value) if isinstance(value, Theory) else value for name, value in self._options.items()}
-        return {"design": {"kind": type(self.design).__name__, **self.design.params}, **plain}
+        return {"design": plain(self.design), **{name: plain(value) for name, value in self._options.items()}}
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self._options.items() if value is not None)

@@ -23,6 +23,7 @@ from onepass.exploration import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
+from onepass.foundation.registry import savable
 
 
 class MedianOfMeansState(NamedTuple):
@@ -97,6 +98,7 @@ def repeated_by_means(state, rows):
     return play_again(state.epoch, rows)
 
 
+@savable
 class MedianOfMeans(Estimator):
     """Median of means on `design`: every arm chosen is played `repeats` times in a row.
 

@@ -43,6 +43,7 @@ from onepass.exploration import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
+from onepass.foundation.registry import savable
 
 DELTAS = 4  # Wang et al.'s lemma 1 holds with probability 1 - 4 delta
 
@@ -102,6 +103,7 @@ def expect_nu(state, nu):
     return OnePassHuberState(state.design, state.theta, state.rows, told(state.noise, nu), state.tail, state.practice)
 
 
+@savable
 class OnePassHuber(Estimator):
     """One-pass Huber regression on `design`: O(1) solves and appends a row, no history.
 

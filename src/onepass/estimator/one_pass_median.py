@@ -19,6 +19,7 @@ from onepass.estimator.epochs import Epoch, over, play, play_again
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, repetitions
 from onepass.estimator.newton import into_ball, squared_step
+from onepass.foundation.registry import savable
 
 
 class OnePassMedianState(NamedTuple):
@@ -45,6 +46,7 @@ def repeated_by_median(state, rows):
     return play_again(state.epoch, rows)
 
 
+@savable
 class OnePassMedian(Estimator):
     """Mean of medians on `design`: every arm chosen is played `repeats` times in a row.
 

@@ -21,6 +21,7 @@ from onepass.estimator.heavy_tails import Tail, checked_tail, moment, power
 from onepass.estimator.newton import into_ball, squared_step
 from onepass.foundation import check
 from onepass.foundation.linalg import dot
+from onepass.foundation.registry import savable
 
 
 class OnePassTruncationState(NamedTuple):
@@ -48,6 +49,7 @@ def update_truncation(state, row, reward):
     return OnePassTruncationState(design, theta, t, tail, state.bound, state.clip)
 
 
+@savable
 class OnePassTruncation(Estimator):
     """One-pass truncation on `design`.
 

@@ -26,6 +26,7 @@ from onepass.estimator.contract import update
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.newton import squared_step
 from onepass.foundation import check
+from onepass.foundation.registry import savable
 
 
 class OnlineNewtonState(NamedTuple):
@@ -43,6 +44,7 @@ def update_newton(state, row, reward):
     return OnlineNewtonState(design, state.theta, state.step)
 
 
+@savable
 class OnlineNewton(Estimator):
     """Recursive least squares on `design`; step a > 0 (1: ridge regression where the design is exact). ValueError else.
 

@@ -12,6 +12,7 @@ from onepass.design.design import Design
 from onepass.estimator.contract import parameter, radius, update, update_rows
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.foundation.linalg import dot
+from onepass.foundation.registry import savable
 
 
 class RidgeState(NamedTuple):
@@ -46,6 +47,7 @@ def radius_of_ridge(state, rounds, noise, parameter_bound, row_bound, delta):
     return confidence_radius(state.design, rounds, noise, parameter_bound, row_bound, delta)
 
 
+@savable
 class Ridge(Estimator):
     """Ridge regression on `design`, e.g. ``Ridge(Exact(dim=20, reg=1.0))``; regularization lives in the design."""
 

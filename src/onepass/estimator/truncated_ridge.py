@@ -22,6 +22,7 @@ from onepass.exploration import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
+from onepass.foundation.registry import savable
 
 
 class TruncatedRidgeState(NamedTuple):
@@ -90,6 +91,7 @@ def radius_of_truncated(state, rounds, noise, parameter_bound, row_bound, delta)
     return 4.0 * np.sqrt(dim) * spread * float(t) ** power(tail.epsilon) + np.sqrt(tail.reg) * parameter_bound
 
 
+@savable
 class TruncatedRidge(Estimator):
     """Ridge regression on an `Exact` design, truncated in whitened coordinates, over the whole history.
 

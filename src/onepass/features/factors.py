@@ -14,6 +14,7 @@ import numpy as np
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
+from onepass.foundation.registry import savable
 
 
 class Outer(NamedTuple):
@@ -23,6 +24,7 @@ class Outer(NamedTuple):
     right: Any
 
 
+@savable
 class OuterProduct:
     """The feature map of contexts `Outer(left, right)`: x = np.outer(left, right).ravel().
 

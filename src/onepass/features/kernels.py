@@ -10,13 +10,14 @@ pairs so close that it would cancel are computed again from their difference. Co
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, cast
 
 import numpy as np
 
 from onepass.foundation import check
 from onepass.foundation.linalg import squared_distances
+from onepass.foundation.registry import plain, savable
 
 NUMBER = int | float | np.integer | np.floating
 PROBED = 64  # rows on which a kernel is tried before anything relies on it
@@ -43,7 +44,7 @@ class Kernel:
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data; ValueError for kernels that hold a function."""
-        return {"kind": type(self).__name__, **asdict(cast(Any, self))}
+        return {field.name: plain(getattr(self, field.name)) for field in fields(cast(Any, self))}
 
     def __add__(self, other: Any) -> "Kernel":
         return Sum(self, as_kernel(other))
@@ -92,6 +93,7 @@ class Stationary(Kernel):
         return np.ones(len(x))
 
 
+@savable
 @dataclass(frozen=True)
 class RBF(Stationary):
     """exp(-||x - y||^2 / (2 length_scale^2)); length_scale: a number, or one per feature. ValueError unless positive.
@@ -111,6 +113,7 @@ class RBF(Stationary):
         return np.exp(squared, out=squared)
 
 
+@savable
 @dataclass(frozen=True)
 class Matern(Stationary):
     """The Matern kernel with nu 0.5, 1.5 or 2.5, of draws with 0, 1 or 2 derivatives (Rasmussen and Williams, 4.14)."""
@@ -136,6 +139,7 @@ class Matern(Stationary):
         return decay
 
 
+@savable
 @dataclass(frozen=True)
 class Linear(Kernel):
     """x^T y + bias, bias at least 0: with it a kernel bandit is a linear one."""
@@ -152,6 +156,7 @@ class Linear(Kernel):
         return np.einsum("ij,ij->i", x, x) + self.bias
 
 
+@savable
 @dataclass(frozen=True)
 class Polynomial(Kernel):
     """(x^T y + bias)^degree, degree an integer from 1, bias at least 0."""
@@ -182,6 +187,7 @@ def _operand(kernel: Kernel, kinds: Any) -> str:
     return f"({kernel!r})" if isinstance(kernel, kinds) else repr(kernel)
 
 
+@savable
 @dataclass(frozen=True)
 class Scaled(Kernel):
     """scale k(x, y), scale above 0: the variance of the function where k(x, x) = 1."""
@@ -200,13 +206,11 @@ class Scaled(Kernel):
     def diagonal(self, x: Any) -> np.ndarray:
         return self.scale * self.kernel.diagonal(x)
 
-    def params(self) -> dict[str, Any]:
-        return {"kind": "Scaled", "kernel": self.kernel.params(), "scale": self.scale}
-
     def __repr__(self) -> str:
         return f"{self.scale!r} * {_operand(self.kernel, Sum | Product | Scaled)}"
 
 
+@savable
 @dataclass(frozen=True)
 class Sum(Kernel):
     """left(x, y) + right(x, y)."""
@@ -222,13 +226,11 @@ class Sum(Kernel):
     def diagonal(self, x: Any) -> np.ndarray:
         return self.left.diagonal(x) + self.right.diagonal(x)
 
-    def params(self) -> dict[str, Any]:
-        return {"kind": "Sum", "left": self.left.params(), "right": self.right.params()}
-
     def __repr__(self) -> str:
         return f"{self.left!r} + {_operand(self.right, Sum)}"
 
 
+@savable
 @dataclass(frozen=True)
 class Product(Kernel):
     """left(x, y) right(x, y)."""
@@ -243,9 +245,6 @@ class Product(Kernel):
 
     def diagonal(self, x: Any) -> np.ndarray:
         return self.left.diagonal(x) * self.right.diagonal(x)
-
-    def params(self) -> dict[str, Any]:
-        return {"kind": "Product", "left": self.left.params(), "right": self.right.params()}
 
     def __repr__(self) -> str:
         return f"{_operand(self.left, Sum)} * {_operand(self.right, Sum | Product | Scaled)}"
@@ -311,18 +310,6 @@ def indefinite(kernel: Kernel) -> ValueError:
         f"kernel must be positive definite on the arms, got {kernel!r}, which is not, or only with variances too large "
         "for rounding (more than 1e12 times reg): then scale the arms or raise reg"
     )
-
-
-KERNELS: dict[str, Any] = {c.__name__: c for c in (RBF, Matern, Linear, Polynomial, Scaled, Sum, Product)}
-
-
-def kernel_from(params: dict[str, Any]) -> Kernel:
-    """The inverse of `Kernel.params`."""
-    rest = {name: value for name, value in params.items() if name != "kind"}
-    for name in ("kernel", "left", "right"):
-        if name in rest:
-            rest[name] = kernel_from(rest[name])
-    return KERNELS[params["kind"]](**rest)
 
 
 def median_distance(points: np.ndarray) -> float:

@@ -13,6 +13,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
 from onepass.features.kernels import JITTER, Kernel, as_kernel, indefinite, probed, rows_of
+from onepass.foundation.registry import plain, savable
 
 IN_SPAN = 1e-9  # of a point's own variance: with less, roundings of the features would pass for new directions
 NONE = 1e-290  # a variance that small is none: its square root could not be divided by
@@ -42,6 +43,7 @@ def pivoted(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float = 0.0) -
     return kept, lower
 
 
+@savable
 class Nystrom:
     """A feature map for bandits with a shared model: z(x) = L^-1 k_S(x), in as many dimensions as S has directions.
 
@@ -93,7 +95,7 @@ class Nystrom:
 
     def params(self) -> dict[str, Any]:
         """Points and kernel as plain data."""
-        return {"points": self.points.tolist(), "kernel": self.kernel.params(), "reduced": True}
+        return {"points": self.points.tolist(), "kernel": plain(self.kernel), "reduced": True}
 
     def __repr__(self) -> str:
         return f"Nystrom({self.size} points in {self.dim} dimensions, {self.kernel!r})"

@@ -7,6 +7,7 @@ import numpy as np
 from onepass.foundation import check
 from onepass.foundation.generic import generic
 from onepass.foundation.linalg import dot
+from onepass.foundation.registry import savable
 
 
 class IdentityState(NamedTuple):
@@ -37,6 +38,7 @@ def transform_projection(state, rows):
     return dot(rows, state.transposed)
 
 
+@savable
 class GaussianProjection:
     """z = R x with R (size, dim) of N(0, 1 / size) entries: norms and angles survive up to about sqrt(log n / size).
 

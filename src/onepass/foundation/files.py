@@ -1,7 +1,9 @@
-"""Files: safetensors with a JSON header. No pickle: loading builds known classes from checked parameters, never code.
+"""Files: safetensors with a JSON header. No pickle: loading builds registered classes from checked parameters.
 
 A file is written next to its place and moved there, so an interrupted save leaves the old one. Its header carries the
-format version, the parameters and a digest of every array; a truncated, altered, foreign or newer file is refused.
+format version, the class, its parameters and a digest of every array; a truncated, altered, foreign or newer file is
+refused. What an owner puts into a file is its `Contents`; `restored(params, extra, arrays)` of its class is the
+inverse.
 """
 
 import contextlib
@@ -10,13 +12,23 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.foundation.registry import kind_of, name_of, plain
 from onepass.foundation.state import leaves, rebuild
 
-VERSION = 1
+VERSION = 2
+UNFIT = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError)
+
+
+class Contents(NamedTuple):
+    """What a file holds of its owner: the arguments of its constructor, what else is plain data, and its arrays."""
+
+    params: dict[str, Any]
+    extra: dict[str, Any]
+    state: Any
 
 
 def _digest(tensors: dict[str, np.ndarray], header: dict[str, Any]) -> str:
@@ -27,12 +39,14 @@ def _digest(tensors: dict[str, np.ndarray], header: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def save(path: str | Path, kind: str, params: dict[str, Any], state: Any, extra: dict[str, Any] | None = None) -> None:
-    """Write `state` with what is needed to build its owner again: the class name `kind` and its `params`."""
+def save(path: str | Path, owner: Any, contents: Contents) -> None:
+    """Write an owner of a registered class from what it says of itself; ValueError for what `load` cannot build."""
     from safetensors.numpy import save as serialize
 
-    tensors = {name: np.ascontiguousarray(value).reshape(np.shape(value)) for name, value in leaves(state)}
-    header = {"version": VERSION, "kind": kind, "params": params, "extra": extra or {}}
+    kind = name_of(owner)
+    params = {name: plain(value) for name, value in contents.params.items()}
+    tensors = {name: np.ascontiguousarray(value).reshape(np.shape(value)) for name, value in leaves(contents.state)}
+    header = {"version": VERSION, "kind": kind, "params": params, "extra": contents.extra}
     metadata = {"onepass": json.dumps(header), "digest": _digest(tensors, header)}
     path = Path(path)
     partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
@@ -67,14 +81,16 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         version, digest = header["version"], metadata["digest"]
     except (KeyError, TypeError, json.JSONDecodeError):
         raise ValueError(f"{str(path)!r} is not a onepass file: it has no onepass header") from None
-    if type(version) is not int or not 1 <= version <= VERSION:
+    if type(version) is not int or version > VERSION:
         raise ValueError(f"{str(path)!r} has format {version}, this onepass reads up to {VERSION}; upgrade onepass")
+    if version < VERSION:
+        raise ValueError(f"{str(path)!r} has format {version} of an earlier onepass, which reads it; this one cannot")
     if digest != _digest(tensors, header):
         raise ValueError(f"{str(path)!r} is damaged: its contents do not match its digest; restore it from a copy")
     return header, tensors
 
 
-def restore(template: Any, tensors: dict[str, np.ndarray], consistent: Any, path: str | Path) -> Any:
+def restore(template: Any, tensors: dict[str, np.ndarray], consistent: Any) -> Any:
     """The state shaped like `template`, filled from a file; ValueError when names, dtypes or shapes do not fit."""
     values: dict[str, Any] = {}
     expected = dict(leaves(template))
@@ -85,5 +101,19 @@ def restore(template: Any, tensors: dict[str, np.ndarray], consistent: Any, path
         values[name] = array.copy() if isinstance(value, np.ndarray) else array.item() if array.ndim == 0 else None
     state = rebuild(template, values) if fits else None
     if state is None or not consistent(state):
-        raise ValueError(f"{str(path)!r} is damaged: its arrays do not fit its parameters")
+        raise ValueError("its arrays do not fit its parameters")
     return state
+
+
+def load(path: str | Path) -> Any:
+    """The bandit, design or learner that was saved to `path`; it continues exactly where the saved one stopped.
+
+    path: a file that `save` wrote. FileNotFoundError if there is none; ValueError, with the reason, for a truncated,
+    altered, foreign or newer file, and for one of a class that is not registered. Nothing in a file is executed.
+    """
+    header, tensors = read(path)
+    try:
+        owner: Any = kind_of(header["kind"])
+        return owner.restored(header["params"], header["extra"], tensors)
+    except UNFIT as trouble:
+        raise ValueError(f"{str(path)!r} is damaged: {trouble}") from None

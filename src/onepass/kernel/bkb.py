@@ -33,6 +33,7 @@ from onepass.features.nystrom import IN_SPAN, Nystrom, pivoted
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, shift_root
+from onepass.foundation.registry import savable
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import (
     LOG_DET,
@@ -136,6 +137,7 @@ def play_kept(state, row, rest, stale, place, reward, reg, copies, chance):
         state.copies[0, place], state.copies[1, place] = copies, chance
 
 
+@savable
 class BKB(KernelBandit):
     """Budgeted kernel bandit: GP-UCB at O(A m) a round, m of the order of the effective dimension.
 

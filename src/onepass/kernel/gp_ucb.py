@@ -22,6 +22,7 @@ from onepass.features.kernels import indefinite
 from onepass.features.nystrom import IN_SPAN, NONE
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, shift_root
+from onepass.foundation.registry import savable
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import LOG_DET, USED, KernelState, combined, played, with_room
 
@@ -74,6 +75,7 @@ def play_new(state, row, covariance, weights, own, place, reward, reg):
     state.variances[place] = own / (own + reg)
 
 
+@savable
 class GPUCB(KernelBandit):
     """Exact GP-UCB; by `exploration` also Thompson sampling and others.
 

@@ -12,7 +12,8 @@ from onepass.exploration import DRAWS, MEANS, UCB, EpsilonGreedy, Exploration, R
 from onepass.features.kernels import JITTER, Kernel, Matern, as_kernel, indefinite, median_distance, probed, rows_of
 from onepass.foundation import check, files
 from onepass.foundation import state as states
-from onepass.kernel.posterior import CENTRE, LOG_DET, SCATTER, KernelState, Saved, begun, scored, with_point
+from onepass.foundation.registry import built, plain
+from onepass.kernel.posterior import CENTRE, LOG_DET, SCATTER, KernelState, Saved, begun, consistent, scored, with_point
 
 LARGEST = check.LARGEST["d"]  # of kernel values
 Score = Callable[[Any], np.ndarray]
@@ -419,22 +420,32 @@ class KernelBandit:
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, but for the arms, as plain data; ValueError for kernels with a function."""
-        rule = self.exploration
         return {
-            "kernel": self._begun_with[0].params(),
+            "kernel": plain(self._begun_with[0]),
             **self._arguments(),
-            "exploration": None if rule is None else {"kind": type(rule).__name__, **rule.params()},
+            "exploration": plain(self.exploration),
         }
 
     def save(self, path: str | Path) -> None:
-        """Write everything, the random generator too, to `path`, atomically; read with `onepass.load`."""
-        from onepass.loading import loadable
+        """Write everything, the random generator too, to `path`, atomically; read with `onepass.load`.
 
-        loadable(self)
-        now = {"kernel": self.kernel.params(), "reg": self.reg}
+        ValueError where a part is of a class that is not registered, or the kernel is a function.
+        """
+        now = {"kernel": plain(self.kernel), "reg": self.reg}
         random = {"rng": self._rng.bit_generator.state, "coins": self._coins.bit_generator.state}
         extra = {**random, "fixed": self.fixed, "fits": self._fits, **now}
-        files.save(path, type(self).__name__, self.params(), self._held(), extra)
+        files.save(path, self, files.Contents(self.params(), extra, self._held()))
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, np.ndarray]) -> Self:
+        """From what a file holds; ValueError where that does not fit together."""
+        arguments = {name: built(part) for name, part in params.items() if name != "kernel"}
+        arms = tensors["state.points"] if extra["fixed"] else None
+        bandit = cls(arms, built(params["kernel"]), **arguments)
+        held = files.restore(bandit._held(), tensors, consistent)
+        bandit._restore(held, built(extra["kernel"]), extra["reg"], extra["fits"])
+        bandit._rng.bit_generator.state, bandit._coins.bit_generator.state = extra["rng"], extra["coins"]
+        return bandit
 
     def _held(self) -> Saved:
         places, rewards = zip(*self._first, strict=True) if self._first else ((), ())

@@ -6,11 +6,13 @@
 No weight exceeds `cap` in size (the paper's C), or removals would let them grow. Cost O(B d) an example.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from onepass.foundation import check
+from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, shrinkage, sizes, some_place
+from onepass.learner.consistency import on_a_budget
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 
@@ -49,6 +51,7 @@ def step(state, x, y):
     return BOGDState(budget, state.turn + 1, state.seed, state.loss, state.step, state.reg, state.cap), f
 
 
+@savable
 class BOGD(Learner):
     """Bounded online gradient descent; see onepass.learner.bogd. budget from 2; reg, cap: lambda and C.
 
@@ -84,3 +87,6 @@ class BOGD(Learner):
         p = self.params
         loss = loss_named(p["loss"], p["loss_width"])
         return BOGDState(budgeted(p["budget"], dim, p["width"]), 0, p["seed"], loss, p["step"], p["reg"], p["cap"])
+
+    def fits(self, s: Any, begun: Any) -> bool:
+        return on_a_budget(self, s, begun)

@@ -8,13 +8,15 @@ b_r minimizes that objective for r: the change that leaves f(x) as it was, then 
 Classification only; cost O(B d) an example: of the objective only scalars are needed.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onepass.foundation import check
+from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes
+from onepass.learner.consistency import on_a_budget
 from onepass.learner.learner import Learner
 
 
@@ -52,6 +54,7 @@ def step(state, x, y):
     return BPASState(put(budget, place, x, weight), most), f
 
 
+@savable
 class BPAS(Learner):
     """Budgeted passive-aggressive learning, BPA-S; see onepass.learner.bpas.
 
@@ -69,3 +72,6 @@ class BPAS(Learner):
     def _begin(self, dim: int) -> BPASState:
         p = self.params
         return BPASState(budgeted(p["budget"], dim, p["width"]), p["aggressiveness"])
+
+    def fits(self, s: Any, begun: Any) -> bool:
+        return on_a_budget(self, s, begun)

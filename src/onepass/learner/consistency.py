@@ -1,30 +1,17 @@
-"""Whether a learner's state that was read from a file fits: nothing that compiled code indexes by lies outside.
+"""What the rules of learners' files share: whether nothing that compiled code indexes by lies outside.
 
-Arrays have the shapes, and scalars the values, of a state that has just begun; what differs is named here and has rules
-of its own. Places of arrays and counters are paths as in onepass.foundation.state, like ``sketching.first.used``.
+Arrays have the shapes, and scalars the values, of a state that has just begun; what differs is named by every learner
+in its own `fits`. Arrays and counters are named by paths as in onepass.foundation.state, like ``sketching.first.used``.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from onepass.features.landmarks import Landmarks
 from onepass.foundation.state import leaves
-from onepass.learner.bogd import BOGDState
-from onepass.learner.bpas import BPASState
-from onepass.learner.fogd import FOGDState
-from onepass.learner.forks import FORKSState
-from onepass.learner.kernel_newton import KernelNewtonState
-from onepass.learner.kogd import KOGDState
-from onepass.learner.nogd import NOGDState
-from onepass.learner.projectron import ProjectronState
-from onepass.learner.pros_n_kons import PROSNKONSState
-from onepass.learner.rbp import RBPState
-from onepass.learner.skegd import SkeGDState
 
 
-def finite(state: Any) -> bool:
+def finite_numbers(state: Any) -> bool:
     """Whether all of its numbers are."""
     return all(bool(np.isfinite(value).all()) for _, value in leaves(state))
 
@@ -37,7 +24,7 @@ def as_begun(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
     )
 
 
-def _on_a_budget(learner: Any, s: Any, begun: Any) -> bool:
+def on_a_budget(learner: Any, s: Any, begun: Any) -> bool:
     return (
         as_begun(s, begun, ("budget.used", "turn"))
         and 0 <= s.budget.used <= s.budget.weights.size
@@ -45,7 +32,7 @@ def _on_a_budget(learner: Any, s: Any, begun: Any) -> bool:
     )
 
 
-def _kogd(learner: Any, s: Any, begun: Any) -> bool:
+def growing_budget(learner: Any, s: Any, begun: Any) -> bool:
     room = s.budget.weights.size
     return (
         as_begun(s, begun, ("budget.points", "budget.weights", "budget.near", "budget.used"))
@@ -56,20 +43,12 @@ def _kogd(learner: Any, s: Any, begun: Any) -> bool:
     )
 
 
-def _fixed(learner: Any, s: Any, begun: Any) -> bool:
-    return as_begun(s, begun)
-
-
-def _buffered(first: Any, mapped: bool) -> bool:
+def buffered(first: Any, mapped: bool) -> bool:
     """A buffer is turned into a map as soon as it is full."""
     return 0 <= first.used <= first.weights.size and mapped == (first.used == first.weights.size)
 
 
-def _nogd(learner: Any, s: Any, begun: Any) -> bool:
-    return as_begun(s, begun, ("first.used", "mapped")) and _buffered(s.first, s.mapped)
-
-
-def _sketch(sketch: Any, dim: int) -> bool:
+def sketch_fits(sketch: Any, dim: int) -> bool:
     """The parts of a sketched Nystrom map that grow."""
     size, rank = sketch.pp.shape[0], sketch.features.z.shape[1]
     return (
@@ -85,80 +64,17 @@ GROWING = tuple(f"sketching.sketch.{name}" for name in ("points", "vectors", "va
 COUNTED = tuple(f"sketching.{name}" for name in ("first.used", "mapped"))
 
 
-def _sketching(learner: Any, s: Any, begun: Any) -> bool:
+def sketched_stream(learner: Any, s: Any, begun: Any) -> bool:
     found = s.sketching
     return (
         as_begun(s, begun, GROWING + COUNTED)
-        and _buffered(found.first, found.mapped)
+        and buffered(found.first, found.mapped)
         and np.array_equal(found.places, begun.sketching.places)
         and found.clock.tally.min() >= 0
-        and _sketch(found.sketch, learner.dim)
+        and sketch_fits(found.sketch, learner.dim)
     )
 
 
-DICTIONARY = ("points", "scales", "whitening", "ridge", "near", "phi", "scaled", "half", "used")
-STEP = ("newton.w", "newton.root", "newton.v", "newton.u")
-
-
-def _pros_n_kons(learner: Any, s: Any, begun: Any) -> bool:
-    d, room = s.dictionary, s.dictionary.scales.size
-    flat = (d.near, d.phi, d.scaled, d.half, s.newton.w, s.newton.v, s.newton.u)
-    return (
-        as_begun(s, begun, (*(f"dictionary.{name}" for name in DICTIONARY), *STEP, "turn"))
-        and room >= 1
-        and d.points.shape == (room, learner.dim)
-        and all(array.shape == (room,) for array in flat)
-        and all(array.shape == (room, room) for array in (d.whitening, d.ridge, s.newton.root))
-        and 0 <= d.used <= (min(room, s.most) if s.most else room)
-        and s.turn >= 0
-    )
-
-
-def _landmarks(landmarks: Landmarks, dim: int, size: int, rank: int) -> bool:
+def landmarks_fit(landmarks: Any, dim: int, size: int, rank: int) -> bool:
     count = landmarks.near.size
     return 1 <= count <= size and landmarks.points.shape == (count, dim) and landmarks.z.shape == (count, rank)
-
-
-def _kernel_newton(learner: Any, s: Any, begun: Any) -> bool:
-    p, dim, rank = learner.params, learner.dim, s.phi.size - 2
-    own: tuple[str, ...] = (
-        "design.", "center", "spread", "last_target", "nearness", "early", "targets", "seen",
-    )  # fmt: skip
-    mapped = True
-    if p["features"] == "nystrom":
-        own, mapped = (*own, "map."), _landmarks(s.map, dim, p["size"], rank)
-    if p["features"] == "sketched":
-        count = s.map.features.near.size
-        own = (*own, "map.features.", "map.points", "map.pm", "map.vectors", "map.values", "map.used")
-        mapped = _landmarks(s.map.features, dim, p["size"], rank) and _sketch(s.map, dim)
-        mapped = mapped and s.map.pm.shape == (p["size"], count)
-    kept = p["warm_up"] if s.seen < p["warm_up"] else 0
-    return (
-        as_begun(s, begun, own)
-        and mapped
-        and s.seen >= 0
-        and s.spread > 0.0
-        and s.early.shape == (kept, dim)
-        and s.targets.shape == (kept,)
-        and learner.design.consistent(s.design)
-    )
-
-
-RULES: dict[type, Callable[[Any, Any, Any], bool]] = {
-    RBPState: _on_a_budget,
-    BPASState: _on_a_budget,
-    BOGDState: _on_a_budget,
-    ProjectronState: _on_a_budget,
-    KOGDState: _kogd,
-    FOGDState: _fixed,
-    NOGDState: _nogd,
-    SkeGDState: _sketching,
-    FORKSState: _sketching,
-    PROSNKONSState: _pros_n_kons,
-    KernelNewtonState: _kernel_newton,
-}
-
-
-def consistent(learner: Any, state: Any, begun: Any) -> bool:
-    """Whether a state read from a file fits this learner, whose state of the same width, just begun, is given."""
-    return finite(state) and RULES.get(type(state), _fixed)(learner, state, begun)

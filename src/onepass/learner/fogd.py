@@ -13,6 +13,7 @@ import numpy as np
 from onepass.features.embedding import embed
 from onepass.features.fourier import Fourier, fourier
 from onepass.foundation import check
+from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import sizes
 from onepass.learner.learner import Learner, common
@@ -46,6 +47,7 @@ def step(state, x, y):
     return state, f
 
 
+@savable
 class FOGD(Learner):
     """Gradient descent on random Fourier features; see onepass.learner.fogd.
 

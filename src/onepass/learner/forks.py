@@ -19,13 +19,15 @@ in losses, and the Newton step uses A as it was before. A round of stage 2 costs
 nothing.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onepass.features.embedding import embed
+from onepass.foundation.registry import savable
 from onepass.learner import contract, sketching
 from onepass.learner import newton as steps
+from onepass.learner.consistency import sketched_stream
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import Newton, newton, reset
@@ -66,6 +68,7 @@ def step(state, x, y):
     return FORKSState(found, second, state.loss, eta), f
 
 
+@savable
 class FORKS(Learner):
     """FORKS: second-order online kernel learning on an incremental sketch; see onepass.learner.forks.
 
@@ -126,3 +129,6 @@ class FORKS(Learner):
             sketching.begun(p, dim), steps.begun(p["rank"], p), loss_named(p["loss"], p["loss_width"]),
             p["decaying_curvature"],
         )  # fmt: skip
+
+    def fits(self, s: Any, begun: Any) -> bool:
+        return sketched_stream(self, s, begun)

@@ -44,8 +44,10 @@ from onepass.foundation import check
 from onepass.foundation import state as states
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
+from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import kernel_width
+from onepass.learner.consistency import as_begun, landmarks_fit, sketch_fits
 from onepass.learner.learner import Learner
 from onepass.learner.losses import Loss, implicit_slope, loss_named, weight
 
@@ -136,6 +138,7 @@ def deviations(rows: np.ndarray) -> np.ndarray:
     return np.where(found > 1e-9 * np.abs(rows).max(axis=0), found, 1.0)
 
 
+@savable
 class KernelNewton(Learner):
     """Online Newton steps on features of the Gaussian kernel; see onepass.learner.kernel_newton.
 
@@ -278,4 +281,28 @@ class KernelNewton(Learner):
         learned, _ = contract.progress(fresh, rows, targets)
         self._state = learned._replace(
             early=fresh.early if over else s.early, targets=fresh.targets if over else s.targets, seen=s.seen
+        )
+
+    def fits(self, s: Any, begun: Any) -> bool:
+        p, dim, rank = self.params, self.dim, s.phi.size - 2
+        own: tuple[str, ...] = (
+            "design.", "center", "spread", "last_target", "nearness", "early", "targets", "seen",
+        )  # fmt: skip
+        mapped = True
+        if p["features"] == "nystrom":
+            own, mapped = (*own, "map."), landmarks_fit(s.map, dim, p["size"], rank)
+        if p["features"] == "sketched":
+            count = s.map.features.near.size
+            own = (*own, "map.features.", "map.points", "map.pm", "map.vectors", "map.values", "map.used")
+            mapped = landmarks_fit(s.map.features, dim, p["size"], rank) and sketch_fits(s.map, dim)
+            mapped = mapped and s.map.pm.shape == (p["size"], count)
+        kept = p["warm_up"] if s.seen < p["warm_up"] else 0
+        return (
+            as_begun(s, begun, own)
+            and mapped
+            and s.seen >= 0
+            and s.spread > 0.0
+            and s.early.shape == (kept, dim)
+            and s.targets.shape == (kept,)
+            and self.design.consistent(s.design)
         )

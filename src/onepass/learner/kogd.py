@@ -5,10 +5,12 @@
 Cost O(n d) an example and O(n d) memory for n examples learned from.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, roomier, shrinkage
+from onepass.learner.consistency import growing_budget
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 
@@ -42,6 +44,7 @@ def step(state, x, y):
     return KOGDState(put(budget, budget.used, x, -state.step * gradient), state.loss, state.step, state.reg), f
 
 
+@savable
 class KOGD(Learner):
     """Kernelized online gradient descent without a budget; see onepass.learner.kogd.
 
@@ -72,3 +75,6 @@ class KOGD(Learner):
         return KOGDState(
             budgeted(16, dim, p["width"]), loss_named(p["loss"], p["loss_width"]), p["step"], p["reg"]
         )  # fmt: skip
+
+    def fits(self, s: Any, begun: Any) -> bool:
+        return growing_budget(self, s, begun)

@@ -3,20 +3,19 @@
 import inspect
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.interrupts import deferred
+from onepass.foundation.registry import built, plain
 from onepass.learner.budget import kernel_width
+from onepass.learner.consistency import as_begun, finite_numbers
 from onepass.learner.contract import decide_rows, progress
 from onepass.learner.losses import CLASSIFICATION, loss_named
 from onepass.learner.rows import blocks, checked
-
-if TYPE_CHECKING:
-    from onepass.learner.estimators import OnlineKernelClassifier, OnlineKernelRegressor
 
 
 class Learner:
@@ -70,9 +69,9 @@ class Learner:
 
     def _progress(self, X: Any, y: Any) -> np.ndarray:
         rows = self._rows(X)
-        return self._advance(rows, self._targets(y, rows.shape[0]))
+        return self.advance(rows, self._targets(y, rows.shape[0]))
 
-    def _advance(self, rows: Any, targets: np.ndarray) -> np.ndarray:
+    def advance(self, rows: Any, targets: np.ndarray) -> np.ndarray:
         """Decide and learn checked rows and targets; the decisions (n,)."""
         decisions = np.empty(len(targets))
         for place, block in blocks(rows):
@@ -88,12 +87,12 @@ class Learner:
         self._state, decisions = progress(self._state, rows, targets)
         return decisions
 
-    def _rehearse(self, X: Any, y: Any) -> None:
+    def rehearse(self, X: Any, y: Any) -> None:
         """Compile what learning these examples needs; the learner stays as it is."""
         rows = self._rows(X)
-        self.copy()._advance(rows[:1], self._targets(y, rows.shape[0])[:1])
+        self.copy().advance(rows[:1], self._targets(y, rows.shape[0])[:1])
 
-    def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Decisions and mistakes while the examples are learned."""
         decisions, targets = self._progress(X, y), np.asarray(y, np.float64)
         if self.classifies:
@@ -102,9 +101,9 @@ class Learner:
 
     def decision_function(self, X: Any) -> np.ndarray:
         """f of every row, (n, dim) -> (n,); 0 before the first example."""
-        return self._decisions(self._rows(X))
+        return self.decided_rows(self._rows(X))
 
-    def _decisions(self, rows: Any) -> np.ndarray:
+    def decided_rows(self, rows: Any) -> np.ndarray:
         out = np.zeros(rows.shape[0])
         if self._state is not None:
             for place, block in blocks(rows):
@@ -175,32 +174,55 @@ class Learner:
     # ---------------------------------------------------------------- files
 
     def save(self, path: str | Path) -> None:
-        """Write everything to `path`, atomically; read with `onepass.load`. ValueError for a class it does not know."""
-        from onepass.loading import loadable
+        """Write everything to `path`, atomically; read with `onepass.load`.
 
-        loadable(self)
-        held = Held(() if self._state is None else (self._state,), self._prior())
-        files.save(path, type(self).__name__, self._plain(), held, {"dim": self.dim})
+        ValueError where the learner, or a design that was given, is of a class that is not registered.
+        """
+        held = Held(self.states(), self.prior_states())
+        files.save(path, self, files.Contents(self.given(), {"dim": self.dim}, held))
 
-    def _plain(self) -> dict[str, Any]:
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, np.ndarray]) -> Self:
+        """From what a file holds; ValueError where that does not fit together."""
+        learner = cls(**{name: built(value) for name, value in params.items()})
+        dim = check.integer("dim", extra["dim"], 0)
+        take_back(learner, [learner] if dim else [], dim, tensors)
+        return learner
+
+    def given(self) -> dict[str, Any]:
         """The constructor's arguments as plain data."""
-        given = self.get_params().items()
-        plain = {name: None if value is None else self.params.get(name, value) for name, value in given}
-        design = plain.get("design")
-        return plain if design is None else {**plain, "design": {"kind": type(design).__name__, **design.params}}
+        return {
+            name: None if value is None else plain(self.params.get(name, value))
+            for name, value in self.get_params().items()
+        }
 
-    def _prior(self) -> Any:
+    def states(self) -> tuple[Any, ...]:
+        """The state, none before the first example."""
+        return () if self._state is None else (self._state,)
+
+    def prior_states(self) -> Any:
         """What a design that was given knew already."""
         return () if self.params.get("design") is None else (self.params["design"].state,)
 
+    def begin_as(self, state: Any, dim: int) -> None:
+        """Go on from a state for rows of width `dim`."""
+        self._state, self.dim = state, dim
+
+    def begun_for(self, dim: int) -> Any:
+        """A state that has just begun, for rows of width `dim`."""
+        self.dim = dim
+        return self._begin(dim)
+
     def consistent(self, state: Any, begun: Any) -> bool:
-        """Whether a state read from a file fits; begun: one of the same width that has just begun.
+        """Whether a state read from a file fits; begun: one of the same width that has just begun."""
+        return finite_numbers(state) and self.fits(state, begun)
 
-        For learners of your own: whether all shapes and scalars are those of `begun`, unless they say otherwise.
+    def fits(self, state: Any, begun: Any) -> bool:
+        """Whether shapes and scalars of a state are what they can be; here: those of `begun`.
+
+        Nothing that compiled code indexes by may lie outside: learners whose arrays grow or whose counters move say so.
         """
-        from onepass.learner.consistency import consistent
-
-        return consistent(self, state, begun)
+        return as_begun(state, begun)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
@@ -217,6 +239,25 @@ class Held(NamedTuple):
 
     states: tuple[Any, ...]
     prior: Any
+
+
+def take_back(pattern: Learner, learners: list[Learner], dim: int, tensors: dict[str, np.ndarray]) -> None:
+    """Fill learners with the states of a file, and the pattern's design with what it knew; ValueError for misfits."""
+    if learners and dim not in [array.shape[1] for array in tensors.values() if array.ndim == 2]:
+        raise ValueError(f"no array has {dim} columns")  # before arrays of this width are made
+    begun = Held(tuple(one.begun_for(dim) for one in learners), pattern.prior_states())
+
+    def fits(held: Held) -> bool:
+        three = zip(learners, held.states, begun.states, strict=True)
+        return all(pattern.params["design"].consistent(prior) for prior in held.prior) and all(
+            learner.consistent(state, fresh) for learner, state, fresh in three
+        )
+
+    held = files.restore(begun, tensors, fits)
+    for learner, state in zip(learners, held.states, strict=True):
+        learner.begin_as(state, dim)
+    for learner in (pattern, *learners) if held.prior else ():
+        learner.params["design"].state = states.copy(held.prior[0])
 
 
 def common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:
@@ -242,20 +283,19 @@ class Validation(NamedTuple):
     microseconds_per_example: float
 
 
-def progressive_validation(
-    learner: "Learner | OnlineKernelClassifier | OnlineKernelRegressor", X: Any, y: Any
-) -> Validation:
+def progressive_validation(learner: Any, X: Any, y: Any) -> Validation:
     """Predict every example, then learn it, in compiled loops: all examples count, from the first on.
 
+    learner: a `Learner`, an `OnlineKernelClassifier` or an `OnlineKernelRegressor`;
     X (n, dim), dense or sparse, y (n,): targets, for scikit-learn estimators labels, all of which are taken to be known
     before. The learner has learned the stream afterwards; the time of compiling is not counted, that of checking the
     input is. ValueError, and nothing has changed, for bad input.
     """
-    if isinstance(learner, type) or not hasattr(learner, "_rehearse"):
+    if isinstance(learner, type) or not hasattr(learner, "rehearse"):
         raise ValueError(f"learner must be an online kernel learner such as FORKS(), got {learner!r}")
-    learner._rehearse(X, y)
+    learner.rehearse(X, y)
     began = time.perf_counter()
-    decisions, mistakes = learner._validated(X, y)
+    decisions, mistakes = learner.validated(X, y)
     seconds = time.perf_counter() - began
     count = max(len(mistakes), 1)
     return Validation(float(mistakes.sum() / count), mistakes, decisions, 1e6 * seconds / count)

@@ -7,15 +7,17 @@
 The buffer of 2 B examples is that of FORKS and SkeGD. Cost O(B (d + k)) an example.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onepass.features.embedding import embed
 from onepass.features.landmarks import Landmarks, nystrom
 from onepass.foundation import check
+from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes
+from onepass.learner.consistency import as_begun, buffered
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import inner
@@ -62,6 +64,7 @@ def step(state, x, y):
     return NOGDState(first, features, w, state.phi, full, state.loss, state.step), f
 
 
+@savable
 class NOGD(Learner):
     """Gradient descent on Nystrom features; see onepass.learner.nogd.
 
@@ -97,3 +100,6 @@ class NOGD(Learner):
         features = Landmarks(first.points, np.zeros((2 * p["budget"], rank)), first.near, first.precision)
         loss = loss_named(p["loss"], p["loss_width"])
         return NOGDState(first, features, np.zeros(rank), np.zeros(rank), False, loss, p["step"])
+
+    def fits(self, s: Any, begun: Any) -> bool:
+        return as_begun(s, begun, ("first.used", "mapped")) and buffered(s.first, s.mapped)

@@ -9,13 +9,15 @@ A projected example changes f on the span of those kept, no more. R R^T = K^-1 o
 Classification only; cost O(B d), with a mistake (++: a loss) O(B d + B^2); memory O(B d + B^2).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onepass.foundation import check
+from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes
+from onepass.learner.consistency import on_a_budget
 from onepass.learner.learner import Learner
 
 LEAST = 1e-4  # of delta: of closer points delta^2 would be rounding, and K^-1 with it
@@ -75,6 +77,7 @@ def step(state, x, y):
     return ProjectronState(put(budget, used, x, y), root, half, across, state.eta, state.margins), f
 
 
+@savable
 class Projectron(Learner):
     """Projectron, and with `margins` Projectron++; see onepass.learner.projectron.
 
@@ -100,3 +103,6 @@ class Projectron(Learner):
         p, count = self.params, self.params["budget"]
         budget, scratch = budgeted(count, dim, p["width"]), (np.zeros(count), np.zeros(count))
         return ProjectronState(budget, np.zeros((count, count)), *scratch, p["eta"], p["margins"])
+
+    def fits(self, s: Any, begun: Any) -> bool:
+        return on_a_budget(self, s, begun)

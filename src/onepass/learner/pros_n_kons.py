@@ -16,7 +16,7 @@ it (Wen, Zhang et al. do so), else it grows as the effective dimension. Points w
 do not join. Roots of K^-1 and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for m points, memory O(m (m + d)).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,10 @@ from onepass.features.sketched_nystrom import mixed
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import roomy
+from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner import newton as steps
+from onepass.learner.consistency import as_begun
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import Newton, extend, inner, newton, reset
@@ -49,6 +51,11 @@ class Dictionary(NamedTuple):
     scaled: np.ndarray
     half: np.ndarray
     used: int
+
+
+# what grows with the dictionary, in it and in the step
+DICTIONARY = ("points", "scales", "whitening", "ridge", "near", "phi", "scaled", "half", "used")
+STEP = ("newton.w", "newton.root", "newton.v", "newton.u")
 
 
 class PROSNKONSState(NamedTuple):
@@ -173,6 +180,7 @@ def step(state, x, y):
     ), f  # fmt: skip
 
 
+@savable
 class PROSNKONS(Learner):
     """PROS-N-KONS; see onepass.learner.pros_n_kons.
 
@@ -227,3 +235,16 @@ class PROSNKONS(Learner):
             dictionary, steps.begun(size, p), p["budget"] or 0, 0, p["seed"], 0.5 / p["width"] ** 2,
             p["oversampling"], p["epsilon"], p["reg"], p["reset"], loss_named(p["loss"], p["loss_width"]),
         )  # fmt: skip
+
+    def fits(self, s: Any, begun: Any) -> bool:
+        d, room = s.dictionary, s.dictionary.scales.size
+        flat = (d.near, d.phi, d.scaled, d.half, s.newton.w, s.newton.v, s.newton.u)
+        return (
+            as_begun(s, begun, (*(f"dictionary.{name}" for name in DICTIONARY), *STEP, "turn"))
+            and room >= 1
+            and d.points.shape == (room, self.dim)
+            and all(array.shape == (room,) for array in flat)
+            and all(array.shape == (room, room) for array in (d.whitening, d.ridge, s.newton.root))
+            and 0 <= d.used <= (min(room, s.most) if s.most else room)
+            and s.turn >= 0
+        )

@@ -5,11 +5,13 @@
 Classification only; cost O(B d) an example.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from onepass.foundation import check
+from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes, some_place
+from onepass.learner.consistency import on_a_budget
 from onepass.learner.learner import Learner
 
 
@@ -35,6 +37,7 @@ def step(state, x, y):
     return RBPState(put(state.budget, place, x, y), state.turn + 1, state.seed), f
 
 
+@savable
 class RBP(Learner):
     """The randomized budget perceptron; see onepass.learner.rbp. budget from 2; width: as for `KOGD`.
 
@@ -50,3 +53,6 @@ class RBP(Learner):
     def _begin(self, dim: int) -> RBPState:
         p = self.params
         return RBPState(budgeted(p["budget"], dim, p["width"]), 0, p["seed"])
+
+    def fits(self, s: Any, begun: Any) -> bool:
+        return on_a_budget(self, s, begun)

@@ -10,7 +10,7 @@ of 1 at s_p = s_m = k), and first-order steps, unlike FORKS', diverge: keep to s
 Buffer, sketches and their updates are those of FORKS. A round of stage 2 costs O(s_m (d + k)) and allocates nothing.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from onepass.features.embedding import embed
 from onepass.features.sketched_nystrom import CUT
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import svd
+from onepass.foundation.registry import savable
 from onepass.learner import contract, sketching
+from onepass.learner.consistency import sketched_stream
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.sketching import Sketching, decided_by, kept, regular, sketch_sizes
@@ -79,6 +81,7 @@ def step(state, x, y):
     return SkeGDState(after, w, state.loss, state.step), f
 
 
+@savable
 class SkeGD(Learner):
     """Gradient descent on an incremental sketch; see onepass.learner.skegd. Parameters as those of `FORKS`.
 
@@ -116,3 +119,6 @@ class SkeGD(Learner):
         p = self.params
         loss = loss_named(p["loss"], p["loss_width"])
         return SkeGDState(sketching.begun(p, dim), np.zeros(p["rank"]), loss, p["step"])
+
+    def fits(self, s: Any, begun: Any) -> bool:
+        return sketched_stream(self, s, begun)

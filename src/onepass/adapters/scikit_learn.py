@@ -14,8 +14,9 @@ import numpy as np
 
 from onepass.foundation import check, files
 from onepass.foundation.interrupts import deferred
+from onepass.foundation.registry import built, name_of
 from onepass.learner.kernel_newton import KernelNewton
-from onepass.learner.learner import Held, Learner
+from onepass.learner.learner import Held, Learner, take_back
 from onepass.learner.rows import blocks, checked
 
 try:
@@ -108,7 +109,7 @@ class OnlineKernelEstimator(BaseEstimator):
         for place, block in blocks(rows):
             with deferred():
                 for k, learner in enumerate(self.learners_):
-                    decisions[place, k] = learner._advance(block, targets(k, place))
+                    decisions[place, k] = learner.advance(block, targets(k, place))
         return decisions if decisions.shape[1] > 1 else decisions[:, 0]
 
     def _row(self, x: Any) -> np.ndarray:
@@ -128,7 +129,7 @@ class OnlineKernelEstimator(BaseEstimator):
         decisions = np.empty((rows.shape[0], len(self.learners_)))
         for place, block in blocks(rows):
             for k, learner in enumerate(self.learners_):
-                decisions[place, k] = learner._decisions(block)
+                decisions[place, k] = learner.decided_rows(block)
         return decisions if decisions.shape[1] > 1 else decisions[:, 0]
 
     def predict(self, X: Any) -> np.ndarray:
@@ -151,12 +152,12 @@ class OnlineKernelEstimator(BaseEstimator):
             twin.learners_ = [learner.copy() for learner in self.learners_]
         return twin
 
-    def _rehearse(self, X: Any, y: Any) -> None:
+    def rehearse(self, X: Any, y: Any) -> None:
         with self._all_or_nothing():
             fitted = self.__sklearn_is_fitted__()
             rows, _ = self._examples(X, y)
             (learner,) = [self.learners_[0].copy()] if fitted else self._anew(1)
-            learner._advance(rows[:1], np.ones(1))
+            learner.advance(rows[:1], np.ones(1))
             if not fitted:
                 self._forget()
 
@@ -164,10 +165,8 @@ class OnlineKernelEstimator(BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write everything to `path`, atomically; read with `onepass.load`. ValueError for what it could not build."""
-        from onepass.loading import loadable
-
         learner = self._default() if self.learner is None else self.learner
-        loadable(learner)
+        name_of(learner)
         extra: dict[str, Any] = {"dim": getattr(self, "n_features_in_", 0), "names": None, "classes": None}
         if hasattr(self, "feature_names_in_"):
             extra["names"] = [str(name) for name in self.feature_names_in_]
@@ -177,9 +176,18 @@ class OnlineKernelEstimator(BaseEstimator):
                 raise ValueError(f"classes must be numbers or strings to be saved, got {self.classes_!r}")
             extra["classes"] = {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()}
         extra["fitted"] = len(getattr(self, "learners_", ()))
-        held = Held(tuple(one._state for one in getattr(self, "learners_", ())), learner._prior())
-        params = None if self.learner is None else {"kind": type(learner).__name__, **learner._plain()}
-        files.save(path, type(self).__name__, {"learner": params}, held, extra)
+        params = None if self.learner is None else {"kind": name_of(learner), **learner.given()}
+        held = Held(sum((one.states() for one in getattr(self, "learners_", ())), ()), learner.prior_states())
+        files.save(path, self, files.Contents({"learner": params}, extra, held))
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, np.ndarray]) -> Self:
+        """From what a file holds; ValueError where that does not fit together."""
+        owner = cls(built(params["learner"]))
+        owner._restore(extra)
+        pattern = owner._default() if owner.learner is None else owner.learner
+        take_back(pattern, getattr(owner, "learners_", []), check.integer("dim", extra["dim"], 0), tensors)
+        return owner
 
     def _restore(self, extra: dict[str, Any]) -> None:
         """Take back what a file says besides its arrays; ValueError, TypeError or KeyError where it makes no sense."""
@@ -311,7 +319,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         """The class of every row, (n, d) -> (n,)."""
         return self._labels(self._decisions(X))
 
-    def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         decisions = self._progress(X, y, np.unique)
         return decisions, (self._labels(decisions) != np.asarray(y).reshape(-1)).astype(np.float64)
 
@@ -379,6 +387,6 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         """f of every row, (n, d) -> (n,)."""
         return self._decisions(X)
 
-    def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         decisions = self._progress(X, y)
         return decisions, (decisions - np.asarray(y, np.float64).reshape(-1)) ** 2

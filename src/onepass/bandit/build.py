@@ -1,0 +1,37 @@
+"""`Bandit(...)`: the bandit for an estimator, one shared model, or for models per arm."""
+
+from typing import Any
+
+from onepass.bandit.arms import ArmBandit
+from onepass.bandit.models import Disjoint, Hybrid
+from onepass.bandit.shared import SharedBandit
+from onepass.exploration import Exploration
+
+
+def Bandit(
+    estimator: Any,
+    exploration: Exploration | None = None,
+    *,
+    features: Any = None,
+    seed: int = 0,
+    name: str = "Bandit",
+) -> SharedBandit | ArmBandit:
+    """A contextual bandit: a `SharedBandit` for an estimator, an `ArmBandit` for `Disjoint` or `Hybrid` models.
+
+    estimator: one shared model, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``, or `Disjoint` or `Hybrid` for
+    models per arm; exploration: `UCB`, `Thompson`, `Greedy` or `EpsilonGreedy` (None: `UCB()`); features: a
+    `GaussianProjection`, a `Nystrom`, an `OuterProduct` or None; seed, at least 0: breaks ties and draws; name: shown
+    by repr. ValueError for anything else.
+
+    >>> import numpy as np, onepass as op
+    >>> bandit = op.Bandit(op.Ridge(op.Exact(dim=2)), op.UCB(0.5))
+    >>> bandit.learn(np.eye(2), [1.0, 0.0])
+    >>> bandit.decide(np.eye(2), arms=["left", "right"]).arm
+    'left'
+    >>> bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), op.UCB(0.5))
+    >>> bandit.learn([1.0, 0.0], 1.0, arm="left")
+    >>> bandit.decide([1.0, 0.0], arms=["left", "right"]).arm
+    'left'
+    """
+    kind: Any = ArmBandit if isinstance(estimator, Disjoint | Hybrid) else SharedBandit
+    return kind(estimator, exploration, features=features, seed=seed, name=name)

@@ -1,0 +1,80 @@
+"""Which classes a file may name: each registers itself beside its definition, and only these are ever built.
+
+A class that is registered has `params`, what its constructor was given as plain data (a dictionary, or a method that
+gives one), and is built again by its constructor. An instance among the arguments of another one is written as
+`plain(instance)` = {"kind": the name of its class, **params}. What else a file holds of an owner of its own (a design,
+a bandit, a learner), and how it comes back, says `files.py`.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Kind = TypeVar("Kind", bound=type)
+
+_known: dict[str, type] = {}
+_on_demand: dict[str, Callable[[], type]] = {}
+
+
+def savable(kind: Kind) -> Kind:
+    """Register a class, which is returned: a decorator, for classes of your own as well.
+
+    ValueError if another class of that name is registered: files tell classes apart by their names.
+
+    >>> import onepass as op
+    >>> @op.savable
+    ... class Halving(op.Greedy):
+    ...     "A rule of one's own."
+    """
+    name = kind.__name__
+    held = _known.setdefault(name, kind)
+    if (held.__module__, held.__qualname__) != (kind.__module__, kind.__qualname__):
+        raise ValueError(f"a class named {name} is registered by {held.__module__}; name yours otherwise")
+    _known[name] = kind
+    return kind
+
+
+def on_demand(name: str, found: Callable[[], type]) -> None:
+    """Register a class that needs an optional package: `found` imports it when a file names it."""
+    _on_demand[name] = found
+
+
+def kinds(family: type) -> list[type]:
+    """All registered classes of a family, in order of their names."""
+    return [_known[name] for name in sorted(_known) if issubclass(_known[name], family)]
+
+
+def kind_of(name: Any) -> type:
+    """The class registered under a name; ValueError if there is none."""
+    if name in _on_demand:
+        return _on_demand[name]()
+    if name not in _known:
+        raise ValueError(f"{name!r} is not a registered class")
+    return _known[name]
+
+
+def name_of(owner: Any) -> str:
+    """The name under which an object's class is registered; ValueError if it is not."""
+    kind = type(owner)
+    if _known.get(kind.__name__) is not kind and kind.__name__ not in _on_demand:
+        raise ValueError(
+            f"{kind.__name__} is not known to onepass.load; decorate the class with onepass.savable before saving"
+        )
+    return kind.__name__
+
+
+def plain(value: Any) -> Any:
+    """An argument as plain data: a registered instance by its kind and parameters, anything else as it is."""
+    params = getattr(value, "params", None)
+    if params is None:
+        return value
+    given = params() if callable(params) else params
+    return {"kind": name_of(value), **{name: plain(part) for name, part in given.items()}}
+
+
+def built(value: Any) -> Any:
+    """The inverse of `plain`, of nested instances too; ValueError for a kind that is not registered."""
+    if not isinstance(value, dict):
+        return value
+    if "kind" not in value:
+        raise ValueError("an argument has no kind")
+    return kind_of(value["kind"])(**{name: built(part) for name, part in value.items() if name != "kind"})

@@ -1,0 +1,106 @@
+"""The house: imports run down a list, never in a circle, and no module reads an underscore name of another one."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import onepass
+
+ROOT = Path(onepass.__file__).parent
+# From the top: a room may import those below it. The root module is the list of public names; benchmark/ times what
+# experiment/ plays, so it stands above it.
+ROOMS = (
+    "__main__", "cli", "benchmark", "experiment", "", "adapters", "testing", "recipes", "learner", "kernel", "bandit",
+    "arena", "estimator", "exploration", "design", "features", "foundation",
+)  # fmt: skip
+
+
+def modules() -> dict[str, ast.Module]:
+    """Every module of the package by its name below onepass, parsed."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text())
+    return found
+
+
+MODULES = modules()
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Modules of the package that a module imports, inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            whole = name.split(".")
+            if whole[0] == "onepass":
+                below = ".".join(whole[1:])
+                yield below if below in MODULES else ".".join(whole[1:-1])
+
+
+GRAPH = {name: sorted(set(imported(tree)) - {name}) for name, tree in MODULES.items()}
+
+
+def room(module: str) -> int:
+    return ROOMS.index(module.split(".")[0])
+
+
+def test_every_module_stands_in_a_room_of_the_list():
+    assert {name.split(".")[0] for name in MODULES} == set(ROOMS)
+
+
+def test_no_import_runs_up_the_list():
+    assert [(a, b) for a, found in GRAPH.items() for b in found if room(b) < room(a)] == []
+
+
+def test_modules_do_not_import_one_another_in_a_circle():
+    """Modules that import nothing of ours are taken away, then those that import only such, and so on: none is left."""
+    left = {name: set(found) for name, found in GRAPH.items()}
+    while free := {name for name, found in left.items() if not found & left.keys()}:
+        left = {name: found for name, found in left.items() if name not in free}
+    assert left == {}
+
+
+def private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """Underscore names that a module defines: functions, classes, variables, and attributes of its own objects."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            names |= {node.attr} if node.value.id in ("self", "cls") else set()
+    return {name for name in names if private(name)}
+
+
+DEFINED = {name: defined(tree) for name, tree in MODULES.items()}
+OURS = set().union(*DEFINED.values())
+
+
+def foreign(name: str, tree: ast.Module) -> Iterator[str]:
+    """Underscore names that a module takes from another one, or from an object whose class another one defines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("onepass"):
+            yield from (alias.name for alias in node.names if private(alias.name))
+        if isinstance(node, ast.Attribute) and private(node.attr) and node.attr in OURS - DEFINED[name]:
+            holder = node.value.id if isinstance(node.value, ast.Name) else ""
+            inherited = holder in ("self", "cls") or (
+                isinstance(node.value, ast.Call) and "super" in ast.dump(node.value)
+            )
+            if not inherited:
+                yield node.attr
+
+
+def test_no_module_uses_an_underscore_name_of_another_one():
+    assert {name: names for name, tree in MODULES.items() if (names := sorted(set(foreign(name, tree))))} == {}
