@@ -790,7 +790,7 @@ def last_slot(state, record):
 
 def write(path, bandit, saved):
     extra = {"rng": bandit._rng.bit_generator.state, "rounds": bandit.rounds}
-    files.save(path, "Bandit", bandit.params(), saved, extra)
+    files.save(path, bandit, files.Contents(bandit.params(), extra, saved))
 
 
 @pytest.mark.parametrize("what", [*STORE, *OUTSIDE_STORE])

@@ -22,6 +22,8 @@ from onepass.foundation.state import leaves, rebuild
 VERSION = 2
 UNFIT = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError)
 
+MISFIT = "its arrays do not fit its parameters"
+
 
 class Contents(NamedTuple):
     """What a file holds of its owner: the arguments of its constructor, what else is plain data, and its arrays."""
@@ -101,7 +103,7 @@ def restore(template: Any, tensors: dict[str, np.ndarray], consistent: Any) -> A
         values[name] = array.copy() if isinstance(value, np.ndarray) else array.item() if array.ndim == 0 else None
     state = rebuild(template, values) if fits else None
     if state is None or not consistent(state):
-        raise ValueError("its arrays do not fit its parameters")
+        raise ValueError(MISFIT)
     return state
 
 
@@ -116,4 +118,6 @@ def load(path: str | Path) -> Any:
         owner: Any = kind_of(header["kind"])
         return owner.restored(header["params"], header["extra"], tensors)
     except UNFIT as trouble:
-        raise ValueError(f"{str(path)!r} is damaged: {trouble}") from None
+        reason = str(trouble)
+        reason = reason if reason == MISFIT else f"its parameters are refused ({reason})"
+        raise ValueError(f"{str(path)!r} is damaged: {reason}") from None
