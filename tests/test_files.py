@@ -191,3 +191,78 @@ def test_states_for_heavy_tails_that_do_not_fit_are_refused(bandit, place, value
     save_file(tensors, tmp_path / "model", metadata=metadata)
     with pytest.raises(ValueError, match="do not fit"):
         op.load(tmp_path / "model")
+
+
+def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path):
+    target, link = tmp_path / "model", tmp_path / "link"
+    op.Exact(dim=2).save(target)
+    target.chmod(0o640)
+    link.symlink_to(target)
+    op.Exact(dim=3).save(link)
+    assert link.is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert op.load(target).dim == op.load(link).dim == 3
+
+
+def test_nothing_but_regular_files_is_replaced(tmp_path):
+    import os
+
+    folder, pipe = tmp_path / "folder", tmp_path / "pipe"
+    folder.mkdir()
+    os.mkfifo(pipe)
+    for place in (folder, pipe):
+        before = place.stat().st_mode
+        with pytest.raises(ValueError, match="regular file"):
+            op.Exact(dim=2).save(place)
+        assert place.stat().st_mode == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "pipe"]
+
+
+SAVING = """
+import sys
+import onepass as op
+
+size = 2
+while True:
+    op.Exact(dim=size).save(sys.argv[1])
+    print(size, flush=True)
+    size += 1
+"""
+
+
+def test_kills_in_the_middle_of_saves_leave_the_last_model_and_nothing_else(tmp_path):
+    """Every time another process is killed while it saves larger and larger designs."""
+    import subprocess
+    import sys
+    import time
+
+    place, rng = tmp_path / "model", np.random.default_rng(0)
+    for _ in range(8):
+        child = subprocess.Popen([sys.executable, "-c", SAVING, str(place)], stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        first = int(child.stdout.readline())
+        time.sleep(rng.uniform(0.0, 0.2))
+        child.kill()
+        told = [first, *(int(line) for line in child.stdout.read().split())]
+        child.wait()
+        child.stdout.close()
+        assert op.load(place).dim >= told[-1]  # what was said to be saved, or the one after it
+    op.Exact(dim=2).save(place)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_class_of_ones_own_is_saved_once_it_is_registered(tmp_path):
+    @op.savable
+    class OwnExact(op.Exact):
+        pass
+
+    OwnExact(dim=3).append(np.eye(3)).save(tmp_path / "own")
+    assert type(op.load(tmp_path / "own")) is OwnExact
+
+
+def test_two_classes_of_one_name_are_not_registered():
+    with pytest.raises(ValueError, match="name yours otherwise"):
+
+        @op.savable
+        class Exact(op.Exact):
+            pass

@@ -10,7 +10,9 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
+import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +21,13 @@ import numpy as np
 from onepass.foundation.registry import kind_of, name_of, plain
 from onepass.foundation.state import leaves, rebuild
 
+try:
+    import fcntl
+except ImportError:  # not a system with such locks: parts that killed saves leave stay
+    fcntl = None  # type: ignore[assignment]
+
 VERSION = 2
+TOKEN = 8  # hexadecimal digits in the name of an unfinished file
 UNFIT = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError)
 
 MISFIT = "its arrays do not fit its parameters"
@@ -50,19 +58,72 @@ def save(path: str | Path, owner: Any, contents: Contents) -> None:
     tensors = {name: np.ascontiguousarray(value).reshape(np.shape(value)) for name, value in leaves(contents.state)}
     header = {"version": VERSION, "kind": kind, "params": params, "extra": contents.extra}
     metadata = {"onepass": json.dumps(header), "digest": _digest(tensors, header)}
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # the umask decides who may read it
+    _replace(Path(path), serialize(tensors, metadata=metadata))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put `data` where `path` leads, all of it or nothing: written beside, read back, moved there, the folder synced.
+
+    ValueError where something else than a regular file stands; an existing file keeps its mode, a link stays a link.
+    """
+    place = Path(os.path.realpath(path))
+    mode = None
+    if place.exists():
+        mode = place.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise ValueError(f"path must be a regular file or a new one, got {str(path)!r}, which is something else")
+    _clean(place)
+    partial = place.with_name(f"{place.name}.{secrets.token_hex(TOKEN // 2)}.part")
+    handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)  # the umask decides who may read it
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(serialize(tensors, metadata=metadata))
+        with os.fdopen(handle, "r+b") as file:
+            _locked(file.fileno())
+            file.write(data)
             file.flush()
+            if mode is not None:
+                os.chmod(partial, stat.S_IMODE(mode))
             os.fsync(file.fileno())
-        os.replace(partial, path)
+            if partial.read_bytes() != data:
+                raise OSError(
+                    f"{str(partial)!r} does not hold what was written to it; {str(path)!r} was left as it was"
+                )
+            os.replace(partial, place)
+        _sync(place.parent)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
         raise
+
+
+def _locked(handle: int) -> bool:
+    """Lock an open file for this process; False if another one holds it, or where there are no such locks."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _clean(place: Path) -> None:
+    """Remove what killed saves of this file left: unfinished parts that no living process has locked."""
+    part = re.compile(re.escape(place.name) + rf"\.[0-9a-f]{{{TOKEN}}}\.part")
+    for left in place.parent.iterdir() if fcntl is not None else ():
+        if part.fullmatch(left.name):
+            with contextlib.suppress(OSError), left.open("rb") as file:
+                if _locked(file.fileno()):
+                    left.unlink()
+
+
+def _sync(folder: Path) -> None:
+    """Make a move within a folder last, where folders can be synced."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
