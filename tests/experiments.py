@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from onepass.experiment import Chunk, Experiment, Policy
-from onepass.experiment.environments import assemble, stream
+from onepass.experiment.bandits.environments import assemble
+from onepass.experiment.seeds import stream
 
 
 def press_ctrl_c() -> None:

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -37,8 +38,10 @@ def onepass(*arguments: str) -> int:
 def test_list_names_every_experiment_and_its_policies(capsys: pytest.CaptureFixture[str]) -> None:
     assert onepass("list") == 0
     shown = capsys.readouterr().out
-    for suite in suites.SUITES:
-        assert f"{suite.name}: " in shown
+    for group, members in suites.GROUPS.items():
+        own = shown.partition(f"# {group}\n")[2].partition("\n# ")[0]
+        assert all(f"\n{suite.name}: " in own for suite in members)
+    assert tuple(suite for members in suites.GROUPS.values() for suite in members) == suites.SUITES
     assert "DBSLinUCB-RFD" in shown
     assert onepass("list", "digits") == 0
     assert "exploration=0.1" in capsys.readouterr().out
@@ -189,5 +192,10 @@ def test_a_missing_extra_is_one_sentence_that_names_the_way_out(extra: str) -> N
 
 def test_python_m_onepass_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "onepass", "list"], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("digits: ")
+    assert done.stdout.startswith("# Contextual bandits: regret\n\ndigits: ")
     assert done.stderr == ""
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert onepass("--version") == 0
+    assert capsys.readouterr().out == f"onepass {metadata.version('onepass')}\n"

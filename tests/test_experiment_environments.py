@@ -13,7 +13,7 @@ from onepass.experiment import (
     StudentT,
     load,
 )
-from onepass.experiment.environments import BLOCK, dataset_rows, gaussian_rows, unit
+from onepass.experiment.bandits.environments import BLOCK, dataset_rows, gaussian_rows, unit
 
 MAKERS = {
     "classification": lambda seed: Classification(load("digits"), seed),

@@ -15,7 +15,7 @@ from onepass.experiment import (
     run,
     select,
 )
-from onepass.experiment.heavy import GRID, SKETCHES, SUITES, HvtUCBPaper, HvtUCBSketched
+from onepass.experiment.bandits.heavy import GRID, SKETCHES, SUITES, HvtUCBPaper, HvtUCBSketched
 from onepass.experiment.tuning import grid, tune
 
 NOISES = [

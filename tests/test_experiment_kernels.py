@@ -9,25 +9,26 @@ import pytest
 
 import onepass as op
 from experiments import press_ctrl_c
-from onepass.experiment import ExperimentError, KernelStudy, Policy, find, kernel_problems, report, run, select, tune
-from onepass.experiment.kernel_problems import (
+from onepass.experiment import ExperimentError, KernelStudy, Policy, find, report, run, select, tune
+from onepass.experiment.kernels import problems as kernel_problems
+from onepass.experiment.kernels.figures import kernel_lines
+from onepass.experiment.kernels.problems import (
+    GaussianProcess,
+    Maximised,
     NoisyFunction,
     branin,
-    gaussian_process,
     gp_draw,
     grid_accuracies,
     hartmann6,
     line,
-    maximised,
     mesh,
     sobol,
     split,
 )
-from onepass.experiment.kernel_suites import BKBTS, GPTS, SUITES, policies
-from onepass.experiment.kernels import KernelTrial, Uniform
+from onepass.experiment.kernels.starvation import GRID, SEEN, exact_belief
+from onepass.experiment.kernels.study import KernelTrial, Uniform
+from onepass.experiment.kernels.suites import BKBTS, GPTS, SUITES, policies
 from onepass.experiment.results import CURVES, ROWS, read, write
-from onepass.experiment.starvation import GRID, SEEN, exact_belief
-from onepass.experiment.tables import kernel_lines
 
 KERNEL_STUDIES = [suite for suite in SUITES if isinstance(suite, KernelStudy)]
 
@@ -69,7 +70,7 @@ def small(**changes: Any) -> KernelStudy:
 
 def smooth(**changes: Any) -> KernelStudy:
     """60 arms in the plane, a draw from a GP, and every policy."""
-    problem = gaussian_process(lambda rng: rng.random((60, 2)), op.RBF(0.3))
+    problem = GaussianProcess(lambda rng: rng.random((60, 2)), op.RBF(0.3))
     return replace(KernelStudy("smooth", "", problem, policies(), 80, 2), **changes)
 
 
@@ -132,7 +133,7 @@ def test_test_functions_are_negated_and_standardized(name: str) -> None:
 
 
 def test_sobol_points_cover_the_cube_more_evenly_than_chance() -> None:
-    rows = sobol(6, 2000, np.random.default_rng(0))
+    rows = sobol(np.random.default_rng(0), 2000, 6)
     counts = np.histogram2d(rows[:, 0], rows[:, 1], bins=8, range=[[0, 1], [0, 1]])[0]
     assert counts.std() < 0.5 * (2000 / 64) ** 0.5  # a Poisson count's standard deviation
 
@@ -309,7 +310,7 @@ def test_thompson_sampling_draws_from_the_posterior_itself_unless_told_otherwise
 def test_fitted_policies_choose_their_kernel_after_fifty_plays() -> None:
     study = find("branin")
     (policy,) = select(study, ["BKB fitted"])
-    coarse = replace(study, problem=maximised(branin, lambda rng: mesh(line(12)[:, 0], line(12)[:, 0]), op.Matern()))
+    coarse = replace(study, problem=Maximised(branin, lambda rng: mesh(line(12)[:, 0], line(12)[:, 0]), op.Matern()))
     trial = coarse.trial([policy], 0)
     trial.step(0, 50)
     trial.step(50, 10)

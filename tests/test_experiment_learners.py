@@ -9,13 +9,13 @@ import pytest
 import onepass as op
 from experiments import press_ctrl_c
 from onepass.benchmark import learners as bench
-from onepass.experiment import DecompositionStudy, LearnerStudy, Policy, find, report, run, select, tune
-from onepass.experiment.learner_streams import Known, Watching, adversarial, binary, permuted
-from onepass.experiment.learner_suites import BASELINES, SETS, SUITES, learners, published, tuned
-from onepass.experiment.learners import Constant, LearnerTrial, RepeatLast
+from onepass.experiment import DecompositionStudy, Figure, LearnerStudy, Policy, find, report, run, select, tune
+from onepass.experiment.learners.figures import BUDGET, LEARNER, UPDATES, learner_lines, published_rate
+from onepass.experiment.learners.streams import Known, Watching, adversarial, binary, permuted
+from onepass.experiment.learners.study import Constant, LearnerTrial, RepeatLast
+from onepass.experiment.learners.suites import BASELINES, SETS, SUITES, learners, published, tuned
+from onepass.experiment.learners.tisvd import FIRST, TISVD, DecompositionTrial, FullEigh, FullSVD, RandomizedSVD
 from onepass.experiment.results import CURVES, ROWS, read
-from onepass.experiment.tables import learner_lines, published_rate
-from onepass.experiment.tisvd import FIRST, TISVD, DecompositionTrial, FullEigh, FullSVD, RandomizedSVD
 
 STUDIES = [suite for suite in SUITES if isinstance(suite, LearnerStudy)]
 HERE = bool(os.environ.get("ONEPASS_DATA")) and Path(os.environ["ONEPASS_DATA"], "libsvm").is_dir()
@@ -233,8 +233,8 @@ def is_picture(path: Path) -> bool:
     return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("figure", ["learner", "updates", "budget"])
-def test_a_study_of_learners_is_reported_and_rebuilt(tmp_path: Path, figure: str) -> None:
+@pytest.mark.parametrize("figure", [LEARNER, UPDATES, BUDGET], ids=lambda figure: figure.name)
+def test_a_study_of_learners_is_reported_and_rebuilt(tmp_path: Path, figure: Figure) -> None:
     several = tuple(
         Policy(f"FORKS {n}", "FORKS", {"budget": n, "update_every": n}, "FORKS", tuned=False) for n in (10, 20, 40)
     )

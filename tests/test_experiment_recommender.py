@@ -10,11 +10,11 @@ from onepass import Outer, Recommendation, cli
 from onepass.experiment import (
     DataNotFound,
     ExperimentError,
+    Figure,
     Policy,
     Recommender,
     RecommenderStudy,
     find,
-    interactions,
     report,
     run,
     select,
@@ -22,7 +22,9 @@ from onepass.experiment import (
     tune,
 )
 from onepass.experiment.datasets import INTERACTIONS
-from onepass.experiment.interactions import (
+from onepass.experiment.recommender import interactions
+from onepass.experiment.recommender.figures import ARMS, BATCH, RECOMMENDER, SIZE, WIDTH
+from onepass.experiment.recommender.interactions import (
     Interactions,
     features,
     in_time_order,
@@ -32,8 +34,9 @@ from onepass.experiment.interactions import (
     prepare,
     warm_up,
 )
-from onepass.experiment.recommender import CBRAP, Popularity, PSILinUCBFull, Random
-from onepass.experiment.tuning import FIRST_SEED
+from onepass.experiment.recommender.policies import CBRAP, Popularity, PSILinUCBFull, Random
+from onepass.experiment.recommender.suites import sweep
+from onepass.experiment.seeds import FIRST_TUNING_SEED
 
 RULE = {"reg": 0.37, "exploration": -0.1}
 LINUCB = Recommender("LinUCB", "LinUCB", {"parameters": "disjoint", **RULE})
@@ -244,7 +247,7 @@ def test_a_policy_is_not_changed_by_its_company() -> None:
 
 def test_tuning_sees_the_warm_up_alone(tmp_path: Path) -> None:
     one = study(LINUCB, Recommender("CBRAP", CBRAP, {"size": 6, **RULE}))
-    problem, data = one.problem(FIRST_SEED), small()
+    problem, data = one.problem(FIRST_TUNING_SEED), small()
     last = data.times[warm_up(data) - 1]
     assert problem.steps[-1].name <= str(np.datetime64(int(last), "s").astype("datetime64[M]"))
     assert sum(len(step.log.users) for step in problem.steps) + len(problem.warm.users) <= warm_up(data)
@@ -257,7 +260,7 @@ def test_tuning_sees_the_warm_up_alone(tmp_path: Path) -> None:
 
 
 def test_other_settings_of_the_problem_belong_to_the_policy() -> None:
-    policies = suites.sweep(LINUCB, factors=(2, 3)) + suites.sweep(LINUCB, arms=(12,))
+    policies = sweep(LINUCB, factors=(2, 3)) + sweep(LINUCB, arms=(12,))
     rows = whole(run(study(*policies), rounds=2, quiet=True).rows)
     assert [row["context_dim"] for row in rows.values()] == [4, 9, 16]
     assert rows["LinUCB arms=12"]["arms"] == 12
@@ -276,9 +279,9 @@ def test_popularity_counts_everyone_and_random_is_reproducible() -> None:
     assert 0 not in lists[0][1]
 
 
-@pytest.mark.parametrize("figure", ["recommender", "size", "width", "arms", "batch"])
-def test_every_figure_of_a_recommender_is_reported(tmp_path: Path, figure: str) -> None:
-    swept = suites.sweep(Recommender("PSILinUCB", PSILinUCBFull, {"rank": 2, **RULE}), rank=(2, 3))
+@pytest.mark.parametrize("figure", [RECOMMENDER, SIZE, WIDTH, ARMS, BATCH], ids=lambda figure: figure.name)
+def test_every_figure_of_a_recommender_is_reported(tmp_path: Path, figure: Figure) -> None:
+    swept = sweep(Recommender("PSILinUCB", PSILinUCBFull, {"rank": 2, **RULE}), rank=(2, 3))
     results = run(study(LINUCB, *swept, POPULARITY, figure=figure), rounds=2, quiet=True)
     table = report.keep(results, tmp_path)
     assert all(name in table for name in ("Hit@10 cold", "±", "PSILinUCB rank=3", "ms a user", "peak, MB"))

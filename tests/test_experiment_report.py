@@ -4,30 +4,33 @@ import numpy as np
 import pytest
 
 from experiments import worst_and_best
-from onepass.experiment import Experiment, ExperimentError, find, report, run, select, suites, tune
-from onepass.experiment.plots import FIGURES, frontier
-from onepass.experiment.tables import LINES, bootstrap
+from onepass.experiment import Experiment, ExperimentError, Figure, find, report, run, select, suites, tune
+from onepass.experiment.bandits.figures import BOUND, PARETO, REG, REGRET, frontier
+from onepass.experiment.bandits.heavy_figure import HEAVY, bootstrap
+from onepass.experiment.best import TUNING
+from onepass.experiment.policy import REGS, over_reg
 
 
 def is_picture(path: Path) -> bool:
     return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 10_000
 
 
-def test_every_figure_has_a_table_and_every_suite_a_figure() -> None:
-    assert set(FIGURES) == set(LINES)
-    assert {suite.figure for suite in suites.SUITES} | {"tuning"} == set(FIGURES)
+def test_every_figure_of_a_suite_is_found_by_its_name_and_no_two_share_one() -> None:
+    own = {id(figure): figure for figure in (TUNING, *(suite.figure for suite in suites.SUITES))}.values()
+    assert report.figures() == {figure.name: figure for figure in own}
+    assert len(report.figures()) == len(own)
 
 
 @pytest.mark.parametrize(
     ("name", "labels", "figure"),
     [
-        ("digits", ["OFUL", "SOFUL", "PSILinUCB"], "regret"),
-        ("digits", ["OFUL", "SOFUL"], "bound"),
-        ("digits-pareto", ["OFUL", "SOFUL", "DBSLinUCB"], "pareto"),
+        ("digits", ["OFUL", "SOFUL", "PSILinUCB"], REGRET),
+        ("digits", ["OFUL", "SOFUL"], BOUND),
+        ("digits-pareto", ["OFUL", "SOFUL", "DBSLinUCB"], PARETO),
     ],
 )
 def test_a_report_is_rebuilt_from_the_parquet_files_alone(
-    tmp_path: Path, name: str, labels: list[str], figure: str
+    tmp_path: Path, name: str, labels: list[str], figure: Figure
 ) -> None:
     base = find(name)
     experiment = Experiment(base.name, "", base.environment, select(base, labels), 150, 2, figure)
@@ -57,10 +60,10 @@ def test_matrix_studies_are_reported_too(tmp_path: Path, name: str) -> None:
 
 def test_a_study_over_reg_shows_one_line_per_policy_and_one_column_per_reg(tmp_path: Path) -> None:
     base = find("digits")
-    policies = suites.over_reg(select(base, ["OFUL", "CBSCFD"]))
-    results = run(Experiment("over-reg", "", base.environment, policies, 100, 1, "reg"), quiet=True)
+    policies = over_reg(select(base, ["OFUL", "CBSCFD"]))
+    results = run(Experiment("over-reg", "", base.environment, policies, 100, 1, REG), quiet=True)
     lines = report.keep(results, tmp_path).splitlines()
-    assert [cell.strip() for cell in lines[0].strip("|").split("|")][1:] == [f"reg {reg:g}" for reg in suites.REGS]
+    assert [cell.strip() for cell in lines[0].strip("|").split("|")][1:] == [f"reg {reg:g}" for reg in REGS]
     assert len(lines) == 4
     assert is_picture(tmp_path / "figure.png")
 
@@ -84,7 +87,7 @@ def test_the_table_holds_mean_error_and_median_over_seeds(tmp_path: Path) -> Non
 
 
 def test_heavy_tailed_results_show_an_interval_of_the_mean_and_the_upper_tail(tmp_path: Path) -> None:
-    results = run(worst_and_best(seeds=5, figure="heavy"), quiet=True)
+    results = run(worst_and_best(seeds=5, figure=HEAVY), quiet=True)
     regrets = (1.0, 2.0, 6.0, 7.0, 84.0)
     for row, regret in zip((row for row in results.rows if row["policy"] == "worst"), regrets):
         row["cumulative_regret"] = regret

@@ -8,9 +8,25 @@ import pytest
 
 import onepass
 from experiments import Scripted, Staircase, worst_and_best
-from onepass.experiment import SUITES, Experiment, ExperimentError, MatrixStudy, Policy, Results, find, run, select
+from onepass.experiment import (
+    SUITES,
+    DecompositionStudy,
+    Experiment,
+    ExperimentError,
+    Figure,
+    KernelStudy,
+    LearnerStudy,
+    MatrixStudy,
+    Policy,
+    Results,
+    StarvationStudy,
+    find,
+    run,
+    select,
+)
+from onepass.experiment.bandits.environments import gaussian_rows
 from onepass.experiment.datasets import SOURCES
-from onepass.experiment.environments import gaussian_rows
+from onepass.experiment.matrices.figures import ERROR, INVERSE
 from onepass.experiment.results import CURVES, ROWS, json_line, read, write
 
 
@@ -159,7 +175,7 @@ def test_json_lines_are_valid_json_even_where_nothing_is_certified() -> None:
     assert row["experiment"] == "staircase"
 
 
-def small_study(figure: str) -> MatrixStudy:
+def small_study(figure: Figure) -> MatrixStudy:
     designs = (
         Policy("exact", "Exact", {"reg": 0.37}),
         Policy("FD", "FrequentDirections", {"reg": 0.37, "size": 4}),
@@ -169,7 +185,7 @@ def small_study(figure: str) -> MatrixStudy:
 
 
 def test_measured_errors_stay_below_their_bounds_and_vanish_for_the_exact_design() -> None:
-    results = run(small_study("error"), quiet=True)
+    results = run(small_study(ERROR), quiet=True)
     assert len(results.curves) == 3 * 2 * 30
     for point in results.curves:
         assert point["spectral_error"] <= point["error_bound"] + 1e-10
@@ -178,7 +194,7 @@ def test_measured_errors_stay_below_their_bounds_and_vanish_for_the_exact_design
 
 
 def test_errors_of_the_inverse_are_relative_to_the_true_inverse() -> None:
-    results = run(small_study("inverse"), quiet=True)
+    results = run(small_study(INVERSE), quiet=True)
     assert len(results.curves) == len(results.rows) == 6
     rows = gaussian_rows(0, 60, dim=12)
     truth = np.linalg.inv(0.37 * np.eye(12) + rows.T @ rows)
@@ -195,7 +211,7 @@ def test_errors_of_the_inverse_are_relative_to_the_true_inverse() -> None:
         suite
         for suite in SUITES
         if suite.name != "mnist-pareto"
-        and suite.figure not in ("kernel", "starvation", "learner", "updates", "budget", "decomposition")
+        and not isinstance(suite, KernelStudy | StarvationStudy | LearnerStudy | DecompositionStudy)
     ],
     ids=lambda suite: suite.name,
 )

@@ -4,9 +4,11 @@ import pytest
 
 from experiments import Scripted, Staircase, worst_and_best
 from onepass.experiment import ExperimentError, Policy, find, select, tuning
-from onepass.experiment.bandits import EXPLORATIONS, REGS
+from onepass.experiment.bandits.study import EXPLORATIONS, REGS
+from onepass.experiment.best import edges, mean_regrets
 from onepass.experiment.report import keep_tuning
-from onepass.experiment.tuning import FIRST_SEED, edges, grid, mean_regrets, tune
+from onepass.experiment.seeds import FIRST_TUNING_SEED
+from onepass.experiment.tuning import grid, tune
 
 
 class BestAtTwo(Scripted):
@@ -35,7 +37,7 @@ def test_the_grid_is_that_of_the_paper_for_every_policy() -> None:
 
 def test_tuning_finds_the_best_point_on_seeds_of_its_own(tmp_path: Path) -> None:
     results = tune(TUNABLE, seeds=2, quiet=True)
-    assert {row["seed"] for row in results.rows} == {FIRST_SEED, FIRST_SEED + 1}
+    assert {row["seed"] for row in results.rows} == {FIRST_TUNING_SEED, FIRST_TUNING_SEED + 1}
     assert not {row["seed"] for row in results.rows} & set(
         range(max(suite.seeds for suite in [TUNABLE, find("mnist")]))
     )
@@ -61,7 +63,7 @@ def test_ctrl_c_keeps_the_policies_that_are_done() -> None:
 
     def environment(seed: int) -> Staircase:
         made.append(seed)
-        return Staircase(seed, interrupt=(FIRST_SEED, 50) if made.count(FIRST_SEED) == 2 else None)
+        return Staircase(seed, interrupt=(FIRST_TUNING_SEED, 50) if made.count(FIRST_TUNING_SEED) == 2 else None)
 
     results = tune(worst_and_best(environment=environment), seeds=1, quiet=True)
     assert results.interrupted

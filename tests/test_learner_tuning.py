@@ -9,11 +9,13 @@ import pytest
 
 import onepass as op
 from onepass.experiment import LearnerStudy, Policy, find, tune
-from onepass.experiment.learner_streams import Known, binary, for_tuning, permuted
-from onepass.experiment.learner_suites import DRIFT_LOSSES, SETS, SUITES
-from onepass.experiment.learners import LearnerTrial
+from onepass.experiment.best import at_edges
+from onepass.experiment.learners.streams import Known, binary, for_tuning, permuted
+from onepass.experiment.learners.study import LearnerTrial
+from onepass.experiment.learners.suites import DRIFT_LOSSES, SETS, SUITES
 from onepass.experiment.report import keep_tuning
-from onepass.experiment.tuning import FIRST_SEED, at_edges, grid
+from onepass.experiment.seeds import FIRST_TUNING_SEED
+from onepass.experiment.tuning import grid
 
 HERE = bool(os.environ.get("ONEPASS_DATA")) and Path(os.environ["ONEPASS_DATA"], "libsvm").is_dir()
 with_data = pytest.mark.skipif(not HERE, reason="the files of libsvm are not in $ONEPASS_DATA")
@@ -30,7 +32,7 @@ def test_no_example_that_is_tuned_on_is_counted_and_all_others_are(name: str) ->
     chosen = for_tuning(labels)
     for label in (-1.0, 1.0):
         assert chosen[labels == label].mean() == pytest.approx(0.3, abs=1e-3)
-    for seed in (0, FIRST_SEED):
+    for seed in (0, FIRST_TUNING_SEED):
         stream, other = (permuted(name, False, part)(seed) for part in ("evaluated", "tuning"))
         counted, (known, _) = stream.counted(0, len(rows)), stream.examples(0, len(rows))
         apart = other.examples(0, int(chosen.sum())).rows

@@ -1,15 +1,17 @@
 """The command line: `onepass list | run | tune | report | bench`, also as `python -m onepass`.
 
+What a command needs is imported in it: `onepass --help` waits for no package that it does not use.
 Tables go to standard output and everything else to standard error; with --json standard output holds nothing but one
 JSON object per policy and seed. Exit codes: 0, 2 for what cannot be done as asked, 130 after Ctrl-C.
 """
 
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
-EXTRAS = ("sklearn", "polars", "matplotlib", "typer", "rich", "pooch")
+EXTRAS = ("sklearn", "polars", "matplotlib", "typer", "rich", "pooch", "threadpoolctl")
 
 
 def needs(name: str) -> str:
@@ -25,24 +27,42 @@ except ModuleNotFoundError as missing:
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="A name that `onepass list` shows.")]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="EXPERIMENT", help="A name that `onepass list` shows, or MODULE:NAME of your own."),
+]
 Rounds = Annotated[int | None, typer.Option(help="Rounds per seed, instead of the experiment's own.")]
-Policies = Annotated[str | None, typer.Option(metavar="A,B", help="Only these policies, by label or group.")]
+Policies = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Only these, by label or group; MODULE:NAME is your own.")
+]
 Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for results.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(help="Processes that play seeds. Default: one a core; one in all where seconds are the subject."),
+]
+
+
+def version(asked: bool) -> None:
+    if asked:
+        print(f"onepass {metadata.version('onepass')}")
+        raise typer.Exit
 
 
 @app.callback()
-def onepass() -> None:
+def onepass(
+    _: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Learn to decide, online: one pass over the data, bounded memory, regret guarantees."""
 
 
 @app.command("list")
 def list_command(name: Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]")] = None) -> None:
-    """List the experiments, or the policies of one and their parameters."""
-    from onepass.experiment import SUITES, find
-    from onepass.experiment.tables import experiment_list, policy_table
+    """List the experiments in groups, or the policies of one and their parameters."""
+    from onepass.experiment import own, suites, tables
 
-    print(experiment_list(SUITES) if name is None else policy_table(find(name)))
+    print(tables.experiment_list(suites.GROUPS) if name is None else tables.policy_table(own.experiment(name)))
 
 
 @app.command()
@@ -54,17 +74,18 @@ def run(
     out: Out = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per policy and seed, nothing else.")] = False,
     tuned: Annotated[Path | None, typer.Option(metavar="FILE", help="Use the parameters `onepass tune` found.")] = None,
+    jobs: Jobs = None,
 ) -> None:
     """Run an experiment; leaves Parquet files, a table and a picture in DIR (default: results/EXPERIMENT)."""
-    from onepass.experiment import find, report, runner, select, tuning
+    from onepass.experiment import own, report, runner, tuning
     from onepass.experiment.results import json_line
 
-    experiment = find(name)
-    chosen = select(experiment, split(policies))
+    experiment = own.experiment(name)
+    chosen = own.policies(experiment, split(policies))
     if tuned is not None:
         chosen = tuning.apply(experiment, chosen, tuned)
-    results = runner.run(experiment, policies=chosen, seeds=seeds, rounds=rounds)
-    report.publish(results, out or Path("results", name), report.keep, sys.stderr if json else sys.stdout)
+    results = runner.run(experiment, policies=chosen, seeds=seeds, rounds=rounds, jobs=jobs)
+    report.publish(results, out or Path("results", experiment.name), report.keep, sys.stderr if json else sys.stdout)
     for row in results.rows if json else []:
         print(json_line(row))
     raise typer.Exit(130 if results.interrupted else 0)
@@ -77,25 +98,29 @@ def tune(
     seeds: Annotated[int, typer.Option(help="Number of seeds: 1000, 1001, ...; no evaluation uses them.")] = 10,
     policies: Policies = None,
     out: Out = None,
+    jobs: Jobs = None,
 ) -> None:
     """Search the parameters of every policy on one grid; default DIR: results/EXPERIMENT-tuned."""
-    from onepass.experiment import find, report, select, tuning
+    from onepass.experiment import own, report, tuning
 
-    experiment = find(name)
-    chosen = select(experiment, split(policies))
-    results = tuning.tune(experiment, policies=chosen, seeds=seeds, rounds=rounds)
-    report.publish(results, out or Path("results", f"{name}-tuned"), report.keep_tuning, sys.stdout)
+    experiment = own.experiment(name)
+    chosen = own.policies(experiment, split(policies))
+    results = tuning.tune(experiment, policies=chosen, seeds=seeds, rounds=rounds, jobs=jobs)
+    report.publish(results, out or Path("results", f"{experiment.name}-tuned"), report.keep_tuning, sys.stdout)
     raise typer.Exit(130 if results.interrupted else 0)
 
 
 @app.command("report")
 def report_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that run or tune wrote.")],
+    figure: Annotated[
+        str | None, typer.Option(metavar="MODULE:NAME", help="Your own table and picture, where it has one.")
+    ] = None,
 ) -> None:
     """Make the table and the picture of a folder of results again."""
-    from onepass.experiment import report
+    from onepass.experiment import own, report
 
-    print(report.rebuild(folder))
+    print(report.rebuild(folder, figure=None if figure is None else own.figure(figure)))
 
 
 @app.command()

@@ -1,8 +1,9 @@
 """`onepass bench`: speed and memory as ratios in one run; bars are those the project set itself.
 
-One thread unless a line says otherwise; set OPENBLAS_NUM_THREADS=1 before Python starts (`make bench` does). shared.py
-times a round with one model, tails.py heavy-tailed rewards, kernels.py kernel bandits, learners.py online kernel
-learners, arms.py models per arm, peers.py the same task in other packages that are installed.
+Stands above experiment/, whose problems it plays. One thread unless a line says otherwise; set OPENBLAS_NUM_THREADS=1
+before Python starts (`make bench` does). shared.py times a round with one model, tails.py heavy-tailed rewards,
+kernels.py kernel bandits, learners.py online kernel learners, arms.py models per arm, peers.py the same task in other
+packages that are installed.
 """
 
 from onepass.benchmark.arms import table as arms_table

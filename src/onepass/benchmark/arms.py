@@ -14,6 +14,8 @@ import numpy as np
 
 import onepass as op
 from onepass.benchmark.shared import Line
+from onepass.experiment.errors import ExperimentError
+from onepass.experiment.recommender.interactions import features, load, warm_up
 
 
 def least_seconds(call: Callable[[], object], repeats: int = 5) -> float:
@@ -53,8 +55,6 @@ def sherman_morrison(dim: int, rows: int = 12) -> float:
 
 def magazine() -> list[Line]:
     """The exact reduced model and PSI-LinUCB in the full 1,681 dimensions on the warm-up of Magazine Subscriptions."""
-    from onepass.experiment.interactions import features, load, warm_up
-
     log = load("magazine")
     warm = log.part(slice(warm_up(log)))
     users, i = np.unique(warm.users, return_inverse=True)
@@ -204,8 +204,6 @@ def by_call(dtype: str, rows: int) -> float:
 
 def table() -> list[Line]:
     """Every line of the speed contract of models per arm; Magazine's only where the data are."""
-    from onepass.experiment.errors import ExperimentError
-
     lines = []
     for dtype, rows, state in (
         ("float64", 0, "the first 3,000 rounds"),

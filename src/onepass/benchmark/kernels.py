@@ -6,6 +6,7 @@ import numpy as np
 
 import onepass as op
 from onepass.benchmark.shared import Line
+from onepass.experiment import find, runner
 from onepass.features.kernels import Kernel
 from onepass.kernel.gp_ucb import root_of
 
@@ -144,8 +145,6 @@ def table() -> list[Line]:
 
 def regret() -> str:
     """Regret of both BKBs over exact GP-UCB's, 20 seeds of every problem but digits-tuning (which takes 6 minutes)."""
-    from onepass.experiment import find, runner
-
     lines = []
     for suite in ("gp-1d", "gp-2d", "gp-5d", "gp-2d-staleness", "branin", "hartmann6"):
         study = find(suite)

@@ -9,11 +9,13 @@ from typing import Any
 
 import onepass as op
 from onepass.benchmark.shared import Line
-from onepass.experiment.definition import Policy, select
+from onepass.experiment import runner
+from onepass.experiment.definition import select
 from onepass.experiment.errors import DataNotFound
-from onepass.experiment.learner_streams import Examples, Stream, Watching, permuted
-from onepass.experiment.learner_suites import RECOMMENDED
-from onepass.experiment.learners import built
+from onepass.experiment.learners.streams import Examples, Stream, Watching, permuted
+from onepass.experiment.learners.study import built
+from onepass.experiment.learners.suites import RECOMMENDED
+from onepass.experiment.policy import Policy
 from onepass.experiment.suites import find
 
 ALLOWED = {  # microseconds an example, d = 22, B = 100
@@ -94,8 +96,6 @@ def table() -> list[Line]:
 
 def rates(name: str, policies: tuple[Policy, ...], seeds: int, column: str = "mistake_rate") -> dict[str, float]:
     """Mean mistakes in % of the policies in an experiment."""
-    from onepass.experiment import runner
-
     rows = runner.run(find(name), policies=policies, seeds=seeds).rows
     return {p.label: 100.0 * fmean(row[column] for row in rows if row["policy"] == p.label) for p in policies}
 

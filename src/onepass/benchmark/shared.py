@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 import onepass as op
+from onepass.experiment import find, runner
 
 
 def median_microseconds(call: Callable[[], object], repeats: int = 7, inner: int = 200) -> float:
@@ -153,8 +154,6 @@ def table() -> list[Line]:
 def regret() -> str:
     """Regret on MNIST as ratios: tuned, 20 seeds; and at small reg, ten targets, where fixed sketches fail."""
     from statistics import fmean
-
-    from onepass.experiment import find, runner
 
     def play(name: str, labels: tuple[str, ...], seeds: int) -> list[dict]:
         study = find(name)

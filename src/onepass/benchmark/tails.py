@@ -9,6 +9,7 @@ import numpy as np
 import onepass as op
 from onepass.benchmark.shared import Line, compiled_round
 from onepass.estimator.contract import parameter
+from onepass.experiment import find, runner
 
 ROUNDS = 18_000
 PIECES = 6
@@ -111,7 +112,6 @@ def regret() -> str:
     """Wang et al.'s problem under four noises, 50 seeds: Hvt-UCB at its defaults over the best OFUL of a grid; and d =
     500.
     """
-    from onepass.experiment import find, runner
 
     def mean(rows: list[dict[str, Any]], label: str) -> float:
         return float(np.mean([row["cumulative_regret"] for row in rows if row["policy"] == label]))

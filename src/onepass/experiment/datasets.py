@@ -1,6 +1,6 @@
 """Classification data sets, read from where they lie: `load(name)` gives rows (n, d) and labels 0 .. classes - 1, (n,).
 
-Interactions of users and items are found here and read in interactions.py.
+Interactions of users and items are found here and read in recommender/interactions.py.
 
 `digits` comes with scikit-learn. The others are looked for in the folder $ONEPASS_DATA, then in the user's cache, and
 are then downloaded from their official homes into that cache. MNIST's archives are checked by their published MD5 sums;
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,23 @@ class Dataset:
     name: str
     rows: np.ndarray
     labels: np.ndarray
+
+    @classmethod
+    def of(cls, name: str, rows: Any, labels: Any) -> "Dataset":
+        """Examples of one's own: rows (n, d) and the class of each, (n,), of any names.
+
+        ExperimentError for rows that are not finite or not as many as labels, and for fewer than two classes.
+        """
+        rows, labels = np.asarray(rows, dtype=np.float64), np.asarray(labels)
+        if rows.ndim != 2 or labels.shape != rows.shape[:1]:
+            raise ExperimentError(
+                f"{name} must have rows (n, d) and one label each, got shapes {rows.shape} and {labels.shape}"
+            )
+        if not np.isfinite(rows).all():
+            raise ExperimentError(f"{name} has rows that are not finite: leave out or fill in what is missing")
+        if len(np.unique(labels)) < 2:
+            raise ExperimentError(f"{name} must have at least two classes, got {np.unique(labels).tolist()}")
+        return frozen(name, rows, labels)
 
     @property
     def classes(self) -> int:
@@ -248,7 +265,7 @@ def load(name: str) -> Dataset:
 
 def frozen(name: str, rows: np.ndarray, labels: np.ndarray) -> Dataset:
     """The data set with labels renamed 0 .. classes - 1 in their order, its arrays contiguous and read-only."""
-    rows = np.ascontiguousarray(rows, dtype=np.float64)
+    rows = np.array(rows, dtype=np.float64, order="C")  # a copy: the caller's stays writeable
     labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     rows.flags.writeable = labels.flags.writeable = False
     return Dataset(name, rows, labels)

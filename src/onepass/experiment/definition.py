@@ -1,69 +1,20 @@
-"""What the runner knows: policies by name, and an experiment through the narrow protocol `Study`.
+"""What the runner knows of an experiment: the narrow protocol `Study`, and what its kinds share.
 
 An experiment is data: a problem, the policies that face it, how many rounds and seeds, and which figure tells it. Its
-kinds: `bandits.Experiment` (contexts; cumulative regret), `kernels.KernelStudy` (fixed arms of kernel bandits),
-`learners.LearnerStudy` (mistakes on a stream of examples), `recommender.RecommenderStudy` (interactions of users and
-items), `matrices.MatrixStudy` and `tisvd.DecompositionStudy` (errors of sketched matrices) and
-`starvation.StarvationStudy` (posteriors far from all evaluations).
+kinds, a folder each, bring their own tables and pictures: `Experiment` (contexts; cumulative regret), `KernelStudy`
+(fixed arms of kernel bandits), `LearnerStudy` (mistakes on a stream of examples), `RecommenderStudy` (interactions of
+users and items), `MatrixStudy` and `DecompositionStudy` (errors of sketched matrices) and `StarvationStudy` (posteriors
+far from all evaluations).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from inspect import signature
 from typing import Any, Protocol
 
-import onepass
 from onepass.experiment.errors import ExperimentError
+from onepass.experiment.figure import Figure
+from onepass.experiment.policy import Policy
 
-
-@dataclass(frozen=True)
-class Policy:
-    """A recipe of `onepass` (or a design, in a matrix study) with its parameters, under the name that tables show.
-
-    group: what several labels have in common, say one recipe at several sizes; the label unless told otherwise.
-    tuned: False for a policy whose parameters are the point of it (defaults, a paper's constants): tuning skips it.
-    """
-
-    label: str
-    recipe: str | Callable[..., Any]
-    params: Mapping[str, Any] = field(default_factory=dict)
-    group: str = ""
-    tuned: bool = True
-
-    @property
-    def name(self) -> str:
-        return self.recipe if isinstance(self.recipe, str) else self.recipe.__name__
-
-    def build(self, **where: Any) -> Any:
-        """The bandit or design itself; `where` is what the problem decides: dim, or arms and kernel; bandits: seed."""
-        return self.make(**where, **self.params)
-
-    @property
-    def make(self) -> Callable[..., Any]:
-        return getattr(onepass, self.recipe) if isinstance(self.recipe, str) else self.recipe
-
-    def accepts(self, name: str) -> bool:
-        """Whether the recipe has a parameter of that name."""
-        return name in signature(self.make).parameters
-
-    def but(self, **params: Any) -> "Policy":
-        """The same policy with some parameters changed."""
-        return replace(self, params={**self.params, **params}, group=self.group or self.label)
-
-    @property
-    def kind(self) -> tuple[Any, ...]:
-        """What decides which code is compiled: the recipe and every parameter that is not a number."""
-        options = ((name, value) for name, value in self.params.items() if isinstance(value, bool | str))
-        return (self.recipe, *sorted(options))
-
-    def columns(self) -> dict[str, Any]:
-        """What identifies the policy in a row of results."""
-        return {
-            "policy": self.label,
-            "group": self.group or self.label,
-            "recipe": self.name,
-            "params": dict(self.params),
-        }
+CHECKPOINTS = 40  # of a run: enough for a smooth curve
 
 
 class Trial(Protocol):
@@ -85,7 +36,9 @@ class Trial(Protocol):
 class Study(Protocol):
     """An experiment of any kind: `trial(policies, seed)` puts all policies side by side before one seed of the problem.
 
-    figure: which table and picture `report` makes; grid: the parameters that `tune` searches, and their values.
+    figure: the table and the picture of its results; grid: the parameters that `tune` searches, and their values;
+    timed: seconds are what it is about, so that its seeds run one after the other unless told otherwise.
+    To play its seeds in several processes it must be one that `pickle` takes: functions of modules, no lambdas.
     """
 
     @property
@@ -99,9 +52,11 @@ class Study(Protocol):
     @property
     def seeds(self) -> int: ...
     @property
-    def figure(self) -> str: ...
+    def figure(self) -> Figure: ...
     @property
     def grid(self) -> Mapping[str, Sequence[float]]: ...
+    @property
+    def timed(self) -> bool: ...
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial: ...
 

@@ -41,9 +41,9 @@ class Meter:
         """What is being done now."""
         self.bar.update(self.task, description=f"{self.title}: {note}")
 
-    def advance(self) -> None:
-        self.done += 1
-        self.bar.advance(self.task)
+    def advance(self, steps: int = 1) -> None:
+        self.done += steps
+        self.bar.advance(self.task, steps)
         now = monotonic()
         if self.bar.disable and not self.quiet and now - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = now

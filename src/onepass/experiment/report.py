@@ -5,8 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
+from onepass.experiment.best import TUNING
+from onepass.experiment.drawing import draw
 from onepass.experiment.errors import ExperimentError
+from onepass.experiment.figure import Figure
 from onepass.experiment.results import CURVES, ROWS, Results, read, write
+from onepass.experiment.suites import SUITES
+from onepass.experiment.tables import table
 from onepass.experiment.tuning import FILE
 
 PICTURE, TABLE = "figure.png", "table.md"
@@ -26,27 +31,41 @@ def keep(results: Results, folder: Path) -> str:
     """Write results.parquet, curves.parquet, the table and the picture into the folder; returns the table."""
     write(results.rows, folder / ROWS)
     write(results.curves, folder / CURVES)
-    return rebuild(folder, ROWS)
+    return rebuild(folder, ROWS, results.figure)
 
 
 def keep_tuning(results: Results, folder: Path) -> str:
     """Write tuned.parquet, the table of best parameters and the picture into the folder; returns the table."""
     write(results.rows, folder / FILE)
-    return rebuild(folder, FILE)
+    return rebuild(folder, FILE, TUNING)
 
 
-def rebuild(folder: Path, file: str = "") -> str:
-    """Make the table and the picture of a folder again, from its Parquet files; returns the table."""
-    from onepass.experiment.plots import draw
-    from onepass.experiment.tables import table
+def rebuild(folder: Path, file: str = "", figure: Figure | None = None) -> str:
+    """Make the table and the picture of a folder again, from its Parquet files; returns the table.
 
+    figure: None is the one that the rows name, of the experiments that onepass has.
+    """
     if not file:
         file = next((name for name in (ROWS, FILE) if (folder / name).is_file()), ROWS)
     rows = read(folder / file)
     if not rows:
         raise ExperimentError(f"{folder / file} has no rows: run the experiment again")
     curves = read(folder / CURVES) if file == ROWS else []
-    text = table(rows)
+    figure = figure or named(rows[0]["figure"], folder)
+    text = table(figure, rows)
     (folder / TABLE).write_text(text + "\n", encoding="utf-8")
-    draw(rows, curves).savefig(folder / PICTURE)
+    draw(figure, rows, curves).savefig(folder / PICTURE)
     return text
+
+
+def figures() -> dict[str, Figure]:
+    """Tuning's figure, and those of all experiments, by name."""
+    return {figure.name: figure for figure in (TUNING, *(suite.figure for suite in SUITES))}
+
+
+def named(name: str, folder: Path) -> Figure:
+    """The figure of that name; a file says a name and nothing else: no code is looked for by it."""
+    known = figures()
+    if name not in known:
+        raise ExperimentError(f"the figure '{name}' of {folder} is not one of onepass: say --figure MODULE:NAME")
+    return known[name]

@@ -13,18 +13,22 @@ from typing import Any
 import polars as pl
 
 from onepass.experiment.errors import ExperimentError
+from onepass.experiment.figure import Figure, Row
 
-Row = dict[str, Any]
 ROWS, CURVES = "results.parquet", "curves.parquet"
 
 
 @dataclass
 class Results:
-    """rows: one per policy and seed; curves: one per checkpoint of these; interrupted: Ctrl-C came before the end."""
+    """rows: one per policy and seed; curves: one per checkpoint of these; interrupted: Ctrl-C came before the end.
+
+    figure: their table and picture.
+    """
 
     rows: list[Row] = field(default_factory=list)
     curves: list[Row] = field(default_factory=list)
     interrupted: bool = False
+    figure: Figure | None = field(default=None, compare=False)
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from onepass.experiment.definition import Policy, Study
+from onepass.experiment.crew import Task, play_all
+from onepass.experiment.definition import Study
 from onepass.experiment.errors import ExperimentError
+from onepass.experiment.policy import Policy
 from onepass.experiment.progress import Meter
 from onepass.experiment.results import Results
 
@@ -14,10 +16,14 @@ def run(
     policies: Sequence[Policy] | None = None,
     seeds: Sequence[int] | int | None = None,
     rounds: int | None = None,
+    jobs: int | None = 1,
     quiet: bool = False,
 ) -> Results:
     """Results of the policies over the seeds (a number n means 0 .. n - 1); what is not given is the experiment's own.
 
+    jobs: how many processes play seeds; None: one for every core, but one in all for an experiment that is about
+    seconds. Rows are the same whatever the number, but for seconds. A script that asks for more than one begins
+    with `if __name__ == "__main__":`, as Python's `multiprocessing` has it.
     Ctrl-C ends the run and keeps what is done: the finished seeds or, while there is none, the rounds played so far.
     """
     policies = experiment.policies if policies is None else policies
@@ -26,16 +32,18 @@ def run(
     check(rounds=rounds, seeds=seeds if isinstance(seeds, int) else len(seeds))
     check_horizons(policies, rounds)
     seeds = range(seeds) if isinstance(seeds, int) else seeds
-    results = Results()
+    results = Results(figure=experiment.figure)
     if not warm_up(experiment, policies, quiet):
         results.interrupted = True
         return results
     step = experiment.step_size(rounds)
-    with Meter(experiment.name, len(seeds) * -(-rounds // step), quiet) as meter:
-        for seed in seeds:
-            meter.describe(f"seed {seed}")
-            if not play_seed(experiment, policies, seed, rounds, step, results, meter):
-                break
+    tasks = [Task(tuple(policies), seed, f"seed {seed}") for seed in seeds]
+    with Meter(experiment.name, len(tasks) * -(-rounds // step), quiet) as meter:
+        found, results.interrupted = play_all(experiment, tasks, rounds, step, jobs, meter)
+    whole = [own for _, own in sorted(found.items()) if not own.interrupted]
+    for own in whole or found.values():
+        results.rows += own.rows
+        results.curves += own.curves
     return results
 
 
@@ -51,31 +59,6 @@ def warm_up(experiment: Study, policies: Sequence[Policy], quiet: bool) -> bool:
         except KeyboardInterrupt:
             return False
     return True
-
-
-def play_seed(
-    experiment: Study,
-    policies: Sequence[Policy],
-    seed: int,
-    rounds: int,
-    step: int,
-    results: Results,
-    meter: Meter,
-) -> bool:
-    """Play one seed to its end and add its rows to the results; False if Ctrl-C came first."""
-    trial = None
-    try:
-        trial = experiment.trial(policies, seed)
-        for start in range(0, rounds, step):
-            trial.step(start, min(step, rounds - start))
-            meter.advance()
-    except KeyboardInterrupt:
-        results.interrupted = True
-    if trial is not None and not (results.interrupted and results.rows):
-        label = {"experiment": experiment.name, "figure": experiment.figure}
-        results.rows += [{**label, **row} for row in trial.rows()]
-        results.curves += [{**label, **row} for row in trial.curves()]
-    return not results.interrupted
 
 
 def check(**counts: int) -> None:

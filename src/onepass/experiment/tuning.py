@@ -8,20 +8,20 @@ exploration in {1e-4, 1e-3, ..., 1}, reg in {2e-4, 2e-3, ..., 2e4}; the best poi
 regret. The rows of the whole grid are kept, so the regret over reg, with the best exploration at every reg, comes free.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from itertools import product
-from math import fsum
 from pathlib import Path
-from typing import Any
 
-from onepass.experiment.definition import Policy, Study
+from onepass.experiment.best import TUNING, mean_regrets
+from onepass.experiment.crew import Task, play_all
+from onepass.experiment.definition import Study
 from onepass.experiment.errors import ExperimentError
+from onepass.experiment.policy import Policy
 from onepass.experiment.progress import Meter
-from onepass.experiment.results import Results, Row, read
-from onepass.experiment.runner import check, check_horizons, play_seed, warm_up
+from onepass.experiment.results import Results, read
+from onepass.experiment.runner import check, check_horizons, warm_up
+from onepass.experiment.seeds import FIRST_TUNING_SEED
 
-FIRST_SEED = 1000
 FILE = "tuned.parquet"
 
 
@@ -31,11 +31,12 @@ def tune(
     policies: Sequence[Policy] | None = None,
     seeds: int = 10,
     rounds: int | None = None,
+    jobs: int | None = 1,
     quiet: bool = False,
 ) -> Results:
     """Rows of every policy at every point of the experiment's grid, on seeds 1000, 1001, ...
 
-    Each policy meets the same contexts. Ctrl-C keeps the policies whose whole grid is done.
+    Each policy meets the same contexts; jobs: as in `run`. Ctrl-C keeps the policies whose whole grid is done.
     """
     if not experiment.grid:
         raise ExperimentError(f"{experiment.name} has nothing to tune")
@@ -46,21 +47,22 @@ def tune(
     rounds = problem.rounds if rounds is None else rounds
     check(rounds=rounds, seeds=seeds)
     check_horizons(policies, rounds)
-    results = Results()
+    results = Results(figure=TUNING)
     if not warm_up(problem, policies, quiet):
         results.interrupted = True
         return results
     step = problem.step_size(rounds)
-    with Meter(f"tuning {experiment.name}", len(policies) * seeds * -(-rounds // step), quiet) as meter:
-        for policy in policies:
-            found = Results()
-            points = grid(policy, experiment)
-            meter.describe(policy.label)
-            for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-                if not play_seed(problem, points, seed, rounds, step, found, meter):
-                    results.interrupted = True
-                    return results
-            results.rows += [{**row, "figure": "tuning"} for row in found.rows]
+    tasks = [
+        Task(tuple(grid(policy, experiment)), seed, policy.label)
+        for policy in policies
+        for seed in range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + seeds)
+    ]
+    with Meter(f"tuning {experiment.name}", len(tasks) * -(-rounds // step), quiet) as meter:
+        found, results.interrupted = play_all(problem, tasks, rounds, step, jobs, meter)
+    for first in range(0, len(tasks), seeds):
+        own = [found[place] for place in range(first, first + seeds) if place in found]
+        if len(own) == seeds and not any(part.interrupted for part in own):
+            results.rows += [{**row, "figure": TUNING.name} for part in own for row in part.rows]
     return results
 
 
@@ -68,37 +70,6 @@ def grid(policy: Policy, experiment: Study) -> list[Policy]:
     """The policy at every point of the experiment's grid, on the axes that its recipe has."""
     axes = {name: dict.fromkeys(values) for name, values in experiment.grid.items() if policy.accepts(name)}
     return [policy.but(**dict(zip(axes, point))) for point in product(*axes.values())]
-
-
-def mean_regrets(rows: Sequence[Row]) -> dict[str, list[tuple[float, dict[str, Any]]]]:
-    """For every policy label, its grid points as (mean regret, params), best first; ties go to the grid's inside."""
-    regrets: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    params: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        key = repr(row["params"])
-        params[key] = row["params"]
-        regrets[row["policy"]][key].append(row["cumulative_regret"])
-    found = {}
-    for label, points in regrets.items():
-        rated = [(fsum(values) / len(values), params[key]) for key, values in points.items()]
-        grid = [point for _, point in rated]
-        found[label] = sorted(rated, key=lambda point: (point[0], len(edges(point[1], grid))))
-    return found
-
-
-def at_edges(rows: Sequence[Row]) -> str:
-    """A sentence on the policies whose best point lies at an edge of the grid, or nothing."""
-    found = {
-        label: edges(points[0][1], [params for _, params in points]) for label, points in mean_regrets(rows).items()
-    }
-    named = "; ".join(f"{label}: {', '.join(names)}" for label, names in found.items() if names)
-    return f"The best lies at the edge of the grid, which is to be widened: {named}." if named else ""
-
-
-def edges(params: dict[str, Any], grid: Sequence[dict[str, Any]]) -> list[str]:
-    """The searched parameters that lie at the smallest or largest value of the grid."""
-    values = {name: [point[name] for point in grid] for name in params if isinstance(params[name], int | float)}
-    return [name for name, own in values.items() if min(own) < max(own) and params[name] in (min(own), max(own))]
 
 
 def apply(experiment: Study, policies: Sequence[Policy], path: Path) -> tuple[Policy, ...]:

@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from onepass.experiment.bandits import CHECKPOINTS
-from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
-from onepass.experiment.learner_streams import Stream, permuted
+from onepass.experiment.definition import CHECKPOINTS, Trial, curve_rows, final_rows
+from onepass.experiment.drawing import band, canvas, legend, logarithmic, styles, title
+from onepass.experiment.figure import Figure, Line, Picture, Row
+from onepass.experiment.learners.streams import Stream, permuted
+from onepass.experiment.policy import Policy
+from onepass.experiment.tables import by, mean_cell, policy_of
 from onepass.features.sketched_nystrom import sjlt_row
 from onepass.foundation.linalg import tisvd
 
@@ -82,6 +85,40 @@ class RandomizedSVD:
         return (self.left * self.values) @ self.right
 
 
+def decomposition_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per method: relative spectral error after the last update, the worst on the way, and the time."""
+    return [
+        {
+            "method": label,
+            "error at the end": mean_cell(own, "spectral_error", ".3g"),
+            "worst error": f"{max(row['worst_error'] for row in own):.3g}",
+            "µs an update": mean_cell(own, "microseconds_per_round", ",.1f"),
+            "seconds": mean_cell(own, "seconds", ",.3g"),
+            "updates": f"{own[0]['rounds']:,}",
+            "seeds": str(len(own)),
+        }
+        for label, own in by(rows, policy_of).items()
+    ]
+
+
+def draw_decomposition(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """Relative spectral error and seconds over updates (Wen, Zhang et al. figure 4)."""
+    figure = canvas(12, 4.8)
+    looks = styles(rows, "policy")
+    panels = figure.subplots(1, 2)
+    for axes, (value, name) in zip(panels, (("spectral_error", "||M - M~|| / ||M||"), ("seconds", "seconds"))):
+        for label, own in by(curves, policy_of).items():
+            band(axes, own, "round", value, looks[label], label)
+        logarithmic(axes, "y")
+        axes.set(xlabel="updates", ylabel=name)
+    legend(figure, *panels[0].get_legend_handles_labels())
+    title(figure, rows, "decompositions of the sketch")
+    return figure
+
+
+DECOMPOSITION = Figure("decomposition", decomposition_lines, draw_decomposition)
+
+
 @dataclass(frozen=True)
 class DecompositionStudy:
     """A stream whose kernel matrix (Gaussian, this width) is sketched to `size` columns, one SJLT block."""
@@ -94,7 +131,8 @@ class DecompositionStudy:
     seeds: int
     size: int = 100
     width: float = 4.0
-    figure: str = "decomposition"
+    figure: Figure = DECOMPOSITION
+    timed: bool = True
     grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:

@@ -1,6 +1,6 @@
 """Studies of online learners: all of them decide, then learn, every example of the same stream.
 
-The policies, and the experiments as data, are in learner_suites.py. Source: Wen, Zhang et al. = the paper on FORKS.
+The policies, and the experiments as data, are in suites.py. Source: Wen, Zhang et al. = the paper on FORKS.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from onepass import progressive_validation
-from onepass.experiment.bandits import CHECKPOINTS
-from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
-from onepass.experiment.learner_streams import Stream
+from onepass.experiment.definition import CHECKPOINTS, Trial, curve_rows, final_rows
+from onepass.experiment.figure import Figure
+from onepass.experiment.learners.figures import LEARNER
+from onepass.experiment.learners.streams import Stream
+from onepass.experiment.policy import Policy
 from onepass.learner.learner import Learner
 
 GRID: Mapping[str, Sequence[float]] = {"width": tuple(2.0 ** (i / 2) for i in range(-14, 21))}
@@ -35,9 +37,10 @@ class LearnerStudy:
     policies: tuple[Policy, ...]
     rounds: int
     seeds: int
-    figure: str = "learner"
+    figure: Figure = LEARNER
     grid: Mapping[str, Sequence[float]] = field(default_factory=lambda: GRID)
     buffering: bool = False
+    timed: bool = False
     tuning: "LearnerStudy | None" = None
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:

@@ -5,13 +5,13 @@ Source: Wen, Zhang et al. = the paper on FORKS; its table 1 (permuted data sets)
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from onepass.experiment.datasets import load
-from onepass.experiment.environments import stream
+from onepass.experiment.seeds import stream
 
 TUNING_SHARE = 0.3  # enough that the buffers of FORKS, SkeGD and NOGD fill on the smallest set
 
@@ -79,16 +79,16 @@ def permuted(name: str, standardized: bool = True, part: str = "all") -> Callabl
     part: "all" examples; "evaluated": all, where mistakes count on those alone that are not `for_tuning`; "tuning":
     only those.
     """
+    return partial(in_random_order, name=name, standardized=standardized, part=part)
 
-    def make(seed: int) -> Stream:
-        rows, labels = binary(name, standardized)
-        apart = np.zeros(len(labels), bool) if part == "all" else for_tuning(labels)
-        if part == "tuning":
-            rows, labels, apart = rows[apart], labels[apart], np.zeros(apart.sum(), bool)
-        order = stream(seed, 0).permutation(len(rows))
-        return Known(rows[order], labels[order], ~apart[order])
 
-    return make
+def in_random_order(seed: int, name: str, standardized: bool, part: str) -> Stream:
+    rows, labels = binary(name, standardized)
+    apart = np.zeros(len(labels), bool) if part == "all" else for_tuning(labels)
+    if part == "tuning":
+        rows, labels, apart = rows[apart], labels[apart], np.zeros(apart.sum(), bool)
+    order = stream(seed, 0).permutation(len(rows))
+    return Known(rows[order], labels[order], ~apart[order])
 
 
 def adversarial(name: str, repeats: int, blocks: int = 500, standardized: bool = False) -> Callable[[int], Stream]:
@@ -96,14 +96,14 @@ def adversarial(name: str, repeats: int, blocks: int = 500, standardized: bool =
 
     The examples of the blocks are drawn without replacement.
     """
+    return partial(in_flipped_blocks, name=name, repeats=repeats, blocks=blocks, standardized=standardized)
 
-    def make(seed: int) -> Stream:
-        rows, labels = binary(name, standardized)
-        some = stream(seed, 0).permutation(len(rows))[:blocks]
-        flips = np.where(np.arange(blocks) % 2 == 1, -1.0, 1.0)
-        return Known(np.repeat(rows[some], repeats, axis=0), np.repeat(flips * labels[some], repeats))
 
-    return make
+def in_flipped_blocks(seed: int, name: str, repeats: int, blocks: int, standardized: bool) -> Stream:
+    rows, labels = binary(name, standardized)
+    some = stream(seed, 0).permutation(len(rows))[:blocks]
+    flips = np.where(np.arange(blocks) % 2 == 1, -1.0, 1.0)
+    return Known(np.repeat(rows[some], repeats, axis=0), np.repeat(flips * labels[some], repeats))
 
 
 class Watching:

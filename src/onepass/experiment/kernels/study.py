@@ -1,6 +1,6 @@
 """Studies of kernel bandits: one fixed set of arms, one play a round, all policies side by side.
 
-The policies, and the experiments as data, are in kernel_suites.py. Source: Calandriello et al. 2019 (BKB).
+The policies, and the experiments as data, are in suites.py. Source: Calandriello et al. 2019 (BKB).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.experiment.bandits import CHECKPOINTS
-from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
-from onepass.experiment.environments import stream
-from onepass.experiment.kernel_problems import Problem
+from onepass.experiment.definition import CHECKPOINTS, Trial, curve_rows, final_rows
+from onepass.experiment.figure import Figure
+from onepass.experiment.kernels.figures import KERNEL
+from onepass.experiment.kernels.problems import Problem
+from onepass.experiment.policy import Policy
+from onepass.experiment.seeds import stream
 from onepass.features.kernels import Kernel
 
 GRID: Mapping[str, Sequence[float]] = {"exploration": (0.05, 0.1, 0.2, 0.4, 0.8), "reg": (0.001, 0.01, 0.1)}
@@ -29,8 +31,9 @@ class KernelStudy:
     policies: tuple[Policy, ...]
     rounds: int
     seeds: int
-    figure: str = "kernel"
+    figure: Figure = KERNEL
     grid: Mapping[str, Sequence[float]] = field(default_factory=lambda: GRID)
+    timed: bool = False
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
         return KernelTrial(self.problem(seed), policies, seed)

@@ -7,14 +7,19 @@ exp(-(x - y)^2 / 200) f would be constant. It states no noise: ours has standard
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onepass import BKB, RBF
-from onepass.experiment.definition import Policy, Trial
-from onepass.experiment.environments import stream
-from onepass.experiment.kernel_problems import ARMS, FUNCTION, NOISE, gp_draw, line
+from onepass.experiment.definition import Trial
+from onepass.experiment.drawing import BLACK, GREY, canvas, legend, sample, styles, title
+from onepass.experiment.figure import Figure, Line, Picture, Row
+from onepass.experiment.kernels.problems import ARMS, FUNCTION, NOISE, gp_draw, line
+from onepass.experiment.policy import Policy
+from onepass.experiment.seeds import stream
+from onepass.experiment.tables import by, mean_cell, policy_of
 from onepass.features.kernels import Kernel
 
 KERNEL, REG = RBF(0.1), 0.01
@@ -67,6 +72,57 @@ class SubsetOfRegressors:
         return Belief(self.bkb.posterior().means, np.sqrt(variances))
 
 
+def starvation_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per policy and number of evaluations: f within 3 deviations, and these against the exact posterior's."""
+    return [
+        {
+            "policy": label,
+            "evaluations": f"{evaluations:,}",
+            "f within 3 sd, unseen half": f"{fmean(row['coverage'] for row in own):.1%}",
+            "sd / exact sd, unseen half": mean_cell(own, "unseen_deviation", ".3f"),
+            "sd / exact sd, seen half": mean_cell(own, "seen_deviation", ".3f"),
+            "dictionary": mean_cell(own, "dictionary_size", ",.1f"),
+            "seeds": str(len(own)),
+        }
+        for (label, evaluations), own in by(rows, lambda row: (row["policy"], row["rounds"])).items()
+    ]
+
+
+def draw_starvation(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """The first seed's f and what each policy believes, mean and 3 deviations: a row per number of evaluations."""
+    first = [row for row in curves if row["seed"] == curves[0]["seed"]]
+    times, columns = by(first, lambda row: row["round"]), by(first, policy_of)
+    figure = canvas(2.0 + 4.0 * len(columns), 0.8 + 2.4 * len(times))
+    panels = figure.subplots(len(times), len(columns), sharex=True, sharey=True, squeeze=False)
+    looks = styles(rows, "policy")
+    for axes, row in zip(panels.ravel(), (row for own in times.values() for row in own)):
+        x, mean, deviation = (np.asarray(row[name]) for name in ("x", "mean", "deviation"))
+        look = looks[row["policy"]]
+        axes.fill_between(x, mean - 3 * deviation, mean + 3 * deviation, color=look["color"], alpha=0.2, linewidth=0)
+        axes.plot(x, mean, label=row["policy"], **look)
+        axes.plot(x, row["function"], color=GREY, linestyle=(0, (4, 1.5)), linewidth=1.4)
+        axes.plot(row["evaluated"], row["values"], ".", color=BLACK, markersize=3, alpha=0.6)
+        if row["recipe"] != "GPUCB":
+            ground = axes.get_xaxis_transform()
+            axes.plot(row["dictionary"], [0.03] * len(row["dictionary"]), "|", color=look["color"], transform=ground)
+    for axes, label in zip(panels[0], columns):
+        axes.set_title(label)
+    for axes, evaluations in zip(panels[:, 0], times):
+        axes.set_ylabel(f"{evaluations} evaluations")
+    handles, labels = [sample(**looks[label]) for label in columns], [f"{label}, 3 sd" for label in columns]
+    handles += [
+        sample(color=GREY, linestyle=(0, (4, 1.5)), linewidth=1.4),
+        sample(color=BLACK, marker=".", linewidth=0),
+        sample(color=GREY, marker="|", linewidth=0),
+    ]
+    legend(figure, handles, [*labels, "f", "evaluation", "dictionary"])
+    title(figure, first, "f and what is believed of it")
+    return figure
+
+
+STARVATION = Figure("starvation", starvation_lines, draw_starvation)
+
+
 @dataclass(frozen=True)
 class StarvationStudy:
     """The policies learn the same evaluations; what they believe is looked at after `evaluations` of them."""
@@ -76,8 +132,9 @@ class StarvationStudy:
     policies: tuple[Policy, ...]
     seeds: int
     evaluations: tuple[int, ...] = EVALUATIONS
-    figure: str = "starvation"
+    figure: Figure = STARVATION
     grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    timed: bool = False
 
     @property
     def rounds(self) -> int:

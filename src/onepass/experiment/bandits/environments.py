@@ -9,8 +9,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from onepass.experiment.bandits.noise import Noise
 from onepass.experiment.datasets import Dataset
-from onepass.experiment.noise import Noise
+from onepass.experiment.seeds import stream
 
 BLOCK = 50
 
@@ -166,11 +167,6 @@ class Noisy:
     def block(self, number: int) -> Chunk:
         contexts, expected, rewards = self.environment.chunk(number * BLOCK, BLOCK)
         return Chunk(contexts, expected, rewards + self.noise.draw(stream(self.seed, number + 1, 1), rewards.shape))
-
-
-def stream(seed: int, *place: int) -> np.random.Generator:
-    """The generator of one place of one seed, say a block, independent of all others."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=place))
 
 
 def unit(rows: np.ndarray) -> np.ndarray:

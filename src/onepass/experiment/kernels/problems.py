@@ -13,8 +13,8 @@ import scipy.linalg
 
 from onepass import Matern
 from onepass.experiment.datasets import Examples, load
-from onepass.experiment.environments import stream
 from onepass.experiment.progress import Meter
+from onepass.experiment.seeds import stream
 from onepass.features.kernels import Kernel
 
 ARMS, FUNCTION, NOISE = 0, 1, 2  # places in the streams of a seed
@@ -50,16 +50,18 @@ class NoisyFunction:
         return float(self.expected[arm] + self.noise * stream(self.seed, NOISE, round).standard_normal())
 
 
-def gaussian_process(
-    arms: Callable[[np.random.Generator], np.ndarray], kernel: Kernel, noise: float = 0.1
-) -> Callable[[int], Problem]:
+@dataclass(frozen=True)
+class GaussianProcess:
     """A function drawn from the GP of the kernel that policies are told; arms and function are the seed's own."""
 
-    def problem(seed: int) -> Problem:
-        rows = arms(stream(seed, ARMS))
-        return NoisyFunction(rows, gp_draw(kernel, rows, stream(seed, FUNCTION)), kernel, noise, seed)
+    arms: Callable[[np.random.Generator], np.ndarray]
+    kernel: Kernel
+    noise: float = 0.1
 
-    return problem
+    def __call__(self, seed: int) -> Problem:
+        rows = self.arms(stream(seed, ARMS))
+        drawn = gp_draw(self.kernel, rows, stream(seed, FUNCTION))
+        return NoisyFunction(rows, drawn, self.kernel, self.noise, seed)
 
 
 def gp_draw(kernel: Kernel, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -79,27 +81,41 @@ def mesh(*axes: np.ndarray) -> np.ndarray:
     return np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
-def sobol(dim: int, count: int, rng: np.random.Generator) -> np.ndarray:
+def grid(rng: np.random.Generator, count: int) -> np.ndarray:
+    """The points of `line`, whatever the generator."""
+    return line(count)
+
+
+def square(rng: np.random.Generator, count: int) -> np.ndarray:
+    """A grid of [0, 1]^2, count points to an edge, whatever the generator."""
+    return mesh(line(count)[:, 0], line(count)[:, 0])
+
+
+def uniform(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
+    """Points uniform in [0, 1]^dim."""
+    return rng.random((count, dim))
+
+
+def sobol(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
     """The first `count` of scrambled Sobol points of [0, 1]^dim."""
     from scipy.stats import qmc
 
     return qmc.Sobol(dim, seed=rng).random_base2((count - 1).bit_length())[:count]
 
 
-def maximised(
-    function: Callable[[np.ndarray], np.ndarray],
-    arms: Callable[[np.random.Generator], np.ndarray],
-    kernel: Kernel,
-    noise: float = 0.1,
-) -> Callable[[int], Problem]:
+@dataclass(frozen=True)
+class Maximised:
     """A function that is to be minimised, negated and standardized over the arms."""
 
-    def problem(seed: int) -> Problem:
-        rows = arms(stream(seed, ARMS))
-        values = -function(rows)
-        return NoisyFunction(rows, (values - values.mean()) / values.std(), kernel, noise, seed)
+    function: Callable[[np.ndarray], np.ndarray]
+    arms: Callable[[np.random.Generator], np.ndarray]
+    kernel: Kernel
+    noise: float = 0.1
 
-    return problem
+    def __call__(self, seed: int) -> Problem:
+        rows = self.arms(stream(seed, ARMS))
+        values = -self.function(rows)
+        return NoisyFunction(rows, (values - values.mean()) / values.std(), self.kernel, self.noise, seed)
 
 
 def branin(x: np.ndarray) -> np.ndarray:

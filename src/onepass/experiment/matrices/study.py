@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
+from onepass.experiment.definition import Trial, curve_rows, final_rows
+from onepass.experiment.figure import Figure
+from onepass.experiment.matrices.figures import ERROR, INVERSE
+from onepass.experiment.policy import Policy
 
 
 @dataclass(frozen=True)
 class MatrixStudy:
     """A stream of rows(seed, n), shape (n, dim), that every design sees; the policies are designs.
 
-    figure "error": ||A - A_hat|| along the stream; "inverse": the relative error of A^-1 at its end.
+    figure ERROR: ||A - A_hat|| along the stream; INVERSE: the relative error of A^-1 at its end.
     """
 
     name: str
@@ -27,8 +30,9 @@ class MatrixStudy:
     policies: tuple[Policy, ...]
     rounds: int
     seeds: int
-    figure: str = "error"
+    figure: Figure = ERROR
     grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    timed: bool = False
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
         return MatrixTrial(self, policies, seed)
@@ -38,7 +42,7 @@ class MatrixStudy:
         policy.build(dim=rows.shape[1]).append(rows)
 
     def step_size(self, rounds: int) -> int:
-        return rounds if self.figure == "inverse" else -(-rounds // 50)
+        return rounds if self.figure.name == INVERSE.name else -(-rounds // 50)
 
 
 class MatrixTrial:
@@ -58,7 +62,7 @@ class MatrixTrial:
             self.rows_seen = self.study.stream(self.seed, max(self.study.rounds, start + rounds))
         rows = np.ascontiguousarray(self.rows_seen[start : start + rounds])
         gram = self.gram + rows.T @ rows
-        spectrum = np.linalg.eigvalsh(gram) if self.study.figure == "inverse" else np.empty(0)
+        spectrum = np.linalg.eigvalsh(gram) if self.study.figure.name == INVERSE.name else np.empty(0)
         points = []
         for i, (policy, design) in enumerate(zip(self.policies, self.designs)):
             began = perf_counter()

@@ -6,6 +6,7 @@ epsilon), MENU the noise's own moment. Who can do without a horizon does. Labels
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from onepass import (
@@ -19,11 +20,12 @@ from onepass import (
 )
 from onepass.design.design import Design
 from onepass.estimator.heavy_tails import RADIUS
-from onepass.experiment.bandits import Experiment
+from onepass.experiment.bandits.environments import Classification, Decaying, Environment, FixedArms, Labels, Noisy
+from onepass.experiment.bandits.heavy_figure import HEAVY
+from onepass.experiment.bandits.noise import Contaminated, Gaussian, Noise, Pareto, StudentT
+from onepass.experiment.bandits.study import Experiment
 from onepass.experiment.datasets import load
-from onepass.experiment.definition import Policy
-from onepass.experiment.environments import Classification, Decaying, Environment, FixedArms, Labels, Noisy
-from onepass.experiment.noise import Contaminated, Gaussian, Noise, Pareto, StudentT
+from onepass.experiment.policy import Policy
 
 GRID: Mapping[str, Sequence[float]] = {
     "exploration": (0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
@@ -133,7 +135,7 @@ def fixed(
     return heavy(
         name,
         description,
-        lambda seed: FixedArms(50, dim, seed, noise, constant),
+        partial(FixedArms, 50, dim, noise=noise, constant=constant),
         policies(noise, epsilon, rounds, nu),
         rounds,
         seeds,
@@ -144,11 +146,21 @@ def heavy(
     name: str, description: str, environment: Callable[[int], Environment], found: tuple[Policy, ...], rounds: int,
     seeds: int = 50,
 ) -> Experiment:  # fmt: skip
-    return Experiment(name, description, environment, found, rounds, seeds, figure="heavy", grid=GRID)
+    return Experiment(name, description, environment, found, rounds, seeds, figure=HEAVY, grid=GRID)
 
 
 def classification(name: str, noise: Noise) -> Callable[[int], Environment]:
-    return lambda seed: Noisy(Classification(load(name), seed), noise, seed)
+    return partial(noisy, name=name, noise=noise)
+
+
+def noisy(seed: int, name: str, noise: Noise) -> Environment:
+    """A data set as a bandit, with noise."""
+    return Noisy(Classification(load(name), seed), noise, seed)
+
+
+def named(seed: int, name: str, noise: Noise) -> Environment:
+    """A data set whose classes are to be named by models per arm, with noise."""
+    return Noisy(Labels(load(name), seed), noise, seed)
 
 
 WIDE, PAID, REVENUE = StudentT(1.5, scale=0.3), StudentT(1.5, scale=0.3), Pareto(1.5, scale=0.2)
@@ -182,7 +194,7 @@ SUITES = (
     heavy(
         "epsilon",
         "Hvt-UCB told another epsilon, on student-1.2",
-        lambda seed: FixedArms(50, 2, seed, StudentT(1.2)),
+        partial(FixedArms, 50, 2, noise=StudentT(1.2)),
         tuple(
             Policy(f"HvtUCB epsilon={epsilon:g}", "HvtUCB", {"epsilon": epsilon, "nu": typical(StudentT(1.2))})
             for epsilon in (0.2, 0.4, 0.6, 0.8, 1.0)
@@ -192,7 +204,7 @@ SUITES = (
     heavy(
         "heavy-500",
         "wide contexts of decaying spectrum, Student t, 1.5 degrees of freedom: 500 features, 20 new arms a round",
-        lambda seed: Decaying(20, 500, seed, WIDE),
+        partial(Decaying, 20, 500, noise=WIDE),
         sketched(WIDE_TAIL, size=50, blocks=25, error=250.0),
         2_000,
         seeds=10,
@@ -216,7 +228,7 @@ SUITES = (
     heavy(
         "digits-revenue",
         "name the digit with one model per arm, centred Pareto noise of index 1.5 (scale 0.2) added to the rewards",
-        lambda seed: Noisy(Labels(load("digits"), seed), REVENUE, seed),
+        partial(named, name="digits", noise=REVENUE),
         (Policy("LinUCB", "LinUCB", {**RULE, **PER_ARM}), *hvt({**REVENUE_TAIL, **PER_ARM})),
         2_000,
         seeds=10,

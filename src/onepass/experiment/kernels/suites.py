@@ -4,26 +4,28 @@ Posterior standard deviations are sqrt(reg) sigma, so an exploration of c sqrt(r
 bounds take 2 by default, Thompson sampling takes 1.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from onepass import BKB, GPUCB, RBF, Matern, Thompson
-from onepass.experiment import starvation
-from onepass.experiment.definition import Policy, Study
-from onepass.experiment.kernel_problems import (
+from onepass.experiment.definition import Study
+from onepass.experiment.kernels import starvation
+from onepass.experiment.kernels.problems import (
     DigitsTuning,
-    Problem,
+    GaussianProcess,
+    Maximised,
     branin,
-    gaussian_process,
+    grid,
     hartmann6,
-    line,
-    maximised,
-    mesh,
     sobol,
+    square,
+    uniform,
 )
-from onepass.experiment.kernels import KernelStudy, Uniform
+from onepass.experiment.kernels.study import KernelStudy, Uniform
+from onepass.experiment.policy import Policy
 from onepass.features.kernels import Kernel
 
 
@@ -82,15 +84,15 @@ def over(**values: Sequence[float]) -> tuple[Policy, ...]:
     return (Policy("GPUCB", "GPUCB", rule), *changed, RANDOM)
 
 
-def plane(noise: float) -> Callable[[int], Problem]:
-    return gaussian_process(lambda rng: rng.random((1000, 2)), RBF(0.2), noise)
+def plane(noise: float) -> GaussianProcess:
+    return GaussianProcess(partial(uniform, count=1000, dim=2), RBF(0.2), noise)
 
 
 SUITES: tuple[Study, ...] = (
     KernelStudy(
         "gp-1d",
         "a function drawn from a GP: RBF of length 0.1, 1,000 arms on a grid of [0, 1], noise 0.1",
-        gaussian_process(lambda rng: line(1000), RBF(0.1)),
+        GaussianProcess(partial(grid, count=1000), RBF(0.1)),
         policies(),
         rounds=1000,
         seeds=20,
@@ -106,7 +108,7 @@ SUITES: tuple[Study, ...] = (
     KernelStudy(
         "gp-5d",
         "the same with RBF of length 1, 2,000 arms uniform in [0, 1]^5",
-        gaussian_process(lambda rng: rng.random((2000, 5)), RBF(1.0)),
+        GaussianProcess(partial(uniform, count=2000, dim=5), RBF(1.0)),
         policies(many=True),
         rounds=1000,
         seeds=20,
@@ -132,7 +134,7 @@ SUITES: tuple[Study, ...] = (
     KernelStudy(
         "branin",
         "Branin's function, standardized: 2,500 arms on a grid, noise 0.1, Matern 5/2 of length 0.2 or fitted",
-        maximised(branin, lambda rng: mesh(line(50)[:, 0], line(50)[:, 0]), Matern(2.5, (0.2, 0.2))),
+        Maximised(branin, partial(square, count=50), Matern(2.5, (0.2, 0.2))),
         (*policies(), *fitted(EXACT, BUDGETED)),
         rounds=500,
         seeds=20,
@@ -140,7 +142,7 @@ SUITES: tuple[Study, ...] = (
     KernelStudy(  # the best of 2,000 points is 7 standard deviations above their mean, hence a variance of 9
         "hartmann6",
         "the same with Hartmann's function of 6 variables: 2,000 Sobol points, Matern 5/2 of length 0.3 or fitted",
-        maximised(hartmann6, lambda rng: sobol(6, 2000, rng), 9.0 * Matern(2.5, (0.3,) * 6)),
+        Maximised(hartmann6, partial(sobol, count=2000, dim=6), 9.0 * Matern(2.5, (0.3,) * 6)),
         (*policies(), *fitted(EXACT, BUDGETED)),
         rounds=500,
         seeds=20,

@@ -1,5 +1,6 @@
 """Bandit problems: a chunk of rounds is made once and played by every policy; only the play is timed."""
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -7,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from onepass.experiment.definition import Policy, Trial, curve_rows, final_rows
-from onepass.experiment.environments import BLOCK, Environment
+from onepass.experiment.bandits.environments import BLOCK, Environment
+from onepass.experiment.bandits.figures import REGRET
+from onepass.experiment.definition import CHECKPOINTS, Trial, curve_rows, final_rows
+from onepass.experiment.figure import Figure
+from onepass.experiment.policy import Policy
 
-CHECKPOINTS = 40
 CHUNK_BYTES = 32 * 2**20
 
 
@@ -18,9 +21,42 @@ EXPLORATIONS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 REGS = (2e-4, 2e-3, 2e-2, 2e-1, 2.0, 2e1, 2e2, 2e3, 2e4)
 
 
+class Stepwise:
+    """A bandit of one's own that decides and learns one round at a time, with `play` as the bandits of onepass have it.
+
+    decide(contexts (K, d)) gives a row's number, or what has one as `arm`; learn(row (d,), reward). memory_usage() and
+    error_bound() are asked where it has them; else memory is the size of its pickle, and nothing is certified.
+    """
+
+    def __init__(self, bandit: Any) -> None:
+        self.bandit = bandit
+
+    def play(self, contexts: np.ndarray, rewards: np.ndarray) -> np.ndarray:
+        """The chosen arms (T,) of recorded rounds: contexts (T, K, d), rewards (T, K)."""
+        arms = np.empty(len(contexts), np.int64)
+        for t, rows in enumerate(contexts):
+            decision = self.bandit.decide(rows)
+            arms[t] = getattr(decision, "arm", decision)
+            self.bandit.learn(rows[arms[t]], float(rewards[t, arms[t]]))
+        return arms
+
+    def memory_usage(self) -> int:
+        known = getattr(self.bandit, "memory_usage", None)
+        return len(pickle.dumps(self.bandit)) if known is None else int(known())
+
+    def error_bound(self) -> float:
+        known = getattr(self.bandit, "error_bound", None)
+        return float("inf") if known is None else float(known())
+
+
+def player(bandit: Any) -> Any:
+    """What plays recorded rounds: the bandit itself, if it can."""
+    return bandit if hasattr(bandit, "play") else Stepwise(bandit)
+
+
 @dataclass(frozen=True)
 class Experiment:
-    """A bandit problem. figure: which picture `report` draws; grid: the parameters that `tune` searches, and where."""
+    """A bandit problem: environment(seed) gives it; grid: the parameters that `tune` searches, and their values."""
 
     name: str
     description: str
@@ -28,8 +64,9 @@ class Experiment:
     policies: tuple[Policy, ...]
     rounds: int
     seeds: int
-    figure: str = "regret"
+    figure: Figure = REGRET
     grid: Mapping[str, Sequence[float]] = field(default_factory=lambda: {"exploration": EXPLORATIONS, "reg": REGS})
+    timed: bool = False
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
         return BanditTrial(self.environment(seed), policies, seed)
@@ -37,7 +74,7 @@ class Experiment:
     def warm_up(self, policy: Policy) -> None:
         environment = self.environment(0)
         contexts, _, rewards = environment.chunk(0, 2)
-        policy.build(dim=environment.dim, seed=0).play(contexts, rewards)
+        player(policy.build(dim=environment.dim, seed=0)).play(contexts, rewards)
 
     def step_size(self, rounds: int) -> int:
         """Whole blocks, about 40 chunks a run, at most 32 MB of contexts."""
@@ -51,7 +88,7 @@ class BanditTrial:
 
     def __init__(self, environment: Environment, policies: Sequence[Policy], seed: int) -> None:
         self.environment, self.policies, self.seed = environment, policies, seed
-        self.bandits = [policy.build(dim=environment.dim, seed=seed) for policy in policies]
+        self.bandits = [player(policy.build(dim=environment.dim, seed=seed)) for policy in policies]
         self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
 
     def step(self, start: int, rounds: int) -> None:

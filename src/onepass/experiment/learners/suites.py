@@ -7,13 +7,16 @@ features, kernels of width 8 for first-order methods and 50 for the others, upda
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from onepass import FrequentDirections, KernelNewton
-from onepass.experiment import tisvd
-from onepass.experiment.definition import Policy, Study
-from onepass.experiment.learner_streams import TUNING_SHARE, Watching, adversarial, permuted
-from onepass.experiment.learners import Constant, LearnerStudy, RepeatLast
+from onepass.experiment.definition import Study
+from onepass.experiment.learners import tisvd
+from onepass.experiment.learners.figures import BUDGET, UPDATES
+from onepass.experiment.learners.streams import TUNING_SHARE, Watching, adversarial, permuted
+from onepass.experiment.learners.study import Constant, LearnerStudy, RepeatLast
+from onepass.experiment.policy import Policy
 
 BASELINES = (Policy("constant", Constant, tuned=False), Policy("repeat the last label", RepeatLast, tuned=False))
 
@@ -209,18 +212,19 @@ SUITES: tuple[Study, ...] = (
         ),
         rounds=4_601,
         seeds=20,
-        figure="updates",
+        figure=UPDATES,
+        timed=True,
         grid={},
     ),
     *(
         LearnerStudy(
             f"learners-drift{'' if loss == 'hinge' else '-squared-hinge'}",
             f"4,500,000 generated watch ratios with drift, budgets of 100 to 500, {loss.replace('_', ' ')} ({source})",
-            lambda seed: Watching(seed, LENGTH),
+            partial(Watching, length=LENGTH),
             over_budgets(loss),
             rounds=LENGTH,
             seeds=1,
-            figure="budget",
+            figure=BUDGET,
             grid=DRIFT_GRID,
         )
         for loss, source in zip(DRIFT_LOSSES, ("Wen, Zhang et al. figures 3a and 5", "Wen, Zhang et al. figure 3b"))

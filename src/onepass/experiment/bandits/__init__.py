@@ -1,0 +1,1 @@
+"""Contextual bandits: problems from data or drawn at random, heavy-tailed noise, and their named experiments."""

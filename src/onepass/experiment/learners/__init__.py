@@ -1,0 +1,1 @@
+"""Online learners: mistakes on streams of examples; the sketch of a growing kernel matrix."""

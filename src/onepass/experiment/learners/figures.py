@@ -1,0 +1,130 @@
+"""Tables and pictures of online learners: mistakes over examples, against seconds, and over one setting.
+
+Source: Wen, Zhang et al. = the paper on FORKS.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+from onepass.experiment.drawing import band, canvas, legend, logarithmic, styles, title
+from onepass.experiment.figure import Figure, Line, Picture, Row
+from onepass.experiment.tables import by, group_of, mean_cell, policy_of, standard_error
+
+RATES = {  # Wen, Zhang et al. table 1 (german, svmguide3, spambase, ijcnn1), 2 and 3: mistakes in %
+    "RBP": "38.8 29.7 35.5 21.0",
+    "BPA-S": "35.2 29.0 34.4 11.1",
+    "Projectron": "36.9 25.1 32.7 9.5",
+    "BOGD": "33.7 29.9 32.9 11.6 32.1 21.3",
+    "FOGD": "30.9 30.0 25.7 9.7",
+    "NOGD": "26.7 20.0 31.0 9.4 28.1 16.5",
+    "SkeGD": "25.2 20.0 32.4 11.9 11.0 5.7",
+    "PROS-N-KONS": "31.2 24.5 32.2 9.5 17.2 11.2",
+    "FORKS": "26.4 19.7 30.7 9.4 5.1 3.0",
+}
+RATED = ("german", "svmguide3", "spambase", "ijcnn1", "german-1", "german-2")
+
+
+def published_rate(experiment: str, policy: str) -> str:
+    """Wen, Zhang et al.'s rate of a policy, or nothing; `experiment` as in `onepass list`."""
+    name, known = experiment.removeprefix("learners-").removesuffix("-published"), RATES.get(policy, "").split()
+    place = RATED.index(name) if name in RATED else len(RATED)
+    return known[place] if place < len(known) else ""
+
+
+def learner_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per policy: mistakes in %, every example counted; Wen, Zhang et al.'s way of counting beside where rows
+    have it.
+    """
+    lines = []
+    for label, own in by(rows, policy_of).items():
+        rates = [100.0 * row["mistake_rate"] for row in own]
+        some = [{"rate": 100.0 * row["mistake_rate_after_buffering"]} for row in own if counted(row)]
+        lines.append(
+            {
+                "policy": label,
+                "mistakes, %": f"{fmean(rates):.2f}",
+                "std. error": f"{standard_error(rates):.2f}" if len(rates) > 1 else "",
+                **({"without buffering, %": mean_cell(some, "rate", ".2f")} if any(map(counted, rows)) else {}),
+                "Wen, Zhang et al., %": published_rate(own[0]["experiment"], label),
+                "width": f"{own[0]['params']['width']:.3g}" if "width" in own[0]["params"] else "",
+                "µs an example": f"{fmean(row['microseconds_per_round'] for row in own):,.1f}",
+                "seconds": f"{fmean(row['seconds'] for row in own):,.3g}",
+                "memory, kB": f"{fmean(row['memory_bytes'] for row in own) / 1000:,.1f}",
+                "examples": f"{own[0]['rounds']:,}",
+                "seeds": str(len(own)),
+            }
+        )
+    return lines
+
+
+def counted(row: Row) -> bool:
+    return row["mistake_rate_after_buffering"] is not None
+
+
+def percent(rows: Sequence[Row]) -> list[Row]:
+    return [{**row, "percent": 100.0 * row["mistake_rate"]} for row in rows]
+
+
+def draw_learner(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """Mistake rate over examples, and at the end against seconds."""
+    figure = canvas(13, 5.2)
+    rates, seconds = figure.subplots(1, 2, sharey=True)
+    looks = styles(rows, "policy")
+    for label, own in by(percent(curves), policy_of).items():
+        band(rates, own, "round", "percent", looks[label], label)
+    rates.set(xlabel="examples", ylabel="mistakes so far, %")
+    against_seconds(seconds, rows, "policy", looks)
+    ends = [fmean(row["percent"] for row in own) for own in by(percent(rows), policy_of).values()]
+    rates.set_ylim(0.8 * min(ends), 1.25 * max(ends))
+    legend(figure, *rates.get_legend_handles_labels())
+    title(figure, rows, f"{rows[0]['rounds']:,} examples, every one counted")
+    return figure
+
+
+def against_seconds(axes: Any, rows: Sequence[Row], key: str, looks: dict[str, dict[str, Any]]) -> None:
+    """Mistakes in % against seconds, joined within a `key`; left out is what took no time to speak of."""
+    for name, own in by(percent(rows), lambda row: row[key]).items():
+        points = [
+            (fmean(row["seconds"] for row in same), fmean(row["percent"] for row in same))
+            for same in by(own, policy_of).values()
+        ]
+        if own[0]["recipe"] not in ("Constant", "RepeatLast"):
+            axes.plot(*zip(*points), marker="o", markersize=5, **looks[name])
+            if len(points) == 1:
+                axes.annotate(name, points[0], xytext=(4, 4), textcoords="offset points", fontsize=7)
+    logarithmic(axes, "x")
+    axes.set_xlabel("seconds")
+
+
+def draw_settings(rows: Sequence[Row], curves: Sequence[Row], *, parameter: str, name: str, scale: str) -> Picture:
+    """Mistakes and seconds against one parameter, and against each other; policies without it are levels."""
+    figure = canvas(15, 4.8)
+    panels = figure.subplots(1, 3)
+    looks = styles(rows, "group")
+    for axes, value in zip(panels, ("percent", "seconds")):
+        for group, own in by(percent(rows), group_of).items():
+            settings = sorted(by(own, lambda row: row["params"].get(parameter)).items()) if len(own) > 1 else []
+            points = [(at, fmean(row[value] for row in same)) for at, same in settings]
+            if len(points) > 1:
+                axes.plot(*zip(*points), label=group, marker="o", markersize=4, **looks[group])
+            elif value == "percent" or own[0]["recipe"] not in ("Constant", "RepeatLast"):
+                axes.axhline(fmean(row[value] for row in own), label=group, **looks[group])
+        axes.set_xlabel(name)
+        logarithmic(axes, scale if value == "percent" else scale + "y")
+    panels[0].set_ylabel("mistakes, %")
+    panels[1].set_ylabel("seconds")
+    against_seconds(panels[2], rows, "group", looks)
+    legend(figure, *panels[0].get_legend_handles_labels())
+    title(figure, rows, f"{rows[0]['rounds']:,} examples, every one counted")
+    return figure
+
+
+LEARNER = Figure("learner", learner_lines, draw_learner)
+UPDATES = Figure(
+    "updates",
+    learner_lines,
+    partial(draw_settings, parameter="update_every", name="losses between updates of the sketch", scale="x"),
+)
+BUDGET = Figure("budget", learner_lines, partial(draw_settings, parameter="budget", name="budget", scale=""))

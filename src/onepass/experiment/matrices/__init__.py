@@ -1,0 +1,1 @@
+"""Errors of sketched matrices: designs before the same rows."""
