@@ -46,7 +46,7 @@ def test_rows_and_curves_are_the_same_whatever_the_number_of_processes() -> None
 
 @pytest.mark.usefixtures("at_once")
 def test_tuning_finds_the_same_whatever_the_number_of_processes() -> None:
-    study = replace(find("digits"), grid={"exploration": (0.01, 0.1, 1.0)})  # type: ignore[type-var]
+    study = replace(find("digits"), grid={"exploration": (0.01, 0.1, 1.0)})
     policies = select(study, ["OFUL", "LinTS"])
     one, two = (tune(study, policies=policies, seeds=2, rounds=150, jobs=jobs, quiet=True) for jobs in (1, 2))
     assert untimed(one.rows) == untimed(two.rows)

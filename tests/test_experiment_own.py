@@ -89,7 +89,7 @@ def test_a_stepwise_policy_plays_what_a_recorded_one_plays() -> None:
 
 
 def test_a_data_set_of_ones_own_plays_as_the_same_data_set_of_the_package() -> None:
-    digits = find("digits").environment(0).dataset  # type: ignore[attr-defined]
+    digits = find("digits").environment(0).dataset
     twin = Dataset.of("twin", digits.rows, np.array([f"class {label}" for label in digits.labels]))
     ours, theirs = experiment_on(twin, rounds=100, seeds=1), find("digits")
     regrets = [run(study, rounds=100, seeds=1, quiet=True).rows for study in (ours, theirs)]

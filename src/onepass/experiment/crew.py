@@ -158,6 +158,7 @@ class Crew:
         """Call the helpers."""
         context = get_context("spawn")
         self.children, self.steps = set(active_children()), context.Value("q", 0)
+        self.meter.say(f"{self.helpers + 1} processes play; seconds are longer than with one (--jobs 1)")
         self.pool = ProcessPoolExecutor(self.helpers, context, begin, (self.study, self.steps))
         self.look()
 

@@ -41,6 +41,11 @@ class Meter:
         """What is being done now."""
         self.bar.update(self.task, description=f"{self.title}: {note}")
 
+    def say(self, text: str) -> None:
+        """A line above the bar."""
+        if not self.quiet:
+            self.bar.console.print(text, highlight=False, soft_wrap=True)
+
     def advance(self, steps: int = 1) -> None:
         self.done += steps
         self.bar.advance(self.task, steps)

@@ -64,7 +64,7 @@ def experiment_on(
 ) -> Experiment:
     """Policies before a problem of one's own: a data set as a bandit, or problem(seed) -> `Environment`.
 
-    policies: those of the built-in experiments unless told, fixed sketches with a quarter of the dimensions, 2 to 50
+    policies: those of the built-in experiments unless told, sketches of a quarter of the dimensions, from 2 to 50
     rows. ExperimentError for what is neither a data set nor a problem.
     """
     environment = partial(Classification, problem) if isinstance(problem, Dataset) else problem
@@ -76,7 +76,7 @@ def experiment_on(
         raise ExperimentError(
             f"{title} must be a problem, {title}(seed) with arms, dim and chunk(start, rounds): {error}"
         ) from error
-    size = max(2, min(MOST_ROWS, dim // 4))
+    size = min(dim, max(2, min(MOST_ROWS, dim // 4)))
     what = f"a problem of one's own: {dim} features, {arms} arms"
     return Experiment(title, what, environment, tuple(policies) or shared(size, size), rounds, seeds)
 
