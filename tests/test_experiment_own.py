@@ -126,6 +126,7 @@ def test_a_foreign_figure_is_told_by_its_object_and_never_looked_for_by_a_name_i
         (["--policies", "nowhere:Name"], "there is no module 'nowhere' for nowhere:Name"),
         (["--policies", "some:Name"], "the module 'some' has no 'Name'"),
         (["--policies", ":Name"], "':Name' is not MODULE:NAME"),
+        (["--policies", ".some:Name"], "'.some:Name' is not MODULE:NAME"),
         (["--policies", "some:"], "the module 'some' has no ''"),
         (["--policies", "some:NUMBER"], "some:NUMBER must be a Policy, several, or what makes one, not int"),
         (["--policies", "OFUL,some:OFUL"], "two policies are called OFUL"),

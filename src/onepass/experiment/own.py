@@ -27,6 +27,8 @@ COLON = ":"
 def named(reference: str) -> Any:
     """The object MODULE:NAME; ExperimentError for what is not there."""
     module, _, name = reference.partition(COLON)
+    if not module or module.startswith("."):
+        raise ExperimentError(f"'{reference}' is not MODULE:NAME, with a module as Python imports it")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -36,8 +38,6 @@ def named(reference: str) -> Any:
         if missing.name is None or not f"{module}.".startswith(f"{missing.name}."):
             raise  # a package that the module itself asks for
         raise ExperimentError(f"there is no module '{module}' for {reference}, in {here} or installed") from missing
-    except ValueError as error:
-        raise ExperimentError(f"'{reference}' is not MODULE:NAME ({error})") from error
     for part in name.split("."):
         if not hasattr(found, part):
             raise ExperimentError(f"the module '{module}' has no '{name}', which {reference} names")

@@ -1,9 +1,9 @@
 """One seed of a recommender study: every step is scored, then learned.
 
-The metrics of a step are means over its (user, step) evaluations, those of the
-whole the means of the steps, as in Shustova et al.; standard errors sqrt(sum w^2 (value - mean)^2) are over all
-evaluations, with the weights w = 1 / (steps x evaluations of the step). cumulative_reward is the sum of Hit@10 over
-steps, cumulative_regret what is missing to one hit for everyone, microseconds_per_round the time to decide, per step.
+The metrics of a step are means over its (user, step) evaluations, those of the whole the means of the steps, as in
+Shustova et al.; standard errors sqrt(sum w^2 (value - mean)^2) are over all evaluations, with the weights
+w = 1 / (steps x evaluations of the step). cumulative_reward is the sum of Hit@10 over steps, cumulative_regret what is
+missing to one hit for everyone, microseconds_per_round the time to decide, per step.
 """
 
 import copy
