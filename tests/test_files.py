@@ -135,10 +135,10 @@ def test_the_umask_decides_who_may_read_a_file(saved):
 
     before = os.umask(0o027)
     try:
-        op.OFUL(dim=2).save(saved)
+        op.OFUL(dim=2).save(saved.with_name("fresh"))
     finally:
         os.umask(before)
-    assert saved.stat().st_mode & 0o777 == 0o640
+    assert saved.with_name("fresh").stat().st_mode & 0o777 == 0o640
 
 
 HEAVY = [

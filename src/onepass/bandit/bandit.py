@@ -1,5 +1,6 @@
 """Bandit = parameters x estimator x exploration: decide, learn, recommend, save. Here: what both bandits share."""
 
+import copy
 from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -170,6 +171,20 @@ class BaseBandit:
             return Outer(check.array("contexts.left", contexts.left, self._dtype, (2,)), contexts.right)
         contexts = check.array("contexts", contexts, self._dtype, (2, 3), self.dim)
         return contexts[:, None, :] if contexts.ndim == 2 else contexts
+
+    def exploring(self, exploration: Exploration) -> Self:
+        """The same model under another exploration, from the seed on. What is learned is shared, not copied: let one of
+        the two learn, or take a `copy` first. ValueError for what is no exploration.
+        """
+        twin = copy.copy(self)
+        twin._set(exploration, self.seed, self.name, self._dtype)
+        twin.rounds = self.rounds
+        return twin
+
+    @property
+    def learned(self) -> Any:
+        """All that was learned, as compiled code sees it: not to be written to, and no part of a stable interface."""
+        return self._learned
 
     def memory_usage(self) -> int:
         """Bytes of all arrays of the state, the feature map's included."""

@@ -31,7 +31,7 @@ def least_seconds(call: Callable[[], object], repeats: int = 5) -> float:
 
 def one_pass(bandit: Any) -> float:
     """Seconds of one product of all directions that the arms keep with a context."""
-    state = bandit._learned.store.state
+    state = bandit.learned.store.state
     kept = state.basis[: state.top]
     context = np.ones(kept.shape[1], kept.dtype)
     return least_seconds(lambda: kept @ context, 15)
@@ -63,7 +63,7 @@ def magazine() -> list[Line]:
     left, right = features(indexed, (len(users), len(items)), 41)
     pairs, rewards = op.Outer(left[i], right[j]), warm.ratings / 5.0
 
-    def trained(design: op.Design, reduce: bool, compact: bool = True) -> op.Bandit:
+    def trained(design: op.Design, reduce: bool, compact: bool = True) -> Any:
         outer = op.OuterProduct(left=41, right=41, reduce=reduce)
         bandit = op.Bandit(op.Disjoint(op.Ridge(design), compact=compact, threads=1), op.UCB(-0.1), features=outer)
         bandit.learn(pairs, rewards, arm=j)

@@ -51,7 +51,7 @@ def against(name: str, width: float, budget: int, stream: Stream, examples: Exam
     for cap, bar in ((None, 50), (100, 8)):
         learner = op.PROSNKONS(budget=cap, width=width)
         took = op.progressive_validation(learner, *examples).microseconds_per_example
-        points = learner._state.dictionary.used
+        points = learner.states()[0].dictionary.used
         what = "not capped" if cap is None else f"at most {cap}"
         lines.append((f"  PROS-N-KONS, {what}, {points:,} points", took, "us", took / ours, f"times FORKS (bar {bar})"))
     return lines

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def dense_round(arms: int, dim: int) -> float:
     return median_microseconds(play, inner=30 if dim > 200 else 300)
 
 
-def compiled_round(bandit: op.Bandit, arms: int, rounds: int, repeats: int = 7) -> float:
+def compiled_round(bandit: Any, arms: int, rounds: int, repeats: int = 7) -> float:
     """Microseconds a round of `play`: 50 fresh rounds a call, just made, as the runner does; a first part fills up."""
     contexts, rewards = game(rounds, arms, bandit.dim)
     times, chunk = [], np.empty((50, arms, bandit.dim))
@@ -87,7 +88,7 @@ def compiled_round(bandit: op.Bandit, arms: int, rounds: int, repeats: int = 7) 
     return float(np.median(times))
 
 
-def stepwise_round(bandit: op.Bandit, arms: int) -> float:
+def stepwise_round(bandit: Any, arms: int) -> float:
     """Microseconds of `decide` and `learn` from Python."""
     contexts, rewards = game(1, arms, bandit.dim)
     rows, reward = contexts[0], float(rewards[0, 0])

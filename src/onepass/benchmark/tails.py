@@ -73,9 +73,9 @@ def whole_history() -> tuple[float, ...]:
         twin = slow.copy()
         twin.estimator = op.HeavyOFUL(**{**settings, "horizon": None}).estimator  # it may play on after the last round
         for t in range(20):
-            before, arm = parameter(twin._learned), int(twin.decide(contexts[t]).arm)
+            before, arm = parameter(twin.learned), int(twin.decide(contexts[t]).arm)
             twin.learn(contexts[t, arm], float(rewards[t, arm]))
-            again.append(solved_again(twin._learned, before))
+            again.append(solved_again(twin.learned, before))
     general, descent = np.mean(again, axis=0)
     return one / ROUNDS * 1e6, spent / ROUNDS * 1e6, general * 1e6, descent * 1e6
 

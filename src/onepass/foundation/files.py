@@ -8,6 +8,7 @@ inverse.
 
 import contextlib
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -20,11 +21,6 @@ import numpy as np
 
 from onepass.foundation.registry import kind_of, name_of, plain
 from onepass.foundation.state import leaves, rebuild
-
-try:
-    import fcntl
-except ImportError:  # not a system with such locks: parts that killed saves leave stay
-    fcntl = None  # type: ignore[assignment]
 
 VERSION = 2
 TOKEN = 8  # hexadecimal digits in the name of an unfinished file
@@ -58,10 +54,10 @@ def save(path: str | Path, owner: Any, contents: Contents) -> None:
     tensors = {name: np.ascontiguousarray(value).reshape(np.shape(value)) for name, value in leaves(contents.state)}
     header = {"version": VERSION, "kind": kind, "params": params, "extra": contents.extra}
     metadata = {"onepass": json.dumps(header), "digest": _digest(tensors, header)}
-    _replace(Path(path), serialize(tensors, metadata=metadata))
+    _put(Path(path), serialize(tensors, metadata=metadata))
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _put(path: Path, data: bytes) -> None:
     """Put `data` where `path` leads, all of it or nothing: written beside, read back, moved there, the folder synced.
 
     ValueError where something else than a regular file stands; an existing file keeps its mode, a link stays a link.
@@ -96,12 +92,11 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _locked(handle: int) -> bool:
-    """Lock an open file for this process; False if another one holds it, or where there are no such locks."""
-    if fcntl is None:
-        return False
+    """Lock an open file for this process; False if another one holds it, or on a system without such locks."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        lock = importlib.import_module("fcntl")
+        lock.flock(handle, lock.LOCK_EX | lock.LOCK_NB)
+    except (ImportError, OSError):
         return False
     return True
 
@@ -109,7 +104,7 @@ def _locked(handle: int) -> bool:
 def _clean(place: Path) -> None:
     """Remove what killed saves of this file left: unfinished parts that no living process has locked."""
     part = re.compile(re.escape(place.name) + rf"\.[0-9a-f]{{{TOKEN}}}\.part")
-    for left in place.parent.iterdir() if fcntl is not None else ():
+    for left in place.parent.iterdir():
         if part.fullmatch(left.name):
             with contextlib.suppress(OSError), left.open("rb") as file:
                 if _locked(file.fileno()):

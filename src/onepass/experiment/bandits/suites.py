@@ -9,6 +9,7 @@ from functools import partial
 from itertools import product
 
 from onepass import UCB, Bandit, OnlineNewton
+from onepass.bandit.bandit import BaseBandit
 from onepass.experiment.bandits import heavy
 from onepass.experiment.bandits.environments import Classification, Environment, Linear
 from onepass.experiment.bandits.figures import BOUND, PARETO, REG
@@ -117,7 +118,7 @@ MNIST_BEST: dict[str, dict[str, float]] = {
 MNIST = tuple(replace(policy, params={**policy.params, **MNIST_BEST.get(policy.label, {})}) for policy in WIDE)
 
 
-def Newton(*, dim: int, sketch: str, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
+def Newton(*, dim: int, sketch: str, size: int, reg: float, exploration: float, seed: int = 0) -> BaseBandit:
     """Online Newton steps in place of ridge regression, on a sketch of `heavy.SKETCHES`."""
     design = heavy.SKETCHES[sketch](dim, size, 8.0, reg)
     return Bandit(OnlineNewton(design), UCB(exploration), seed=seed, name="Newton")

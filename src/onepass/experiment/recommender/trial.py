@@ -175,11 +175,10 @@ def explored(model: Any, exploration: float | None) -> Any:
     """The same learned model seen with another exploration; what has none is returned as it is."""
     if exploration is None:
         return model
+    if not isinstance(model, CBRAP):
+        return model.exploring(UCB(exploration))
     twin = copy.copy(model)
-    if isinstance(twin, CBRAP):
-        twin.bandit = explored(model.bandit, exploration)
-    else:
-        twin._set(UCB(exploration), model.seed, model.name, model._dtype)
+    twin.bandit = explored(model.bandit, exploration)
     return twin
 
 
