@@ -102,7 +102,7 @@ def problems(draw):
 
 
 @given(problems(), st.sampled_from(NAMES))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 def test_rows_of_low_numerical_rank_lose_nothing(problem, name):
     rows, size, reg, rng = problem
     design = makers(rows.shape[1], size, reg)[name]()
@@ -115,7 +115,7 @@ def test_rows_of_low_numerical_rank_lose_nothing(problem, name):
 
 
 @given(problems(), st.sampled_from([0.0, 0.5, 1.0]), st.booleans())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 def test_arms_of_low_numerical_rank_lose_nothing(problem, compensation, single):
     rows, size, reg, rng = problem
     design = op.FrequentDirections(dim=rows.shape[1], size=size, reg=reg, compensation=compensation)
