@@ -118,12 +118,10 @@ class Crew:
     def __exit__(self, *_: object) -> None:
         """Let the helpers go; those at work are ended."""
         if self.pool is not None:
-            self.pool.shutdown(wait=self.finished, cancel_futures=True)
-            ours = set(active_children()) - self.children
-            for child in ours:
+            for child in () if self.finished else set(active_children()) - self.children:
                 child.terminate()
-            for child in ours:
-                child.join()
+            # the pool alone waits for its processes: of two that wait for one, the second never learns of its end
+            self.pool.shutdown(wait=True, cancel_futures=True)
 
     def play_all(self) -> bool:
         """Play all tasks; True if Ctrl-C came first: then what the helpers have finished is kept too."""
