@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.experiment import Chunk, Experiment, Policy
+from onepass.experiment import Chunk, Experiment, ExperimentError, Policy
 from onepass.experiment.bandits.environments import assemble
 from onepass.experiment.seeds import stream
 
@@ -50,6 +50,15 @@ class Staircase:
     def block(self, number: int) -> Chunk:
         pays = np.tile([0.0, 1.0, 2.0], (50, 1))
         return Chunk(stream(self.seed, number).standard_normal((50, 3, 2)), pays, pays)
+
+
+class Breaking(Staircase):
+    """A staircase that cannot be made for one seed; here, since a helper process imports this file by its name."""
+
+    def __init__(self, seed: int, at: int) -> None:
+        super().__init__(seed)
+        if seed == at:
+            raise ExperimentError(f"seed {seed} is broken")
 
 
 def worst_and_best(**changes: Any) -> Experiment:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import Scripted, Staircase, worst_and_best
+from experiments import Breaking, Scripted, Staircase, worst_and_best
 from onepass.experiment import SUITES, Experiment, ExperimentError, Results, crew, find, run, select, tune
 
 SECONDS = {"seconds", "microseconds_per_round", "train_seconds", "decide_seconds_per_user"}
@@ -22,15 +22,6 @@ def untimed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Helpers are called after the first step, however little is left."""
     monkeypatch.setattr(crew, "START_SECONDS", 0.0)
-
-
-class Breaking(Staircase):
-    """A staircase that cannot be made for one seed."""
-
-    def __init__(self, seed: int, at: int) -> None:
-        super().__init__(seed)
-        if seed == at:
-            raise ExperimentError(f"seed {seed} is broken")
 
 
 @pytest.mark.usefixtures("at_once")
