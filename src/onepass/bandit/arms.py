@@ -7,7 +7,7 @@ never learned from has no model and costs no array: it is scored by its prior, m
 import json
 import threading
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -48,6 +48,7 @@ class Saved(NamedTuple):
     store: Any
 
 
+@final
 @savable
 class ArmBandit(BaseBandit):
     """One model per arm: `Bandit(Disjoint(Ridge(design)))` or `Bandit(Hybrid(shared=..., arms=...))`.

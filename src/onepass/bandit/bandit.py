@@ -1,6 +1,7 @@
 """Bandit = parameters x estimator x exploration: decide, learn, recommend, save. Here: what both bandits share."""
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -38,8 +39,8 @@ class Recommendation(NamedTuple):
     scores: list[np.ndarray]
 
 
-class BaseBandit:
-    """What `SharedBandit` and `ArmBandit` share.
+class BaseBandit(ABC):
+    """What `SharedBandit` and `ArmBandit`, the two final classes, share: all that hangs on scores alone, and files.
 
     Thread safety: `decide`, `score` and `recommend` may run in several threads while none learns.
     """
@@ -49,17 +50,6 @@ class BaseBandit:
     dim: int
     _width: int  # of what a design sees
     _learned: Any
-
-    def __init__(
-        self,
-        estimator: Any,
-        exploration: Exploration | None = None,
-        *,
-        features: Any = None,
-        seed: int = 0,
-        name: str = "Bandit",
-    ):
-        raise NotImplementedError
 
     def _set(self, exploration: Exploration | None, seed: int, name: str, dtype: np.dtype) -> None:
         """What every bandit holds beside its model."""
@@ -73,53 +63,29 @@ class BaseBandit:
         self.rounds = 0  # rows learned so far
         self._rng = np.random.default_rng(self.seed)
 
+    @abstractmethod
     def decide(self, contexts: Any, arms: Any = None, k: int = 1) -> Decision:
         """Choose among arms, and rank the k best; see the two kinds of bandits for shapes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
         """Scores of all arms offered, without side effects."""
-        raise NotImplementedError
 
+    @abstractmethod
     def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None) -> None:
         """Learn one row and its reward, or a batch; late rewards are welcome in any order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
         """Play recorded rounds: contexts (T, K, dim), rewards (T, K) of every arm. The chosen indices (T,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def error_bound(self) -> float:
         """Certified bound on ||A - A_hat||_2 of the design (the largest of all arms); infinite behind a projection."""
-        raise NotImplementedError
 
-    @property
-    def arms(self) -> tuple[Any, ...]:
-        """All known arms, in the order in which they appeared; ValueError for a shared model (so for all below)."""
-        raise self._no_arms()
-
-    def add_arm(self, arm: Hashable) -> None:
-        """Make an arm known before it is learned from."""
-        raise self._no_arms()
-
-    def remove_arm(self, arm: Hashable) -> None:
-        """Forget an arm and all it has learned."""
-        raise self._no_arms()
-
-    def parameter_of(self, arm: Hashable) -> np.ndarray:
-        """The estimate for an arm."""
-        raise self._no_arms()
-
-    def rows_of(self, arm: Hashable) -> int:
-        """Rows learned from an arm."""
-        raise self._no_arms()
-
-    def _no_arms(self) -> ValueError:
-        return ValueError(f"{self.name} has one shared model, which knows rows and no arms; use Disjoint or Hybrid")
-
+    @abstractmethod
     def _offered(self, contexts: Any, arms: Any) -> Sequence[Any]:
         """The names that a request offers."""
-        raise NotImplementedError
 
     def recommend(
         self, contexts: Any, k: int, arms: Any = None, exclude: Sequence[Collection[Hashable]] | None = None
@@ -190,9 +156,9 @@ class BaseBandit:
         """Bytes of all arrays of the state, the feature map's included."""
         return state.nbytes(self._state())
 
+    @abstractmethod
     def _state(self) -> Any:
         """All that was learned, as a tree of arrays."""
-        raise NotImplementedError
 
     def copy(self) -> Self:
         """An independent copy that will decide alike."""
@@ -203,9 +169,9 @@ class BaseBandit:
         twin._rng.bit_generator.state = self._rng.bit_generator.state
         return twin
 
+    @abstractmethod
     def _copied(self) -> Any:
         """A copy of what was learned."""
-        raise NotImplementedError
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data."""
@@ -229,13 +195,13 @@ class BaseBandit:
         bandit._rng.bit_generator.state = extra["rng"]
         return bandit
 
+    @abstractmethod
     def _saved(self) -> Any:
         """What goes into a file: a tree of arrays. A projection does not: it is drawn again from its seed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _restore(self, tensors: dict[str, np.ndarray]) -> None:
         """Take `_saved` back from a file; ValueError for arrays that do not fit."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         parts = [repr(self.estimator), repr(self.exploration)]

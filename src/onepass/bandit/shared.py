@@ -8,7 +8,7 @@ Contexts given as factors x = vec(u v^T): the K rows of a user u lie in d_a dime
 of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, then d_a^2 an arm.
 """
 
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -151,6 +151,7 @@ def play_rounds(features, estimator, rule, rounds, contexts, rewards, nus, noise
     return estimator, arms
 
 
+@final
 @savable
 class SharedBandit(BaseBandit):
     """One parameter for all arms: `Bandit(Ridge(design))`. Arms are rows, and names at most labels."""

@@ -1,0 +1,26 @@
+"""The papers' names as short compositions: all arguments by keyword, all return a bandit.
+
+`__init__.pyi` says to editors and type checkers which bandit comes back: a `SharedBandit` for parameters="shared", an
+`ArmBandit` for "disjoint" and "hybrid".
+"""
+
+from onepass.recipes.heavy_tailed import CRMM, CRTM, MENU, TOFU, HeavyOFUL, HvtUCB
+from onepass.recipes.linear import OFUL, LinTS, LinUCB
+from onepass.recipes.sketched import CBRAP, CBSCFD, SOFUL, DBSLinUCB, PSILinUCB
+
+__all__ = [
+    "CBRAP",
+    "CBSCFD",
+    "CRMM",
+    "CRTM",
+    "MENU",
+    "OFUL",
+    "SOFUL",
+    "TOFU",
+    "DBSLinUCB",
+    "HeavyOFUL",
+    "HvtUCB",
+    "LinTS",
+    "LinUCB",
+    "PSILinUCB",
+]

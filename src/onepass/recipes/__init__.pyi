@@ -1,0 +1,493 @@
+from typing import Literal, overload
+
+from onepass.bandit.arms import ArmBandit
+from onepass.bandit.shared import SharedBandit
+from onepass.design.design import Design
+from onepass.recipes.compose import Dim, Explore
+
+__all__ = [
+    "CBRAP",
+    "CBSCFD",
+    "CRMM",
+    "CRTM",
+    "MENU",
+    "OFUL",
+    "SOFUL",
+    "TOFU",
+    "DBSLinUCB",
+    "HeavyOFUL",
+    "HvtUCB",
+    "LinTS",
+    "LinUCB",
+    "PSILinUCB",
+]
+
+@overload
+def OFUL(
+    *,
+    dim: Dim,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit: ...
+@overload
+def OFUL(
+    *,
+    dim: Dim,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["disjoint", "hybrid"],
+    seed: int = 0,
+    dtype: str = "float64",
+) -> ArmBandit: ...
+@overload
+def OFUL(
+    *, dim: Dim, reg: float = 1.0, exploration: Explore = 0.1, parameters: str, seed: int = 0, dtype: str = "float64"
+) -> SharedBandit | ArmBandit: ...
+@overload
+def LinUCB(
+    *,
+    dim: Dim,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit: ...
+@overload
+def LinUCB(
+    *,
+    dim: Dim,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["disjoint", "hybrid"],
+    seed: int = 0,
+    dtype: str = "float64",
+) -> ArmBandit: ...
+@overload
+def LinUCB(
+    *, dim: Dim, reg: float = 1.0, exploration: Explore = 0.1, parameters: str, seed: int = 0, dtype: str = "float64"
+) -> SharedBandit | ArmBandit: ...
+@overload
+def LinTS(
+    *,
+    dim: Dim,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit: ...
+@overload
+def LinTS(
+    *,
+    dim: Dim,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["disjoint", "hybrid"],
+    seed: int = 0,
+    dtype: str = "float64",
+) -> ArmBandit: ...
+@overload
+def LinTS(
+    *, dim: Dim, reg: float = 1.0, exploration: Explore = 0.1, parameters: str, seed: int = 0, dtype: str = "float64"
+) -> SharedBandit | ArmBandit: ...
+@overload
+def SOFUL(
+    *,
+    dim: Dim,
+    size: int,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    thompson: bool = False,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit: ...
+@overload
+def SOFUL(
+    *,
+    dim: Dim,
+    size: int,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    thompson: bool = False,
+    parameters: Literal["disjoint", "hybrid"],
+    seed: int = 0,
+    dtype: str = "float64",
+) -> ArmBandit: ...
+@overload
+def SOFUL(
+    *,
+    dim: Dim,
+    size: int,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    thompson: bool = False,
+    parameters: str,
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit | ArmBandit: ...
+@overload
+def CBSCFD(
+    *,
+    dim: Dim,
+    size: int,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    compensation: float = 1.0,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit: ...
+@overload
+def CBSCFD(
+    *,
+    dim: Dim,
+    size: int,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    compensation: float = 1.0,
+    parameters: Literal["disjoint", "hybrid"],
+    seed: int = 0,
+    dtype: str = "float64",
+) -> ArmBandit: ...
+@overload
+def CBSCFD(
+    *,
+    dim: Dim,
+    size: int,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    compensation: float = 1.0,
+    parameters: str,
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit | ArmBandit: ...
+@overload
+def CBRAP(
+    *,
+    dim: int,
+    size: int,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit: ...
+@overload
+def CBRAP(
+    *,
+    dim: int,
+    size: int,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["disjoint", "hybrid"],
+    seed: int = 0,
+    dtype: str = "float64",
+) -> ArmBandit: ...
+@overload
+def CBRAP(
+    *,
+    dim: int,
+    size: int,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: str,
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit | ArmBandit: ...
+@overload
+def DBSLinUCB(
+    *,
+    dim: Dim,
+    size: int,
+    error: float,
+    base: str = "fd",
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit: ...
+@overload
+def DBSLinUCB(
+    *,
+    dim: Dim,
+    size: int,
+    error: float,
+    base: str = "fd",
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["disjoint", "hybrid"],
+    seed: int = 0,
+    dtype: str = "float64",
+) -> ArmBandit: ...
+@overload
+def DBSLinUCB(
+    *,
+    dim: Dim,
+    size: int,
+    error: float,
+    base: str = "fd",
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: str,
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit | ArmBandit: ...
+@overload
+def PSILinUCB(
+    *,
+    dim: Dim,
+    rank: int,
+    compensate: bool = False,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit: ...
+@overload
+def PSILinUCB(
+    *,
+    dim: Dim,
+    rank: int,
+    compensate: bool = False,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["disjoint", "hybrid"],
+    seed: int = 0,
+    dtype: str = "float64",
+) -> ArmBandit: ...
+@overload
+def PSILinUCB(
+    *,
+    dim: Dim,
+    rank: int,
+    compensate: bool = False,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: str,
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit | ArmBandit: ...
+@overload
+def HvtUCB(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    nu: float | None = None,
+    horizon: int | None = None,
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: Explore = 1.5,
+    clip: float | None = None,
+    floor: float | None = None,
+    step: float | None = None,
+    parameter_bound: float | None = None,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str | None = None,
+) -> SharedBandit: ...
+@overload
+def HvtUCB(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    nu: float | None = None,
+    horizon: int | None = None,
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: Explore = 1.5,
+    clip: float | None = None,
+    floor: float | None = None,
+    step: float | None = None,
+    parameter_bound: float | None = None,
+    parameters: Literal["disjoint"],
+    seed: int = 0,
+    dtype: str | None = None,
+) -> ArmBandit: ...
+@overload
+def HvtUCB(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    nu: float | None = None,
+    horizon: int | None = None,
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: Explore = 1.5,
+    clip: float | None = None,
+    floor: float | None = None,
+    step: float | None = None,
+    parameter_bound: float | None = None,
+    parameters: str,
+    seed: int = 0,
+    dtype: str | None = None,
+) -> SharedBandit | ArmBandit: ...
+@overload
+def HeavyOFUL(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    nu: float | None = None,
+    horizon: int | None = None,
+    reg: float = 1.0,
+    exploration: Explore = 1.5,
+    clip: float | None = None,
+    floor: float | None = None,
+    parameter_bound: float | None = None,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit: ...
+@overload
+def HeavyOFUL(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    nu: float | None = None,
+    horizon: int | None = None,
+    reg: float = 1.0,
+    exploration: Explore = 1.5,
+    clip: float | None = None,
+    floor: float | None = None,
+    parameter_bound: float | None = None,
+    parameters: Literal["disjoint"],
+    seed: int = 0,
+    dtype: str = "float64",
+) -> ArmBandit: ...
+@overload
+def HeavyOFUL(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    nu: float | None = None,
+    horizon: int | None = None,
+    reg: float = 1.0,
+    exploration: Explore = 1.5,
+    clip: float | None = None,
+    floor: float | None = None,
+    parameter_bound: float | None = None,
+    parameters: str,
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit | ArmBandit: ...
+@overload
+def CRTM(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    moment: float = 1.0,
+    horizon: int | None = None,
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: float = 1.0,
+    clip: float = 1.0,
+    parameter_bound: float | None = None,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str | None = None,
+) -> SharedBandit: ...
+@overload
+def CRTM(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    moment: float = 1.0,
+    horizon: int | None = None,
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: float = 1.0,
+    clip: float = 1.0,
+    parameter_bound: float | None = None,
+    parameters: Literal["disjoint"],
+    seed: int = 0,
+    dtype: str | None = None,
+) -> ArmBandit: ...
+@overload
+def CRTM(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    moment: float = 1.0,
+    horizon: int | None = None,
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: float = 1.0,
+    clip: float = 1.0,
+    parameter_bound: float | None = None,
+    parameters: str,
+    seed: int = 0,
+    dtype: str | None = None,
+) -> SharedBandit | ArmBandit: ...
+def CRMM(
+    *,
+    dim: Dim,
+    horizon: int | None = None,
+    repeats: int | None = None,
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: float = 1.0,
+    parameter_bound: float | None = None,
+    seed: int = 0,
+    dtype: str | None = None,
+) -> SharedBandit: ...
+def MENU(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    moment: float = 1.0,
+    horizon: int | None = None,
+    repeats: int | None = None,
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: Explore = 1.0,
+    seed: int = 0,
+    dtype: str | None = None,
+) -> SharedBandit: ...
+@overload
+def TOFU(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    moment: float = 1.0,
+    horizon: int | None = None,
+    reg: float = 1.0,
+    exploration: Explore = 1.0,
+    clip: float = 1.0,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit: ...
+@overload
+def TOFU(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    moment: float = 1.0,
+    horizon: int | None = None,
+    reg: float = 1.0,
+    exploration: Explore = 1.0,
+    clip: float = 1.0,
+    parameters: Literal["disjoint"],
+    seed: int = 0,
+    dtype: str = "float64",
+) -> ArmBandit: ...
+@overload
+def TOFU(
+    *,
+    dim: Dim,
+    epsilon: float = 1.0,
+    moment: float = 1.0,
+    horizon: int | None = None,
+    reg: float = 1.0,
+    exploration: Explore = 1.0,
+    clip: float = 1.0,
+    parameters: str,
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit | ArmBandit: ...

@@ -1,0 +1,90 @@
+"""How a recipe becomes a bandit: designs for the widths that its parameters have, an estimator on each, a rule."""
+
+from collections.abc import Callable
+from typing import Any
+
+from onepass.bandit.arms import ArmBandit
+from onepass.bandit.build import Bandit
+from onepass.bandit.models import Disjoint, Hybrid
+from onepass.bandit.shared import SharedBandit
+from onepass.design.design import Design
+from onepass.design.exact import Exact
+from onepass.estimator.estimator import Estimator
+from onepass.estimator.ridge import Ridge
+from onepass.exploration import UCB, Exploration, Theory, Thompson
+from onepass.features.factors import OuterProduct
+from onepass.foundation import check
+
+Dim = int | tuple[int, int]  # a width, or those of two factors
+Explore = float | Theory
+Make = Callable[[int, int], Design]  # the design for rows of a width, with a rank or size of at most the second number
+
+UNLIMITED = 2**62
+
+
+def compose(
+    name: str,
+    dim: Dim,
+    make: Make,
+    exploration: Explore,
+    parameters: str,
+    seed: int,
+    *,
+    thompson: bool = False,
+    features: Any = None,
+    estimate: Callable[[Design], Estimator] = Ridge,
+) -> SharedBandit | ArmBandit:
+    """The bandit of that name. estimate: what is learned on a design; the others as in every recipe.
+
+    With factors the arms of "disjoint" and "hybrid" work in d_u dimensions, and a rank or size is at most that.
+    """
+    kinds = ("shared", "disjoint", "hybrid") if estimate is Ridge else ("shared", "disjoint")
+    check.choice("parameters", parameters, kinds)
+    if isinstance(dim, tuple):
+        if len(dim) != 2:
+            raise ValueError(f"dim must be a width, or the widths (d_u, d_a) of two factors, got {dim!r}")
+        features = OuterProduct(left=dim[0], right=dim[1])
+        full, own = (features.dim, UNLIMITED), (features.left, features.left)
+    else:
+        full = own = (dim, UNLIMITED)
+    model: Any
+    if parameters == "shared":
+        model = estimate(make(*full))
+    elif parameters == "disjoint":
+        model = Disjoint(estimate(make(*own)))
+    else:
+        model = Hybrid(shared=Ridge(make(*full)), arms=Ridge(make(*own)))
+    rule: Exploration = Thompson(exploration) if thompson else UCB(exploration)
+    return Bandit(model, rule, features=features, seed=seed, name=name)
+
+
+def exact(reg: float, dtype: str) -> Make:
+    """Exact designs."""
+    return lambda dim, most: Exact(dim=dim, reg=reg, dtype=dtype)
+
+
+def given(design: Design | None, reg: float | None, dtype: str | None) -> Make:
+    """The design that was given, which has a reg and a dtype of its own, or an exact one with these."""
+    if design is None:
+        return exact(1.0 if reg is None else reg, "float64" if dtype is None else dtype)
+    for name, value in (("reg", reg), ("dtype", dtype)):
+        if value is not None:
+            raise ValueError(f"{name} must be None beside a design, which has its own, got {value!r}")
+    if not isinstance(design, Design):
+        raise ValueError(f"design must be a design such as FrequentDirections(dim=500, size=50), got {design!r}")
+
+    def make(dim: int, most: int) -> Design:
+        if design.dim != dim:
+            raise ValueError(f"design must have dim={dim}, as wide as the rows that are learned, got {design!r}")
+        return design
+
+    return make
+
+
+def compose_shared(
+    name: str, dim: Dim, make: Make, exploration: Explore, seed: int, estimate: Callable[[Design], Estimator]
+) -> SharedBandit:
+    """`compose` for estimators that serve one shared model only."""
+    bandit = compose(name, dim, make, exploration, "shared", seed, estimate=estimate)
+    assert isinstance(bandit, SharedBandit)
+    return bandit

@@ -1,0 +1,183 @@
+"""Linear bandits with a sketched or projected design: SOFUL, CBSCFD, CBRAP, DBSLinUCB and PSILinUCB."""
+
+from onepass.bandit.arms import ArmBandit
+from onepass.bandit.shared import SharedBandit
+from onepass.design.design import Design
+from onepass.design.dyadic import Dyadic
+from onepass.design.exact import Exact
+from onepass.design.frequent_directions import FrequentDirections
+from onepass.design.projector_splitting import ProjectorSplitting
+from onepass.features.projection import GaussianProjection
+from onepass.recipes.compose import Dim, Explore, Make, compose
+
+
+def sketch(size: int, reg: float, dtype: str, compensation: float = 0.0) -> Make:
+    """Frequent Directions of `size` rows, or of the width where that is less."""
+    return lambda dim, most: FrequentDirections(
+        dim=dim, size=min(size, most), reg=reg, compensation=compensation, dtype=dtype
+    )
+
+
+def SOFUL(
+    *,
+    dim: Dim,
+    size: int,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    thompson: bool = False,
+    parameters: str = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit | ArmBandit:
+    """Frequent Directions, UCB or Thompson sampling: A = reg I + S^T S with a sketch S of the rows.
+
+    Kuzborskij, Cella and Cesa-Bianchi (2019). O(dim size) a round and numbers of memory.
+
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    size: rows kept at every shrink of the sketch, from 1 to dim (exact while the rank stays below 2 size).
+    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
+        theta.
+    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius.
+    thompson: draw theta from N(theta, beta^2 A^-1) in place of the width (default False).
+    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+        shared one (with factors, an arm's own works in d_u dimensions).
+    seed: at least 0 (default 0); breaks ties.
+    dtype: "float64" (default) or "float32", which halves the memory.
+    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    """
+    name = "SOFUL-TS" if thompson else "SOFUL"
+    return compose(name, dim, sketch(size, reg, dtype), exploration, parameters, seed, thompson=thompson)
+
+
+def CBSCFD(
+    *,
+    dim: Dim,
+    size: int,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    compensation: float = 1.0,
+    parameters: str = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit | ArmBandit:
+    """Robust Frequent Directions, UCB: A = (reg + compensation * what was cut) I + S^T S.
+
+    Chen, Luo, Zhang, Yu and Lian (2020); 0.5 is the sketch of Luo et al. (2019). O(dim size) a round.
+
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    size: rows kept at every shrink of the sketch, from 1 to dim (exact while the rank stays below 2 size).
+    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
+        theta.
+    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius.
+    compensation: from 0 (SOFUL) to 1 (default 1.0).
+    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+        shared one (with factors, an arm's own works in d_u dimensions).
+    seed: at least 0 (default 0); breaks ties.
+    dtype: "float64" (default) or "float32", which halves the memory.
+    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    """
+    return compose("CBSCFD", dim, sketch(size, reg, dtype, compensation), exploration, parameters, seed)
+
+
+def CBRAP(
+    *,
+    dim: int,
+    size: int,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: str = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit | ArmBandit:
+    """Gaussian projection to `size` dimensions, exact design there, UCB.
+
+    Yu, Lyu and King (2017). O(dim size + size^2) a round. The projection is drawn from the seed.
+
+    dim: width of a context, at least 1; factors are not taken.
+    size: width after the projection, from 1 to dim.
+    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
+        theta.
+    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius.
+    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+        shared one (with factors, an arm's own works in d_u dimensions).
+    seed: at least 0 (default 0); of the projection, and breaks ties.
+    dtype: "float64" (default) or "float32", which halves the memory.
+    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    """
+    features = GaussianProjection(dim=dim, size=size, seed=seed)
+
+    def design(d: int, most: int) -> Design:
+        return Exact(dim=size, reg=reg, dtype=dtype)
+
+    return compose("CBRAP", dim, design, exploration, parameters, seed, features=features)
+
+
+def DBSLinUCB(
+    *,
+    dim: Dim,
+    size: int,
+    error: float,
+    base: str = "fd",
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: str = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit | ArmBandit:
+    """Dyadic blocks of Frequent Directions, UCB: the sketch grows until ||A - A_hat|| <= 2 error is certain.
+
+    Wen, Yin et al., algorithms 2 and 3. O(dim (size + what has grown)) a round.
+
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    size: of the first block, from 1 to dim.
+    error: half the bound, above 0, in units of ||x||^2.
+    base: "fd" (default) or "rfd": what was cut is put back as a multiple of I.
+    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
+        theta.
+    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius.
+    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+        shared one (with factors, an arm's own works in d_u dimensions).
+    seed: at least 0 (default 0); breaks ties.
+    dtype: "float64" (default) or "float32", which halves the memory.
+    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    """
+
+    def design(d: int, most: int) -> Design:
+        return Dyadic(dim=d, size=min(size, most), error=error, reg=reg, base=base, dtype=dtype)
+
+    name = "DBSLinUCB" if base == "fd" else "DBSLinUCB-RFD"
+    return compose(name, dim, design, exploration, parameters, seed)
+
+
+def PSILinUCB(
+    *,
+    dim: Dim,
+    rank: int,
+    compensate: bool = False,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: str = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit | ArmBandit:
+    """Projector splitting, UCB: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(reg), U V^T of low rank.
+
+    Shustova et al. O(dim rank) a round; reg must be of the order of the spectrum.
+
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    rank: of U V^T at the end of a batch, from 1 to dim (exact while the rank of the rows is at most that).
+    compensate: put the mass that was cut back as a multiple of I (default False).
+    reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
+        theta.
+    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius.
+    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+        shared one (with factors, an arm's own works in d_u dimensions).
+    seed: at least 0 (default 0); breaks ties.
+    dtype: "float64" (default) or "float32", which halves the memory.
+    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    """
+
+    def design(d: int, most: int) -> Design:
+        return ProjectorSplitting(dim=d, rank=min(rank, most), reg=reg, compensate=compensate, dtype=dtype)
+
+    return compose("PSILinUCB", dim, design, exploration, parameters, seed)
