@@ -68,6 +68,13 @@ class OnlineKernelEstimator(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "learners_")
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """`learner`, and, if deep, as `learner__width` and the like what can be set of it, of the default one too."""
+        params = super().get_params(deep)
+        if deep and self.learner is None:
+            params.update({f"learner__{name}": value for name, value in self._default().get_params().items()})
+        return params
+
     def set_params(self, **params: Any) -> Self:
         """As every estimator's; `learner__width` and the like set those of the native learner, also of the default."""
         if params.get("learner", self.learner) is None and any(name.startswith("learner__") for name in params):
@@ -133,11 +140,11 @@ class OnlineKernelEstimator(BaseEstimator):
         return decisions if decisions.shape[1] > 1 else decisions[:, 0]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Of every row, (n, d) -> (n,)."""
+        """Of every row of X, (n, d) -> (n,)."""
         raise NotImplementedError
 
     def predict_one(self, x: Any) -> Any:
-        """`predict` of one row, (d,) or (1, d)."""
+        """`predict` of one row x, (d,) or (1, d)."""
         raise NotImplementedError
 
     def memory_usage(self) -> int:
@@ -153,6 +160,7 @@ class OnlineKernelEstimator(BaseEstimator):
         return twin
 
     def rehearse(self, X: Any, y: Any) -> None:
+        """Compile what learning examples X (n, d), y (n,) needs; the estimator stays as it is."""
         with self._all_or_nothing():
             fitted = self.__sklearn_is_fitted__()
             rows, _ = self._examples(X, y)
@@ -247,12 +255,12 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn examples more. classes: all labels that will ever occur, to be given at the first call."""
+        """Learn more examples X (n, d), y (n,). classes: all labels that will ever occur, given at the first call."""
         self._progress(X, y, lambda _: self._named(classes), classes)
         return self
 
     def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
-        """`partial_fit` of one row, (d,) or (1, d), and its label."""
+        """`partial_fit` of one row x, (d,) or (1, d), and its label y; classes: as there."""
         if classes is not None or not self.__sklearn_is_fitted__():
             return self.partial_fit(single(x), [y], classes)
         self._advance(self._row(x), self._codes(np.asarray([y])))
@@ -312,14 +320,15 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         return self.classes_[(decisions >= 0.0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """f of every row: (n,), 0 and above for the second class of two; (n, classes) for more than two."""
+        """f of every row of X (n, d): (n,), 0 and above for the second class of two; (n, classes) for more than two."""
         return self._decisions(X)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of every row, (n, d) -> (n,)."""
+        """The class of every row of X, (n, d) -> (n,)."""
         return self._labels(self._decisions(X))
 
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Decisions and mistakes (n,) while examples X (n, d), y (n,) are learned."""
         decisions = self._progress(X, y, np.unique)
         return decisions, (self._labels(decisions) != np.asarray(y).reshape(-1)).astype(np.float64)
 
@@ -358,12 +367,12 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         return self
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn examples more."""
+        """Learn examples X (n, d) with targets y (n,) more, in order."""
         self._progress(X, y)
         return self
 
     def learn_one(self, x: Any, y: Any) -> Self:
-        """`partial_fit` of one row, (d,) or (1, d), and its target."""
+        """`partial_fit` of one row x, (d,) or (1, d), and its target y."""
         if not self.__sklearn_is_fitted__():
             return self.partial_fit(single(x), [y])
         self._advance(self._row(x), self.learners_[0]._targets([y], 1))
@@ -384,9 +393,10 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         return lambda k, place: y[place]
 
     def predict(self, X: Any) -> np.ndarray:
-        """f of every row, (n, d) -> (n,)."""
+        """f of every row of X, (n, d) -> (n,)."""
         return self._decisions(X)
 
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Decisions and mistakes (n,) while examples X (n, d), y (n,) are learned."""
         decisions = self._progress(X, y)
         return decisions, (decisions - np.asarray(y, np.float64).reshape(-1)) ** 2

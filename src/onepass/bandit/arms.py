@@ -55,6 +55,10 @@ class ArmBandit(BaseBandit):
 
     A context is (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or (n, K, dim);
     as factors (`features=OuterProduct(...)`): `Outer` of left (d_u,) or (n, d_u) and right (K, d_a).
+
+    estimator: `Disjoint` or `Hybrid`; exploration: `UCB`, `Thompson`, `Greedy` or `EpsilonGreedy` (None: `UCB()`);
+    features: a map of contexts to the designs' rows (None: none); seed, at least 0: breaks ties and draws; name: shown
+    by repr. ValueError for parts that do not fit.
     """
 
     def __init__(
@@ -185,8 +189,8 @@ class ArmBandit(BaseBandit):
     def decide(self, contexts: Any, arms: Any = None, k: int = 1) -> Decision:
         """Choose among `arms` (names; default: all known), and rank the k best. Unknown ones become known.
 
-        Shapes: see the class. ValueError for NaN, a wrong shape, duplicate arms, no arm at all or k above K;
-        FloatingPointError when a score is not finite; no arm has changed then.
+        contexts: shapes as in the class. ValueError for NaN, a wrong shape, duplicate arms, no arm at all or k above
+        K; FloatingPointError when a score is not finite; no arm has changed then.
         """
         names, records = self._request(arms)
         if k != 1:
@@ -326,11 +330,12 @@ class ArmBandit(BaseBandit):
     # ---- learning ----
 
     def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None) -> None:
-        """Learn one row (dim,), its reward and its arm, or a batch (n, dim), (n,) and n names, new ones too.
+        """Learn contexts, rewards and arms: one row (dim,), a number and a name, or (n, dim), (n,) and n names.
 
-        Rows of one arm are learned in their order, arms in parallel. `Outer` factors are taken in pairs: left (n, d_u),
-        right (n, d_a). ValueError, and nothing has changed, for NaN, shapes that do not match, names that are not
-        hashable, an arm whose factor has turned away from the direction it was learned with, or a nu per row.
+        Names may be new. Rows of one arm are learned in their order, arms in parallel. `Outer` factors are taken in
+        pairs: left (n, d_u), right (n, d_a). ValueError, and nothing has changed, for NaN, shapes that do not match,
+        names that are not hashable, an arm whose factor has turned away from the direction it was learned with, or a nu
+        per row.
         """
         if nu is not None:
             raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
@@ -409,7 +414,7 @@ class ArmBandit(BaseBandit):
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
         """Play recorded rounds: contexts (T, K, dim) or (T, 1, dim), rewards (T, K); the arms are named 0 .. K - 1.
 
-        Returns the chosen indices (T,): T calls of `decide` and `learn`. Not for contexts given as factors.
+        Returns the chosen indices (T,): T calls of `decide` and `learn`. Not for contexts given as factors. nu: None.
         """
         if isinstance(self.features, OuterProduct):
             raise ValueError("play takes full contexts, not factors; use decide and learn")

@@ -154,7 +154,12 @@ def play_rounds(features, estimator, rule, rounds, contexts, rewards, nus, noise
 @final
 @savable
 class SharedBandit(BaseBandit):
-    """One parameter for all arms: `Bandit(Ridge(design))`. Arms are rows, and names at most labels."""
+    """One parameter for all arms: `Bandit(Ridge(design))`. Arms are rows, and names at most labels.
+
+    estimator: what is learned, on which design, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``; exploration:
+    `UCB`, `Thompson`, `Greedy` or `EpsilonGreedy` (None: `UCB()`); features: a map of contexts to the design's rows
+    (None: none); seed, at least 0: breaks ties and draws; name: shown by repr. ValueError for parts that do not fit.
+    """
 
     def __init__(
         self,
@@ -255,7 +260,7 @@ class SharedBandit(BaseBandit):
         return Decision(found[0], found, scores, means, None if self._rule.spread == MEANS else spreads, propensity)
 
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
-        """Scores of contexts (K, dim) or (n, K, dim), or of `Outer` factors, without side effects.
+        """Scores of contexts (K, dim) or (n, K, dim), or of `Outer` factors, without side effects; arms: their names.
 
         Under Thompson sampling one draw serves all of them, the same in every call: the first that the seed gives.
         FloatingPointError when a score is not finite.
@@ -277,7 +282,7 @@ class SharedBandit(BaseBandit):
         return range(count) if arms is None else named(arms, count)
 
     def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None) -> None:
-        """Learn one row (dim,) and its reward, or a batch (n, dim) and (n,); late rewards are welcome in any order.
+        """Learn contexts and rewards, late ones in any order: a row (dim,) and a number, or a batch (n, dim) and (n,).
 
         `Outer` factors are taken in pairs. nu: the noise scale of the row, or of every row (n,), for estimators that
         use one. ValueError, and nothing has changed, for NaN, infinities or shapes that do not match, a nu that is not

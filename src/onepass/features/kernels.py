@@ -35,11 +35,11 @@ class Kernel:
         return self.gram(x, y)
 
     def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """`__call__` for arrays that were checked."""
+        """`__call__` for arrays x (n, d) and y (m, d) that were checked."""
         raise NotImplementedError
 
     def diagonal(self, x: Any) -> np.ndarray:
-        """k(x_i, x_i), shape (n, d) -> (n,)."""
+        """k(x_i, x_i) of every row of x, shape (n, d) -> (n,)."""
         raise NotImplementedError
 
     def params(self) -> dict[str, Any]:
@@ -116,7 +116,10 @@ class RBF(Stationary):
 @savable
 @dataclass(frozen=True)
 class Matern(Stationary):
-    """The Matern kernel with nu 0.5, 1.5 or 2.5, of draws with 0, 1 or 2 derivatives (Rasmussen and Williams, 4.14)."""
+    """The Matern kernel with nu 0.5, 1.5 or 2.5, of draws with 0, 1 or 2 derivatives (Rasmussen and Williams, 4.14).
+
+    length_scale: above 0, a number, or one per feature. ValueError for anything else.
+    """
 
     nu: float = 2.5
     length_scale: Any = 1.0

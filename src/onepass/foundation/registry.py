@@ -16,7 +16,7 @@ _on_demand: dict[str, Callable[[], type]] = {}
 
 
 def savable(kind: Kind) -> Kind:
-    """Register a class, which is returned: a decorator, for classes of your own as well.
+    """Register a class, `kind`, which is returned: a decorator, for classes of your own as well.
 
     ValueError if another class of that name is registered: files tell classes apart by their names.
 

@@ -89,6 +89,7 @@ class GPUCB(KernelBandit):
     rewards are equal. A numeric exploration is kept in standard deviations: it is multiplied by the root of the ratio
     of the regs. `Theory` is in units of rewards; nothing is proved where they are normalized.
     Thompson sampling: joint draws; on fixed arms O(A r) a round after O(A r^2) once, r the rank of the kernel matrix.
+    seed, at least 0: of draws and of ties.
     ValueError for arguments out of range and kernels that are not positive definite.
 
     >>> import numpy as np, onepass as op

@@ -55,7 +55,8 @@ def step(state, x, y):
 class BOGD(Learner):
     """Bounded online gradient descent; see onepass.learner.bogd. budget from 2; reg, cap: lambda and C.
 
-    width, loss, loss_width, step: as for `KOGD`. ValueError outside those ranges.
+    width, loss, loss_width, step: as for `KOGD`; seed, at least 0: of what is thrown out. ValueError outside those
+    ranges.
 
     >>> import onepass as op
     >>> op.BOGD(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])

@@ -187,7 +187,7 @@ class PROSNKONS(Learner):
     budget: the most points of the dictionary, from 2 (None: no cap); oversampling beta, epsilon, reg gamma: of its
     sampling; reset: whether weights are forgotten when a point joins; alpha, curvature, bound: of the Newton step as
     for `FORKS`; width, loss, loss_width, step: as for `KOGD`.
-    ValueError outside those ranges.
+    seed, at least 0: of the sampling. ValueError outside those ranges.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)

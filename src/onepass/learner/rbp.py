@@ -39,7 +39,8 @@ def step(state, x, y):
 
 @savable
 class RBP(Learner):
-    """The randomized budget perceptron; see onepass.learner.rbp. budget from 2; width: as for `KOGD`.
+    """The randomized budget perceptron; see onepass.learner.rbp. budget from 2: points held; width: as for `KOGD`;
+    seed, at least 0: of what is thrown out. ValueError outside those ranges.
 
     >>> import onepass as op
     >>> op.RBP(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])

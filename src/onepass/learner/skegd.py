@@ -83,7 +83,10 @@ def step(state, x, y):
 
 @savable
 class SkeGD(Learner):
-    """Gradient descent on an incremental sketch; see onepass.learner.skegd. Parameters as those of `FORKS`.
+    """Gradient descent on an incremental sketch; see onepass.learner.skegd.
+
+    budget, rank, sketch_size, sample_size, blocks, update_every, seed: of the sketch, as for `FORKS`; width, loss,
+    loss_width, step: as for `KOGD`. ValueError outside those ranges.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
