@@ -11,16 +11,19 @@ endif
 endif
 
 # One thread per process: small matrices gain nothing from more, and times stay comparable.
-run test bench: export OPENBLAS_NUM_THREADS := 1
-run test bench: export OMP_NUM_THREADS := 1
-run test bench: export MKL_NUM_THREADS := 1
+run test test-long bench: export OPENBLAS_NUM_THREADS := 1
+run test test-long bench: export OMP_NUM_THREADS := 1
+run test test-long bench: export MKL_NUM_THREADS := 1
 
-.PHONY: run test check format bench clean
+.PHONY: run test test-long check format bench clean
 
 run: .venv/stamp
 	@$(BIN)/onepass run digits --out results/digits
 
-test: .venv/stamp
+# The same tests with large numbers where they repeat something; hours.
+test-long: export ONEPASS_TEST_LONG := 1
+
+test test-long: .venv/stamp
 	@$(BIN)/pytest -q -n 2 --dist worksteal
 
 check: .venv/stamp
