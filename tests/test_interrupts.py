@@ -119,7 +119,7 @@ def test_a_handler_that_raises_in_compiled_calls_crashes_nothing():
     learn_next(bandit, rows)
 
     def step():
-        learn_row(bandit._map, bandit._learned, rows[:1], 1.0)  # without `deferred`: states come back
+        learn_row(bandit._learned, rows[:1], 1.0)  # without `deferred`: states come back
         progress(learner._state, rows, targets)
         bandit.decide(rows[:5])
 

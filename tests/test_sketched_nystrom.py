@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onepass.features.embedding import embed
+from onepass.features.contract import embed
 from onepass.features.sketched_nystrom import absorb, sjlt_row
 from onepass.features.sketched_nystrom import sketched_nystrom as sketched
 

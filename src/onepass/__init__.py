@@ -23,10 +23,17 @@ from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
 from onepass.estimator.truncated_ridge import TruncatedRidge
 from onepass.exploration import UCB, EpsilonGreedy, Greedy, Theory, Thompson
+from onepass.features.chain import Chain
+from onepass.features.concatenate import Concatenate
 from onepass.features.factors import Outer, OuterProduct
+from onepass.features.feature_map import FeatureMap
+from onepass.features.fourier import Fourier
+from onepass.features.identity import Identity
+from onepass.features.intercept import Intercept
 from onepass.features.kernels import RBF, Kernel, Linear, Matern, Polynomial
 from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection
+from onepass.features.standardize import Standardize
 from onepass.foundation.files import load
 from onepass.foundation.registry import on_demand, savable
 from onepass.kernel.bkb import BKB
@@ -91,6 +98,8 @@ __all__ = [
     "AdaptiveHuber",
     "ArmBandit",
     "Bandit",
+    "Chain",
+    "Concatenate",
     "DBSLinUCB",
     "Decision",
     "Design",
@@ -99,12 +108,16 @@ __all__ = [
     "EpsilonGreedy",
     "Estimator",
     "Exact",
+    "FeatureMap",
+    "Fourier",
     "FrequentDirections",
     "GaussianProjection",
     "Greedy",
     "HeavyOFUL",
     "HvtUCB",
     "Hybrid",
+    "Identity",
+    "Intercept",
     "Kernel",
     "KernelNewton",
     "LinTS",
@@ -131,6 +144,7 @@ __all__ = [
     "RobustFrequentDirections",
     "SharedBandit",
     "SkeGD",
+    "Standardize",
     "Theory",
     "Thompson",
     "TruncatedRidge",

@@ -14,14 +14,14 @@ import numpy as np
 from onepass.arena.arena import NONE
 from onepass.arena.stores import Store
 from onepass.bandit.bandit import BaseBandit, Decision, named, ranked, trouble
+from onepass.bandit.front import Front, split
 from onepass.bandit.models import Disjoint, Hybrid
 from onepass.design import contract
 from onepass.estimator.contract import parameter, update_rows
 from onepass.estimator.estimator import known_radius
 from onepass.exploration import DRAWS, MEANS, Exploration, Theory, choose
-from onepass.features.factors import OuterProduct, products, signed_lengths
-from onepass.features.nystrom import Nystrom
-from onepass.features.projection import GaussianProjection, IdentityState, transform
+from onepass.features.factors import Outer, products, signed_lengths
+from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.interrupts import deferred
@@ -39,13 +39,15 @@ class Learned(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What goes into a file: names as JSON in bytes, the record of each (NONE: never learned from), and all states."""
+    """What goes into a file: names as JSON in bytes, the record of each (NONE: never learned from), and all states,
+    that of the feature map as far as it has learned."""
 
     names: np.ndarray
     records: np.ndarray
     direction: np.ndarray
     shared: Any
     store: Any
+    features: Any
 
 
 @final
@@ -66,7 +68,7 @@ class ArmBandit(BaseBandit):
         estimator: Disjoint | Hybrid,
         exploration: Exploration | None = None,
         *,
-        features: GaussianProjection | OuterProduct | None = None,
+        features: FeatureMap | None = None,
         seed: int = 0,
         name: str = "Bandit",
     ):
@@ -75,23 +77,15 @@ class ArmBandit(BaseBandit):
         if shared is not None and isinstance(getattr(self.exploration, "exploration", None), Theory):
             raise ValueError("exploration must be a number for hybrid parameters: no radius is known for them")
         known_radius(self._rule, estimator.arms)
-        if isinstance(features, Nystrom):
-            raise ValueError(f"features must not be Nystrom for models per arm, got {features!r}; map contexts first")
         self.estimator, self.features = estimator, features
         self._width = design.dim
-        self._reduced = isinstance(features, OuterProduct) and features.reduce
-        wanted = full = self.dim = design.dim if features is None else features.dim
-        if isinstance(features, GaussianProjection):
-            wanted = full = features.size
-        elif isinstance(features, OuterProduct) and features.reduce:
-            wanted = features.left
+        self._front = Front(features, self._width, self._dtype)
+        self.dim, full, factors = self._front.map.input_dim, self._front.map.output_dim, self._front.factors
+        self._reduced = factors is not None and factors.reduce
+        wanted, sides = (factors.left, factors.right) if factors is not None and factors.reduce else (full, 0)
         if design.dim != wanted or (shared is not None and shared.design.dim != full):
             sizes = f"{wanted}" if shared is None else f"{wanted} for the arms and {full} for the shared part"
             raise ValueError(f"designs must have dim={sizes} to fit features={features!r}, got {estimator!r}")
-        self._map: Any = IdentityState(self.dim)
-        if isinstance(features, GaussianProjection):
-            self._map = features.begin(self._dtype)
-        sides = features.right if isinstance(features, OuterProduct) and features.reduce else 0
         begun = () if shared is None else shared.begin()
         self._learned = Learned(estimator.store(), begun, np.zeros((0, sides)))
         self._names: dict[Hashable, int] = {}
@@ -132,8 +126,8 @@ class ArmBandit(BaseBandit):
             if record[0] == NONE:
                 return np.zeros(self._width, self._dtype)
             return self._learned.store.parameter(int(record[0]))
-        if self.features is not None:
-            raise ValueError("parameter_of is defined for hybrid parameters without features only")
+        if self._front.factors:
+            raise ValueError("parameter_of is defined for hybrid parameters of rows only, not of factors")
         eye = np.eye(self._width, dtype=self._dtype)
         each = [self._model(record, row[None], None) for row in eye]
         return np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], self._dtype)
@@ -271,37 +265,37 @@ class ArmBandit(BaseBandit):
         """Whether it is a single decision; means and x^T A^-1 x of the arms' models (n, K); hybrid: n times (K, k) rows
         of the shared model."""
         store, shared, count = self._learned.store, self._learned.shared, len(records)
-        if isinstance(self.features, OuterProduct):
-            left, right = self.features.factors(contexts, self._dtype, False)
+        if isinstance(contexts, Outer):
+            left, right = self._front.sides(contexts, False)
             single = np.ndim(contexts.left) == 1
             if len(right) != count or len(left) == 0:
                 raise ValueError(f"contexts.right must have one row per arm ({count}), got {len(right)}")
             lengths = self._lengths(records, right) if self._reduced else np.ones(count, self._dtype)
-            if shared == ():
+            if shared == () and self._front.factors:
                 if self._reduced:
                     means, squares = self._same(records, left)
                     return single, means * lengths, squares * lengths**2, []
                 return single, *store.evaluate_factors(records, left, right), []
             each = []
             for user in left:
-                full = products(np.broadcast_to(user, (count, user.size)), right)
+                full = self._front.met(user, right)
                 each.append(self._model(records, lengths[:, None] * user if self._reduced else full, full))
         else:
-            rows = check.array("contexts", contexts, self._dtype, (1, 2, 3), self.dim)
+            rows = self._front.rows(contexts, (1, 2, 3))
             single = rows.ndim < 3
-            if rows.size == 0:
-                raise ValueError(f"contexts must have at least one row, got shape {rows.shape}")
-            flat = check.finite_rows("contexts", rows.reshape(-1, self.dim))
             rows = rows.reshape(1, -1, self.dim) if single else rows
             if rows.shape[1] != count and (rows.shape[1] != 1 or np.ndim(contexts) == 2):
                 raise ValueError(
                     f"contexts must have one row, or one per arm ({count}), got shape {np.shape(contexts)}"
                 )
-            rows = transform(self._map, flat).reshape(*rows.shape[:2], -1)
-            if rows.shape[1] == 1 and shared == ():
-                means, squares = self._same(records, np.ascontiguousarray(rows[:, 0]))
+            full = self._front.transform(rows)
+            if self._reduced:
+                each = [self._reduced_model(records, x, z) for x, z in zip(rows, full, strict=True)]
+            elif full.shape[1] == 1 and shared == ():
+                means, squares = self._same(records, np.ascontiguousarray(full[:, 0]))
                 return single, means, squares, []
-            each = [self._model(records, request, None) for request in rows]
+            else:
+                each = [self._model(records, request, None) for request in full]
         columns = list(zip(*each, strict=True))
         return single, np.stack(columns[0]), np.stack(columns[1]), [] if shared == () else list(columns[2])
 
@@ -323,6 +317,15 @@ class ArmBandit(BaseBandit):
             extra = np.array(np.broadcast_to(rows, (len(records), rows.shape[1])))
         return *self._learned.store.evaluate(records, np.ascontiguousarray(rows), extra), extra
 
+    def _reduced_model(
+        self, records: np.ndarray, rows: np.ndarray, full: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`_model` of rows (u, v), (K or 1, dim), and their z, where arms know ||v|| u."""
+        left, right = split(self._front.map, rows)
+        lengths = self._lengths(records, np.ascontiguousarray(np.broadcast_to(right, (len(records), right.shape[1]))))
+        extra = np.array(np.broadcast_to(full, (len(records), full.shape[1])))
+        return self._model(records, lengths[:, None] * left, extra)
+
     def _lengths(self, records: np.ndarray, right: np.ndarray) -> np.ndarray:
         """v_a^T direction_a, so that v_a = length * direction; ||v_a|| for arms that have no direction yet."""
         return _straight(*signed_lengths(right, self._learned.direction, records))
@@ -339,13 +342,12 @@ class ArmBandit(BaseBandit):
         """
         if nu is not None:
             raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
-        if isinstance(self.features, OuterProduct):
-            left, right = self.features.factors(contexts, self._dtype, True)
-            single, rows = np.ndim(contexts.left) == 1, left
+        if self._front.factors:
+            single = np.ndim(contexts.left if isinstance(contexts, Outer) else contexts) == 1
+            rows, right = self._front.sides(contexts, True)
         else:
-            rows = check.array("contexts", contexts, self._dtype, (1, 2), self.dim)
-            single, right = rows.ndim == 1, np.empty((rows.shape[0] if rows.ndim > 1 else 1, 0), self._dtype)
-            rows = transform(self._map, check.finite_rows("contexts", rows.reshape(-1, self.dim)))
+            single, rows = self._front.pairs(contexts, False)
+            right = np.empty((len(rows), 0), self._dtype)
         if single and isinstance(rewards, float) and -1e12 < rewards < 1e12:  # the common case, checked at once
             values = np.array([rewards], self._dtype)
         else:
@@ -361,20 +363,22 @@ class ArmBandit(BaseBandit):
         _hashable(names)
         if len(names) == 1 and self._learned.shared == () and not right.shape[1]:
             with deferred():
+                rows = self._front.advance(rows)
                 self._learned.store.learn_one(self._record(arm if single else names[0]), rows, float(values[0]))
                 self.rounds += 1
             return
         codes: dict[Hashable, int] = {}
         group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
-        extra = np.empty((len(rows), 0), self._dtype)
-        if self._learned.shared != ():
-            extra = products(rows, right) if right.shape[1] else rows
+        full = products(rows, right) if right.shape[1] and self._learned.shared != () else None
         if self._reduced:
             lengths, directions = self._reduction(codes, group, right)
             rows, right = np.ascontiguousarray(rows * lengths[:, None]), right[:, :0].copy()
         starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(codes)))])
         order = np.argsort(group, kind="stable")
         with deferred():
+            if not self._front.factors:
+                rows = full = self._front.advance(rows)
+            extra = np.empty((len(rows), 0), self._dtype) if self._learned.shared == () else full
             records = np.array([self._record(name) for name in codes], np.int64)
             if self._reduced:
                 self._learned.direction[records] = directions
@@ -416,7 +420,7 @@ class ArmBandit(BaseBandit):
 
         Returns the chosen indices (T,): T calls of `decide` and `learn`. Not for contexts given as factors. nu: None.
         """
-        if isinstance(self.features, OuterProduct):
+        if self._front.factors:
             raise ValueError("play takes full contexts, not factors; use decide and learn")
         if nu is not None:
             raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
@@ -435,14 +439,14 @@ class ArmBandit(BaseBandit):
     # ---- bookkeeping ----
 
     def error_bound(self) -> float:
-        """The largest certified ||A_a - A_hat_a||_2 of all arms; infinite behind a random projection."""
-        if isinstance(self.features, GaussianProjection):
+        """The largest certified ||A_a - A_hat_a||_2 of all arms; infinite behind features without certificates."""
+        if not self._front.map.certified:
             return float("inf")
         shared = 0.0 if self._learned.shared == () else float(contract.error_bound(self._learned.shared.design))
         return max(shared, self._learned.store.error_bound())
 
     def _state(self) -> Any:
-        return self._map, self._learned.store.state, self._learned.shared, (self._learned.direction,)
+        return self._front.state, self._learned.store.state, self._learned.shared, (self._learned.direction,)
 
     def copy(self) -> "ArmBandit":
         """An independent copy that will decide alike."""
@@ -465,14 +469,15 @@ class ArmBandit(BaseBandit):
         records = np.fromiter(self._names.values(), np.int64, len(self._names))
         learned.store.trim()
         text = np.frombuffer(names.encode(), np.uint8)
-        return Saved(text, records, learned.direction, learned.shared, learned.store.state)
+        return Saved(text, records, learned.direction, learned.shared, learned.store.state, self._front.learned)
 
     def _restore(self, tensors: dict[str, np.ndarray]) -> None:
         store, shared = self._learned.store, self._learned.shared
         parts = len({name.split(".")[1] for name in tensors if name.startswith("store.")})
         template = Saved(
-            np.zeros(0, np.uint8), np.zeros(0, np.int64), self._learned.direction, shared, store.template(parts)
-        )
+            np.zeros(0, np.uint8), np.zeros(0, np.int64), self._learned.direction, shared, store.template(parts),
+            self._front.learned,
+        )  # fmt: skip
         files.restore(template, tensors, self._fits)
 
     def _fits(self, saved: Saved) -> bool:
@@ -489,11 +494,13 @@ class ArmBandit(BaseBandit):
             and (saved.direction.shape[1] == 0 or len(saved.direction) >= len(places))
             and np.array_equal(np.sort(places), np.arange(learned.store.records(saved.store)))
             and (learned.shared == () or estimator.shared.consistent(saved.shared))
+            and self._front.fits(saved.features)
             and learned.store.restore(saved.store)
         )
         if orderly:
             self._learned = learned._replace(shared=saved.shared, direction=saved.direction)
             self._names = dict(zip(names, saved.records.tolist(), strict=True))
+            self._front.restore(saved.features)
         return orderly
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from onepass.bandit.front import Front
 from onepass.exploration import UCB, Exploration, best
 from onepass.features.factors import Outer
 from onepass.foundation import check, files, state
@@ -50,6 +51,7 @@ class BaseBandit(ABC):
     dim: int
     _width: int  # of what a design sees
     _learned: Any
+    _front: Front
 
     def _set(self, exploration: Exploration | None, seed: int, name: str, dtype: np.dtype) -> None:
         """What every bandit holds beside its model."""
@@ -81,7 +83,8 @@ class BaseBandit(ABC):
 
     @abstractmethod
     def error_bound(self) -> float:
-        """Certified bound on ||A - A_hat||_2 of the design (the largest of all arms); infinite behind a projection."""
+        """Certified bound on ||A - A_hat||_2 of the design (the largest of all arms); infinite behind features without
+        certificates."""
 
     @abstractmethod
     def _offered(self, contexts: Any, arms: Any) -> Sequence[Any]:
@@ -164,7 +167,7 @@ class BaseBandit(ABC):
         """An independent copy that will decide alike."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._learned = self._copied()
+        twin._learned, twin._front = self._copied(), self._front.copy()
         twin._rng = np.random.default_rng()
         twin._rng.bit_generator.state = self._rng.bit_generator.state
         return twin

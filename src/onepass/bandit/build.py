@@ -6,13 +6,14 @@ from onepass.bandit.arms import ArmBandit
 from onepass.bandit.models import Disjoint, Hybrid
 from onepass.bandit.shared import SharedBandit
 from onepass.exploration import Exploration
+from onepass.features.feature_map import FeatureMap
 
 
 def Bandit(
     estimator: Any,
     exploration: Exploration | None = None,
     *,
-    features: Any = None,
+    features: FeatureMap | None = None,
     seed: int = 0,
     name: str = "Bandit",
 ) -> SharedBandit | ArmBandit:
@@ -20,8 +21,8 @@ def Bandit(
 
     estimator: one shared model, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``, or `Disjoint` or `Hybrid` for
     models per arm; exploration: `UCB`, `Thompson`, `Greedy` or `EpsilonGreedy` (None: `UCB()`); features: a
-    `GaussianProjection`, a `Nystrom`, an `OuterProduct` or None; seed, at least 0: breaks ties and draws; name: shown
-    by repr. ValueError for anything else.
+    `FeatureMap`, its output_dim the width of the designs, or None: rows as they are; seed, at least 0: breaks ties and
+    draws; name: shown by repr. ValueError for anything else.
 
     >>> import numpy as np, onepass as op
     >>> bandit = op.Bandit(op.Ridge(op.Exact(dim=2)), op.UCB(0.5))

@@ -1,27 +1,28 @@
 """The shared model: one parameter for all arms, one design.
 
-A round: z = features(x) for every arm, theta = the estimate, score = z^T theta + beta sqrt(z^T A^-1 z) (or a draw, or
-nothing), choose the largest, learn (z, reward). `play` runs many rounds in one compiled loop; `decide` and `learn` are
-its two halves. Cost of a round: that of its design (see onepass.design); K arms are scored by one matrix product.
+A round: z = features(x) for every arm (front.py), theta = the estimate, score = z^T theta + beta sqrt(z^T A^-1 z) (or
+a draw, or nothing), choose the largest, learn (z, reward). `play` runs many rounds in one compiled loop; `decide` and
+`learn` are its two halves. Cost of a round: that of its design (see onepass.design); K arms are scored by one matrix
+product.
 
 Contexts given as factors x = vec(u v^T): the K rows of a user u lie in d_a dimensions, x = E^T v with E (d_a, dim) made
 of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, then d_a^2 an arm.
 """
 
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from onepass.bandit.bandit import BaseBandit, Decision, named, not_offered, ranked, trouble
+from onepass.bandit.front import Front
 from onepass.design import contract
 from onepass.estimator.contract import expect, parameter, radius, repeated, update, update_rows
 from onepass.estimator.epochs import in_turn
 from onepass.estimator.estimator import Estimator, known_radius
 from onepass.estimator.heavy_tails import LEAST
 from onepass.exploration import DRAWS, MEANS, WIDTHS, Exploration, choose, draw_noise
-from onepass.features.factors import Outer, OuterProduct, products
-from onepass.features.nystrom import Nystrom
-from onepass.features.projection import GaussianProjection, IdentityState, transform
+from onepass.features.factors import Outer
+from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files, state
 from onepass.foundation.generic import compiled
 from onepass.foundation.interrupts import deferred
@@ -70,9 +71,8 @@ def pick(estimator, rule, rows, scores, noise):
 
 
 @compiled
-def decide_once(features, estimator, rule, rounds, contexts, noise):
-    """Arm index, propensity, scores, means and spreads for one set of arms (K, dim)."""
-    rows = transform(features, contexts)
+def decide_once(estimator, rule, rounds, rows, noise):
+    """Arm index, propensity, scores, means and spreads for one set of arms (K, features)."""
     scores, means, spreads = evaluate(estimator, rule, rounds, rows, noise)
     arm, propensity = pick(estimator, rule, rows, scores, noise)
     return arm, propensity, scores, means, spreads
@@ -114,15 +114,14 @@ def decide_outer(estimator, rule, rounds, user, right, noise):
 
 
 @compiled
-def learn_row(features, estimator, row, reward):
-    """The estimator after one row (1, dim) and its reward."""
-    return update(estimator, transform(features, row)[0], reward)
+def learn_row(estimator, row, reward):
+    """The estimator after one row (1, features) and its reward."""
+    return update(estimator, row[0], reward)
 
 
 @compiled
-def learn_rows(features, estimator, rows, rewards, nus):
-    """The estimator after a batch of rows (n, dim), rewards (n,) and their noise scales, (n,) or none."""
-    rows = transform(features, rows)
+def learn_rows(estimator, rows, rewards, nus):
+    """The estimator after a batch of rows (n, features), rewards (n,) and their noise scales, (n,) or none."""
     if nus.size == 0:
         return update_rows(estimator, rows, rewards)
     for i in range(rows.shape[0]):
@@ -131,14 +130,14 @@ def learn_rows(features, estimator, rows, rewards, nus):
 
 
 @compiled
-def play_rounds(features, estimator, rule, rounds, contexts, rewards, nus, noise):
-    """Score, choose, learn over contexts (T, K, dim), rewards (T, K), noise scales (T, K) or (0, 0).
+def play_rounds(estimator, rule, rounds, contexts, rewards, nus, noise):
+    """Score, choose, learn over contexts (T, K, features), rewards (T, K), noise scales (T, K) or (0, 0).
 
     From where a score was not finite arms are -1, from where an arm to be repeated was not offered, -2.
     """
     arms = np.full(contexts.shape[0], -1)
     for t in range(contexts.shape[0]):
-        rows = transform(features, contexts[t])
+        rows = contexts[t]
         scores, _, _ = evaluate(estimator, rule, rounds + t, rows, noise[t])
         arm, _ = pick(estimator, rule, rows, scores, noise[t])
         if arm < 0:
@@ -149,6 +148,13 @@ def play_rounds(features, estimator, rule, rounds, contexts, rewards, nus, noise
             estimator = expect(estimator, nus[t, arm])
         estimator = update(estimator, rows[arm], rewards[t, arm])
     return estimator, arms
+
+
+class Moved(NamedTuple):
+    """What goes into a file where the feature map learns as well."""
+
+    model: Any
+    features: Any
 
 
 @final
@@ -166,7 +172,7 @@ class SharedBandit(BaseBandit):
         estimator: Estimator,
         exploration: Exploration | None = None,
         *,
-        features: GaussianProjection | Nystrom | OuterProduct | None = None,
+        features: FeatureMap | None = None,
         seed: int = 0,
         name: str = "Bandit",
     ):
@@ -174,35 +180,21 @@ class SharedBandit(BaseBandit):
             raise ValueError(f"estimator must be an estimator such as Ridge(design), got {estimator!r}")
         self._set(exploration, seed, name, estimator.design.dtype)
         known_radius(self._rule, estimator)
-        if estimator.repeats_arms and isinstance(features, GaussianProjection):
-            kind = type(estimator).__name__
-            raise ValueError(f"features must not be a projection for {kind}, which knows an arm by its row")
         self.estimator, self.features = estimator, features
-        self._width = self.dim = estimator.design.dim
-        self._map: Any = IdentityState(self._width)
-        if features is not None:
-            size = features.dim if isinstance(features, OuterProduct) else features.size
-            if size != self._width:
-                raise ValueError(f"features must give {self._width} features, as the design expects, got {features!r}")
-            self.dim = features.dim
-            if isinstance(features, GaussianProjection):
-                self._map = features.begin(self._dtype)
+        self._width = estimator.design.dim
+        self._front = Front(features, self._width, self._dtype)
+        if self._front.map.output_dim != self._width:
+            raise ValueError(f"features must give {self._width} features, as the design expects, got {features!r}")
+        if estimator.repeats_arms and not self._front.map.repeatable:
+            kind = type(estimator).__name__
+            raise ValueError(f"features must be repeatable for {kind}, which knows an arm by its row, got {features!r}")
+        self.dim = self._front.map.input_dim
         self._learned = estimator.begin()
 
     @property
     def parameter(self) -> np.ndarray:
         """The present estimate theta, shape (features,)."""
         return parameter(self._learned)
-
-    def _contexts(self, contexts: Any, dims: tuple[int, ...]) -> np.ndarray:
-        out = check.array("contexts", contexts, self._dtype, dims, self.dim)
-        if out.size == 0:
-            raise ValueError(f"contexts must have at least one row, got shape {out.shape}")
-        check.finite_rows("contexts", out if out.ndim == 2 else out.reshape(-1, self.dim))
-        if isinstance(self.features, Nystrom):  # a kernel may be any Python function: mapped before the compiled loop
-            mapped = self.features.transform(out.reshape(-1, self.dim))
-            return np.ascontiguousarray(mapped, self._dtype).reshape(*out.shape[:-1], self._width)
-        return out
 
     def decide(self, contexts: Any, arms: Any = None, k: int = 1) -> Decision:
         """Choose among K arms, contexts (K, dim); or take n decisions at once, contexts (n, K, dim).
@@ -226,13 +218,14 @@ class SharedBandit(BaseBandit):
         return Decision(list(columns[0]), list(columns[1]), scores, means, widths, np.array(columns[5]))
 
     def _requests(self, contexts: Any) -> tuple[bool, Any, int]:
-        """Whether it is a single decision, what each one is about, and the number of arms."""
-        if isinstance(self.features, OuterProduct):
-            left, right = self.features.factors(contexts, self._dtype, False)
+        """Whether it is a single decision, what each one is about (rows z (K, features), or a user and the arms), and
+        the number of arms."""
+        if isinstance(contexts, Outer):
+            left, right = self._front.sides(contexts, False)
             if len(left) == 0 or len(right) == 0:
                 raise ValueError(f"contexts must have at least one user and one arm, got {len(left)} and {len(right)}")
             return np.ndim(contexts.left) == 1, [(user, right) for user in left], len(right)
-        rows = self._contexts(contexts, (2, 3))
+        rows = self._front.transform(self._front.rows(contexts, (2, 3)))
         return rows.ndim == 2, [rows] if rows.ndim == 2 else rows, rows.shape[-2]
 
     def _evaluate(
@@ -240,12 +233,12 @@ class SharedBandit(BaseBandit):
     ) -> tuple[int, float, np.ndarray, np.ndarray, np.ndarray]:
         if isinstance(request, tuple):
             user, right = request
-            if right.shape[0] > right.shape[1] and not self.estimator.repeats_arms:
+            if self._front.factors and right.shape[0] > right.shape[1] and not self.estimator.repeats_arms:
                 found = decide_outer(self._learned, self._rule, self.rounds, user, right, noise)
             else:
-                request = products(np.broadcast_to(user, (len(right), user.size)), right)
+                request = self._front.met(user, right)
         if not isinstance(request, tuple):
-            found = decide_once(self._map, self._learned, self._rule, self.rounds, request, noise)
+            found = decide_once(self._learned, self._rule, self.rounds, request, noise)
         if found[0] == -1:
             raise trouble()
         if found[0] == -2 and choosing:
@@ -271,7 +264,7 @@ class SharedBandit(BaseBandit):
         noise = np.zeros(2, self._dtype)
         if self._rule.spread == DRAWS:
             noise = draw_noise(self._rule, self._width, 1, np.random.default_rng(self.seed), self._dtype)[0]
-        if isinstance(self.features, OuterProduct):
+        if isinstance(contexts, Outer):
             scores = np.stack([self._evaluate(request, noise)[2] for request in requests])
             return scores[0] if single else scores
         every = np.ascontiguousarray(requests[0] if single else requests.reshape(-1, requests.shape[-1]))
@@ -291,19 +284,14 @@ class SharedBandit(BaseBandit):
         """
         if arm is not None:
             raise ValueError(f"arm must be None for a shared model, which knows rows only, got {arm!r}; use Disjoint")
-        if isinstance(self.features, OuterProduct):
-            left, right = self.features.factors(contexts, self._dtype, True)
-            single, contexts = np.ndim(contexts.left) == 1, products(left, right)
-            contexts = contexts[0] if single else contexts
-        rows = self._contexts(contexts, (1, 2))
-        if rows.ndim == 1:
+        single, rows = self._front.pairs(contexts)
+        if single:
             if not (isinstance(rewards, float) and -1e12 < rewards < 1e12):  # the common case, checked at once
                 rewards = float(check.finite("rewards", check.array("rewards", rewards, self._dtype, (0,))))
-            rows = rows.reshape(1, -1)
             self._permit(1, rows)
             told = self._learned if nu is None else expect(self._learned, float(self._noise_scales(nu, (0,), ())))
             with deferred():
-                self._learned = learn_row(self._map, told, rows, rewards)
+                self._learned = learn_row(told, self._front.advance(rows), rewards)
                 self.rounds += 1
             return
         values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (1,)))
@@ -314,7 +302,7 @@ class SharedBandit(BaseBandit):
         nus = np.empty(0) if nu is None else self._noise_scales(nu, (1,), values.shape)
         self._permit(len(rows), rows)
         with deferred():
-            self._learned = learn_rows(self._map, self._learned, rows, values, nus)
+            self._learned = learn_rows(self._learned, self._front.advance(rows), values, nus)
             self.rounds += rows.shape[0]
 
     def _permit(self, count: int, rows: np.ndarray | None = None) -> None:
@@ -326,7 +314,7 @@ class SharedBandit(BaseBandit):
                 "use horizon=None for any time"
             )
         if rows is not None and self.estimator.repeats_arms:
-            in_turn(self._learned.epoch, transform(self._map, rows))
+            in_turn(self._learned.epoch, self._front.transform(rows))
 
     def _noise_scales(self, nu: Any, dims: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
         if not self.estimator.takes_nu:
@@ -345,7 +333,7 @@ class SharedBandit(BaseBandit):
         calls of `decide` and `learn`. Not for contexts given as factors. Errors as there; the rounds before a score
         that is not finite, or before an arm to be repeated is missing, have been learned.
         """
-        rows = self._contexts(contexts, (3,))
+        rows = self._front.rows(contexts, (3,))
         values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (2,)))
         if values.shape != rows.shape[:2]:
             raise ValueError(f"rewards must have shape {rows.shape[:2]} as contexts has, got {values.shape}")
@@ -354,30 +342,46 @@ class SharedBandit(BaseBandit):
             nus = self._noise_scales(nu, (1, 2), values.shape)
             nus = np.ascontiguousarray(np.broadcast_to(nus[:, None] if nus.ndim == 1 else nus, values.shape))
         self._permit(len(rows))
+        if self._front.moves:
+            return self._play_one_by_one(rows, values, nus)
+        rows = self._front.transform(rows)
         noise = draw_noise(self._rule, self._width, rows.shape[0], self._rng, self._dtype)
         with deferred():
             learned, rule = self._learned, self._rule
-            self._learned, arms = play_rounds(self._map, learned, rule, self.rounds, rows, values, nus, noise)
+            self._learned, arms = play_rounds(learned, rule, self.rounds, rows, values, nus, noise)
             self.rounds += int(np.count_nonzero(arms >= 0))
         if arms[-1] < 0:
             raise not_offered() if arms[-1] == -2 else trouble()
         return arms
 
+    def _play_one_by_one(self, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray) -> np.ndarray:
+        """`play` where the feature map moves with every row that is learned."""
+        arms = np.empty(len(rows), np.int64)
+        for t in range(len(rows)):
+            arms[t] = a = self.decide(rows[t]).arm
+            self.learn(rows[t, a], float(rewards[t, a]), nu=float(nus[t, a]) if nus.size else None)
+        return arms
+
     def error_bound(self) -> float:
-        """Certified bound on ||A - A_hat||_2 of the design; infinite behind a random projection."""
-        if isinstance(self.features, GaussianProjection):
+        """Certified bound on ||A - A_hat||_2 of the design; infinite behind features without certificates."""
+        if not self._front.map.certified:
             return float("inf")
         return float(contract.error_bound(self._learned.design))
 
     def _state(self) -> Any:
-        held = (self.features.points, self.features.lower) if isinstance(self.features, Nystrom) else ()
-        return *held, self._map, self._learned
+        return self._front.state, self._learned
 
     def _copied(self) -> Any:
         return state.copy(self._learned)
 
     def _saved(self) -> Any:
-        return self._learned
+        return Moved(self._learned, self._front.learned) if self._front.moves else self._learned
 
     def _restore(self, tensors: dict[str, np.ndarray]) -> None:
-        self._learned = files.restore(self._learned, tensors, self.estimator.consistent)
+        if not self._front.moves:
+            self._learned = files.restore(self._learned, tensors, self.estimator.consistent)
+            return
+        template = Moved(self._learned, self._front.learned)
+        fits = lambda s: self.estimator.consistent(s.model) and self._front.fits(s.features)  # noqa: E731
+        self._learned, learned = files.restore(template, tensors, fits)
+        self._front.restore(learned)

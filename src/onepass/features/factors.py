@@ -1,4 +1,4 @@
-"""Contexts given as factors: x = vec(u v^T) = np.outer(u, v).ravel(), u of the user (left), v of the arm (right).
+"""Contexts given as factors: z = vec(u v^T) = np.outer(u, v).ravel(), u of the user (left), v of the arm (right).
 
 In a disjoint model v is fixed per arm, so every row of arm a is u (x) v_a and lies in a subspace of `left` dimensions:
 arm a is exactly a model of dimension `left` on the rows ||v_a|| u, with the same scores (of ridge regression). 41
@@ -7,10 +7,12 @@ directions with v_a once for all users. A shared model scores the K arms of one 
 numbers.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from onepass.features.contract import embed, output_dim
+from onepass.features.feature_map import Factors, FeatureMap
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
@@ -18,51 +20,84 @@ from onepass.foundation.registry import savable
 
 
 class Outer(NamedTuple):
-    """A context as its factors: left (d_u,) or (n, d_u) of users, right (d_a,), (n, d_a) or (K, d_a) of arms."""
+    """A context as its sides: left (d_u,) or (n, d_u) of users, right (d_a,), (n, d_a) or (K, d_a) of arms.
+
+    For feature maps that take rows x = (u, v): every user meets every arm, but for `learn`, which takes pairs.
+    """
 
     left: Any
     right: Any
 
 
-@savable
-class OuterProduct:
-    """The feature map of contexts `Outer(left, right)`: x = np.outer(left, right).ravel().
+class OuterProductState(NamedTuple):
+    """The widths of both factors."""
 
-    left, right: widths of the factors; reduce: let arms of a disjoint or hybrid model work in `left` dimensions, on
-    ||v_a|| u: exact for ridge regression, as long as every arm keeps its direction v_a (another one is refused).
-    ValueError for widths below 1.
+    left: int
+    right: int
+
+
+@output_dim.for_state(OuterProductState)
+def output_dim_product(state):
+    return state.left * state.right
+
+
+@embed.for_state(OuterProductState)
+def embed_product(state, x, z):
+    for j in range(state.left):
+        for k in range(state.right):
+            z[j * state.right + k] = x[j] * x[state.left + k]
+
+
+@final
+@savable
+class OuterProduct(FeatureMap):
+    """z = vec(u v^T) = np.outer(u, v).ravel() of rows x = (u, v), mostly given as contexts `Outer(u, v)`.
+
+    left, right: widths of u and v, at least 1; reduce: let arms of a disjoint or hybrid model work in `left`
+    dimensions, on ||v_a|| u: exact for ridge regression, as long as every arm keeps its direction v_a (another one is
+    refused). Certificates survive. Cost O(left right) a row where z is formed; a bandit that has this map alone scores
+    without forming it. ValueError for widths below 1.
+
+    >>> import onepass as op
+    >>> op.OuterProduct(left=2, right=3).transform([1.0, 10.0, 1.0, 2.0, 3.0])
+    array([ 1.,  2.,  3., 10., 20., 30.])
     """
 
+    certified = True
+    repeatable = True
+    sides: tuple[int, int]
+    factors: Factors
+
     def __init__(self, *, left: int, right: int, reduce: bool = True):
-        self.left, self.right = check.integer("left", left, 1), check.integer("right", right, 1)
-        self.reduce = bool(check.choice("reduce", reduce, (False, True)))
+        left, right = check.integer("left", left, 1), check.integer("right", right, 1)
+        self.factors = Factors(left, right, bool(check.choice("reduce", reduce, (False, True))))
+        self.sides = (left, right)
+        self.input_dim, self.output_dim = left + right, left * right
+        self.params = {"left": left, "right": right, "reduce": self.factors.reduce}
 
-    @property
-    def dim(self) -> int:
-        """Width of the product."""
-        return self.left * self.right
+    def begin(self, dtype: np.dtype) -> OuterProductState:
+        return OuterProductState(*self.sides)
 
-    def factors(self, contexts: Any, dtype: np.dtype, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Checked left (n, d_u) and right (m, d_a) of an `Outer`; pairs: m must be n. ValueError for anything else."""
-        if not isinstance(contexts, Outer):
-            raise ValueError(f"contexts must be onepass.Outer(left, right) here, got {type(contexts).__name__}")
-        left = check.array("contexts.left", contexts.left, dtype, (1, 2), self.left).reshape(-1, self.left)
-        right = check.array("contexts.right", contexts.right, dtype, (1, 2), self.right).reshape(-1, self.right)
-        if pairs and len(left) != len(right):
-            raise ValueError(f"contexts.left and .right must have one row per reward, got {len(left)} and {len(right)}")
-        largest = check.LARGEST[left.dtype.char]
-        if not largest_norm(left) * largest_norm(right) <= largest:  # NaN as well
-            check.finite_rows("contexts.left", left)
-            check.finite_rows("contexts.right", right)
-            raise ValueError(f"contexts must have factors whose norms multiply to {largest:.0e} at most; scale them")
-        return left, right
+    def _names(self, names):
+        left, _ = self.sides
+        return (f"{u}*{v}" for u in names[:left] for v in names[left:])
 
-    def params(self) -> dict[str, Any]:
-        """What the constructor was given, as plain data."""
-        return {"left": self.left, "right": self.right, "reduce": self.reduce}
 
-    def __repr__(self) -> str:
-        return f"OuterProduct(left={self.left}, right={self.right}, reduce={self.reduce})"
+def sides_of(features: FeatureMap, contexts: Outer, dtype: np.dtype, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Checked left (n, d_u) and right (m, d_a) of contexts for a map that has sides; pairs: m must be n. ValueError."""
+    if features.sides is None:
+        raise ValueError(f"contexts must be rows of length {features.input_dim}, not Outer; use features=OuterProduct")
+    width, other = features.sides
+    left = check.array("contexts.left", contexts.left, dtype, (1, 2), width).reshape(-1, width)
+    right = check.array("contexts.right", contexts.right, dtype, (1, 2), other).reshape(-1, other)
+    if pairs and len(left) != len(right):
+        raise ValueError(f"contexts.left and .right must have one row per reward, got {len(left)} and {len(right)}")
+    largest = check.LARGEST[left.dtype.char]
+    if not largest_norm(left) * largest_norm(right) <= largest:  # NaN as well
+        check.finite_rows("contexts.left", left)
+        check.finite_rows("contexts.right", right)
+        raise ValueError(f"contexts must have factors whose norms multiply to {largest:.0e} at most; scale them")
+    return left, right
 
 
 def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:

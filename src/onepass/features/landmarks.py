@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.features.embedding import embed
+from onepass.features.contract import embed, output_dim
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import eigh, squared_distances
 
@@ -33,6 +33,11 @@ def gaussian_into(points, used, x, precision, near):
             gap = x[j] - points[i, j]
             square += gap * gap
         near[i] = np.exp(-precision * square)
+
+
+@output_dim.for_state(Landmarks)
+def output_dim_landmarks(state):
+    return state.z.shape[1]
 
 
 @embed.for_state(Landmarks)

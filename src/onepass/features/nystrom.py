@@ -6,14 +6,16 @@ the points that add nothing: a point of which the others leave at most 1e-9 of i
 largest, so that points of small k(x, x) stay: z^T z = k(x, x) at every point of S, but for 1e-9 of it.
 """
 
-from typing import Any
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
+from onepass.features.contract import advance, embed, output_dim, transform
+from onepass.features.feature_map import FeatureMap
 from onepass.features.kernels import JITTER, Kernel, as_kernel, indefinite, probed, rows_of
-from onepass.foundation.registry import plain, savable
+from onepass.foundation.registry import savable
 
 IN_SPAN = 1e-9  # of a point's own variance: with less, roundings of the features would pass for new directions
 NONE = 1e-290  # a variance that small is none: its square root could not be divided by
@@ -43,14 +45,42 @@ def pivoted(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float = 0.0) -
     return kept, lower
 
 
-@savable
-class Nystrom:
-    """A feature map for bandits with a shared model: z(x) = L^-1 k_S(x), in as many dimensions as S has directions.
+class NystromState(NamedTuple):
+    """points S (m, dim), lower: L (m, m), and the kernel, which may be any Python function: not for compiled code."""
 
-    points S (m, dim); kernel: of onepass or scikit-learn, or a function k(X, Y). `size`, the dimension of z and so of
-    the design, is the number of points that are not in the span of others; reduced: there are none such, keep them all.
-    On a sketched design of l directions an arm costs O(m^2 + m l) a round. ValueError for bad points, or a kernel that
-    is not positive definite.
+    points: np.ndarray
+    lower: np.ndarray
+    kernel: Kernel
+
+
+@output_dim.register(NystromState)
+def output_dim_nystrom(state):
+    return len(state.points)
+
+
+@transform.register(NystromState)
+@advance.register(NystromState)
+def transform_nystrom(state, rows):
+    gram = state.kernel.gram(state.points, rows.astype(np.float64, copy=False))
+    z = solve_triangular(state.lower, gram, lower=True, overwrite_b=True, check_finite=False).T
+    return np.ascontiguousarray(z, rows.dtype)
+
+
+@embed.register(NystromState)
+def embed_nystrom(state, x, z):
+    z[:] = transform_nystrom(state, x[None])[0]
+
+
+@final
+@savable
+class Nystrom(FeatureMap):
+    """z(x) = L^-1 k_S(x), so that z(x)^T z(y) = k_S(x)^T K_S^+ k_S(y): a kernel's features on landmarks S.
+
+    points S (m, dim): finite rows; kernel: of onepass or scikit-learn, or a function k(X, Y) (which cannot be saved).
+    `size`, the dimension of z and so of the design, is the number of points that are not in the span of others;
+    reduced: there are none such, keep them all. Computed in float64. Certificates survive: they are about rows z.
+    Cost O(size (dim + size)) a row; on a sketched design of l directions an arm costs O(m^2 + m l) a round.
+    ValueError for bad points, or a kernel that is not positive definite.
 
     >>> import numpy as np, onepass as op
     >>> grid = np.linspace(0.0, 1.0, 12)[:, None]
@@ -60,6 +90,8 @@ class Nystrom:
     >>> float(grid[bandit.decide(grid).arm, 0]) == 3 / 11
     True
     """
+
+    certified = True
 
     def __init__(self, points: Any, kernel: Any, *, reduced: bool = False):
         points, self.kernel = rows_of("points", points), as_kernel(kernel)
@@ -74,28 +106,19 @@ class Nystrom:
             self.lower = cholesky(self.kernel.gram(self.points, self.points), lower=True)
         except np.linalg.LinAlgError:
             raise indefinite(self.kernel) from None
-
-    @property
-    def dim(self) -> int:
-        """Width of a row x."""
-        return self.points.shape[1]
+        self.output_dim, self.input_dim = self.points.shape
+        self.params = {"points": self.points.tolist(), "kernel": self.kernel, "reduced": True}
 
     @property
     def size(self) -> int:
         """Width of z."""
-        return self.points.shape[0]
+        return self.output_dim
 
-    def transform(self, rows: Any) -> np.ndarray:
-        """z for every row, shape (n, dim) -> (n, size). Cost O(n size (dim + size))."""
-        rows = rows_of("rows", rows)
-        if rows.shape[1] != self.dim:
-            raise ValueError(f"rows must have {self.dim} features, got shape {rows.shape}")
-        gram = self.kernel.gram(self.points, rows)
-        return solve_triangular(self.lower, gram, lower=True, overwrite_b=True, check_finite=False).T
+    def begin(self, dtype: np.dtype) -> NystromState:
+        return NystromState(self.points, self.lower, self.kernel)
 
-    def params(self) -> dict[str, Any]:
-        """Points and kernel as plain data."""
-        return {"points": self.points.tolist(), "kernel": plain(self.kernel), "reduced": True}
+    def _names(self, names):
+        return (f"landmark{j}" for j in range(self.output_dim))
 
     def __repr__(self) -> str:
-        return f"Nystrom({self.size} points in {self.dim} dimensions, {self.kernel!r})"
+        return f"Nystrom({self.size} points in {self.input_dim} dimensions, {self.kernel!r})"

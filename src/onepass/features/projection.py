@@ -1,19 +1,14 @@
-"""Feature maps of linear bandits: z = x, and z = R x with R (size, dim) of N(0, 1 / size) (CBRAP, Yu et al. 2017)."""
+"""z = R x with R (size, dim) of N(0, 1 / size): the random projection of CBRAP (Yu, Lyu and King 2017)."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, final
 
 import numpy as np
 
+from onepass.features.contract import embed, output_dim, transform
+from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
-from onepass.foundation.generic import generic
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
-
-
-class IdentityState(NamedTuple):
-    """No map: z = x."""
-
-    dim: int
 
 
 class GaussianProjectionState(NamedTuple):
@@ -22,15 +17,16 @@ class GaussianProjectionState(NamedTuple):
     transposed: np.ndarray
 
 
-@generic
-def transform(state, rows: np.ndarray) -> np.ndarray:
-    """z for every row x, shape (n, dim) -> (n, features)."""
-    raise TypeError(f"transform is not defined for {type(state).__name__}; register it with transform.for_state(...)")
+@output_dim.for_state(GaussianProjectionState)
+def output_dim_projection(state):
+    return state.transposed.shape[1]
 
 
-@transform.for_state(IdentityState)
-def transform_identity(state, rows):
-    return rows
+@embed.for_state(GaussianProjectionState)
+def embed_projection(state, x, z):
+    product = dot(x, state.transposed)
+    for j in range(z.size):
+        z[j] = product[j]
 
 
 @transform.for_state(GaussianProjectionState)
@@ -38,27 +34,30 @@ def transform_projection(state, rows):
     return dot(rows, state.transposed)
 
 
+@final
 @savable
-class GaussianProjection:
-    """z = R x with R (size, dim) of N(0, 1 / size) entries: norms and angles survive up to about sqrt(log n / size).
+class GaussianProjection(FeatureMap):
+    """z = R x with R (size, dim) of N(0, 1 / size) entries: norms and angles survive up to about sqrt(log n / size)
+    (Johnson and Lindenstrauss 1984), in expectation; certificates and radii do not.
 
-    dim: width of x; size: of z, from 1 to dim; seed: R is drawn from it alone (NumPy's frozen generator, so the same in
-    every version) and is not written to files. Cost O(dim size) a row. ValueError outside those ranges.
+    dim: width of x, at least 1; size: of z, from 1 to dim; seed, from 0 to 2^32 - 1: R is drawn from it alone (NumPy's
+    frozen generator, so the same in every version) and is not written to files. Cost O(dim size) a row, memory
+    O(dim size). ValueError outside those ranges.
+
+    >>> import onepass as op
+    >>> op.GaussianProjection(dim=784, size=50).transform([1.0] * 784).shape
+    (50,)
     """
 
     def __init__(self, *, dim: int, size: int, seed: int = 0):
-        self.dim = check.integer("dim", dim, 1)
-        self.size = check.integer("size", size, 1, self.dim, "a projection must not add dimensions")
+        self.input_dim = check.integer("dim", dim, 1)
+        self.output_dim = check.integer("size", size, 1, self.input_dim, "a projection must not add dimensions")
         self.seed = check.integer("seed", seed, 0, 2**32 - 1)
+        self.params = {"dim": self.input_dim, "size": self.output_dim, "seed": self.seed}
 
     def begin(self, dtype: np.dtype) -> GaussianProjectionState:
-        """R^T in `dtype`."""
-        normal = np.random.RandomState(self.seed).standard_normal((self.dim, self.size))
-        return GaussianProjectionState(np.ascontiguousarray(normal / np.sqrt(self.size), dtype=dtype))
+        normal = np.random.RandomState(self.seed).standard_normal((self.input_dim, self.output_dim))
+        return GaussianProjectionState(np.ascontiguousarray(normal / np.sqrt(self.output_dim), dtype=dtype))
 
-    def params(self) -> dict[str, Any]:
-        """What the constructor was given, as plain data."""
-        return {"dim": self.dim, "size": self.size, "seed": self.seed}
-
-    def __repr__(self) -> str:
-        return f"GaussianProjection(dim={self.dim}, size={self.size}, seed={self.seed})"
+    def _names(self, names):
+        return (f"projection{j}" for j in range(self.output_dim))

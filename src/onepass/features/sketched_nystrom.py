@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.features.embedding import embed
+from onepass.features.contract import embed, output_dim
 from onepass.features.landmarks import Landmarks, gaussian_into
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, eigh, roomy, svd, tisvd
@@ -152,6 +152,11 @@ def absorb(state, x):
     for j in range(points.shape[1]):
         points[state.used, j] = x[j]
     return _mapped(state, points, state.used + 1, vectors, values)
+
+
+@output_dim.for_state(SketchedNystromState)
+def output_dim_sketched(state):
+    return output_dim(state.features)
 
 
 @embed.for_state(SketchedNystromState)

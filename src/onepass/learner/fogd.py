@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.features.embedding import embed
-from onepass.features.fourier import Fourier, fourier
+from onepass.features.contract import embed
+from onepass.features.fourier import FourierState, fourier
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.learner import contract
@@ -24,7 +24,7 @@ from onepass.learner.newton import inner
 class FOGDState(NamedTuple):
     """map: the Fourier features; w (D,); phi (D,): scratch."""
 
-    map: Fourier
+    map: FourierState
     w: np.ndarray
     phi: np.ndarray
     loss: Loss

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.embedding import embed
+from onepass.features.contract import embed
 from onepass.foundation.registry import savable
 from onepass.learner import contract, sketching
 from onepass.learner import newton as steps

@@ -35,7 +35,7 @@ from onepass.design.contract import solve
 from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.estimator.newton import newton_step
-from onepass.features.embedding import embed
+from onepass.features.contract import embed
 from onepass.features.fourier import fourier
 from onepass.features.kernels import median_distance
 from onepass.features.landmarks import nystrom

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.embedding import embed
+from onepass.features.contract import embed
 from onepass.features.landmarks import Landmarks, nystrom
 from onepass.foundation import check
 from onepass.foundation.registry import savable

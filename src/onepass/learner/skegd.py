@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.embedding import embed
+from onepass.features.contract import embed
 from onepass.features.sketched_nystrom import CUT
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import svd

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.embedding import embed
+from onepass.features.contract import embed
 from onepass.features.landmarks import Landmarks
 from onepass.features.sketched_nystrom import SketchedNystromState, absorb, sketched_nystrom
 from onepass.foundation import check

@@ -44,7 +44,7 @@ def compose(
         if len(dim) != 2:
             raise ValueError(f"dim must be a width, or the widths (d_u, d_a) of two factors, got {dim!r}")
         features = OuterProduct(left=dim[0], right=dim[1])
-        full, own = (features.dim, UNLIMITED), (features.left, features.left)
+        full, own = (features.output_dim, UNLIMITED), (dim[0], dim[0])
     else:
         full = own = (dim, UNLIMITED)
     model: Any

@@ -46,7 +46,7 @@ def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float =
     """PSI-LinUCB per arm on the products, d_u d_a dimensions, as Shustova et al. have it: nothing is reduced."""
     left, right = dim if isinstance(dim, tuple) else (dim, 1)
     product = OuterProduct(left=left, right=right, reduce=False)
-    design = ProjectorSplitting(dim=product.dim, rank=rank, reg=reg)
+    design = ProjectorSplitting(dim=product.output_dim, rank=rank, reg=reg)
     return Bandit(Disjoint(Ridge(design)), UCB(exploration), features=product, seed=seed, name="PSILinUCB")
 
 

@@ -1,0 +1,113 @@
+"""What stands before the models of a bandit: contexts are checked, and mapped to the rows z that models see.
+
+Deciding maps rows by the features as they are; learning moves them first (features/contract.py). One path for all maps:
+models know rows z only.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+
+from onepass.features import contract
+from onepass.features.factors import Outer, sides_of
+from onepass.features.feature_map import FeatureMap, arrays, checked_map, fits, write
+from onepass.features.identity import Identity
+from onepass.foundation import check
+from onepass.foundation import state as states
+
+
+class Front:
+    """A feature map at work in one bandit. features: None for rows as they are, `width` of them."""
+
+    def __init__(self, features: FeatureMap | None, width: int, dtype: np.dtype):
+        self.map: FeatureMap = Identity(dim=width) if features is None else checked_map("features", features)
+        self.dtype, self.state = dtype, self.map.started(dtype)
+        self.factors, self._plain = self.map.factors, features is None
+        self.moves = bool(arrays(self.learned))
+
+    @property
+    def learned(self) -> tuple[Any, ...]:
+        """What the map has learned; () for one at rest."""
+        return self.map.learned(self.state)
+
+    def copy(self) -> Self:
+        """A front whose map moves on its own."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        if self.moves:
+            twin.state = states.copy(self.state)
+        return twin
+
+    # ---- contexts ----
+
+    def rows(self, contexts: Any, dims: tuple[int, ...], some: bool = True) -> np.ndarray:
+        """Checked rows x, with as many axes as they were given; ValueError for NaN, a wrong shape, or (some) none."""
+        if isinstance(contexts, Outer):
+            sides_of(self.map, contexts, self.dtype, False)
+            raise ValueError(f"contexts must be rows (u, v) of length {self.map.input_dim} here, not Outer")
+        wanted, sides = self.map.input_dim, self.map.sides
+        out = check.array("contexts", contexts, self.dtype, dims, wanted if sides is None else None)
+        if out.shape[-1] != wanted:
+            raise ValueError(
+                f"contexts must be onepass.Outer(left, right), or rows (u, v) of length {wanted}, got shape {out.shape}"
+            )
+        if some and out.size == 0:
+            raise ValueError(f"contexts must have at least one row, got shape {out.shape}")
+        check.finite_rows("contexts", out if out.ndim == 2 else out.reshape(-1, wanted))
+        return out
+
+    def sides(self, contexts: Any, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Checked u (n, d_u) and v (m, d_a) of an `Outer`, or of rows x = (u, v), one (dim,) or many (n, dim)."""
+        if not isinstance(contexts, Outer):
+            contexts = split(self.map, self.rows(contexts, (1, 2), False).reshape(-1, self.map.input_dim))
+        return sides_of(self.map, contexts, self.dtype, pairs)
+
+    def pairs(self, contexts: Any, some: bool = True) -> tuple[bool, np.ndarray]:
+        """Whether it is a single row, and rows x (n, dim) to be learned, also of an `Outer`, taken in pairs."""
+        if isinstance(contexts, Outer):
+            return np.ndim(contexts.left) == 1, np.hstack(self.sides(contexts, True))
+        rows = self.rows(contexts, (1, 2), some)
+        return rows.ndim == 1, rows if rows.ndim == 2 else rows.reshape(1, -1)
+
+    # ---- maps ----
+
+    def transform(self, rows: np.ndarray) -> np.ndarray:
+        """z of checked rows (..., dim), shape (..., width). Nothing changes."""
+        if self._plain:
+            return rows
+        flat = rows if rows.ndim == 2 else rows.reshape(-1, rows.shape[-1])
+        z = contract.transform(self.state, flat)
+        return z if rows.ndim == 2 else z.reshape(*rows.shape[:-1], z.shape[1])
+
+    def met(self, user: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """z (K, width) of one user u (d_u,) and K arms v (K, d_a)."""
+        return self.transform(np.hstack([np.broadcast_to(user, (len(right), user.size)), right]))
+
+    def advance(self, rows: np.ndarray) -> np.ndarray:
+        """z of checked rows (n, dim) that are learned now; a map that learns moves. ValueError, and it has not moved,
+        where z is not finite."""
+        if self._plain:
+            return rows
+        before = [array.copy() for array in arrays(self.learned)] if self.moves else ()
+        try:
+            return check.finite_rows("features of contexts", contract.advance(self.state, rows))
+        except BaseException:
+            write(self.learned, tuple(before))
+            raise
+
+    # ---- files ----
+
+    def fits(self, learned: tuple[Any, ...]) -> bool:
+        """Whether what a file holds fits this map."""
+        return fits(self.map, self.learned, learned)
+
+    def restore(self, learned: tuple[Any, ...]) -> None:
+        """Take what a file holds."""
+        write(self.learned, learned)
+
+
+def split(features: FeatureMap, rows: np.ndarray) -> Outer:
+    """Rows (n, d_u + d_a) as the sides they are made of."""
+    assert features.sides is not None
+    left, _ = features.sides
+    return Outer(np.ascontiguousarray(rows[:, :left]), np.ascontiguousarray(rows[:, left:]))

@@ -1,0 +1,86 @@
+"""Chain: one map after another, z = b(a(x))."""
+
+from typing import NamedTuple, final
+
+import numpy as np
+
+from onepass.features.contract import advance, embed, output_dim, part_by_part, transform
+from onepass.features.feature_map import FeatureMap, checked_map
+from onepass.foundation.registry import savable
+
+
+class ChainState(NamedTuple):
+    """The states of both maps."""
+
+    first: NamedTuple
+    second: NamedTuple
+
+
+@output_dim.for_state(ChainState)
+def output_dim_chain(state):
+    return output_dim(state.second)
+
+
+@embed.for_state(ChainState)
+def embed_chain(state, x, z):
+    between = np.empty(output_dim(state.first), x.dtype)
+    embed(state.first, x, between)
+    embed(state.second, between, z)
+
+
+@transform.for_state(ChainState)
+def transform_chain(state, rows):
+    return transform(state.second, transform(state.first, rows))
+
+
+@advance.for_state(ChainState)
+def advance_chain(state, rows):
+    return advance(state.second, advance(state.first, rows))
+
+
+part_by_part(ChainState)
+
+
+@final
+@savable
+class Chain(FeatureMap):
+    """z = b(a(x)): the maps in this order, each fed by the one before; a map that learns sees rows as they reach it.
+
+    first, second, others: feature maps, compositions too, the input_dim of each the output_dim of the one before. Three
+    or more are kept as first, then a chain of the rest. Certified and repeatable if all parts are. Costs add up.
+    ValueError for what is no feature map, or widths that do not fit.
+
+    >>> import onepass as op
+    >>> features = op.Chain(op.Standardize(dim=3), op.Fourier(dim=3, size=50))
+    >>> features.input_dim, features.output_dim
+    (3, 50)
+    """
+
+    def __init__(self, first: FeatureMap, second: FeatureMap, *others: FeatureMap):
+        self.first = checked_map("first", first)
+        self.second = Chain(second, *others) if others else checked_map("second", second)
+        if self.second.input_dim != self.first.output_dim:
+            raise ValueError(
+                f"second must take rows of length {self.first.output_dim}, as {self.first!r} gives them, "
+                f"got {self.second!r}, which takes {self.second.input_dim}"
+            )
+        self.input_dim, self.output_dim = self.first.input_dim, self.second.output_dim
+        self.params = {"first": self.first, "second": self.second}
+        self.certified = self.first.certified and self.second.certified
+        self.repeatable = self.first.repeatable and self.second.repeatable
+        self.sides = self.first.sides
+
+    def begin(self, dtype: np.dtype) -> ChainState:
+        return ChainState(first=self.first.started(dtype), second=self.second.started(dtype))
+
+    def learned(self, state):
+        return self.first.learned(state.first), self.second.learned(state.second)
+
+    def consistent(self, learned):
+        return self.first.consistent(learned[0]) and self.second.consistent(learned[1])
+
+    def _names(self, names):
+        return self.second.feature_names(self.first.feature_names(names))
+
+    def __repr__(self) -> str:
+        return f"Chain({self.first!r}, {self.second!r})"

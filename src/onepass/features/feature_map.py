@@ -1,0 +1,164 @@
+"""The public face of a feature map: checks arguments, says how a state begins, names its features."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from onepass.features import contract
+from onepass.foundation import check, files
+from onepass.foundation import state as states
+from onepass.foundation.interrupts import deferred
+from onepass.foundation.registry import built
+
+
+class Factors(NamedTuple):
+    """z(u, v) = vec(u v^T) of a row x = (u, v), u (left,), v (right,): bandits score such rows without forming z.
+
+    reduce: arms of their own model work on ||v|| u, in `left` dimensions, as long as v keeps its direction.
+    """
+
+    left: int
+    right: int
+    reduce: bool
+
+
+class FeatureMap(ABC):
+    """x -> z, what stands before a model. Members are final: they set `params` (what the constructor was given),
+    `input_dim` and `output_dim`, say how a state begins (`begin`), and register its functions (features/contract.py).
+
+    What holds for a member, said by attributes:
+    certified: z is what the model is about, so that certificates of a design of rows z are passed on. False for maps
+    drawn at random in place of x or of a kernel (what the draw loses is in no certificate) and for maps that move;
+    repeatable: a row gives the same bits of z at any time, whatever rows stand beside it;
+    sides: widths (d_u, d_a) of x = (u, v) where contexts may be given as `Outer(u, v)`, or None;
+    factors: `Factors` where z is the outer product of the two sides itself, or None.
+    """
+
+    params: dict[str, Any]
+    input_dim: int
+    output_dim: int
+    certified: bool = False
+    repeatable: bool = False
+    sides: tuple[int, int] | None = None
+    factors: Factors | None = None
+    _own: Any = None  # the state behind `transform` and `learn`, made when it is first asked for
+
+    # ---- what a member says ----
+
+    @abstractmethod
+    def begin(self, dtype: np.dtype) -> Any:
+        """A fresh state for rows of `dtype`: what is drawn from a seed, and nothing learned yet."""
+
+    def learned(self, state: Any) -> tuple[Any, ...]:
+        """Of a state the arrays that learning writes, their shapes fixed: what a file holds. () for a map at rest."""
+        return ()
+
+    def consistent(self, learned: tuple[Any, ...]) -> bool:
+        """Whether what a file holds, its shapes right already, can have been learned."""
+        return True
+
+    def _names(self, names: tuple[str, ...]) -> Iterable[str]:
+        """Names of the features, from those of x."""
+        return (f"{type(self).__name__.lower()}{j}" for j in range(self.output_dim))
+
+    # ---- what follows ----
+
+    def started(self, dtype: np.dtype) -> Any:
+        """`begin`, and then what this map itself has learned: where a bandit starts from."""
+        state = self.begin(dtype)
+        if self._own is not None:
+            write(self.learned(state), self.learned(self._own))
+        return state
+
+    @property
+    def state(self) -> Any:
+        """The map's own state, in float64. Bandits start from a copy of it and leave it as it is."""
+        if self._own is None:
+            self._own = self.begin(np.dtype(np.float64))
+        return self._own
+
+    def transform(self, rows: Any) -> np.ndarray:
+        """z in float64 for one row (input_dim,) or many (n, input_dim): (output_dim,) or (n, output_dim).
+
+        Changes nothing. ValueError for NaN, infinities or a wrong shape.
+        """
+        checked = self._rows(rows)
+        z = np.array(contract.transform(self.state, checked))
+        return z[0] if np.ndim(rows) == 1 else z
+
+    def learn(self, rows: Any) -> Self:
+        """Let a map that learns see one row or many, before a bandit does; nothing for others. Errors: `transform`."""
+        checked, state = self._rows(rows), self.state
+        with deferred():
+            contract.advance(state, checked)
+        return self
+
+    def _rows(self, rows: Any) -> np.ndarray:
+        checked = check.array("rows", rows, np.dtype(np.float64), (1, 2), self.input_dim)
+        return check.finite_rows("rows", checked.reshape(-1, self.input_dim))
+
+    def feature_names(self, names: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Of every feature z_j a name, all different, made of those of x (input_dim of them; None: x0, x1, ...).
+
+        ValueError for another number of names, for what is no string, or for the same name twice.
+        """
+        given = tuple(f"x{j}" for j in range(self.input_dim)) if names is None else tuple(names)
+        strings = all(type(name) is str for name in given)
+        if len(given) != self.input_dim or not strings or len(set(given)) != len(given):
+            raise ValueError(f"names must be {self.input_dim} different strings, got {given!r}")
+        return tuple(self._names(given))
+
+    def memory_usage(self) -> int:
+        """Bytes of all arrays of the map's own state."""
+        return states.nbytes((self.state,))
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__, _own=None if self._own is None else states.copy(self._own))
+        return twin
+
+    def save(self, path: str | Path) -> None:
+        """Write to `path`, atomically; read with `onepass.load`. ValueError for a class that is not registered.
+
+        Parameters and what was learned: what is drawn is drawn again from its seed.
+        """
+        files.save(path, self, files.Contents(self.params, {}, self.learned(self.state)))
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, np.ndarray]) -> Self:
+        """From what a file holds; ValueError where that does not fit together."""
+        found = cls(**{name: built(part) for name, part in params.items()})
+        own = found.learned(found.state)
+        write(own, files.restore(own, tensors, lambda learned: fits(found, own, learned)))
+        return found
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
+
+
+def arrays(tree: tuple[Any, ...]) -> list[np.ndarray]:
+    """All arrays of what a map has learned."""
+    return [array for _, array in states.leaves(tree)]
+
+
+def write(target: tuple[Any, ...], source: tuple[Any, ...]) -> None:
+    """The numbers of `source` in the arrays of `target`."""
+    for to, of in zip(arrays(target), arrays(source), strict=True):
+        to[...] = of
+
+
+def fits(features: FeatureMap, own: tuple[Any, ...], learned: tuple[Any, ...]) -> bool:
+    """Whether what a file holds has the shapes of what a map has learned, and can have been learned."""
+    same = all(a.shape == b.shape for a, b in zip(arrays(own), arrays(learned), strict=True))
+    return same and features.consistent(learned)
+
+
+def checked_map(name: str, value: Any) -> Any:
+    """`value` if it is a feature map; ValueError if not."""
+    if not isinstance(value, FeatureMap):
+        raise ValueError(f"{name} must be a feature map such as Standardize(dim=20), got {value!r}")
+    return value

@@ -1,0 +1,58 @@
+"""Identity: z = x. Of use within `Concatenate`, beside what is made of x."""
+
+from typing import NamedTuple, final
+
+import numpy as np
+
+from onepass.features.contract import embed, output_dim, transform
+from onepass.features.feature_map import FeatureMap
+from onepass.foundation import check
+from onepass.foundation.registry import savable
+
+
+class IdentityState(NamedTuple):
+    """No map: z = x."""
+
+    dim: int
+
+
+@output_dim.for_state(IdentityState)
+def output_dim_identity(state):
+    return state.dim
+
+
+@embed.for_state(IdentityState)
+def embed_identity(state, x, z):
+    for j in range(x.size):
+        z[j] = x[j]
+
+
+@transform.for_state(IdentityState)
+def transform_identity(state, rows):
+    return rows
+
+
+@final
+@savable
+class Identity(FeatureMap):
+    """z = x, rows as they are: what a bandit does without `features`.
+
+    dim: width of x and of z, at least 1. Certificates survive. No cost, no memory. ValueError for a dim below 1.
+
+    >>> import onepass as op
+    >>> op.Concatenate(op.Identity(dim=2), op.Intercept(dim=2)).transform([3.0, 4.0])
+    array([3., 4., 1.])
+    """
+
+    certified = True
+    repeatable = True
+
+    def __init__(self, *, dim: int):
+        self.input_dim = self.output_dim = check.integer("dim", dim, 1)
+        self.params = {"dim": self.input_dim}
+
+    def begin(self, dtype: np.dtype) -> IdentityState:
+        return IdentityState(self.input_dim)
+
+    def _names(self, names):
+        return names

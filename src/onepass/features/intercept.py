@@ -1,0 +1,53 @@
+"""Intercept: z = 1, a reward that does not depend on x."""
+
+from typing import NamedTuple, final
+
+import numpy as np
+
+from onepass.features.contract import embed, output_dim
+from onepass.features.feature_map import FeatureMap
+from onepass.foundation import check
+from onepass.foundation.registry import savable
+
+
+class InterceptState(NamedTuple):
+    """Nothing is held but the width of a row."""
+
+    dim: int
+
+
+@output_dim.for_state(InterceptState)
+def output_dim_intercept(state):
+    return 1
+
+
+@embed.for_state(InterceptState)
+def embed_intercept(state, x, z):
+    z[0] = 1.0
+
+
+@final
+@savable
+class Intercept(FeatureMap):
+    """z = 1, one feature: beside others (`Concatenate`) it learns the mean reward, which centered features cannot.
+
+    dim: width of x, at least 1. Certificates survive. ValueError for a dim below 1.
+
+    >>> import onepass as op
+    >>> op.Concatenate(op.Standardize(dim=2), op.Intercept(dim=2)).output_dim
+    3
+    """
+
+    certified = True
+    repeatable = True
+    output_dim = 1
+
+    def __init__(self, *, dim: int):
+        self.input_dim = check.integer("dim", dim, 1)
+        self.params = {"dim": self.input_dim}
+
+    def begin(self, dtype: np.dtype) -> InterceptState:
+        return InterceptState(self.input_dim)
+
+    def _names(self, names):
+        return ("intercept",)

@@ -1,0 +1,107 @@
+"""Standardize: every column of x less its mean, over its standard deviation, both of the rows learned so far.
+
+    n <- n + 1,   m <- m + (x - m_before) / n,   s <- s + (x - m_before) (x - m),   z = (x - m) / sqrt(s / n)
+
+(Welford 1962; no sum of squares, so no cancellation.) A row counts before it is mapped itself, so |z_j| <= sqrt(n - 1)
+for every row that is learned, whatever outliers there are; a column that has been constant, but for rounding, gives 0.
+
+This map moves, and a design cannot take rows back: it holds every row as it was mapped when it was learned, and a
+decision maps its rows by what is known then. Both agree more and more, since n rows later mean and deviation change by
+O(1/n); what was learned from the first rows stays as it was, in a scale of its own. `learn` of the map itself,
+on rows at hand before the bandit starts, makes that small. Certificates are about rows that no single map gives, so
+none is passed on. The first row is all 0, and so is every row of a decision before it. Cost O(dim) a row.
+"""
+
+from typing import NamedTuple, final
+
+import numpy as np
+
+from onepass.features.contract import advance, embed, output_dim
+from onepass.features.feature_map import FeatureMap
+from onepass.foundation import check
+from onepass.foundation.generic import compiled
+from onepass.foundation.registry import savable
+
+CONSTANT = 8.0  # roundings of a column's mean, in the rows' dtype: less deviation than that is none
+
+
+class StandardizeState(NamedTuple):
+    """What was learned, in float64: seen n (1,), mean m (dim,), spread s (dim,); least: CONSTANT roundings."""
+
+    seen: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+    least: float
+
+
+@output_dim.for_state(StandardizeState)
+def output_dim_standardize(state):
+    return state.mean.size
+
+
+@embed.for_state(StandardizeState)
+def embed_standardize(state, x, z):
+    count = max(state.seen[0], 1.0)
+    for j in range(x.size):
+        deviation = np.sqrt(state.spread[j] / count)
+        if deviation > state.least * abs(state.mean[j]):
+            z[j] = (x[j] - state.mean[j]) / deviation
+        else:
+            z[j] = 0.0
+
+
+@compiled
+def count_row(state, x):
+    """One row more, in place."""
+    state.seen[0] += 1.0
+    count = state.seen[0]
+    for j in range(x.size):
+        before = x[j] - state.mean[j]
+        state.mean[j] += before / count
+        state.spread[j] += before * (x[j] - state.mean[j])
+
+
+@advance.for_state(StandardizeState)
+def advance_standardize(state, rows):
+    z = np.empty(rows.shape, rows.dtype)
+    for i in range(rows.shape[0]):
+        count_row(state, rows[i])
+        embed(state, rows[i], z[i])
+    return z
+
+
+@final
+@savable
+class Standardize(FeatureMap):
+    """z_j = (x_j - mean_j) / deviation_j over the rows learned so far (not those decided on); see the module.
+
+    dim: width of x and of z, at least 1. A column that has been constant gives 0, so does everything before the second
+    row. Learning moves it; deciding does not. Centered features have no intercept: put an `Intercept` beside them
+    where rewards do not average 0. Certificates do not survive. Cost O(dim) a row. ValueError for a dim below 1.
+
+    >>> import onepass as op
+    >>> features = op.Standardize(dim=2).learn([[1.0, 5.0], [3.0, 5.0]])
+    >>> features.transform([4.0, 5.0])
+    array([2., 0.])
+    """
+
+    def __init__(self, *, dim: int):
+        self.input_dim = self.output_dim = check.integer("dim", dim, 1)
+        self.params = {"dim": self.input_dim}
+
+    def begin(self, dtype: np.dtype) -> StandardizeState:
+        least = CONSTANT * float(np.finfo(dtype).eps)
+        return StandardizeState(
+            seen=np.zeros(1), mean=np.zeros(self.input_dim), spread=np.zeros(self.input_dim), least=least
+        )
+
+    def learned(self, state):
+        return state.seen, state.mean, state.spread
+
+    def consistent(self, learned):
+        seen, mean, spread = learned
+        whole = bool(seen[0] >= 0.0 and seen[0] == np.floor(seen[0]))
+        return whole and bool(np.isfinite(mean).all() and (spread >= 0.0).all() and np.isfinite(spread).all())
+
+    def _names(self, names):
+        return names
