@@ -15,7 +15,7 @@ import dense
 import onepass as op
 import onepass.bandit.bandit
 from onepass.arena import arena, stores
-from onepass.design import contract
+from onepass.estimator.radii import confidence_radius
 from onepass.foundation import files
 from onepass.foundation import state as states
 from onepass.testing import REGS, rows_of_all_kinds
@@ -720,6 +720,10 @@ def test_names_that_a_file_cannot_hold_are_refused_when_saving(name, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def with_prior(state, **parts):
+    return state.prior._replace(space=state.prior.space._replace(**parts))
+
+
 def changed(array, place, value):
     out = array.copy()
     out[place] = value
@@ -753,7 +757,11 @@ STORE = {  # what is written in place of an array of the arena, and how
     "ridge zero": lambda s: {"ridge": changed(s.ridge, 0, 0.0)},
     "ridge nan": lambda s: {"ridge": changed(s.ridge, 0, np.nan)},
     "shed negative": lambda s: {"shed": changed(s.shed, 0, -1.0)},
-    "another cut": lambda s: {"cut": s.cut._replace(size=99)},
+    "a prior that is wider": lambda s: {"prior": with_prior(s, basis=np.zeros((0, DIM + 1)))},
+    "a prior of directions it has not": lambda s: {"prior": with_prior(s, used=1)},
+    "a prior without a ridge": lambda s: {"prior": with_prior(s, ridge=0.0)},
+    "a prior that is not finite": lambda s: {"prior": with_prior(s, log_det=np.nan)},
+    "a prior that cut less than nothing": lambda s: {"prior": s.prior._replace(sums=s.prior.sums._replace(shed=-1.0))},
     "another width": lambda s: {"basis": s.basis[:, :-1]},
     "too few slots": lambda s: {"root": s.root[:-1]},
     "too few records": lambda s: {"held": s.held[:-1]},
@@ -1139,7 +1147,7 @@ def test_the_radius_of_an_arm_is_that_of_its_own_design(design, compact):
         chosen = rows[[name == arm for name in names]]
         for row in chosen:
             own.append(row)
-        radius = contract.confidence_radius(own.state, len(chosen), 0.3, 2.0, 4.0, 0.05)
+        radius = confidence_radius(own.state, len(chosen), 0.3, 2.0, 4.0, 0.05)
         assert radius > 0.0
         np.testing.assert_allclose(decision.scores[a] - decision.means[a], 0.5 * radius * decision.widths[a], rtol=1e-9)
 

@@ -6,6 +6,7 @@ import pytest
 import dense
 import onepass as op
 from onepass.design import contract
+from onepass.estimator.radii import confidence_radius
 from onepass.testing import REGS
 
 DIM, ARMS = 8, 5
@@ -186,7 +187,7 @@ def test_sketched_radii_are_those_of_the_paper():
     t, h, noise, delta, d = len(rows), 2.0, 0.3, 0.05, DIM
     for compensation in (0.0, 1.0):
         design = op.FrequentDirections(dim=d, size=size, reg=reg, compensation=compensation).append(rows)
-        s = design.state.shed
+        s = design.state.sums.shed
         assert s > 0
         base = 2 * np.log(1 / delta) + d * np.log(1 + s / reg)
         if compensation:
@@ -196,7 +197,7 @@ def test_sketched_radii_are_those_of_the_paper():
         else:
             inside = base + 2 * size * np.log(1 + t / (2 * size * reg))
             want = noise * np.sqrt(inside) * np.sqrt(1 + s / reg) + h * (reg + s) / np.sqrt(reg)
-        got = contract.confidence_radius(design.state, t, noise, h, 1.0, delta)
+        got = confidence_radius(design.state, t, noise, h, 1.0, delta)
         np.testing.assert_allclose(got, want, rtol=1e-12)
 
 

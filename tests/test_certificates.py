@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.design import contract
+from onepass.estimator.radii import confidence_radius
 from onepass.testing import rows_of_all_kinds
 
 DIM = 12
@@ -57,7 +57,7 @@ def test_splitting_counts_what_it_cuts_below_its_tolerance(noise, scale, reg, co
     design = op.ProjectorSplitting(dim=dim, rank=rank, reg=reg, compensate=compensate)
     for row in rows:
         design.append(row)
-    assert design.state.dust > 0.0
+    assert design.state.sums.dust > 0.0
     assert gap(rows, reg, design.matrix()) <= design.error_bound()
 
 
@@ -142,7 +142,7 @@ def test_the_dyadic_radius_counts_the_directions_of_all_blocks(base):
     design, count = blocks_of_orthonormal_rows(base)
     needed = np.sqrt(2 * np.log(100.0) + design.log_det() - 64 * np.log(0.01))
     assert abs(needed - 14.698) < 1e-3
-    radius = contract.confidence_radius(design.state, count, 1.0, 0.0, 1.0, 0.01)
+    radius = confidence_radius(design.state, count, 1.0, 0.0, 1.0, 0.01)
     held = min(64, 3 + 7 + 2 * 16)
     assert abs(radius - np.sqrt(2 * np.log(100.0) + held * np.log1p(count / (held * 0.01)))) < 1e-9
     assert radius >= needed
@@ -161,10 +161,10 @@ def test_dyadic_radii_equal_the_formula(noise, bound, length, delta, reg, base):
     for t, row in enumerate(rows, 1):
         design.append(row)
         state = design.state
-        cuts[state.frozen] = (state.block.size, state.block.shed)
+        cuts[state.frozen] = (state.block.settings.size, state.block.sums.shed)
         if state.frozen and state.frozen - 1 in cuts:  # the last block may shrink when it is frozen
             before = sum(cuts[i][1] for i in range(state.frozen - 1))
-            cuts[state.frozen - 1] = (size * 2 ** (state.frozen - 1), state.shed - before)
+            cuts[state.frozen - 1] = (size * 2 ** (state.frozen - 1), state.sums.shed - before)
         sigma, weighted = sum(c[1] for c in cuts.values()), sum(c[0] * c[1] for c in cuts.values())
         m = dim if state.phase else min(dim, state.spectrum.size + 2 * size * 2**state.frozen)
         tail = t * length**2 / (m * reg)
@@ -175,6 +175,6 @@ def test_dyadic_radii_equal_the_formula(noise, bound, length, delta, reg, base):
         else:
             want = noise * np.sqrt(common + m * np.log1p(tail + (sigma - weighted / m) / reg))
             want += bound * np.sqrt(reg + sigma)
-        np.testing.assert_allclose(contract.confidence_radius(state, t, noise, bound, length, delta), want, rtol=1e-9)
+        np.testing.assert_allclose(confidence_radius(state, t, noise, bound, length, delta), want, rtol=1e-9)
         phases.add((state.phase, state.frozen))
     assert len(phases) > 2

@@ -29,13 +29,13 @@ def stacked(design, later):
     """Rows S and ridge with A_hat = ridge I + S^T S, read from the state; `later`: rows since the exact phase began."""
     state = design.state
     if isinstance(design, op.Exact):
-        return later, state.reg
+        return later, state.settings.reg
     if isinstance(design, op.FrequentDirections):
         used = state.space.used
         return state.triangle[:used, :used] @ state.space.basis[:used], state.space.ridge
     frozen = np.sqrt(state.spectrum)[:, None] * state.whole.basis[: state.spectrum.size]
     block = state.block
-    ridge = block.reg + block.compensation * (state.shed + block.shed)
+    ridge = block.settings.reg + block.settings.compensation * (state.sums.shed + block.sums.shed)
     if state.phase == SKETCHED:
         used = block.space.used
         return np.vstack([frozen, block.triangle[:used, :used] @ block.space.basis[:used]]), ridge

@@ -45,11 +45,6 @@ def error_bound(state):
     return np.inf
 
 
-@contract.confidence_radius.for_state(DiagonalState)
-def confidence_radius(state, rounds, noise, parameter_bound, row_bound, delta):
-    return 1.0
-
-
 class Diagonal(Design):
     """A design of somebody else: the diagonal of A only."""
 

@@ -34,7 +34,7 @@ def low_rank(rng, count, rank, dim, scale=1.0, offset=0.0, drift=0.0, spread=0.0
 
 def shed(design):
     state = design.state
-    return state.shed + (state.block.shed if isinstance(design, op.Dyadic) else 0.0)
+    return state.sums.shed + (state.block.sums.shed if isinstance(design, op.Dyadic) else 0.0)
 
 
 def misfit(rows, solve, reg, rng):
@@ -173,10 +173,10 @@ def test_shed_is_below_the_tail_behind_the_least_place_of_a_cut(decay, compensat
     rows = rows @ np.linalg.qr(rng.standard_normal((dim, dim)))[0]
     design, least = op.FrequentDirections(dim=dim, size=size, reg=0.37, compensation=compensation), dim
     for t, row in enumerate(rows, 1):
-        before, weighted = shed(design), design.state.weighted
+        before, weighted = shed(design), design.state.sums.weighted
         design.append(row)
         if shed(design) > before:
-            least = min(least, round((design.state.weighted - weighted) / (shed(design) - before)))
+            least = min(least, round((design.state.sums.weighted - weighted) / (shed(design) - before)))
         tails = np.append(np.cumsum(np.linalg.svd(rows[:t], compute_uv=False)[::-1] ** 2)[::-1], np.zeros(dim))
         slack = 1e-13 * tails[0]
         assert shed(design) <= tails[least - 1] + slack

@@ -5,7 +5,7 @@ import pytest
 
 import dense
 import onepass as op
-from onepass.design import contract
+from onepass.estimator.radii import confidence_radius
 from onepass.testing import REGS
 
 DIM = 16
@@ -27,13 +27,14 @@ def data_part(design):
     state = design.state
     ridge = state.space.ridge if isinstance(design, op.FrequentDirections) else None
     if ridge is None:
-        ridge = state.block.reg + state.block.compensation * (state.shed + state.block.shed)
+        rule, shed = state.block.settings, state.sums.shed + state.block.sums.shed
+        ridge = rule.reg + rule.compensation * shed
     return design.matrix() - ridge * np.eye(DIM)
 
 
 def sheds(design):
     state = design.state
-    return state.shed if isinstance(design, op.FrequentDirections) else state.shed + state.block.shed
+    return state.sums.shed + (0.0 if isinstance(design, op.FrequentDirections) else state.block.sums.shed)
 
 
 @pytest.mark.parametrize("stream", STREAMS)
@@ -194,7 +195,7 @@ def test_exact_confidence_ellipsoid_holds(make):
         design.append(rows)
         moment = rows.T @ (rows @ truth + rng.standard_normal(40))
         gap = truth - design.solve(moment)
-        radius = contract.confidence_radius(design.state, 40, 1.0, 1.0, 1.0, 0.1)
+        radius = confidence_radius(design.state, 40, 1.0, 1.0, 1.0, 0.1)
         failures += gap @ design.matrix() @ gap > radius**2
     assert failures <= 200 * 0.1 + 3 * np.sqrt(200 * 0.1 * 0.9)
 

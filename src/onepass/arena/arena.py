@@ -5,63 +5,44 @@ Every arm keeps A_a = reg I + sum of x x^T on the span of its own rows only, as 
     A_a^-1 = (I - Q^T Q) / ridge + Q^T R R^T Q,      theta_a = Q^T w + o / ridge,      w = R R^T Q b
 
 Q (m, dim) are m slots of the arena, orthonormal; slot i also holds row i of R, (Q b)_i and w_i. An arm with n rows has
-at most min(n, rank of its rows) slots; an arm without data has none, and is scored by its prior. o is the part of the
-moment b outside the span: nothing until directions were cut, then one more slot. Scoring every arm for one context x is
-one product of the arena with x, then O(m^2) an arm:   x^T theta = w^T p + o^T x / ridge,   p = Q x,
-x^T A^-1 x = (||x||^2 - ||p||^2) / ridge + ||R^T p||^2.
+at most min(n, rank of its rows) slots beside those of its prior; an arm without data has none, and is scored by its
+prior. o is the part of the moment b outside the span: nothing until directions were cut, then one more slot. Scoring
+every arm for one context x is one product of the arena with x, then O(m^2) an arm:
 
-A row costs O(m dim + m^2). Where a design would have more directions than it keeps, its own rule cuts them:
-Exact never; Frequent Directions at 2 size (subtract the size-th eigenvalue or the first negligible one after it, keep
-those above); projector splitting down to
-rank at the end of each batch, by eigenvalues of A. That is Shustova et al.'s truncation for the symmetric root: I -
-sqrt(reg) A^-1/2 is symmetric, so U and V of Shustova et al. coincide and one factor is stored instead of two; its
+    x^T theta = w^T p + o^T x / ridge,   p = Q x,   x^T A^-1 x = (||x||^2 - ||p||^2) / ridge + ||R^T p||^2
+
+The arena allots slots; what an arm learns is an inverse on a subspace like any other: rows are taken in by the
+functions of design/subspace.py, directions are cut by the rule that the design declares (design/cutting.py), rewards
+are weighed by that of the estimator. A row costs O(m dim + m^2).
+
+Arms truncate by the spectrum of A, for projector splitting too, compensated or not: that is Shustova et al.'s
+truncation for the symmetric root, as I - sqrt(reg) A^-1/2 has U = V, and one factor is stored instead of two; its
 largest singular values belong to the largest eigenvalues of X^T X (Shustova et al.'s integrator approximates this
 truncation by one step of a power iteration).
 
 Slots are linked lists, so nothing ever moves; learning allots slots before and takes back the unused ones after, in an
 order that does not depend on threads, and arms share nothing: neither do results.
 
-Here: the state and its slots; arena_learning.py: the update of an arm; arena_scoring.py: means and widths.
+Here: the state and its slots; learning.py: how an arm learns; scoring.py: means and widths; compact.py: the store.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from onepass.estimator.heavy_tails import Practice, Tail
+from onepass.design.cutting import Prior, Sums
 from onepass.foundation.generic import compiled
 
-NEVER, FREQUENT_DIRECTIONS, SPLITTING = 0, 1, 2
 NONE = -1  # no slot, no record
-
-
-class Cut(NamedTuple):
-    """When and how directions are cut: at `limit` of them, and at the end of a batch above `hold`; size: l or r."""
-
-    kind: int
-    size: int
-    hold: int
-    limit: int
-    compensation: float
-    reg: float
-
-
-class Winsor(NamedTuple):
-    """One-pass Huber regression for every arm (see arena_learning.py); nu: of every row, 0 if it is estimated."""
-
-    nu: float
-    tail: Tail
-    practice: Practice
 
 
 class ArenaState(NamedTuple):
     """basis (slots, dim), root (slots, hold), moment, weight, link (slots,); cross (slots, k): Q sum of x z^T (hybrid).
 
     Of every arm that has learned, (records,): first slot (NONE: the record is vacant, or has no slot yet), directions
-    used, slots held, the slot of o, rows learned, ridge, mass = trace of X^T X, shed = sum of cuts, dust = sum of what
-    projector splitting cut that was no more than rounding, log_det of A_a.
-    free: first slot of the list of free ones; top: slots ever in use. rule: what is learned, () for ridge, or Winsor;
-    size, mean (records,): what Winsor knows of every arm's noise (heavy_tails.Noise).
+    used, slots held, the slot of o, rows learned, ridge, log_det of A_a, and the sums mass, shed, weighted, dust of its
+    cuts (cutting.Sums); memory (records, m): numbers that the estimator keeps an arm.
+    free: first slot of the list of free ones; top: slots ever in use. prior: of an arm without rows.
     """
 
     basis: np.ndarray
@@ -76,39 +57,79 @@ class ArenaState(NamedTuple):
     outside: np.ndarray
     rows: np.ndarray
     ridge: np.ndarray
+    log_det: np.ndarray
     mass: np.ndarray
     shed: np.ndarray
+    weighted: np.ndarray
     dust: np.ndarray
-    log_det: np.ndarray
-    size: np.ndarray
-    mean: np.ndarray
-    cut: Cut
+    memory: np.ndarray
     free: int
     top: int
-    rule: Any
+    prior: Prior
 
 
 PER_SLOT = ("basis", "root", "moment", "weight", "cross", "link")
-PER_ARM = ("first", "used", "held", "outside", "rows", "ridge", "mass", "shed", "dust", "log_det", "size", "mean")
+PER_ARM = (
+    "first", "used", "held", "outside", "rows", "ridge", "log_det", "mass", "shed", "weighted", "dust", "memory",
+)  # fmt: skip
 
 
 @compiled
-def new_record(arena, record):
-    """An arm without rows: A = reg I."""
+def sums_of(arena, record):
+    """What the cuts of an arm came to."""
+    return Sums(
+        mass=arena.mass[record], shed=arena.shed[record], weighted=arena.weighted[record], dust=arena.dust[record]
+    )
+
+
+@compiled
+def set_sums(arena, record, sums):
+    """Write them back."""
+    arena.mass[record], arena.shed[record] = sums.mass, sums.shed
+    arena.weighted[record], arena.dust[record] = sums.weighted, sums.dust
+
+
+@compiled
+def empty(arena, record):
+    """A record without slots."""
     arena.first[record], arena.outside[record] = NONE, NONE
     arena.used[record], arena.held[record], arena.rows[record] = 0, 0, 0
-    arena.ridge[record], arena.mass[record], arena.shed[record] = arena.cut.reg, 0.0, 0.0
-    arena.dust[record], arena.log_det[record] = 0.0, arena.basis.shape[1] * np.log(arena.cut.reg)
-    arena.size[record], arena.mean[record] = 0.0, 0.0
+    arena.ridge[record], arena.log_det[record] = arena.prior.space.ridge, arena.prior.space.log_det
+    set_sums(arena, record, arena.prior.sums)
+    for j in range(arena.memory.shape[1]):
+        arena.memory[record, j] = 0.0
+
+
+@compiled
+def begin(arena, record):
+    """An arm that knows its prior: the new (free, top). There is room above `top` for the prior's directions."""
+    empty(arena, record)
+    space, free, top = arena.prior.space, arena.free, arena.top
+    for i in range(space.used - 1, -1, -1):
+        if free != NONE:
+            slot, free = free, arena.link[free]
+        else:
+            slot, top = top, top + 1
+        arena.link[slot] = arena.first[record]
+        arena.first[record] = slot
+        arena.moment[slot], arena.weight[slot] = 0.0, 0.0
+        for j in range(space.basis.shape[1]):
+            arena.basis[slot, j] = space.basis[i, j]
+        for j in range(arena.root.shape[1]):
+            arena.root[slot, j] = space.root[i, j] if j < space.used else 0.0
+        for j in range(arena.cross.shape[1]):
+            arena.cross[slot, j] = 0.0
+    arena.used[record], arena.held[record] = space.used, space.used
+    return free, top
 
 
 @compiled
 def slots_wanted(arena, record, rows):
     """How many slots the arm may need for `rows` more rows: (directions, whether o needs one)."""
-    dim, cut = arena.basis.shape[1], arena.cut
+    hold, dim = arena.root.shape[1], arena.basis.shape[1]
     reach = arena.used[record] + rows
-    loses = cut.kind != NEVER and reach > cut.hold and dim > cut.hold
-    return min(reach, min(cut.hold, dim)), loses and arena.outside[record] == NONE
+    loses = reach > hold and dim > hold
+    return min(reach, hold), loses and arena.outside[record] == NONE
 
 
 @compiled
@@ -170,7 +191,7 @@ def vacate(arena, record):
     """Forget an arm: all its slots become free; the new head of the free list."""
     arena.used[record], arena.shed[record] = 0, 0.0
     free = release(arena, np.full(1, record), arena.free)
-    new_record(arena, record)
+    empty(arena, record)
     arena.rows[record] = NONE
     return free
 
@@ -181,13 +202,13 @@ def orderly(arena):
 
     A file is checked by this before compiled code follows its links.
     """
-    slots, records = arena.link.size, arena.first.size
+    slots, records, known = arena.link.size, arena.first.size, arena.prior.space.used
     if not 0 <= arena.top <= slots:
         return False
     seen = np.zeros(slots, np.bool_)
     for record in range(records):
         slot, held, used = arena.first[record], arena.held[record], arena.used[record]
-        if not (0 <= used == held <= arena.root.shape[1] and (arena.rows[record] >= used or held == 0)):
+        if not (0 <= used == held <= arena.root.shape[1] and (arena.rows[record] + known >= used or held == 0)):
             return False
         for _ in range(held):
             if not 0 <= slot < arena.top or seen[slot]:

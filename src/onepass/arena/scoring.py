@@ -7,12 +7,24 @@ Costs one pass over the directions asked for, then O(m^2) an arm. What the state
 
 import numpy as np
 
-from onepass.arena.arena import FREQUENT_DIRECTIONS, NONE
-from onepass.design.exact import determinant_radius
-from onepass.design.frequent_directions import sketched_radius
+from onepass.arena.arena import NONE, sums_of
+from onepass.design.subspace import digits_lost, inverse_quadratic_in
+from onepass.estimator.radii import Constants, Facts, radius_by
 from onepass.features.factors import contract, fill_product
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, squared_norms
+
+PROJECTED = 4_000_000  # products of users and slots that are kept at a time
+PRODUCT = 64.0  # roundings of ||x||^2 below which what is left of it outside counts as nothing, where x is not at hand
+
+
+@compiled
+def unknown(records):
+    """How many of the arms have never learned."""
+    count = 0
+    for a in range(records.size):
+        count += records[a] == NONE
+    return count
 
 
 @compiled
@@ -56,19 +68,19 @@ def residual_square(arena, record, row):
 
 
 @compiled
-def score_arms(arena, records, squares, projected, rows, extra, means, widths):
-    """Fill means and widths^2 (K,) from squares (K,) = ||x||^2 and projected (slots,) = Q x; extra (K, k) becomes
-    z - B^T A^-1 x. rows (K or 1, dim) are looked at only where ||x||^2 - ||Q x||^2 has lost digits (may be empty).
+def score_arms(arena, records, squares, fresh, projected, rows, extra, means, widths):
+    """Fill means and widths^2 (K,) from squares (K,) = ||x||^2, fresh (K,), what they are by the prior, and projected
+    (slots,) = Q x; extra (K, k) becomes z - B^T A^-1 x. squares and fresh may be one for all. rows (K or 1, dim) are
+    looked at only where ||x||^2 - ||Q x||^2 has lost digits (may be empty).
     """
     hold, k, dim = arena.root.shape[1], arena.cross.shape[1], arena.basis.shape[1]
     inside = np.empty(hold)
-    rounding = 64.0 * np.finfo(arena.basis.dtype).eps
-    close = min(1e9 * rounding, 0.1)
+    eps = np.finfo(arena.basis.dtype).eps
     for a in range(records.size):
         record = records[a]
         square = float(squares[a if squares.size > 1 else 0])
         if record == NONE:
-            means[a], widths[a] = 0.0, square / arena.cut.reg
+            means[a], widths[a] = 0.0, fresh[a if fresh.size > 1 else 0]
             continue
         used, slot, ridge = arena.used[record], arena.first[record], arena.ridge[record]
         mean, covered, total = 0.0, 0.0, 0.0
@@ -86,10 +98,10 @@ def score_arms(arena, records, squares, projected, rows, extra, means, widths):
         left = 0.0
         if used < dim:
             left = max(square - covered, 0.0)
-            if left < 1e-6 * square and total * ridge < close * square:
+            if digits_lost(left, square, total, ridge, eps):
                 if rows.size > 0:
                     left = residual_square(arena, record, rows[a if rows.shape[0] > 1 else 0])
-                elif left < rounding * square:
+                elif left < PRODUCT * eps * square:
                     left = 0.0
         if arena.outside[record] != NONE:
             mean += float(projected[arena.outside[record]]) / ridge
@@ -106,15 +118,19 @@ def score_arms(arena, records, squares, projected, rows, extra, means, widths):
 
 
 @compiled
+def by_prior(arena, records, rows):
+    """x^T A^-1 x of the prior for every row (n, dim), where any arm asks for it."""
+    return inverse_quadratic_in(arena.prior.space, rows) if unknown(records) > 0 else np.zeros(rows.shape[0])
+
+
+@compiled
 def evaluate_arms(arena, records, rows, extra):
     """Means (K,), x^T A^-1 x (K,) for arms `records` (NONE: never learned) with a row each, or one (1, dim) for all;
     in a hybrid model extra (K, k) = z is turned into z - B^T A^-1 x in place.
     """
-    squares = np.empty(rows.shape[0])
-    for a in range(rows.shape[0]):
-        squares[a] = float(dot(rows[a], rows[a]))
+    squares, fresh = squared_norms(rows), by_prior(arena, records, rows)
     means, widths = np.empty(records.size), np.empty(records.size)
-    score_arms(arena, records, squares, project(arena, records, rows), rows, extra, means, widths)
+    score_arms(arena, records, squares, fresh, project(arena, records, rows), rows, extra, means, widths)
     return means, widths
 
 
@@ -122,15 +138,17 @@ def evaluate_arms(arena, records, rows, extra):
 def evaluate_users(arena, records, rows):
     """Means (n, K) and x^T A^-1 x (n, K) when each of n rows is the context of every arm."""
     means, widths = np.empty((rows.shape[0], records.size)), np.empty((rows.shape[0], records.size))
-    empty, block = np.empty((0, 0), rows.dtype), max(1, 4_000_000 // max(arena.top, 1))
+    empty, block = np.empty((0, 0), rows.dtype), max(1, PROJECTED // max(arena.top, 1))
+    squares, fresh = squared_norms(rows), by_prior(arena, records, rows)
     for start in range(0, rows.shape[0], block):
         users = rows[start : start + block]
         projected = dot(users, arena.basis[: arena.top].T)
         for i in range(users.shape[0]):
-            square = np.full(1, float(dot(users[i], users[i])))
+            u = start + i
             score_arms(
-                arena, records, square, projected[i], users[i : i + 1], empty, means[start + i], widths[start + i]
-            )
+                arena, records, squares[u : u + 1], fresh[u : u + 1], projected[i], users[i : i + 1], empty,
+                means[u], widths[u],
+            )  # fmt: skip
     return means, widths
 
 
@@ -162,6 +180,19 @@ def contract_arms(arena, records, right):
 
 
 @compiled
+def products_by_prior(arena, records, user, right, square):
+    """x^T A^-1 x (K,) of the prior for x = vec(u v_a^T), for the arms that ask for it; square (K,): ||x||^2."""
+    fresh, prior = square / arena.prior.space.ridge, arena.prior.space
+    if prior.used > 0 and unknown(records) > 0:
+        row = np.empty((1, prior.basis.shape[1]), prior.basis.dtype)
+        for a in range(records.size):
+            if records[a] == NONE:
+                fill_product(row[0], user, right[a])
+                fresh[a] = inverse_quadratic_in(prior, row)[0]
+    return fresh
+
+
+@compiled
 def evaluate_factors(arena, records, left, right):
     """Means (n, K), x^T A^-1 x (n, K) for contexts vec(u v_a^T): left (n, d_u), right (K, d_a), d_u d_a = dim.
 
@@ -169,31 +200,27 @@ def evaluate_factors(arena, records, left, right):
     with its v once, for all users.
     """
     means, widths = np.empty((left.shape[0], records.size)), np.empty((left.shape[0], records.size))
-    empty, block = np.empty((0, 0), left.dtype), max(1, 4_000_000 // max(arena.top, 1))
+    empty, block = np.empty((0, 0), left.dtype), max(1, PROJECTED // max(arena.top, 1))
     sizes, norms, few = squared_norms(right), squared_norms(left), left.shape[0] <= 2
     reduced = empty if few else contract_arms(arena, records, right)
     for start in range(0, left.shape[0], block):
         users = left[start : start + block]
         projected = empty if few else dot(users, reduced.T)
         for i in range(users.shape[0]):
+            u, square = start + i, norms[start + i] * sizes
             here = project_product(arena, records, users[i], right) if few else projected[i]
-            score_arms(
-                arena, records, norms[start + i] * sizes, here, empty, empty, means[start + i], widths[start + i]
-            )
+            fresh = products_by_prior(arena, records, users[i], right, square)
+            score_arms(arena, records, square, fresh, here, empty, empty, means[u], widths[u])
     return means, widths
 
 
 @compiled
-def radius(arena, record, noise, parameter_bound, row_bound, delta):
-    """The confidence radius of one arm's own model (see the design's file); of the prior for NONE."""
-    cut, dim = arena.cut, arena.basis.shape[1]
-    rows = arena.rows[record] if record != NONE else 0
-    shed = arena.shed[record] if record != NONE else 0.0
-    if cut.kind == FREQUENT_DIRECTIONS:
-        return sketched_radius(
-            dim, cut.reg, shed, cut.size * shed, min(2 * cut.size, dim), cut.compensation,
-            rows, noise, parameter_bound, row_bound, delta,
-        )  # fmt: skip
-    gain = max(arena.log_det[record] - dim * np.log(cut.reg), 0.0) if record != NONE else 0.0
-    ridge = arena.ridge[record] if record != NONE else cut.reg
-    return determinant_radius(gain, ridge, noise, parameter_bound, delta)
+def radius(arena, rule, limit, record, noise, parameter_bound, row_bound, delta):
+    """The confidence radius of one arm's own model, by its design's rule; of the prior for NONE."""
+    dim, prior = arena.basis.shape[1], arena.prior
+    ridge, log_det, sums, rows = prior.space.ridge, prior.space.log_det, prior.sums, 0
+    if record != NONE:
+        ridge, log_det, rows = arena.ridge[record], arena.log_det[record], arena.rows[record]
+        sums = sums_of(arena, record)
+    facts = Facts(directions=min(limit, dim), dim=dim, ridge=ridge, log_det=log_det, sums=sums, rounds=rows)
+    return radius_by(rule, facts, Constants(noise, parameter_bound, row_bound, delta))

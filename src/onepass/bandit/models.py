@@ -13,7 +13,8 @@ lost to B_a.
 
 from typing import Any
 
-from onepass.arena.stores import Compact, Separate, Store, cut_of, rule_of
+from onepass.arena.separate import Separate
+from onepass.arena.stores import Compact, Store, fits_an_arena
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
 from onepass.foundation import check
@@ -41,10 +42,11 @@ def _own(value: Any) -> Estimator:
 class Disjoint:
     """One model per arm: r = x^T theta_a.
 
-    estimator: what every arm begins with, e.g. ``Ridge(ProjectorSplitting(dim=169, rank=16))``.
+    estimator: what every arm begins with, e.g. ``Ridge(ProjectorSplitting(dim=169, rank=16))``; rows that its design
+    holds already are every arm's prior.
     compact: keep all arms in one arena that grows with what was learned (Ridge on Exact, FrequentDirections or
-    ProjectorSplitting, OnePassHuber without a ball on Exact; None: where it can), or False: one state per arm, as other
-    designs and estimators always do.
+    ProjectorSplitting, OnePassHuber without a ball on Exact, designs and estimators of your own that declare their
+    rules; None: where it can), or False: one state per arm, as all others do.
     threads: for large batches, None: as many as there are processors; results do not depend on it.
     ValueError for what is not an estimator.
     """
@@ -98,7 +100,7 @@ class Hybrid:
 
 
 def _options(arms: Estimator, compact: Any, threads: Any) -> tuple[bool, int | None]:
-    able = cut_of(arms.design) is not None and rule_of(arms) is not None
+    able = fits_an_arena(arms)
     if check.choice("compact", compact, (None, False, True)) and not able:
         raise ValueError(f"compact must be None or False for {arms!r}, which the arena does not know")
     if threads is not None:

@@ -2,11 +2,18 @@
 
 Each function is generic: it dispatches on the type of the state, in Python and in compiled code alike.
 States are values: a function that learns returns the next state (arrays may be written in place).
+A member registers append, solve, inverse_quadratic, root, log_det and error_bound; merge where it can be certified.
+The others are derived from these, and registered where a member knows better.
 """
+
+from functools import partial
 
 import numpy as np
 
+from onepass.design.cutting import Prior, nothing_cut
+from onepass.design.subspace import spanned
 from onepass.foundation.generic import generic
+from onepass.foundation.linalg import ROUNDINGS, dot, spectrum_of_root
 
 
 def _unknown(state, name: str) -> TypeError:
@@ -19,10 +26,12 @@ def append(state, row: np.ndarray):
     raise _unknown(state, "append")
 
 
-@generic
+@partial(generic, default=True)
 def append_rows(state, rows: np.ndarray):
-    """The state after A += X^T X for a batch of rows X, shape (n, dim)."""
-    raise _unknown(state, "append_rows")
+    """The state after A += X^T X for a batch of rows X, shape (n, dim). Default: one row after the other."""
+    for i in range(rows.shape[0]):
+        state = append(state, rows[i])
+    return state
 
 
 @generic
@@ -58,28 +67,56 @@ def error_bound(state) -> float:
     raise _unknown(state, "error_bound")
 
 
-@generic
-def confidence_radius(state, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float):
-    """beta with ||theta_* - theta||_A <= beta with probability 1 - delta (ALGORITHMS: radii).
-
-    rounds learned so far, noise R (sub-Gaussian), parameter_bound H >= ||theta_*||, row_bound L >= ||x||.
-    """
-    raise _unknown(state, "confidence_radius")
+@partial(generic, default=True)
+def width(state) -> int:
+    """How long a row is. Default: the last axis of the state's first array."""
+    return state[0].shape[-1]
 
 
-@generic
-def matrix(state) -> np.ndarray:
-    """The dense (dim, dim) matrix A_hat that the state stands for; for tests and small dimensions. Cost O(dim^3)."""
-    raise _unknown(state, "matrix")
-
-
-@generic
+@partial(generic, default=True)
 def spectrum(state):
     """Eigenvalues (k,) and eigenvectors as rows (k, dim) of A_hat, and its eigenvalue on what they do not span.
 
-    All positive, in particular the last one, which is any number where they span everything.
+    All positive, in particular the last one, which is any number where they span everything. Default: those of the
+    dense root, cost O(dim^3).
     """
-    raise _unknown(state, "spectrum")
+    dim = width(state)
+    dense = np.empty((dim, dim))
+    for j in range(dim):
+        axis = np.zeros(dim, state[0].dtype)
+        axis[j] = 1.0
+        column = root(state, axis)
+        for i in range(dim):
+            dense[i, j] = column[i]
+    values, vectors = spectrum_of_root(dense)
+    return values, vectors.astype(state[0].dtype), values[dim - 1]
+
+
+@partial(generic, default=True)
+def matrix(state) -> np.ndarray:
+    """The dense (dim, dim) matrix A_hat that the state stands for; for tests and small dimensions. Default: made from
+    its spectrum, cost O(dim^3)."""
+    values, vectors, rest = spectrum(state)
+    directions = vectors.astype(np.float64)
+    core = dot(directions.T * (values - rest), directions)
+    for j in range(core.shape[0]):
+        core[j, j] += rest
+    return core
+
+
+@partial(generic, default=True)
+def sums(state):
+    """What was cut (cutting.Sums). Default: nothing."""
+    return nothing_cut()
+
+
+@partial(generic, default=True)
+def prior(state):
+    """What an arm begins with where this is the design of every arm: A_hat on the directions that are not like the
+    rest, and what was cut to get there. Default: from the spectrum."""
+    values, vectors, rest = spectrum(state)
+    space = spanned(vectors, values, rest, ROUNDINGS * float(np.finfo(vectors.dtype).eps) * rest)
+    return Prior(space=space, sums=sums(state))
 
 
 @generic

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from onepass.design import contract
+from onepass.design.cutting import Cutting
 from onepass.foundation import check, files, state
 from onepass.foundation.interrupts import deferred
 
@@ -71,6 +72,10 @@ class Design:
         with deferred():
             self.state = contract.merge(self.state, state.copy(other.state))
         return self
+
+    def cutting(self) -> Cutting | None:
+        """When and by which rule the arms of an arena are cut (cutting.py); None: an arm is a whole state instead."""
+        return None
 
     def consistent(self, s: Any) -> bool:
         """Whether counters and shapes of a state read from a file fit the parameters. Members say what fits."""

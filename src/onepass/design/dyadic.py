@@ -24,20 +24,24 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design import contract
+from onepass.design.blocks import densify, joined, rebuild, with_room
+from onepass.design.cutting import Sums, certified, heavier, nothing_cut
 from onepass.design.design import Design, common, like
 from onepass.design.exact import ExactState, new_exact
 from onepass.design.frequent_directions import (
     FrequentDirectionsState,
+    added,
     cut_at,
     decomposed,
+    eps_of,
     first_below,
     new_sketch,
     nothing,
     receive,
+    ridge_of,
     shrink,
     sketch_consistent,
     sketch_rows,
-    sketched_radius,
 )
 from onepass.design.subspace import (
     Subspace,
@@ -52,29 +56,35 @@ from onepass.design.subspace import (
 )
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, fill, rounding, split, svd
+from onepass.foundation.linalg import dot, left_out, rounding, split
 from onepass.foundation.registry import savable
 
 SKETCHED, ADDED, DENSE = 0, 1, 2
 
 
+class DyadicSettings(NamedTuple):
+    """size l0 of the first block; error: half of the bound."""
+
+    size: int
+    error: float
+
+
 class DyadicState(NamedTuple):
-    """block: the active sketch; whole: all blocks together, its first spectrum.size directions the frozen ones."""
+    """block: the active sketch, which has received `rows` rows of squared norms `mass`; whole: all blocks together, its
+    first spectrum.size directions the frozen ones; spectrum (frozen directions,): eigenvalues of the frozen blocks' sum
+    of S_i^T S_i; frozen: how many blocks, sums: of theirs, with the mass of all rows.
+    """
 
     block: FrequentDirectionsState
     whole: Subspace
-    spectrum: np.ndarray  # (frozen directions,) eigenvalues of the frozen blocks' sum of S_i^T S_i
+    spectrum: np.ndarray
     dense: ExactState
     phase: int
-    size: int
-    error: float
-    mass: float  # squared norms in the active block
-    rows: int  # rows received by the active block
-    frozen: int  # number of frozen blocks
-    shed: float  # by the frozen blocks
-    weighted: float  # sum over the cuts of the frozen blocks of place * cut
-    total: float  # squared norms of all rows
-    dust: float  # bounds what rounding did in the cuts of the frozen blocks
+    mass: float
+    rows: int
+    frozen: int
+    sums: Sums
+    settings: DyadicSettings
 
 
 @compiled
@@ -88,69 +98,35 @@ def new_dyadic(like, size, error, reg, compensation):
     """A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
     phase = SKETCHED if most_blocks(like.shape[1], size) > 1 else ADDED
     room, width = (0, like.shape[1]) if phase == SKETCHED else (size, 0)
-    block = new_sketch(like[:, :width], size, reg, compensation)
-    whole = subspace(like, min(room, like.shape[1] // 2), reg)
-    dense = new_exact(like[:, :0], reg)
-    return DyadicState(block, whole, np.empty(0), dense, phase, size, error, 0.0, 0, 0, 0.0, 0.0, 0.0, 0.0)
-
-
-@compiled
-def with_block(state, block, whole, squared_norm):
-    """The state after the active block has received a row."""
     return DyadicState(
-        block, whole, state.spectrum, state.dense, state.phase, state.size, state.error,
-        state.mass + squared_norm, state.rows + 1, state.frozen, state.shed, state.weighted,
-        state.total + squared_norm, state.dust,
-    )  # fmt: skip
+        block=new_sketch(like[:, :width], size, reg, compensation),
+        whole=subspace(like, min(room, like.shape[1] // 2), reg),
+        spectrum=np.empty(0),
+        dense=new_exact(like[:, :0], reg),
+        phase=phase,
+        mass=0.0,
+        rows=0,
+        frozen=0,
+        sums=nothing_cut(),
+        settings=DyadicSettings(size=size, error=error),
+    )
 
 
 @compiled
-def rebuild(whole, spectrum, block, shed):
-    """All blocks together: the frozen eigenvectors under the present ridge, then the active block's rows."""
-    ridge = block.reg + block.compensation * (shed + block.shed)
-    frozen = spectrum.size
-    capacity = min(frozen + block.space.basis.shape[0], whole.basis.shape[1])
-    fresh = subspace(whole.basis, capacity, ridge)
-    fill(fresh.basis[:frozen], whole.basis[:frozen])
-    log_det = fresh.log_det
-    for i in range(frozen):
-        fresh.root[i, i] = 1.0 / np.sqrt(spectrum[i] + ridge)
-        log_det += np.log1p(spectrum[i] / ridge)
-    whole = Subspace(fresh.basis, fresh.root, frozen, ridge, log_det)
-    rows = sketch_rows(block)
-    for i in range(rows.shape[0]):
-        whole, _ = extend(whole, rows[i])
-    return whole
-
-
-@compiled
-def joined(whole, spectrum, block, shed):
-    """The frozen blocks and one more: their common space with a diagonal root, and the eigenvalues of S^T S on it.
-
-    From the rows, not from the root: the root knows an eigenvalue v of S^T S to eps v sqrt(v / ridge) only.
-    """
-    frozen, held = spectrum.size, block.space.used
-    ridge, dim = block.reg + block.compensation * (shed + block.shed), whole.basis.shape[1]
-    if frozen + held == 0:
-        return subspace(whole.basis, 0, ridge), np.empty(0)
-    stacked = np.empty((frozen + held, dim))
-    for i in range(frozen):
-        scale = np.sqrt(spectrum[i])
-        for j in range(dim):
-            stacked[i, j] = scale * whole.basis[i, j]
-    fill(stacked[frozen:], sketch_rows(block))
-    _, singular, vectors = svd(stacked)
-    used, least = 0, 10.0 * np.finfo(whole.basis.dtype).eps * singular[0]
-    while used < singular.size and singular[used] > least:
-        used += 1
-    space = subspace(whole.basis, used, ridge)
-    fill(space.basis, vectors[:used])
-    values, log_det = np.empty(used), space.log_det
-    for i in range(used):
-        values[i] = singular[i] ** 2
-        space.root[i, i] = 1.0 / np.sqrt(values[i] + ridge)
-        log_det += np.log1p(values[i] / ridge)
-    return Subspace(space.basis, space.root, used, ridge, log_det), values
+def changed(state, block, whole, dense, phase, mass, rows, sums):
+    """The state with other parts; its frozen blocks stay."""
+    return DyadicState(
+        block=block,
+        whole=whole,
+        spectrum=state.spectrum,
+        dense=dense,
+        phase=phase,
+        mass=mass,
+        rows=rows,
+        frozen=state.frozen,
+        sums=sums,
+        settings=state.settings,
+    )
 
 
 @compiled
@@ -161,8 +137,8 @@ def tidied(state):
     """
     block = state.block
     values, vectors = decomposed(block)
-    place = first_below(values, 1, nothing(block.triangle.dtype) * values[0]) if values.size > 0 else 0
-    if place == 0 or (block.shed + values[place - 1]) * block.size > state.error * state.size:
+    place = first_below(values, 1, nothing(eps_of(block)) * values[0]) if values.size > 0 else 0
+    if place == 0 or (block.sums.shed + values[place - 1]) * block.settings.size > allowed(state):
         return block
     return cut_at(block, values, vectors, place)
 
@@ -174,30 +150,44 @@ def freeze(state):
     A block that has cut nothing but rounding is frozen as it is, any other one is shrunk.
     """
     block = state.block
-    if block.shed > nothing(block.triangle.dtype) * block.mass:
+    if block.sums.shed > nothing(eps_of(block)) * block.sums.mass:
         block = shrink(block)
     whole = state.whole if state.frozen > 0 else block.space
-    whole, spectrum = joined(whole, state.spectrum, block, state.shed)
-    frozen = state.frozen + 1
-    dim = whole.basis.shape[1]
-    phase = SKETCHED if frozen < most_blocks(dim, state.size) - 1 else ADDED
+    whole, spectrum = joined(whole, state.spectrum, block, state.sums.shed)
+    frozen, dim, size = state.frozen + 1, whole.basis.shape[1], 2 * block.settings.size
+    phase = SKETCHED if frozen < most_blocks(dim, state.settings.size) - 1 else ADDED
     if phase == SKETCHED:
-        following = new_sketch(whole.basis, 2 * block.size, block.reg, block.compensation)
-        whole = enlarge(whole, min(whole.used + 2 * following.size, dim))
+        following = new_sketch(whole.basis, size, block.settings.reg, block.settings.compensation)
+        whole = enlarge(whole, min(whole.used + 2 * size, dim))
     else:  # no rows will come to this block: it needs no room
-        following = new_sketch(whole.basis[:, :0], 2 * block.size, block.reg, block.compensation)
+        following = new_sketch(whole.basis[:, :0], size, block.settings.reg, block.settings.compensation)
+    sums = added(state.sums, block.sums)
     return DyadicState(
-        following, whole, spectrum, state.dense, phase, state.size, state.error, 0.0, 0, frozen,
-        state.shed + block.shed, state.weighted + block.weighted, state.total, state.dust + block.dust,
-    )  # fmt: skip
+        block=following,
+        whole=whole,
+        spectrum=spectrum,
+        dense=state.dense,
+        phase=phase,
+        mass=0.0,
+        rows=0,
+        frozen=frozen,
+        sums=Sums(mass=state.sums.mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust),
+        settings=state.settings,
+    )
+
+
+@compiled
+def allowed(state):
+    """error * size: what a block may take, and all that it sheds times its size."""
+    return state.settings.error * state.settings.size
 
 
 @compiled
 def fits(state, row, squared_norm):
     """Whether the active block takes the row: by its mass, or because it would not have to shrink."""
-    if state.mass + squared_norm < state.error * state.size:
+    if state.mass + squared_norm < allowed(state):
         return True
-    space, size = state.block.space, state.block.size
+    space, size = state.block.space, state.block.settings.size
     if state.rows + 1 < size or space.used > size - 1:
         return False
     if space.used < size - 1:
@@ -219,40 +209,13 @@ def add(state, row, squared_norm):
             phase = DENSE
             dense = densify(whole)
             whole = subspace(whole.basis, 0, whole.ridge)
-    return DyadicState(
-        state.block, whole, state.spectrum, dense, phase, state.size, state.error, state.mass, state.rows + 1,
-        state.frozen, state.shed, state.weighted, state.total + squared_norm, state.dust,
-    )  # fmt: skip
-
-
-@compiled
-def with_room(whole):
-    """The subspace with room for one more direction.
-
-    `whole` may hold more directions than frozen and active blocks count together: rows that are nearly in the span of
-    the one need not be in the span of the other.
-    """
-    capacity, dim = whole.basis.shape
-    return enlarge(whole, min(capacity + capacity // 2 + 8, dim)) if whole.used == capacity < dim else whole
-
-
-@compiled
-def densify(whole):
-    """The subspace as an exact design."""
-    dense = new_exact(whole.basis, whole.ridge)
-    identity = np.eye(dense.root.shape[0], dtype=dense.root.dtype)
-    for j in range(dense.root.shape[0]):
-        column = root_in(whole, identity[j])
-        for i in range(column.size):
-            dense.root[i, j] = column[i]
-    fill(dense.gram, matrix_in(whole))
-    return ExactState(dense.root, dense.gram, dense.recent, 0, 0, whole.ridge, whole.log_det)
+    return changed(state, state.block, whole, dense, phase, state.mass, state.rows, heavier(state.sums, squared_norm))
 
 
 @compiled
 def roomy(block):
     """Whether a tidied block can go on for a while: a quarter of it is free, so that it is not tidied at every row."""
-    return block.space.used + block.size // 4 < block.size
+    return block.space.used + block.settings.size // 4 < block.settings.size
 
 
 @compiled
@@ -261,11 +224,8 @@ def with_tidied(state):
     block = tidied(state)
     whole = state.whole
     if state.frozen > 0 and block.space.used < state.block.space.used:
-        whole = rebuild(whole, state.spectrum, block, state.shed)
-    return DyadicState(
-        block, whole, state.spectrum, state.dense, state.phase, state.size, state.error, state.mass, state.rows,
-        state.frozen, state.shed, state.weighted, state.total, state.dust,
-    )  # fmt: skip
+        whole = rebuild(whole, state.spectrum, block, state.sums.shed)
+    return changed(state, block, whole, state.dense, state.phase, state.mass, state.rows, state.sums)
 
 
 @contract.append.for_state(DyadicState)
@@ -279,22 +239,16 @@ def append(state, row):
             state = freeze(state)
         if state.phase != SKETCHED:
             return add(state, row, squared_norm)
-    used, shed = state.block.space.used, state.block.shed
+    used, shed = state.block.space.used, state.block.sums.shed
     block = receive(state.block, row, state.frozen == 0)
     whole = state.whole
     if state.frozen > 0:
-        if block.space.used < used or block.shed > shed:
-            whole = rebuild(whole, state.spectrum, block, state.shed)
+        if block.space.used < used or block.sums.shed > shed:
+            whole = rebuild(whole, state.spectrum, block, state.sums.shed)
         else:
             whole, _ = extend(with_room(whole), row)
-    return with_block(state, block, whole, squared_norm)
-
-
-@contract.append_rows.for_state(DyadicState)
-def append_rows(state, rows):
-    for i in range(rows.shape[0]):
-        state = contract.append(state, rows[i])
-    return state
+    mass, sums = state.mass + squared_norm, heavier(state.sums, squared_norm)
+    return changed(state, block, whole, state.dense, state.phase, mass, state.rows + 1, sums)
 
 
 @compiled
@@ -327,25 +281,17 @@ def log_det(state):
 
 @contract.error_bound.for_state(DyadicState)
 def error_bound(state):
-    block = state.block
-    lost = max(block.compensation, 1.0 - block.compensation) * (state.shed + block.shed)
-    rounded = rounding(np.finfo(state.whole.basis.dtype).eps, state.total, block.reg)
+    rule, eps, mass = state.block.settings, eps_of(state.block), state.sums.mass
+    rounded = rounding(eps, mass, rule.reg)
     if state.phase != SKETCHED:  # rows are in the root only, which knows an eigenvalue v to eps v sqrt(v / reg)
-        rounded *= np.sqrt(1.0 + state.total / block.reg)
-    return lost + state.dust + block.dust + rounded
+        rounded *= np.sqrt(1.0 + mass / rule.reg)
+    return certified(rule, added(state.sums, state.block.sums), left_out(eps, mass) + rounded)
 
 
-@contract.confidence_radius.for_state(DyadicState)
-def confidence_radius(state, rounds, noise, parameter_bound, row_bound, delta):
-    """All blocks together span the frozen directions and those of the active block; exact rows may fill all of R^d."""
-    block, dim = state.block, max(state.whole.basis.shape[1], state.dense.root.shape[0])
-    held = dim
-    if state.phase == SKETCHED:
-        held = min(dim, state.spectrum.size + max(2 * block.size, block.space.basis.shape[0]))
-    return sketched_radius(
-        dim, block.reg, state.shed + block.shed, state.weighted + block.weighted, held, block.compensation,
-        rounds, noise, parameter_bound, row_bound, delta,
-    )  # fmt: skip
+@contract.sums.for_state(DyadicState)
+def shed_by_all(state):
+    """Of the frozen blocks and the active one; their mass is not counted."""
+    return added(state.sums, state.block.sums)
 
 
 @contract.matrix.for_state(DyadicState)
@@ -357,7 +303,7 @@ def matrix(state):
         return matrix_in(state.whole)
     rows = sketch_rows(state.block).astype(np.float64)
     frozen = state.whole.basis[: state.spectrum.size].astype(np.float64)
-    ridge = state.block.reg + state.block.compensation * (state.shed + state.block.shed)
+    ridge = ridge_of(state.block.settings, state.sums.shed + state.block.sums.shed)
     held = dot(frozen.T * state.spectrum, frozen)
     return ridge * np.eye(rows.shape[1]) + held + dot(rows.T, rows)
 
@@ -396,7 +342,7 @@ class Dyadic(Design):
     def blocks(self) -> list[int]:
         """Sizes of the blocks begun so far, the active one last; no active block in the exact phase."""
         count = self.state.frozen + (1 if self.state.phase == SKETCHED else 0)
-        return [self.state.size * 2**i for i in range(count)]
+        return [self.state.settings.size * 2**i for i in range(count)]
 
     def consistent(self, s: DyadicState) -> bool:
         """Whether counters and shapes of a loaded state fit together."""
@@ -407,4 +353,5 @@ class Dyadic(Design):
         dense = s.dense.root.shape == s.dense.gram.shape == (2 * (dim if s.phase == DENSE else 0,))
         recent = s.dense.recent.shape[1] == s.dense.root.shape[0] and 0 <= s.dense.waiting < s.dense.recent.shape[0]
         block = sketch_consistent(s.block, dim if s.phase == SKETCHED else 0)
-        return s.phase in (SKETCHED, ADDED, DENSE) and whole and counts and held and dense and recent and block
+        known = s.settings == self.state.settings and s.phase in (SKETCHED, ADDED, DENSE)
+        return known and whole and counts and held and dense and recent and block

@@ -15,10 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design import contract
+from onepass.design.cutting import Cutting, certified, cut
 from onepass.design.design import Design, common, like
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import (
     dot,
+    eigenvalue,
     eigh,
     fill,
     spectrum_of_root,
@@ -32,6 +34,12 @@ from onepass.foundation.registry import savable
 BUFFER = 64
 
 
+class ExactRule(NamedTuple):
+    """reg; nothing is ever cut."""
+
+    reg: float
+
+
 class ExactState(NamedTuple):
     """root (dim, dim): R; gram (dim, dim): A without the rows still waiting in recent (BUFFER, dim)."""
 
@@ -40,8 +48,18 @@ class ExactState(NamedTuple):
     recent: np.ndarray
     waiting: int
     repairs: int
-    reg: float
     log_det: float
+    settings: ExactRule
+
+
+@cut.for_state(ExactRule)
+def cut_nothing(rule, spectrum, ridge, sums, dim, precision, eps):
+    return spectrum.copy(), ridge, sums
+
+
+@certified.for_state(ExactRule)
+def certified_exact(rule, sums, rounded):
+    return 0.0
 
 
 @compiled
@@ -52,7 +70,29 @@ def new_exact(like, reg):
     for i in range(dim):
         gram[i, i] = reg
         root[i, i] = 1.0 / np.sqrt(reg)
-    return ExactState(root, gram, np.zeros((BUFFER, dim), like.dtype), 0, 0, reg, dim * np.log(reg))
+    return ExactState(
+        root=root,
+        gram=gram,
+        recent=np.zeros((BUFFER, dim), like.dtype),
+        waiting=0,
+        repairs=0,
+        log_det=dim * np.log(reg),
+        settings=ExactRule(reg=reg),
+    )
+
+
+@compiled
+def after(state, waiting, repairs, log_det):
+    """The state, whose arrays were written in place, with other counters."""
+    return ExactState(
+        root=state.root,
+        gram=state.gram,
+        recent=state.recent,
+        waiting=waiting,
+        repairs=repairs,
+        log_det=log_det,
+        settings=state.settings,
+    )
 
 
 @compiled
@@ -88,10 +128,10 @@ def flush(state):
             gap += (total - x[i]) ** 2
         size = np.sqrt(size * dot(y, y)) + np.sqrt(dot(x, x))
         if np.sqrt(gap) > 5e5 * np.finfo(gram.dtype).eps * size:
-            fresh, log_det = refactorize(gram, state.reg)
+            fresh, log_det = refactorize(gram, state.settings.reg)
             fill(root, fresh)
             repairs += 1
-    return ExactState(root, gram, state.recent, 0, repairs, state.reg, log_det)
+    return after(state, 0, repairs, log_det)
 
 
 @contract.append.for_state(ExactState)
@@ -101,7 +141,7 @@ def append(state, row):
     for j in range(row.size):
         recent[j] = row[j]
     waiting = state.waiting + 1
-    state = ExactState(state.root, state.gram, state.recent, waiting, state.repairs, state.reg, state.log_det + gain)
+    state = after(state, waiting, state.repairs, state.log_det + gain)
     return flush(state) if waiting == state.recent.shape[0] else state
 
 
@@ -117,8 +157,7 @@ def append_rows(state, rows):
             state = flush(state)
             log_det = state.log_det + update_root_rows(state.root, batch)
             fill(state.recent[: batch.shape[0]], batch)
-            state = ExactState(state.root, state.gram, state.recent, batch.shape[0], state.repairs, state.reg, log_det)
-            state = flush(state)
+            state = flush(after(state, batch.shape[0], state.repairs, log_det))
     return state
 
 
@@ -147,19 +186,6 @@ def error_bound(state):
     return 0.0
 
 
-@compiled
-def determinant_radius(gain, ridge, noise, parameter_bound, delta):
-    """R sqrt(gain + 2 log(1 / delta)) + H sqrt(ridge), gain = log(det A / det(reg I)): OFUL's radius."""
-    return noise * np.sqrt(gain + 2.0 * np.log(1.0 / delta)) + parameter_bound * np.sqrt(ridge)
-
-
-@contract.confidence_radius.for_state(ExactState)
-def confidence_radius(state, rounds, noise, parameter_bound, row_bound, delta):
-    """OFUL: R sqrt(log(det A / det(reg I)) + 2 log(1 / delta)) + H sqrt(reg)."""
-    gain = state.log_det - state.root.shape[0] * np.log(state.reg)
-    return determinant_radius(gain, state.reg, noise, parameter_bound, delta)
-
-
 @contract.matrix.for_state(ExactState)
 def matrix(state):
     rows = state.recent[: state.waiting].astype(np.float64)
@@ -169,7 +195,7 @@ def matrix(state):
 @contract.spectrum.for_state(ExactState)
 def spectrum(state):
     values, vectors = spectrum_of_root(state.root)
-    return values, vectors, state.reg
+    return values, vectors, state.settings.reg
 
 
 @contract.merge.for_state(ExactState)
@@ -178,7 +204,7 @@ def merge(state, other):
     vectors, singular, _ = svd(other.root)
     rows = np.zeros_like(other.root)
     for i in range(singular.size):
-        scale = np.sqrt(max(1.0 / float(singular[i]) ** 2 - other.reg, 0.0))
+        scale = np.sqrt(max(eigenvalue(singular[i]) - other.settings.reg, 0.0))
         for j in range(singular.size):
             rows[i, j] = vectors[j, i] * scale
     return contract.append_rows(state, rows)
@@ -200,9 +226,13 @@ class Exact(Design):
         self.params = common(dim, reg, dtype)
         self.state = new_exact(like(self.dim, dtype), self.params["reg"])
 
+    def cutting(self) -> Cutting:
+        """Arms that are never cut."""
+        return Cutting(rule=self.state.settings, hold=self.dim, limit=self.dim + 1)
+
     def consistent(self, s: ExactState) -> bool:
-        """Whether counters and shapes of a loaded state fit together."""
+        """Whether settings, counters and shapes of a loaded state fit together."""
         dim = self.dim
-        return (
+        return s.settings == self.state.settings and (
             s.root.shape == s.gram.shape == (dim, dim) and s.recent.shape == (BUFFER, dim) and 0 <= s.waiting < BUFFER
         )

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design import contract
+from onepass.design.cutting import Cutting, Prior, Sums, certified, cut, heavier, nothing_cut
 from onepass.design.design import Design, common, like
 from onepass.design.subspace import (
     Subspace,
@@ -38,48 +39,83 @@ from onepass.design.subspace import (
     solve_in,
     spectrum_in,
     subspace,
+    with_spectrum,
 )
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, eigh, fill, rounding, svd, update_triangle
+from onepass.foundation.linalg import dot, eigh, fill, left_out, rounding, svd, update_triangle
 from onepass.foundation.registry import savable
 
 NEGLIGIBLE = 1e-12  # of the largest eigenvalue: rows rounded to float32 leave 1e-14
-ROUNDINGS = 10.0  # of the largest eigenvalue that a cut may add to the error: measured 0.2 over 25,000 cuts
+CUT_ROUNDINGS = 10.0  # of the largest eigenvalue that a cut may add to the error: measured 0.2 over 25,000 cuts
 IN_SINGLE = 1e3  # roundings of a singular value in single precision that count as nothing (above NEGLIGIBLE's root)
 
 
-class FrequentDirectionsState(NamedTuple):
-    """space: Q and the inverse on its span; triangle (capacity, capacity): T; weighted: sum over cuts of place * cut.
+class FrequentDirectionsRule(NamedTuple):
+    """size l; compensation: how much of shed is put back into the ridge; reg."""
 
-    mass: trace of X^T X; dust: bounds what rounding did to S^T S in the cuts.
-    """
+    size: int
+    compensation: float
+    reg: float
+
+
+class FrequentDirectionsState(NamedTuple):
+    """space: Q and the inverse on its span; triangle (capacity, capacity): T."""
 
     space: Subspace
     triangle: np.ndarray
-    size: int
-    shed: float
-    weighted: float
-    mass: float
-    dust: float
-    reg: float
-    compensation: float
+    sums: Sums
+    settings: FrequentDirectionsRule
+
+
+@cut.for_state(FrequentDirectionsRule)
+def cut_at_size(rule, spectrum, ridge, sums, dim, precision, eps):
+    """Cut at the first negligible eigenvalue from the size-th on, or at the size-th."""
+    least = max(nothing(eps) * spectrum[0], precision)
+    place = first_below(spectrum[: 2 * rule.size], rule.size, least)
+    return subtracted(rule, spectrum, sums, place if place > 0 else rule.size, eps)
+
+
+@certified.for_state(FrequentDirectionsRule)
+def certified_by_shed(rule, sums, rounded):
+    return max(rule.compensation, 1.0 - rule.compensation) * sums.shed + sums.dust + rounded
+
+
+@compiled
+def subtracted(rule, spectrum, sums, place, eps):
+    """The place-th eigenvalue (from 1) is subtracted from all, and the place - 1 directions above it are kept."""
+    taken = spectrum[place - 1]
+    kept = np.empty(place - 1)
+    for i in range(kept.size):
+        kept[i] = spectrum[i] - taken
+    shed = sums.shed + taken
+    dust = sums.dust + CUT_ROUNDINGS * eps * spectrum[0]
+    sums = Sums(mass=sums.mass, shed=shed, weighted=sums.weighted + place * taken, dust=dust)
+    return kept, ridge_of(rule, shed), sums
+
+
+@compiled
+def ridge_of(rule, shed):
+    """The ridge reg + compensation shed."""
+    return rule.reg + rule.compensation * shed
 
 
 @compiled
 def new_sketch(like, size, reg, compensation):
     """An empty sketch for rows of the width and dtype of `like`; it never holds more directions than dimensions."""
     capacity, _ = capacities(size, like.shape[1])
-    triangle = np.zeros((capacity, capacity), like.dtype)
-    return FrequentDirectionsState(subspace(like, capacity, reg), triangle, size, 0.0, 0.0, 0.0, 0.0, reg, compensation)
+    return FrequentDirectionsState(
+        space=subspace(like, capacity, reg),
+        triangle=np.zeros((capacity, capacity), like.dtype),
+        sums=nothing_cut(),
+        settings=FrequentDirectionsRule(size=size, compensation=compensation, reg=reg),
+    )
 
 
 @compiled
-def with_sketch(state, space, shed, weighted, mass, dust):
+def with_sketch(state, space, sums):
     """The state with another space (its triangle is written in place) and other sums."""
-    return FrequentDirectionsState(
-        space, state.triangle, state.size, shed, weighted, mass, dust, state.reg, state.compensation
-    )
+    return FrequentDirectionsState(space=space, triangle=state.triangle, sums=sums, settings=state.settings)
 
 
 @compiled
@@ -89,9 +125,9 @@ def capacities(size, dim):
 
 
 @compiled
-def nothing(dtype):
+def nothing(eps):
     """The share of the largest eigenvalue below which another one is rounding."""
-    return max(NEGLIGIBLE, (IN_SINGLE * np.finfo(dtype).eps) ** 2)
+    return max(NEGLIGIBLE, (IN_SINGLE * eps) ** 2)
 
 
 @compiled
@@ -113,60 +149,62 @@ def decomposed(state):
 
 
 @compiled
+def eps_of(state):
+    """The rounding unit of the state's arrays."""
+    return float(np.finfo(state.triangle.dtype).eps)
+
+
+@compiled
+def with_cut(state, vectors, kept, ridge, sums):
+    """The state after a cut of its spectrum; vectors: all eigenvectors, in coordinates of Q."""
+    directions = vectors[: kept.size].astype(state.triangle.dtype)
+    space = with_spectrum(state.space, directions, kept, ridge)
+    state.triangle.fill(0.0)
+    for i in range(kept.size):
+        state.triangle[i, i] = np.sqrt(kept[i])
+    return with_sketch(state, space, sums)
+
+
+@compiled
 def cut_at(state, values, vectors, place):
     """Subtract the place-th eigenvalue (from 1) of S^T S from all and keep the place - 1 directions above it."""
-    space, triangle = state.space, state.triangle
-    keep, cut = place - 1, values[place - 1]
-    shed = state.shed + cut
-    ridge = state.reg + state.compensation * shed
-    rotated = dot(vectors[:keep].astype(space.basis.dtype), space.basis[: space.used])
-    fill(space.basis[:keep], rotated)
-    space.root.fill(0.0)
-    triangle.fill(0.0)
-    log_det = (space.basis.shape[1] - keep) * np.log(ridge)
-    for i in range(keep):
-        kept = values[i] - cut
-        triangle[i, i] = np.sqrt(kept)
-        space.root[i, i] = 1.0 / np.sqrt(kept + ridge)
-        log_det += np.log(kept + ridge)
-    space = Subspace(space.basis, space.root, keep, ridge, log_det)
-    dust = state.dust + ROUNDINGS * np.finfo(triangle.dtype).eps * values[0]
-    return with_sketch(state, space, shed, state.weighted + place * cut, state.mass, dust)
+    kept, ridge, sums = subtracted(state.settings, values, state.sums, place, eps_of(state))
+    return with_cut(state, vectors, kept, ridge, sums)
 
 
 @compiled
 def shrink(state):
-    """Cut at the first negligible eigenvalue from the size-th on, or at the size-th, unless fewer are held."""
-    if state.space.used < state.size:
+    """Cut by the rule, unless fewer directions are held. The triangle knows its eigenvalues without the ridge."""
+    space, rule = state.space, state.settings
+    if space.used < rule.size:
         return state
     values, vectors = decomposed(state)
-    place = first_below(values[: 2 * state.size], state.size, nothing(state.triangle.dtype) * values[0])
-    return cut_at(state, values, vectors, place if place > 0 else state.size)
+    kept, ridge, sums = cut(rule, values, space.ridge, state.sums, space.basis.shape[1], 0.0, eps_of(state))
+    return with_cut(state, vectors, kept, ridge, sums)
 
 
 @compiled
 def with_room(state):
     """The state, its buffer grown if a cut at a late place has left little room."""
     capacity, dim = state.space.basis.shape
-    first, grown = capacities(state.size, dim)
+    first, grown = capacities(state.settings.size, dim)
     if capacity == grown or capacity - state.space.used > grown - first:
         return state
     triangle = np.zeros((grown, grown), state.triangle.dtype)
     fill(triangle[:capacity, :capacity], state.triangle)
     return FrequentDirectionsState(
-        enlarge(state.space, grown), triangle, state.size, state.shed, state.weighted, state.mass, state.dust,
-        state.reg, state.compensation,
-    )  # fmt: skip
+        space=enlarge(state.space, grown), triangle=triangle, sums=state.sums, settings=state.settings
+    )
 
 
 @compiled
 def receive(state, row, answering):
     """S gains a row; the inverse follows only if this sketch is the one that is `answering` (see dyadic.py)."""
     space, coordinates = extend(state.space, row) if answering else grow(state.space, row)
-    mass = state.mass + float(dot(coordinates, coordinates))
+    sums = heavier(state.sums, float(dot(coordinates, coordinates)))
     update_triangle(state.triangle, coordinates, space.used > state.space.used)
-    state = with_sketch(state, space, state.shed, state.weighted, mass, state.dust)
-    if space.used < max(2 * state.size, space.basis.shape[0]):
+    state = with_sketch(state, space, sums)
+    if space.used < max(2 * state.settings.size, space.basis.shape[0]):
         return state
     return with_room(shrink(state))
 
@@ -174,13 +212,6 @@ def receive(state, row, answering):
 @contract.append.for_state(FrequentDirectionsState)
 def append(state, row):
     return receive(state, row, True)
-
-
-@contract.append_rows.for_state(FrequentDirectionsState)
-def append_rows(state, rows):
-    for i in range(rows.shape[0]):
-        state = contract.append(state, rows[i])
-    return state
 
 
 @contract.solve.for_state(FrequentDirectionsState)
@@ -205,36 +236,13 @@ def log_det(state):
 
 @contract.error_bound.for_state(FrequentDirectionsState)
 def error_bound(state):
-    lost = max(state.compensation, 1.0 - state.compensation) * state.shed
-    return lost + state.dust + rounding(np.finfo(state.triangle.dtype).eps, state.mass, state.reg)
+    eps, mass = eps_of(state), state.sums.mass
+    return certified(state.settings, state.sums, left_out(eps, mass) + rounding(eps, mass, state.settings.reg))
 
 
-@compiled
-def sketched_radius(dim, reg, shed, weighted, held, compensation, rounds, noise, parameter_bound, row_bound, delta):
-    """Radii of SOFUL and DBSLinUCB-FD (Wen, Yin et al. theorem 2) and, when compensated, of CBSCFD and DBSLinUCB-RFD
-    (theorem 6).
-
-    shed = sigma, the sum of all cuts; weighted: sum over cuts of place * cut, at most what they took of the trace;
-    held = m: how many directions S may span, of all blocks together. Wen, Yin et al. take 2 l of the active block,
-    which its lemma 6 proves for blocks without a buffer: buffered ones hold up to 3 l. Between no and full
-    compensation: a heuristic.
-    """
-    grown = rounds * row_bound**2 / (held * reg)
-    if compensation > 0.0:
-        grown += (shed - weighted / held) / reg
-    inside = 2.0 * np.log(1.0 / delta) + dim * np.log1p(shed / reg) + held * np.log1p(grown)
-    if compensation > 0.0:
-        return noise * np.sqrt(inside) + parameter_bound * np.sqrt(reg + shed)
-    return noise * np.sqrt(inside * (1.0 + shed / reg)) + parameter_bound * (reg + shed) / np.sqrt(reg)
-
-
-@contract.confidence_radius.for_state(FrequentDirectionsState)
-def confidence_radius(state, rounds, noise, parameter_bound, row_bound, delta):
-    capacity, dim = state.space.basis.shape
-    return sketched_radius(
-        dim, state.reg, state.shed, state.weighted, capacity, state.compensation,
-        rounds, noise, parameter_bound, row_bound, delta,
-    )  # fmt: skip
+@contract.prior.for_state(FrequentDirectionsState)
+def prior(state):
+    return Prior(space=enlarge(state.space, 0), sums=state.sums)
 
 
 @compiled
@@ -256,9 +264,9 @@ def spectrum(state):
 
 
 @compiled
-def with_ridge(state, shed, weighted, mass, dust):
+def with_sums(state, sums):
     """The same S with other sums: a new ridge, and the inverse on the span made anew."""
-    space, used, ridge = state.space, state.space.used, state.reg + state.compensation * shed
+    space, used, ridge = state.space, state.space.used, ridge_of(state.settings, sums.shed)
     log_det = (space.basis.shape[1] - used) * np.log(ridge)
     if used > 0:
         _, singular, vectors = svd(state.triangle[:used, :used])
@@ -268,17 +276,29 @@ def with_ridge(state, shed, weighted, mass, dust):
             log_det += np.log(value)
             for j in range(used):
                 space.root[j, i] = vectors[i, j] / np.sqrt(value)
-    return with_sketch(state, Subspace(space.basis, space.root, used, ridge, log_det), shed, weighted, mass, dust)
+    space = Subspace(basis=space.basis, root=space.root, used=used, ridge=ridge, log_det=log_det)
+    return with_sketch(state, space, sums)
+
+
+@compiled
+def added(first, second):
+    """The sums of two streams together."""
+    return Sums(
+        mass=first.mass + second.mass,
+        shed=first.shed + second.shed,
+        weighted=first.weighted + second.weighted,
+        dust=first.dust + second.dust,
+    )
 
 
 @contract.merge.for_state(FrequentDirectionsState)
 def merge(state, other):
     """Stack both sketches' rows and shrink; the shed masses add, and so do the certificates."""
-    rows, mass = sketch_rows(other), state.mass + other.mass
+    rows, mass = sketch_rows(other), state.sums.mass + other.sums.mass
     for i in range(rows.shape[0]):
         state = contract.append(state, rows[i])
-    shed, weighted, dust = state.shed + other.shed, state.weighted + other.weighted, state.dust + other.dust
-    return with_ridge(state, shed, weighted, mass, dust)
+    sums = added(state.sums, other.sums)
+    return with_sums(state, Sums(mass=mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust))
 
 
 def sketch_consistent(s: FrequentDirectionsState, dim: int) -> bool:
@@ -287,9 +307,9 @@ def sketch_consistent(s: FrequentDirectionsState, dim: int) -> bool:
     square = s.space.root.shape == s.triangle.shape == (capacity, capacity)
     return (
         square
-        and s.size >= 1
+        and s.settings.size >= 1
         and s.space.basis.shape[1] == dim
-        and capacity in capacities(s.size, dim)
+        and capacity in capacities(s.settings.size, dim)
         and 0 <= s.space.used <= min(capacity, dim)
     )
 
@@ -315,9 +335,14 @@ class FrequentDirections(Design):
             like(self.dim, dtype), self.params["size"], self.params["reg"], self.params["compensation"]
         )
 
+    def cutting(self) -> Cutting:
+        """Arms cut at 2 size directions."""
+        size = self.params["size"]
+        return Cutting(rule=self.state.settings, hold=min(2 * size - 1, self.dim), limit=2 * size)
+
     def consistent(self, s: FrequentDirectionsState) -> bool:
-        """Whether counters and shapes of a loaded state fit together."""
-        return sketch_consistent(s, self.dim)
+        """Whether settings, counters and shapes of a loaded state fit together."""
+        return s.settings == self.state.settings and sketch_consistent(s, self.dim)
 
 
 def RobustFrequentDirections(

@@ -27,40 +27,88 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design import contract
+from onepass.design.cutting import Cutting, Sums, certified, cut, heavier, nothing_cut
 from onepass.design.design import Design, common, like
-from onepass.design.exact import determinant_radius
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, fill, orthonormal, rounding, squared_norms, svd
+from onepass.foundation.linalg import dot, eigenvalue, fill, orthonormal, rounding, squared_norms, svd
 from onepass.foundation.registry import savable
 
-ROUNDINGS = 10.0  # of U V^T in a compression: measured 1 to 5 per compression at rank 2 to 12
+COMPRESSED = 10.0  # roundings of U V^T in a compression: measured 1 to 5 per compression at rank 2 to 12
 TOLERANCE = 5e3  # roundings below which a direction of U V^T that is cut counts as nothing
 
 
-class ProjectorSplittingState(NamedTuple):
-    """left, right (2 rank, dim): the columns of U and V as rows, `used` of them; mass = trace of X^T X.
+class ProjectorSplittingRule(NamedTuple):
+    """rank r; compensate: put what was cut back into the ridge; reg."""
 
-    lossy: more than rounding was truncated; dust bounds what all truncations of no more than that did to A.
+    rank: int
+    compensate: bool
+    reg: float
+
+
+class ProjectorSplittingState(NamedTuple):
+    """left, right (2 rank, dim): the columns of U and V as rows, `used` of them.
+
+    sums.shed > 0: more than rounding was truncated; sums.dust bounds what all truncations of no more than that did to
+    A.
     """
 
     left: np.ndarray
     right: np.ndarray
     used: int
-    rank: int
-    mass: float
-    lossy: bool
-    dust: float
-    compensate: bool
-    reg: float
     ridge: float
+    sums: Sums
+    settings: ProjectorSplittingRule
+
+
+@cut.for_state(ProjectorSplittingRule)
+def cut_to_rank(rule, spectrum, ridge, sums, dim, precision, eps):
+    """Keep the `rank` largest; compensated: the rest of the trace, which is known exactly, becomes the ridge."""
+    keep, held, lost = min(rule.rank, spectrum.size), 0.0, 0.0
+    for i in range(keep):
+        held += spectrum[i] + ridge - rule.reg
+    for i in range(keep, spectrum.size):
+        lost += spectrum[i]
+    shed, dust = sums.shed, sums.dust
+    if shed == 0.0 and shrinkage(lost, ridge) <= TOLERANCE * eps:
+        dust += lost
+    else:
+        shed += lost
+    fresh = rule.reg
+    if rule.compensate and shed > 0.0 and dim > keep:
+        fresh += max(sums.mass - held, 0.0) / (dim - keep)
+    kept = np.empty(keep)
+    for i in range(keep):
+        kept[i] = max(spectrum[i] + ridge - fresh, 0.0)
+    return kept, fresh, Sums(mass=sums.mass, shed=shed, weighted=sums.weighted, dust=dust)
+
+
+@compiled
+def shrinkage(value, ridge):
+    """1 - sqrt(ridge / (ridge + s)): the singular value of U V^T for an eigenvalue s of A - ridge I."""
+    return 1.0 - np.sqrt(ridge / (ridge + value))
 
 
 @compiled
 def new_projector_splitting(like, rank, reg, compensate):
     """A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
     left = np.zeros((2 * rank, like.shape[1]), like.dtype)
-    return ProjectorSplittingState(left, np.zeros_like(left), 0, rank, 0.0, False, 0.0, compensate, reg, reg)
+    return ProjectorSplittingState(
+        left=left,
+        right=np.zeros_like(left),
+        used=0,
+        ridge=reg,
+        sums=nothing_cut(),
+        settings=ProjectorSplittingRule(rank=rank, compensate=compensate, reg=reg),
+    )
+
+
+@compiled
+def with_columns(state, used, ridge, sums):
+    """The state, whose columns were written in place, with other counters."""
+    return ProjectorSplittingState(
+        left=state.left, right=state.right, used=used, ridge=ridge, sums=sums, settings=state.settings
+    )
 
 
 @compiled
@@ -93,10 +141,7 @@ def join(state, q, scale, mass):
         for j in range(q.shape[1]):
             right[used + i, j] = q[i, j] - seen[i, j]
             left[used + i, j] = q[i, j] * scale[i]
-    return ProjectorSplittingState(
-        left, right, used + q.shape[0], state.rank, state.mass + mass, state.lossy, state.dust,
-        state.compensate, state.reg, state.ridge,
-    )  # fmt: skip
+    return with_columns(state, used + q.shape[0], state.ridge, heavier(state.sums, mass))
 
 
 @compiled
@@ -104,7 +149,7 @@ def integrate(state):
     """One splitting step (Shustova et al. algorithm 3): from the first `rank` columns by the increment that the others
     are.
     """
-    rank, used = state.rank, state.used
+    rank, used = state.settings.rank, state.used
     left, right = state.left[:rank], state.right[:rank]
     new_left, new_right = state.left[rank:used], state.right[rank:used]
     seen = dot(new_right, right.T)
@@ -130,7 +175,7 @@ def integrate(state):
 @compiled
 def truncate(state):
     """Thin SVD of U V^T, cut to `rank`; returns the largest singular value that was cut."""
-    rank, used = state.rank, state.used
+    rank, used = state.settings.rank, state.used
     u, s = orthonormal(state.left[:used])
     v, t = orthonormal(state.right[:used])
     p, singular, q = svd(dot(s, t.T))
@@ -143,32 +188,45 @@ def truncate(state):
 
 
 @compiled
+def eps_of(state):
+    """The rounding unit of the state's arrays."""
+    return float(np.finfo(state.left.dtype).eps)
+
+
+@compiled
 def moved(state, lost):
     """How far A moves at most when U V^T loses a small singular value `lost`, of vectors p and q, and is rounded.
 
     A^-1 changes by lost (p q^T + q p^T) / ridge, in which A p and A q are sqrt(ridge ||A||) long at most: 2 lost ||A||.
     Rounding of U V^T need not point away from the large eigenvalues v of A: eps there is 2 eps sqrt(v / ridge) ||A||.
     """
-    size = state.ridge + state.mass
-    return 2.0 * (lost + ROUNDINGS * np.finfo(state.left.dtype).eps * np.sqrt(size / state.reg)) * size
+    size = state.ridge + state.sums.mass
+    return 2.0 * (lost + COMPRESSED * eps_of(state) * np.sqrt(size / state.settings.reg)) * size
 
 
 @compiled
-def with_sums(state, mass, dust):
-    """The state with other sums."""
-    return ProjectorSplittingState(
-        state.left, state.right, state.used, state.rank, mass, state.lossy, dust, state.compensate, state.reg,
-        state.ridge,
-    )  # fmt: skip
+def dustier(sums, dust):
+    """The sums after that much more rounding."""
+    return Sums(mass=sums.mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust + dust)
+
+
+@compiled
+def truncated(state, lost):
+    """The sums after a singular value `lost` of U V^T was truncated: dust or, once it was more than that, shed."""
+    sums = state.sums
+    if sums.shed == 0.0 and lost <= TOLERANCE * eps_of(state):
+        return dustier(sums, moved(state, lost))
+    shed = sums.shed + eigenvalue(1.0 - lost) * state.ridge - state.ridge
+    return Sums(mass=sums.mass, shed=shed, weighted=sums.weighted, dust=sums.dust + moved(state, lost))
 
 
 @compiled
 def compensated(state):
-    """Keep the `rank` largest eigenvalues s of A_hat - ridge I; the rest of the known trace becomes the ridge.
+    """Cut the spectrum of A by the rule, and make U and V from what it keeps.
 
     U and V span the same space: it was so after the last compression, and a row adds y to U and y - V U^T y to V.
     """
-    rank, used, dim = state.rank, state.used, state.left.shape[1]
+    rule, used, dim = state.settings, state.used, state.left.shape[1]
     q, _ = orthonormal(state.right[:used])
     core = dot(dot(q, state.left[:used].T), dot(state.right[:used], q.T))
     for i in range(core.shape[0]):
@@ -176,45 +234,35 @@ def compensated(state):
             core[i, j] = (1.0 if i == j else 0.0) - core[i, j]
     _, singular, vectors = svd(core)
     last = singular.size - 1  # small singular values of L^-1 are large eigenvalues of A
-    keep = min(rank, singular.size)
-    spectrum = np.empty(keep)
-    held = 0.0
-    for i in range(keep):
-        spectrum[i] = state.ridge * (1.0 / float(singular[last - i]) ** 2 - 1.0)
-        held += spectrum[i] + state.ridge - state.reg
-    lossy, dust = state.lossy, state.dust
-    lost = abs(1.0 - float(singular[last - keep])) if keep <= last else 0.0
-    lossy, dust = lossy or lost > TOLERANCE * np.finfo(q.dtype).eps, dust + moved(state, lost)
-    ridge = state.reg
-    if lossy and dim > keep:
-        ridge += max(state.mass - held, 0.0) / (dim - keep)
+    spectrum = np.empty(singular.size)
+    for i in range(spectrum.size):
+        spectrum[i] = max(state.ridge * (eigenvalue(singular[last - i]) - 1.0), 0.0)
+    kept, ridge, sums = cut(rule, spectrum, state.ridge, state.sums, dim, 0.0, eps_of(state))
     directions = dot(vectors, q)
-    for i in range(keep):
-        value = max(spectrum[i] + state.ridge - ridge, 0.0)
-        shrink = 1.0 - np.sqrt(ridge / (ridge + value))
+    for i in range(kept.size):
+        shrink = shrinkage(kept[i], ridge)
         for j in range(dim):
             state.right[i, j] = directions[last - i, j]
             state.left[i, j] = directions[last - i, j] * shrink
-    return ProjectorSplittingState(state.left, state.right, keep, rank, state.mass, lossy, dust, True, state.reg, ridge)
+    rest = spectrum[kept.size] if kept.size < spectrum.size else 0.0
+    sums = dustier(sums, moved(state, shrinkage(rest, state.ridge)))
+    return with_columns(state, kept.size, ridge, sums)
 
 
 @compiled
 def compress(state):
     """Back to `rank` columns."""
-    if state.used <= state.rank:
+    rank = state.settings.rank
+    if state.used <= rank:
         return state
-    if state.compensate:
+    if state.settings.compensate:
         return compensated(state)
-    lossy, dust = state.lossy, state.dust
-    if lossy:
+    sums = state.sums
+    if sums.shed > 0.0:
         integrate(state)
     else:
-        lost = truncate(state)
-        lossy = lost > TOLERANCE * np.finfo(state.left.dtype).eps
-        dust += moved(state, lost)
-    return ProjectorSplittingState(
-        state.left, state.right, state.rank, state.rank, state.mass, lossy, dust, False, state.reg, state.ridge
-    )
+        sums = truncated(state, truncate(state))
+    return with_columns(state, rank, state.ridge, sums)
 
 
 @contract.append.for_state(ProjectorSplittingState)
@@ -222,7 +270,7 @@ def append(state, row):
     y, mass = whitened(state, row.reshape(1, row.size)), float(dot(row, row))
     s = np.sqrt(1.0 + squared_norms(y)[0])
     if s == 1.0:  # the row is lost beside A
-        return with_sums(state, state.mass + mass, state.dust + mass)
+        return with_columns(state, state.used, state.ridge, dustier(heavier(state.sums, mass), mass))
     state = join(state, y, np.full(1, 1.0 / (s * (s + 1.0))), mass)
     return compress(state) if state.used == state.left.shape[0] else state
 
@@ -230,8 +278,8 @@ def append(state, row):
 @contract.append_rows.for_state(ProjectorSplittingState)
 def append_rows(state, rows):
     """Batches of at most `rank` rows: Y = P diag(s) Q, C = 1 - 1 / sqrt(1 + s^2), increment Q^T C Q (I - U V^T)."""
-    for start in range(0, rows.shape[0], state.rank):
-        batch = rows[start : start + state.rank]
+    for start in range(0, rows.shape[0], state.settings.rank):
+        batch = rows[start : start + state.settings.rank]
         state = compress(state)
         _, singular, q = svd(whitened(state, batch))
         kept = 0
@@ -271,17 +319,13 @@ def log_det(state):
 @contract.error_bound.for_state(ProjectorSplittingState)
 def error_bound(state):
     """What truncations did to A, each of no more than rounding, and the rounding of its root (see `moved`)."""
-    if state.lossy:
-        return np.inf
-    rounded = rounding(np.finfo(state.left.dtype).eps, state.mass, state.reg)
-    return state.dust + rounded * np.sqrt(1.0 + state.mass / state.reg)
+    mass, reg = state.sums.mass, state.settings.reg
+    return certified(state.settings, state.sums, rounding(eps_of(state), mass, reg) * np.sqrt(1.0 + mass / reg))
 
 
-@contract.confidence_radius.for_state(ProjectorSplittingState)
-def confidence_radius(state, rounds, noise, parameter_bound, row_bound, delta):
-    """The radius of OFUL at the sketch's own determinant: a theorem while nothing was truncated, a heuristic after."""
-    gain = max(contract.log_det(state) - state.left.shape[1] * np.log(state.reg), 0.0)
-    return determinant_radius(gain, state.ridge, noise, parameter_bound, delta)
+@contract.sums.for_state(ProjectorSplittingState)
+def sums(state):
+    return state.sums
 
 
 @contract.matrix.for_state(ProjectorSplittingState)
@@ -309,7 +353,7 @@ def spectrum(state):
     _, singular, vectors = svd(middle)
     values = np.empty(singular.size)
     for i in range(values.size):
-        values[i] = state.ridge / float(singular[i]) ** 2
+        values[i] = state.ridge * eigenvalue(singular[i])
     return values, dot(vectors, q), state.ridge
 
 
@@ -335,7 +379,12 @@ class ProjectorSplitting(Design):
             like(self.dim, dtype), self.params["rank"], self.params["reg"], self.params["compensate"]
         )
 
+    def cutting(self) -> Cutting:
+        """Arms cut down to `rank` after every batch, and within one at 2 rank directions."""
+        rank = self.params["rank"]
+        return Cutting(rule=self.state.settings, hold=rank, limit=2 * rank)
+
     def consistent(self, s: ProjectorSplittingState) -> bool:
-        """Whether counters and shapes of a loaded state fit together."""
+        """Whether settings, counters and shapes of a loaded state fit together."""
         shape = (2 * self.params["rank"], self.dim)
-        return s.rank == self.params["rank"] and s.left.shape == s.right.shape == shape and 0 <= s.used < shape[0]
+        return s.settings == self.state.settings and s.left.shape == s.right.shape == shape and 0 <= s.used < shape[0]

@@ -14,6 +14,9 @@ import numpy as np
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, fill, spectrum_of_root, split, squared_norms, update_root
 
+SHRUNK = 1e-6  # the share of ||x||^2 that may be left of a difference before it has lost its digits
+DIGITS = 1e-9  # what is asked of x^T A^-1 x
+
 
 class Subspace(NamedTuple):
     """basis (capacity, dim), root (capacity, capacity): `used` rows count; root is zero beyond."""
@@ -28,8 +31,33 @@ class Subspace(NamedTuple):
 @compiled
 def subspace(like, capacity, ridge):
     """An empty subspace for rows of the width and dtype of `like`, shape (n, dim): A = ridge I."""
-    basis = np.zeros((capacity, like.shape[1]), like.dtype)
-    return Subspace(basis, np.zeros((capacity, capacity), like.dtype), 0, ridge, like.shape[1] * np.log(ridge))
+    return Subspace(
+        basis=np.zeros((capacity, like.shape[1]), like.dtype),
+        root=np.zeros((capacity, capacity), like.dtype),
+        used=0,
+        ridge=ridge,
+        log_det=like.shape[1] * np.log(ridge),
+    )
+
+
+@compiled
+def widened(space, residual, length):
+    """The space with one more direction, a residual of that length; A stays. The caller has made room."""
+    basis, root, used = space.basis, space.root, space.used
+    for j in range(residual.size):
+        basis[used, j] = residual[j] / length
+    for i in range(used):
+        root[i, used], root[used, i] = 0.0, 0.0
+    root[used, used] = 1.0 / np.sqrt(space.ridge)
+    return Subspace(basis=basis, root=root, used=used + 1, ridge=space.ridge, log_det=space.log_det)
+
+
+@compiled
+def raised(space, q):
+    """The space whose root has taken in a row of x^T A^-1 x = q: log det A grows by log(1 + q)."""
+    return Subspace(
+        basis=space.basis, root=space.root, used=space.used, ridge=space.ridge, log_det=space.log_det + np.log1p(q)
+    )
 
 
 @compiled
@@ -38,38 +66,70 @@ def grow(space, row):
 
     The caller has made room: a full basis never grows.
     """
-    basis, root, used = space.basis, space.root, space.used
-    coordinates, residual, length = split(basis[:used], row)
-    if length > 0.0 and used < basis.shape[0]:
-        for j in range(row.size):
-            basis[used, j] = residual[j] / length
-        root[used, used] = 1.0 / np.sqrt(space.ridge)
-        used += 1
-        grown = np.empty(used, basis.dtype)
-        for i in range(used - 1):
+    coordinates, residual, length = split(space.basis[: space.used], row)
+    if length > 0.0 and space.used < space.basis.shape[0]:
+        space = widened(space, residual, length)
+        grown = np.empty(space.used, coordinates.dtype)
+        for i in range(coordinates.size):
             grown[i] = coordinates[i]
-        grown[used - 1] = length
+        grown[coordinates.size] = length
         coordinates = grown
-    return Subspace(basis, root, used, space.ridge, space.log_det), coordinates
+    return space, coordinates
 
 
 @compiled
 def extend(space, row):
     """A += x x^T. Returns the space and the coordinates of x."""
     space, coordinates = grow(space, row)
-    gain = np.log1p(update_root(space.root[: space.used], coordinates))
-    return Subspace(space.basis, space.root, space.used, space.ridge, space.log_det + gain), coordinates
+    return raised(space, update_root(space.root[: space.used], coordinates)), coordinates
 
 
 @compiled
 def enlarge(space, capacity):
-    """The same space with room for `capacity` directions."""
+    """The same space with room for `capacity` directions, or for no more than it has."""
+    capacity, used = max(capacity, space.used), space.used
     basis = np.zeros((capacity, space.basis.shape[1]), space.basis.dtype)
     root = np.zeros((capacity, capacity), space.root.dtype)
-    used = space.used
     fill(basis[:used], space.basis[:used])
     fill(root[:used, :used], space.root[:used, :used])
-    return Subspace(basis, root, used, space.ridge, space.log_det)
+    return Subspace(basis=basis, root=root, used=used, ridge=space.ridge, log_det=space.log_det)
+
+
+@compiled
+def with_spectrum(space, directions, spectrum, ridge):
+    """A = ridge I + sum of spectrum_i q_i q_i^T, in place; directions (k, used): q_i in coordinates of Q."""
+    basis, root, keep = space.basis, space.root, spectrum.size
+    fill(basis[:keep], dot(directions, basis[: space.used]))
+    root.fill(0.0)
+    log_det = (basis.shape[1] - keep) * np.log(ridge)
+    for i in range(keep):
+        root[i, i] = 1.0 / np.sqrt(spectrum[i] + ridge)
+        log_det += np.log(spectrum[i] + ridge)
+    return Subspace(basis=basis, root=root, used=keep, ridge=ridge, log_det=log_det)
+
+
+@compiled
+def spanned(vectors, values, ridge, least):
+    """A = ridge I + sum of (values_i - ridge) v_i v_i^T as a space of the directions where that is above `least`."""
+    kept = 0
+    for i in range(values.size):
+        kept += abs(values[i] - ridge) > least
+    space, place = subspace(vectors, kept, ridge), 0
+    log_det = space.log_det
+    for i in range(values.size):
+        if abs(values[i] - ridge) > least:
+            for j in range(vectors.shape[1]):
+                space.basis[place, j] = vectors[i, j]
+            space.root[place, place] = 1.0 / np.sqrt(values[i])
+            log_det += np.log(values[i] / ridge)
+            place += 1
+    return Subspace(basis=space.basis, root=space.root, used=kept, ridge=ridge, log_det=log_det)
+
+
+@compiled
+def digits_lost(outside, total, inside, ridge, eps):
+    """Whether outside = ||x||^2 - ||Q x||^2 has lost the digits that outside / ridge + inside needs; total ||x||^2."""
+    return outside < SHRUNK * total and 10.0 * eps * total > DIGITS * inside * ridge
 
 
 @compiled
@@ -101,11 +161,11 @@ def inverse_quadratic_in(space, rows):
     basis, root = space.basis[: space.used], space.root[: space.used]
     projected = dot(rows, basis.T)
     inside, total, covered = squared_norms(dot(projected, root)), squared_norms(rows), squared_norms(projected)
-    rounding = 10.0 * np.finfo(basis.dtype).eps
+    eps = np.finfo(basis.dtype).eps
     for i in range(rows.shape[0]):
         outside = max(total[i] - covered[i], 0.0)
-        if outside < 1e-6 * total[i] and rounding * total[i] > 1e-9 * inside[i] * space.ridge:
-            _, _, length = split(basis, rows[i])  # the difference has lost its digits and they matter
+        if digits_lost(outside, total[i], inside[i], space.ridge, eps):
+            _, _, length = split(basis, rows[i])
             outside = length * length
         inside[i] += outside / space.ridge
     return inside

@@ -55,3 +55,14 @@ def repeated(state, rows: np.ndarray) -> int:
     -1: any; -2: it is not among them.
     """
     return -1
+
+
+@partial(generic, default=True)
+def weighed(rule, memory: np.ndarray, space, coordinates: np.ndarray, moment: np.ndarray, t: int, reward: float):
+    """(weight, target): the t-th row of an arm and its reward are learned as weight * row and target, by ridge
+    regression. For the rule of an estimator (`Estimator.weighing`); default: as they are.
+
+    memory: numbers of the arm, kept in place; space: A^-1 before the row, whose coordinates and whose moment Q b on the
+    span are given.
+    """
+    return 1.0, reward

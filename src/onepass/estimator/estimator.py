@@ -1,6 +1,6 @@
 """The public face of an estimator: checks arguments, holds a design, begins states."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -8,6 +8,16 @@ from onepass.design.design import Design
 from onepass.exploration import Rule
 from onepass.foundation import state as states
 from onepass.foundation.registry import plain
+
+
+class Weighing(NamedTuple):
+    """How an arena learns for an estimator that is ridge regression on weighted rows with other rewards.
+
+    rule: what `contract.weighed` is registered for, () takes rows as they are; memory: numbers that it keeps an arm.
+    """
+
+    rule: Any
+    memory: int
 
 
 class Estimator:
@@ -22,6 +32,10 @@ class Estimator:
     def begin(self) -> Any:
         """A state of its own; the design given is copied and stays as it is."""
         raise TypeError(f"{type(self).__name__} does not say how its state begins")
+
+    def weighing(self) -> Weighing | None:
+        """How the arms of an arena learn; None: an arm is a whole state of this estimator instead."""
+        return None
 
     def consistent(self, s: Any) -> bool:
         """Whether shapes and counters of a loaded state fit together."""

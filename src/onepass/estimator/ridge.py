@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.design.contract import append, append_rows, confidence_radius, solve
+from onepass.design.contract import append, append_rows, solve
 from onepass.design.design import Design
 from onepass.estimator.contract import parameter, radius, update, update_rows
-from onepass.estimator.estimator import Estimator, begun, checked_design
+from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
+from onepass.estimator.radii import confidence_radius
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 
@@ -26,7 +27,7 @@ class RidgeState(NamedTuple):
 def update_ridge(state, row, reward):
     for j in range(row.size):
         state.moment[j] += reward * row[j]
-    return RidgeState(append(state.design, row), state.moment)
+    return RidgeState(design=append(state.design, row), moment=state.moment)
 
 
 @update_rows.for_state(RidgeState)
@@ -34,7 +35,7 @@ def update_ridge_rows(state, rows, rewards):
     gain = dot(rewards, rows)
     for j in range(gain.size):
         state.moment[j] += gain[j]
-    return RidgeState(append_rows(state.design, rows), state.moment)
+    return RidgeState(design=append_rows(state.design, rows), moment=state.moment)
 
 
 @parameter.for_state(RidgeState)
@@ -55,7 +56,12 @@ class Ridge(Estimator):
         self.design, self._options = checked_design(design), {}
 
     def begin(self) -> RidgeState:
-        return RidgeState(*begun(self.design))
+        design, moment = begun(self.design)
+        return RidgeState(design=design, moment=moment)
+
+    def weighing(self) -> Weighing:
+        """Rows and rewards as they are."""
+        return Weighing(rule=(), memory=0)
 
     def consistent(self, s: RidgeState) -> bool:
         return s.moment.shape == (self.design.dim,) and self.design.consistent(s.design)

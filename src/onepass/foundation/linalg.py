@@ -10,7 +10,12 @@ import numpy as np
 from onepass.foundation.generic import compiled
 
 SMALL = 64  # numbers in the larger operand
-IN_SPAN = 500.0  # roundings of ||x|| below which what x has outside a span counts as nothing
+# What a row has outside a span counts as nothing below this many roundings of its length: a direction made from two
+# nearly parallel rows is itself known to thousands of roundings, and every later row along it leaves as many outside.
+IN_SPAN = 1e5
+IN_SPAN_AT_MOST = 6e-5  # the same as a share of ||x||, for single precision, which has no 1e5 roundings to spare
+ROUNDINGS = 500.0  # of ||A|| that products, and updates of an inverse root, may leave (85 measured)
+LEAST_SINGULAR = 1e-150  # of an inverse root: its inverse square, an eigenvalue of A, is still finite
 
 
 @compiled
@@ -116,12 +121,19 @@ def squared_distances(x, y):
 
 
 @compiled
+def eigenvalue(singular):
+    """The eigenvalue 1 / s^2 of A that belongs to a singular value s of R, R R^T = A^-1; finite for s = 0 too."""
+    inverse = 1.0 / max(float(singular), LEAST_SINGULAR)
+    return inverse * inverse
+
+
+@compiled
 def spectrum_of_root(root):
     """Eigenvalues (k,) and eigenvectors as rows of A, R R^T = A^-1: from R = U diag(s) V they are 1 / s^2 and U^T."""
     vectors, singular, _ = svd(root)
     values = np.empty(singular.size)
     for i in range(values.size):
-        values[i] = 1.0 / float(singular[i]) ** 2
+        values[i] = eigenvalue(singular[i])
     return values, np.ascontiguousarray(vectors.T)
 
 
@@ -138,6 +150,30 @@ def update_root(root, x):
     q = float(dot(v, v))
     if q > 0.0:
         shift_root(root, v, dot(root, v), q, 1.0)
+    return q
+
+
+@compiled
+def update_root_within(root, x, v, u):
+    """`update_root` of the leading corner of as many rows and columns as x has, without an array of its own.
+
+    v and u, longer than x, are left as v = R^T x and u = A^-1 x, of before. Faster than products for small corners.
+    """
+    for j in range(x.size):
+        v[j] = 0.0
+    for i in range(x.size):
+        for j in range(x.size):
+            v[j] += x[i] * root[i, j]
+    q = 0.0
+    for j in range(x.size):
+        q += v[j] * v[j]
+    for i in range(x.size):
+        total = root.dtype.type(0.0)
+        for j in range(x.size):
+            total += root[i, j] * v[j]
+        u[i] = total
+    if q > 0.0:
+        shift_root(root, v, u[: x.size], q, 1.0)
     return q
 
 
@@ -202,43 +238,81 @@ def update_triangle(triangle, z, outside):
 
 
 @compiled
-def split(basis, row):
-    """Coordinates p = Q x and residual x - Q^T p of a row against orthonormal rows Q, and the residual's length.
+def in_span(eps):
+    """The share of ||x|| outside a span that counts as nothing; eps: of the arrays' dtype."""
+    return min(IN_SPAN * float(eps), IN_SPAN_AT_MOST)
 
-    Projects twice when the first pass cancels more than two digits, so the residual is orthogonal to Q to rounding.
-    A length of 0.0 means: in the span, up to IN_SPAN roundings of ||x||. Cost 2 k d (4 k d when projected twice).
+
+@compiled
+def length_of(x):
+    """||x||, without underflow."""
+    total, largest = 0.0, 0.0
+    for j in range(x.size):
+        total += x[j] * x[j]
+    kind = np.finfo(x.dtype)
+    if total * kind.eps > kind.tiny:
+        return np.sqrt(total)
+    for j in range(x.size):
+        largest = max(largest, abs(float(x[j])))
+    if largest == 0.0:
+        return 0.0
+    total = 0.0
+    for j in range(x.size):
+        total += (x[j] / largest) ** 2
+    return largest * np.sqrt(total)
+
+
+@compiled
+def settle(basis, row, coordinates, residual):
+    """Finish `split`, whose coordinates Q x and residual x - Q^T Q x are those of one pass; both in place.
+
+    Projects once more where the first pass cancelled more than two digits, so that the residual is orthogonal to Q to
+    rounding. Returns its length; 0.0 means: in the span, but for what `in_span` calls nothing.
     """
-    coordinates = dot(basis, row)
-    residual = dot(coordinates, basis)
-    norm, length = 0.0, 0.0
-    for j in range(row.size):
-        residual[j] = row[j] - residual[j]
-        norm += row[j] * row[j]
-        length += residual[j] * residual[j]
-    norm, length = np.sqrt(norm), np.sqrt(length)
+    norm, length = length_of(row), length_of(residual)
     if length < 1e-2 * norm:
         again = dot(basis, residual)
         for i in range(again.size):
             coordinates[i] += again[i]
-        twice, length = dot(again, basis), 0.0
+        twice = dot(again, basis)
         for j in range(row.size):
             residual[j] -= twice[j]
-            length += residual[j] * residual[j]
-        length = np.sqrt(length)
-    if length <= IN_SPAN * np.finfo(basis.dtype).eps * norm or basis.shape[0] == basis.shape[1]:
-        length = 0.0
+        length = length_of(residual)
+    if length <= in_span(np.finfo(basis.dtype).eps) * norm or basis.shape[0] == basis.shape[1]:
+        return 0.0
+    return length
+
+
+@compiled
+def split(basis, row):
+    """Coordinates p = Q x and residual x - Q^T p of a row against orthonormal rows Q, and the residual's length.
+
+    A length of 0.0 means: in the span (see `settle`). Cost 2 k d (4 k d when projected twice).
+    """
+    coordinates = dot(basis, row)
+    residual = dot(coordinates, basis)
+    for j in range(row.size):
+        residual[j] = row[j] - residual[j]
+    length = settle(basis, row, coordinates, residual)
     return coordinates, residual, length
 
 
 @compiled
-def rounding(eps, mass, reg):
-    """What rounding adds to a bound of ||A - A_hat||_2 when rows of squared norms `mass` in all went into a sketch.
+def left_out(eps, mass):
+    """How far ||A|| moves at most when what rows of squared norms `mass` in all have outside a span is not kept.
 
-    What a row has outside a span and is not kept (`split`) moves x x^T by at most 2 IN_SPAN eps ||x||^2, which exceeds
-    the rounding of all products. Where an inverse root is kept instead of A, ||A|| is known to as many roundings (85
-    measured): so is reg.
+    A share s of ||x|| that is left out moves x x^T by at most 2 s ||x||^2.
     """
-    return float(eps) * 2.0 * IN_SPAN * (mass + reg) if mass > 0.0 else 0.0
+    return 2.0 * in_span(eps) * mass
+
+
+@compiled
+def rounding(eps, mass, reg):
+    """What products add to a bound of ||A - A_hat||_2 when rows of squared norms `mass` in all went into a sketch.
+
+    Where an inverse root is kept instead of A, ||A|| is known to as many roundings: so is reg.
+    """
+    return float(eps) * 2.0 * ROUNDINGS * (mass + reg) if mass > 0.0 else 0.0
 
 
 @compiled

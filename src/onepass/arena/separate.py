@@ -1,0 +1,152 @@
+"""One state of the estimator per arm: for designs and estimators that no arena takes, and to compare."""
+
+from typing import Any
+
+import numpy as np
+
+from onepass.arena.arena import NONE
+from onepass.design import contract
+from onepass.estimator.contract import parameter, radius, update_rows
+from onepass.estimator.estimator import Estimator
+from onepass.features.factors import products
+from onepass.foundation import state as states
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
+
+
+@compiled
+def evaluate_state(estimator, rows):
+    """x^T theta and x^T A^-1 x for rows (n, dim) of one arm."""
+    return dot(rows, parameter(estimator)), contract.inverse_quadratic(estimator.design, rows)
+
+
+class Separate:
+    """One state of the design per arm that has learned: for what the arena does not know, and to compare."""
+
+    def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None):
+        self._estimator, self._extra = estimator, extra
+        self._prior = estimator.begin()
+        self._states: list[Any] = []  # (estimator's state, cross (dim, k) = sum of x z^T, rows)
+        self._vacant: list[int] = []
+
+    def _fresh(self) -> tuple[Any, np.ndarray, int]:
+        design = self._estimator.design
+        return states.copy(self._prior), np.zeros((design.dim, self._extra), design.dtype), 0
+
+    def _of(self, record: int) -> tuple[Any, np.ndarray, int]:
+        """What an arm has learned; for NONE its prior."""
+        return self._states[record] if record != NONE else (self._prior, np.zeros((0, 0)), 0)
+
+    @property
+    def state(self) -> tuple:
+        """All states, a fresh one in every vacant place, and one more: the prior."""
+        return tuple(self._fresh() if one is None else one for one in (*self._states, None))
+
+    def restore(self, state: tuple) -> bool:
+        """Take states from a file, unless one does not fit."""
+        width = (self._estimator.design.dim, self._extra)
+        if not all(self._estimator.consistent(s) and cross.shape == width and rows >= 0 for s, cross, rows in state):
+            return False
+        if not state or state[-1][2] != 0:
+            return False
+        self._vacant = self.vacant(state).tolist()
+        self._states = [one if one[2] else None for one in state[:-1]]
+        self._prior = state[-1][0]
+        return True
+
+    def records(self, state: tuple) -> int:
+        """How many records a state has, vacant ones too."""
+        return len(state) - 1
+
+    def vacant(self, state: tuple) -> np.ndarray:
+        """The records of a state that no arm has."""
+        return np.flatnonzero([rows == 0 for _, _, rows in state[:-1]])
+
+    def trim(self) -> None:
+        """There is no spare room."""
+
+    def template(self, records: int) -> tuple:
+        """Fresh states for as many records."""
+        return tuple(self._fresh() for _ in range(records))
+
+    def open(self) -> int:
+        if self._vacant:
+            record = self._vacant.pop()
+        else:
+            record = len(self._states)
+            self._states.append(None)
+        self._states[record] = self._fresh()
+        return record
+
+    def close(self, record: int) -> None:
+        self._states[record] = None
+        self._vacant.append(record)
+
+    def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
+        self._learn(record, row, np.array([reward], row.dtype))
+
+    def _learn(self, record: int, rows: np.ndarray, rewards: np.ndarray) -> None:
+        learned, cross, count = self._states[record]
+        self._states[record] = (update_rows(learned, rows, rewards), cross, count + len(rows))
+
+    def learn(self, records, starts, order, rows, right, rewards, extra):
+        increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
+        for g, record in enumerate(records):
+            chosen = order[starts[g] : starts[g + 1]]
+            if not extra.shape[1]:
+                batch = products(rows[chosen], right[chosen]) if right.shape[1] else np.ascontiguousarray(rows[chosen])
+                self._learn(record, batch, rewards[chosen])
+                continue
+            for i in chosen:
+                learned, cross, _ = self._states[record]
+                row = products(rows[i : i + 1], right[i : i + 1]) if right.shape[1] else rows[i : i + 1]
+                seen = contract.solve(learned.design, row[0])
+                weight = 1.0 / np.sqrt(1.0 + float(contract.inverse_quadratic(learned.design, row)[0]))
+                increments[i] = (extra[i] - seen @ cross) * weight
+                targets[i] = (rewards[i] - seen @ learned.moment) * weight
+                cross += np.outer(row[0], extra[i])
+                self._learn(record, row, rewards[i : i + 1])
+        return increments, targets
+
+    def evaluate(self, records, rows, extra):
+        means, squares = np.empty(len(records)), np.empty(len(records))
+        for a, record in enumerate(records):
+            row = rows[a : a + 1] if len(rows) > 1 else rows
+            learned, cross, _ = self._of(record)
+            mean, square = evaluate_state(learned, row)
+            means[a], squares[a] = mean[0], square[0]
+            if extra.shape[1] and record != NONE:
+                extra[a] -= contract.solve(learned.design, row[0]) @ cross
+        return means, squares
+
+    def evaluate_users(self, records, rows):
+        means, squares = np.empty((len(rows), len(records))), np.empty((len(rows), len(records)))
+        for a, record in enumerate(records):
+            means[:, a], squares[:, a] = evaluate_state(self._of(record)[0], rows)
+        return means, squares
+
+    def evaluate_factors(self, records, left, right):
+        means, squares = np.empty((len(left), len(records))), np.empty((len(left), len(records)))
+        for a in range(len(records)):
+            rows = products(left, np.broadcast_to(right[a], (len(left), right.shape[1])))
+            mean, square = self.evaluate_users(records[a : a + 1], rows)
+            means[:, a], squares[:, a] = mean[:, 0], square[:, 0]
+        return means, squares
+
+    def radii(self, records, constants):
+        return np.array([radius(s, rows, *constants) for s, _, rows in map(self._of, records)])
+
+    def rows(self, record):
+        return self._states[record][2]
+
+    def error_bound(self):
+        return max((float(contract.error_bound(s[0].design)) for s in self._states if s is not None), default=0.0)
+
+    def parameter(self, record):
+        return parameter(self._states[record][0])
+
+    def copy(self):
+        twin = object.__new__(type(self))
+        kept = [one if one is None else states.copy(one) for one in self._states]
+        twin.__dict__.update(self.__dict__, _states=kept, _vacant=list(self._vacant))
+        return twin

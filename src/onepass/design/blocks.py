@@ -1,0 +1,84 @@
+"""Blocks of Frequent Directions as one inverse: those that are frozen, by their common spectrum, and the active one.
+
+Blocks are not orthogonal to each other, so their inverses do not add; their rows do. See dyadic.py.
+"""
+
+import numpy as np
+
+from onepass.design.exact import after, new_exact
+from onepass.design.frequent_directions import ridge_of, sketch_rows
+from onepass.design.subspace import Subspace, enlarge, extend, matrix_in, root_in, subspace
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import fill, svd
+
+
+@compiled
+def rebuild(whole, spectrum, block, shed):
+    """All blocks together: the frozen eigenvectors under the present ridge, then the active block's rows."""
+    ridge, frozen = ridge_of(block.settings, shed + block.sums.shed), spectrum.size
+    capacity = min(frozen + block.space.basis.shape[0], whole.basis.shape[1])
+    fresh = subspace(whole.basis, capacity, ridge)
+    fill(fresh.basis[:frozen], whole.basis[:frozen])
+    log_det = fresh.log_det
+    for i in range(frozen):
+        fresh.root[i, i] = 1.0 / np.sqrt(spectrum[i] + ridge)
+        log_det += np.log1p(spectrum[i] / ridge)
+    whole = Subspace(basis=fresh.basis, root=fresh.root, used=frozen, ridge=ridge, log_det=log_det)
+    rows = sketch_rows(block)
+    for i in range(rows.shape[0]):
+        whole, _ = extend(whole, rows[i])
+    return whole
+
+
+@compiled
+def joined(whole, spectrum, block, shed):
+    """The frozen blocks and one more: their common space with a diagonal root, and the eigenvalues of S^T S on it.
+
+    From the rows, not from the root: the root knows an eigenvalue v of S^T S to eps v sqrt(v / ridge) only.
+    """
+    frozen, held = spectrum.size, block.space.used
+    ridge, dim = ridge_of(block.settings, shed + block.sums.shed), whole.basis.shape[1]
+    if frozen + held == 0:
+        return subspace(whole.basis, 0, ridge), np.empty(0)
+    stacked = np.empty((frozen + held, dim))
+    for i in range(frozen):
+        scale = np.sqrt(spectrum[i])
+        for j in range(dim):
+            stacked[i, j] = scale * whole.basis[i, j]
+    fill(stacked[frozen:], sketch_rows(block))
+    _, singular, vectors = svd(stacked)
+    used, least = 0, 10.0 * np.finfo(whole.basis.dtype).eps * singular[0]
+    while used < singular.size and singular[used] > least:
+        used += 1
+    space, values = subspace(whole.basis, used, ridge), np.empty(used)
+    fill(space.basis, vectors[:used])
+    log_det = space.log_det
+    for i in range(used):
+        values[i] = singular[i] ** 2
+        space.root[i, i] = 1.0 / np.sqrt(values[i] + ridge)
+        log_det += np.log1p(values[i] / ridge)
+    return Subspace(basis=space.basis, root=space.root, used=used, ridge=ridge, log_det=log_det), values
+
+
+@compiled
+def with_room(whole):
+    """The subspace with room for one more direction.
+
+    `whole` may hold more directions than frozen and active blocks count together: rows that are nearly in the span of
+    the one need not be in the span of the other.
+    """
+    capacity, dim = whole.basis.shape
+    return enlarge(whole, min(capacity + capacity // 2 + 8, dim)) if whole.used == capacity < dim else whole
+
+
+@compiled
+def densify(whole):
+    """The subspace as an exact design."""
+    dense = new_exact(whole.basis, whole.ridge)
+    identity = np.eye(dense.root.shape[0], dtype=dense.root.dtype)
+    for j in range(dense.root.shape[0]):
+        column = root_in(whole, identity[j])
+        for i in range(column.size):
+            dense.root[i, j] = column[i]
+    fill(dense.gram, matrix_in(whole))
+    return after(dense, 0, 0, whole.log_det)

@@ -1,0 +1,101 @@
+"""Cutting: what a sketch gives up when it holds more directions than it keeps.
+
+    A_hat = ridge I + sum of s_i q_i q_i^T     becomes     ridge' I + sum of s'_i q_i q_i^T over fewer i
+
+A design declares its rule in its own file: a NamedTuple of its settings, `cut` for that type (from the spectrum s to
+s', ridge' and the sums of what was cut) and, if its certificate is another one than the default, `certified`. Its
+class says in `cutting()` when the rule is applied. Shared designs and the arms of an arena call the same function.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.design.subspace import Subspace, with_spectrum
+from onepass.foundation.generic import compiled, generic
+from onepass.foundation.linalg import ROUNDINGS, eigenvalue, svd
+
+
+class Sums(NamedTuple):
+    """What rows and cuts came to.
+
+    mass: trace of X^T X; shed: sum of all cuts, weighted: sum of place * cut; dust: bounds what rounding did to A in
+    the cuts.
+    """
+
+    mass: float
+    shed: float
+    weighted: float
+    dust: float
+
+
+class Cutting(NamedTuple):
+    """When a rule is applied: as soon as `limit` directions are held, and above `hold` when a batch has been learned.
+
+    hold of dim, the width of a row, means never.
+    """
+
+    rule: Any
+    hold: int
+    limit: int
+
+
+class Prior(NamedTuple):
+    """What an arm without rows of its own begins with: A as an inverse on a subspace, and the sums behind it."""
+
+    space: Subspace
+    sums: Sums
+
+
+@compiled
+def nothing_cut():
+    """The sums of no rows and no cuts."""
+    return Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0)
+
+
+@compiled
+def heavier(sums, mass):
+    """The sums after rows of squared norms `mass`."""
+    return Sums(mass=sums.mass + mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust)
+
+
+@generic
+def cut(rule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float):
+    """The spectrum that is kept (k,), the ridge and the sums after a cut.
+
+    spectrum (n,): the eigenvalues of A_hat - ridge I, descending, each known to `precision`; the first k <= n
+    directions are kept; dim: width of a row; eps: of the dtype. Returned arrays are new ones.
+    """
+    raise TypeError(f"cut is not defined for {type(rule).__name__}; register it with cut.for_state(...)")
+
+
+@partial(generic, default=True)
+def certified(rule, sums: Sums, rounded: float) -> float:
+    """A bound on ||A - A_hat||_2 from the sums and from what rounding adds: infinite once anything was shed."""
+    return np.inf if sums.shed > 0.0 else sums.dust + rounded
+
+
+@compiled
+def decided(space, rule, sums):
+    """What a cut would leave of a space: the spectrum kept (k,), the ridge, the sums, and the turn; nothing is written.
+
+    turn (n, n): the n directions held, largest eigenvalue first, in coordinates of the basis; the first k are kept. The
+    spectrum is read off the root.
+    """
+    used, dim, eps = space.used, space.basis.shape[1], float(np.finfo(space.basis.dtype).eps)
+    vectors, singular, _ = svd(space.root[:used, :used].astype(np.float64))
+    spectrum, turn = np.empty(used), np.empty((used, used), space.basis.dtype)
+    for i in range(used):
+        spectrum[i] = max(eigenvalue(singular[used - 1 - i]) - space.ridge, 0.0)
+        for j in range(used):
+            turn[i, j] = vectors[j, used - 1 - i]
+    kept, ridge, sums = cut(rule, spectrum, space.ridge, sums, dim, ROUNDINGS * eps * space.ridge, eps)
+    return kept, ridge, sums, turn
+
+
+@compiled
+def cut_space(space, rule, sums):
+    """Cut a space by a rule, in place; returns it and the sums."""
+    kept, ridge, sums, turn = decided(space, rule, sums)
+    return with_spectrum(space, turn[: kept.size], kept, ridge), sums

@@ -1,0 +1,129 @@
+"""Confidence radii of ridge regression: beta with ||theta_* - theta||_A <= beta, for every design that has one.
+
+    R sqrt(log(det A / det(reg I)) + 2 log(1 / delta)) + H sqrt(ridge)        OFUL (Abbasi-Yadkori et al. 2011)
+
+and for Frequent Directions those of Wen, Yin et al. (`sketched_radius`). noise R (sub-Gaussian), parameter_bound H >=
+||theta_*||, row_bound L >= ||x||; rounds: rows learned. A shared design and an arm of an arena go by one function,
+`radius_by` the rule of their design.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.design.contract import log_det, sums
+from onepass.design.cutting import Sums, nothing_cut
+from onepass.design.dyadic import SKETCHED, DyadicState
+from onepass.design.exact import ExactRule, ExactState
+from onepass.design.frequent_directions import FrequentDirectionsRule, FrequentDirectionsState
+from onepass.design.projector_splitting import ProjectorSplittingRule, ProjectorSplittingState
+from onepass.foundation.generic import compiled, generic
+
+
+class Facts(NamedTuple):
+    """Of one model: how many directions it may hold, of `dim`; A outside them is ridge I; rounds: rows learned."""
+
+    directions: int
+    dim: int
+    ridge: float
+    log_det: float
+    sums: Sums
+    rounds: int
+
+
+class Constants(NamedTuple):
+    """noise R, parameter_bound H, row_bound L, delta."""
+
+    noise: float
+    parameter_bound: float
+    row_bound: float
+    delta: float
+
+
+@partial(generic, default=True)
+def radius_by(rule, facts: Facts, constants: Constants):
+    """beta for a design of that cutting rule; infinite where none is known."""
+    return np.inf
+
+
+@partial(generic, default=True)
+def confidence_radius(design, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float):
+    """beta with ||theta_* - theta||_A <= beta with probability 1 - delta; infinite where none is known."""
+    return np.inf
+
+
+@compiled
+def determinant_radius(reg, facts, constants):
+    """OFUL's radius, at the determinant of A, never below that of A = reg I."""
+    gain = max(facts.log_det - facts.dim * np.log(reg), 0.0)
+    spread = np.sqrt(gain + 2.0 * np.log(1.0 / constants.delta))
+    return constants.noise * spread + constants.parameter_bound * np.sqrt(facts.ridge)
+
+
+@compiled
+def sketched_radius(reg, compensation, facts, constants):
+    """Radii of SOFUL and DBSLinUCB-FD (Wen, Yin et al. theorem 2) and, when compensated, of CBSCFD and DBSLinUCB-RFD
+    (theorem 6).
+
+    shed = sigma, the sum of all cuts; weighted: sum over cuts of place * cut, at most what they took of the trace;
+    directions = m: how many S may span, of all blocks together. Wen, Yin et al. take 2 l of the active block, which its
+    lemma 6 proves for blocks without a buffer: buffered ones hold up to 3 l. Between no and full compensation: a
+    heuristic.
+    """
+    noise, bound, m, shed = constants.noise, constants.parameter_bound, facts.directions, facts.sums.shed
+    grown = facts.rounds * constants.row_bound**2 / (m * reg)
+    if compensation > 0.0:
+        grown += (shed - facts.sums.weighted / m) / reg
+    inside = 2.0 * np.log(1.0 / constants.delta) + facts.dim * np.log1p(shed / reg) + m * np.log1p(grown)
+    if compensation > 0.0:
+        return noise * np.sqrt(inside) + bound * np.sqrt(reg + shed)
+    return noise * np.sqrt(inside * (1.0 + shed / reg)) + bound * (reg + shed) / np.sqrt(reg)
+
+
+@radius_by.for_state(ExactRule)
+def radius_of_exact(rule, facts, constants):
+    return determinant_radius(rule.reg, facts, constants)
+
+
+@radius_by.for_state(ProjectorSplittingRule)
+def radius_of_splitting(rule, facts, constants):
+    """A theorem while nothing was truncated, a heuristic after."""
+    return determinant_radius(rule.reg, facts, constants)
+
+
+@radius_by.for_state(FrequentDirectionsRule)
+def radius_of_frequent_directions(rule, facts, constants):
+    return sketched_radius(rule.reg, rule.compensation, facts, constants)
+
+
+@confidence_radius.for_state(ExactState)
+def confidence_of_exact(design, rounds, noise, parameter_bound, row_bound, delta):
+    dim, ridge = design.root.shape[0], design.settings.reg
+    facts = Facts(dim, dim, ridge, design.log_det, nothing_cut(), rounds)
+    return radius_by(design.settings, facts, Constants(noise, parameter_bound, row_bound, delta))
+
+
+@confidence_radius.for_state(ProjectorSplittingState)
+def confidence_of_splitting(design, rounds, noise, parameter_bound, row_bound, delta):
+    rank, dim = design.settings.rank, design.left.shape[1]
+    facts = Facts(rank, dim, design.ridge, log_det(design), design.sums, rounds)
+    return radius_by(design.settings, facts, Constants(noise, parameter_bound, row_bound, delta))
+
+
+@confidence_radius.for_state(FrequentDirectionsState)
+def confidence_of_frequent_directions(design, rounds, noise, parameter_bound, row_bound, delta):
+    capacity, dim = design.space.basis.shape
+    facts = Facts(capacity, dim, design.space.ridge, design.space.log_det, design.sums, rounds)
+    return radius_by(design.settings, facts, Constants(noise, parameter_bound, row_bound, delta))
+
+
+@confidence_radius.for_state(DyadicState)
+def confidence_of_dyadic(design, rounds, noise, parameter_bound, row_bound, delta):
+    """All blocks together span the frozen directions and those of the active block; exact rows may fill all of R^d."""
+    block, dim = design.block, max(design.whole.basis.shape[1], design.dense.root.shape[0])
+    held, capacity = dim, max(2 * block.settings.size, block.space.basis.shape[0])
+    if design.phase == SKETCHED:
+        held = min(dim, design.spectrum.size + capacity)
+    facts = Facts(held, dim, design.whole.ridge, log_det(design), sums(design), rounds)
+    return radius_by(block.settings, facts, Constants(noise, parameter_bound, row_bound, delta))
