@@ -217,7 +217,7 @@ class Compact:
                 self._room(int(wanted[end - 1] - before))
                 free, top = arenas.reserve(self.state, block, counts[begin:end])
                 settings = (self.state, self._rule, self._limit, self._weighing)
-                work = (*settings, records, starts, order, rows, right, rewards, extra)
+                work: Any = (*settings, records, starts, order, rows, right, rewards, extra)
                 edges = np.searchsorted(starts, np.linspace(starts[begin], starts[end], threads + 1)[1:-1])
                 edges = np.unique([begin, *edges, end])
                 if edges.size == 2:
