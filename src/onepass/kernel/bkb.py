@@ -22,7 +22,7 @@ the plays of a point. A play is then in S with the running minimum of p since it
 but never comes back. Nothing is proved of it where plays depend on S, as they do here.
 """
 
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -46,6 +46,7 @@ from onepass.kernel.posterior import (
     played,
     with_room,
 )
+from onepass.kernel.values import gram_of, priors_of, rounded, row_of
 
 EPSILON = 0.5  # of Calandriello et al.'s theorems
 FACTOR = (1.0 + EPSILON) / (1.0 - EPSILON)  # their a
@@ -137,6 +138,7 @@ def play_kept(state, row, rest, stale, place, reward, reg, copies, chance):
         state.copies[0, place], state.copies[1, place] = copies, chance
 
 
+@final
 @savable
 class BKB(KernelBandit):
     """Budgeted kernel bandit: GP-UCB at O(A m) a round, m of the order of the effective dimension.
@@ -214,7 +216,7 @@ class BKB(KernelBandit):
             self._state = self._redrawn(place, reward, joins)
             return
         rest = outside(state, place)
-        rest = rest if rest >= 0.0 else self._rounded(rest)
+        rest = rest if rest >= 0.0 else rounded(self.kernel, state, rest)
         row = np.empty(0)
         if joins and rest > max(IN_SPAN * state.prior[place], self.redundancy * self.reg * variance):
             if state.plays @ state.prior > STEEP * self.reg:
@@ -226,7 +228,7 @@ class BKB(KernelBandit):
                 self._state = self._resting_on(heard, np.append(state.members[: state.used], place), 0.0)
                 return
             self._state = state = with_room(state)
-            row = self._row(place)
+            row = row_of(self.kernel, state, place)
         play_kept(state, row, rest, stale, place, reward, self.reg, kept + joins, chance)
 
     def _thinned(self, state: KernelState, places: Any, chances: Any) -> Any:
@@ -273,9 +275,9 @@ class BKB(KernelBandit):
     def _resting_on(self, state: KernelState, places: np.ndarray, least: np.ndarray | float) -> KernelState:
         """The same plays on the dictionary of these places, less those of which others leave no more than `least`."""
         points, size = state.points[: state.size], state.size
-        kept, lower = pivoted(self.kernel, self._gram(points[places], points[places]), least)
+        kept, lower = pivoted(self.kernel, gram_of(self.kernel, points[places], points[places]), least)
         used, members, room = len(kept), places[kept], max(len(state.members), len(kept) + 8)
-        gram = self._gram(points[members], points)
+        gram = gram_of(self.kernel, points[members], points)
         z = solve_triangular(lower, gram, lower=True, overwrite_b=True, check_finite=False)
         seen = np.flatnonzero(state.plays)
         own, plays = z[:, seen], state.plays[seen]
@@ -302,7 +304,7 @@ class BKB(KernelBandit):
         tally = state.tally.copy()
         tally[USED] = tally[LOG_DET] = tally[STALE] = 0.0
         copies = np.stack([state.plays, np.ones_like(state.plays)]) if self.incremental else state.copies
-        state = begun(state.points, self._priors(state), self.reg)._replace(
+        state = begun(state.points, priors_of(self.kernel, state), self.reg)._replace(
             plays=state.plays, sums=state.sums, size=state.size, tally=tally, copies=copies
         )
         seen = np.flatnonzero(state.plays * state.prior)

@@ -11,7 +11,7 @@ replayed point's small covariance free of cancellation. The posterior is that of
 with alpha = reg, whose variance is reg times ours.
 """
 
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -25,6 +25,7 @@ from onepass.foundation.linalg import dot, shift_root
 from onepass.foundation.registry import savable
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import LOG_DET, USED, KernelState, combined, played, with_room
+from onepass.kernel.values import gram_of, priors_of, rounded, row_of
 
 ROUNDING = 1e-13  # of k(x, x): what a posterior variance loses to the subtraction that it comes from
 
@@ -75,6 +76,7 @@ def play_new(state, row, covariance, weights, own, place, reward, reg):
     state.variances[place] = own / (own + reg)
 
 
+@final
 @savable
 class GPUCB(KernelBandit):
     """Exact GP-UCB; by `exploration` also Thompson sampling and others.
@@ -120,10 +122,10 @@ class GPUCB(KernelBandit):
             replay(state, int((state.members[: state.used] == place).argmax()), reward, self.reg)
             return
         self._state = state = with_room(state)
-        row = self._row(place)
+        row = row_of(self.kernel, state, place)
         covariance, weights = covariance_of(state, row)
         own = float(covariance[place])
-        own = own if own >= 0.0 else self._rounded(own)
+        own = own if own >= 0.0 else rounded(self.kernel, state, own)
         play_new(state, row, covariance, weights, own, place, reward, self.reg)
 
     def _column(self, gram: np.ndarray) -> np.ndarray:
@@ -147,7 +149,10 @@ class GPUCB(KernelBandit):
         """K_U + reg N^-1 by one Cholesky factorization."""
         self._prior_root = None
         used, members = state.used, state.members[: state.used]
-        gram, prior = self._gram(state.points[members], state.points[: state.size]), self._priors(state)
+        gram, prior = (
+            gram_of(self.kernel, state.points[members], state.points[: state.size]),
+            priors_of(self.kernel, state),
+        )
         noisy = gram[:, members] + np.diag(self.reg / state.plays[members])
         try:
             factor = cholesky(noisy, lower=True, check_finite=False)
@@ -166,7 +171,7 @@ class GPUCB(KernelBandit):
         """A draw of the prior, corrected by the plays (Matheron's rule)."""
         s = self._state
         if self._prior_root is None:
-            self._prior_root = root_of(self._gram(s.points, s.points))
+            self._prior_root = root_of(gram_of(self.kernel, s.points, s.points))
         draw = rng.standard_normal(len(self._prior_root)) @ self._prior_root
         members = s.members[: s.used]
         heard = draw[members] + np.sqrt(self.reg / s.plays[members]) * rng.standard_normal(s.used)
@@ -175,7 +180,7 @@ class GPUCB(KernelBandit):
 
     def _row_draws(self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         half = self._state.root[: self._state.used, : self._state.used].T @ gram
-        root = root_of(self._gram(rows, rows) - half.T @ half, prior)
+        root = root_of(gram_of(self.kernel, rows, rows) - half.T @ half, prior)
         return rng.standard_normal(len(root)) @ root / self.reg**0.5
 
     def _radius(self, theory: Theory) -> float:

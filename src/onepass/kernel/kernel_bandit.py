@@ -1,5 +1,6 @@
 """What all kernel bandits share: arms, kernels, exploration, files. Members say how a posterior learns and predicts."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -9,13 +10,13 @@ import numpy as np
 
 from onepass.bandit.bandit import Decision, ranked, trouble
 from onepass.exploration import DRAWS, MEANS, UCB, EpsilonGreedy, Exploration, Rule, Theory, choose
-from onepass.features.kernels import JITTER, Kernel, Matern, as_kernel, indefinite, median_distance, probed, rows_of
+from onepass.features.kernels import Kernel, Matern, as_kernel, median_distance, probed, rows_of
 from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.registry import built, plain
-from onepass.kernel.posterior import CENTRE, LOG_DET, SCATTER, KernelState, Saved, begun, consistent, scored, with_point
+from onepass.kernel.posterior import LOG_DET, KernelState, Saved, begun, consistent, scored, units, with_point
+from onepass.kernel.values import gram_of, prior_of
 
-LARGEST = check.LARGEST["d"]  # of kernel values
 Score = Callable[[Any], np.ndarray]
 
 
@@ -30,15 +31,16 @@ class Posterior(NamedTuple):
     deviations: np.ndarray
 
 
-class KernelBandit:
+class KernelBandit(ABC):
     """A bandit whose rewards are f(x) + noise, f of bounded norm in the space of a kernel. Use `GPUCB` or `BKB`."""
 
     kernel: Kernel
     reg: float
     _state: KernelState
 
-    def __init__(self, arms: Any = None, kernel: Any = None):
-        raise NotImplementedError
+    @abstractmethod
+    def __init__(self, arms: Any = None, kernel: Any = None, **options: Any):
+        """Members check their own options, then all others by `_set`."""
 
     def _set(
         self, arms: Any, kernel: Any, reg: Any, exploration: Any, normalize: Any, fit_after: Any, seed: Any
@@ -80,70 +82,37 @@ class KernelBandit:
 
     def _begun(self, points: np.ndarray) -> KernelState:
         """The state before the first play."""
-        return begun(points, self._prior(points), self.reg)
+        return begun(points, prior_of(self.kernel, points), self.reg)
 
+    @abstractmethod
     def _play(self, place: int, reward: float) -> None:
         """Learn a play of a point of the table: by one compiled call or one assignment, once nothing can fail."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _column(self, gram: np.ndarray) -> np.ndarray:
         """Columns of `rows` for points with kernel values gram (used, n)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _predicted(self, gram: np.ndarray, prior: np.ndarray) -> Any:
         """Means, ones and variances of points from k_U (used, n) and k(x, x) (n,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _rebuilt(self, state: KernelState) -> KernelState:
         """The same plays under the present kernel and reg."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _arm_draws(self, rng: np.random.Generator) -> np.ndarray:
         """One draw of the posterior, less its mean, over the square root of reg, at all arms."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _row_draws(self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The same at the rows, given k_U and k(x, x) there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _radius(self, theory: Theory) -> float:
         """beta of the confidence intervals that are proved."""
-        raise NotImplementedError
 
-    # ---------------------------------------------------------------- kernels
-
-    def _prior(self, points: np.ndarray) -> np.ndarray:
-        prior = self.kernel.diagonal(points) if len(points) else np.zeros(0)
-        return self._finite(prior)
-
-    def _priors(self, state: KernelState) -> np.ndarray:
-        """k(x, x) of the table, zeros where it has room."""
-        prior = np.zeros_like(state.prior)
-        prior[: state.size] = self._prior(state.points[: state.size])
-        return prior
-
-    def _gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """k(x, y), or a ValueError where it is not finite."""
-        return self._finite(self.kernel.gram(x, y) if len(x) else np.empty((0, len(y))))
-
-    def _finite(self, values: np.ndarray) -> np.ndarray:
-        if not (np.abs(values) <= LARGEST).all():
-            raise ValueError(
-                f"kernel must be finite and at most {LARGEST:.0e} on the arms, got {self.kernel!r}; scale them"
-            )
-        return values
-
-    def _rounded(self, variance: float) -> float:
-        """0.0 for a negative variance that rounding explains; else a ValueError."""
-        s = self._state
-        if variance < -JITTER * float(s.prior[: s.size].max()) * (s.used + 1):
-            raise indefinite(self.kernel)
-        return 0.0
-
-    def _row(self, place: int) -> np.ndarray:
-        """k(x_place, table), shape (size,)."""
-        s = self._state
-        return self._gram(s.points[place : place + 1], s.points[: s.size])[0]
+    # ---------------------------------------------------------------- what is held
 
     @property
     def dictionary(self) -> np.ndarray:
@@ -172,14 +141,6 @@ class KernelBandit:
 
     # ---------------------------------------------------------------- scores
 
-    def _units(self) -> tuple[float, float]:
-        """What rewards are centred and scaled by: 0 and 1 unless normalized."""
-        s = self._state
-        if not self.normalize or s.rounds == 0:
-            return 0.0, 1.0
-        centre, deviation = float(s.tally[CENTRE]), float(np.sqrt(s.tally[SCATTER] / s.rounds))
-        return centre, deviation if deviation > 10.0 * np.finfo(float).eps * max(abs(centre), 1e-300) else 1.0
-
     def _rule(self, random: bool = True) -> tuple[Rule, float]:
         """The rule of exploration and its beta; random: arms can be drawn until kernel and reg are chosen."""
         if self._fits and random:
@@ -189,7 +150,7 @@ class KernelBandit:
         rule = self.exploration.rule()
         theory = getattr(self.exploration, "exploration", None)
         if isinstance(theory, Theory):
-            return rule, rule.scale * self._radius(theory) / self._units()[1]
+            return rule, rule.scale * self._radius(theory) / units(self._state, self.normalize)[1]
         return rule, rule.scale * (self.reg / self._begun_with[1]) ** 0.5  # the same number of standard deviations
 
     def _checked_rows(self, rows: Any) -> np.ndarray:
@@ -212,10 +173,10 @@ class KernelBandit:
             means, ones, variances = s.means, s.ones, s.variances
             draws = self._arm_draws(rng) if rule.spread == DRAWS else None
         else:
-            gram, prior = self._gram(self.dictionary, rows), self._prior(rows)
+            gram, prior = gram_of(self.kernel, self.dictionary, rows), prior_of(self.kernel, rows)
             draws = self._row_draws(rows, gram, prior, rng) if rule.spread == DRAWS else None
             means, ones, variances = self._predicted(gram, prior)
-        centre, scale = self._units()
+        centre, scale = units(self._state, self.normalize)
         beta = 0.0 if rule.spread == MEANS else beta
         scores, means, widths = scored(means, ones, variances, centre, scale, beta if draws is None else 0.0)
         if draws is None:
@@ -278,8 +239,10 @@ class KernelBandit:
         means, ones, variances = s.means[: s.size], s.ones[: s.size], s.variances[: s.size]
         if rows is not None:
             rows = self._checked_rows(rows)
-            means, ones, variances = self._predicted(self._gram(self.dictionary, rows), self._prior(rows))
-        centre, scale = self._units()
+            means, ones, variances = self._predicted(
+                gram_of(self.kernel, self.dictionary, rows), prior_of(self.kernel, rows)
+            )
+        centre, scale = units(self._state, self.normalize)
         _, means, deviations = scored(means, ones, variances, centre, scale * self.reg**0.5, 0.0)
         return Posterior(means, variances.copy(), deviations)
 
@@ -357,7 +320,7 @@ class KernelBandit:
         """The place of a point that was not in the table."""
         if not self._state.points.shape[1]:
             self._state = self._begun(np.empty((0, point.size)))
-        gram, prior = self._gram(self.dictionary, point[None]), self._prior(point[None])
+        gram, prior = gram_of(self.kernel, self.dictionary, point[None]), prior_of(self.kernel, point[None])
         (mean,), (one,), (variance,) = self._predicted(gram, prior)
         column = self._column(gram)[:, 0]
         state = with_point(self._state, point, float(prior[0]), self.reg)

@@ -19,6 +19,7 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 
 GROWTH = 1.25  # of capacities
+EQUAL = 10.0  # roundings of their mean, below which a deviation of rewards is none
 USED, ROUNDS, CENTRE, SCATTER, LOG_DET, STALE = range(6)
 """The tally: rows in use, plays, mean of the rewards and sum of squares about it, log det of (K + reg I) / reg,
 sum of variances of the plays, since the dictionary was drawn, whose point did not join it (BKB)."""
@@ -130,6 +131,15 @@ def counted(tally, reward):
     gap = reward - tally[CENTRE]
     tally[CENTRE] += gap / tally[ROUNDS]
     tally[SCATTER] += gap * (reward - tally[CENTRE])
+
+
+def units(state: KernelState, normalize: bool) -> tuple[float, float]:
+    """What rewards are centred and scaled by: 0 and 1 unless normalized."""
+    if not normalize or state.rounds == 0:
+        return 0.0, 1.0
+    centre, deviation = float(state.tally[CENTRE]), float(np.sqrt(state.tally[SCATTER] / state.rounds))
+    least = EQUAL * np.finfo(float).eps * max(abs(centre), np.finfo(float).tiny)
+    return centre, deviation if deviation > least else 1.0
 
 
 @compiled
