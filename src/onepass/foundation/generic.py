@@ -10,67 +10,18 @@ A member of a family is a ``NamedTuple`` (its whole state) and a few functions r
     def solve_exact(state, b): ...  # what it does for one type
 
 Compiled code that calls ``solve`` is specialised on the type of the state, so one loop serves every design,
-and the result is cached on disk. numba keys that cache by the file of the compiled function only; a loop would
-therefore keep calling an old `solve_exact` after its file changed. `compiled` adds a fingerprint of every
-source that could have been called to the key: a stale entry is never found, and never loaded.
+and the result is cached on disk (compilation.py).
 """
 
-import hashlib
-import inspect
-import marshal
-import sys
 from collections.abc import Callable
 from functools import singledispatch
-from pathlib import Path
 from typing import Any
 
 from numba import njit, types
-from numba.core.caching import FunctionCache
-from numba.extending import overload
+from numba.core.typing.templates import AbstractTemplate, infer_global
 
 from onepass.foundation import boxing  # noqa: F401  # how states leave compiled code
-
-PACKAGE = Path(__file__).parent.parent
-NEVER_COMPILED = {"experiment", "cli.py", "__main__.py", "benchmark"}
-
-_sources = hashlib.sha256()  # of everything compiled code may call, as it was when it was imported
-for _path in sorted(PACKAGE.rglob("*.py")):
-    if _path.relative_to(PACKAGE).parts[0] not in NEVER_COMPILED:
-        _sources.update(_path.name.encode() + b"\0" + _path.read_bytes())
-
-
-def _spelled(kind: types.Type) -> str:
-    """A type in words, states by module and name: plain text, so reading an index imports nobody's module."""
-    members = getattr(kind, "types", None)
-    if members is None:
-        return str(kind)
-    owner = getattr(kind, "instance_class", tuple)
-    return f"{owner.__module__}.{owner.__qualname__}({', '.join(map(_spelled, members))})"
-
-
-def _importable(kind: types.Type) -> bool:
-    """Whether another process finds the very same state classes: not those of a script, a notebook or an exec."""
-    owner = getattr(kind, "instance_class", None)
-    if owner is not None:
-        home = sys.modules.get(owner.__module__)
-        if owner.__module__ == "__main__" or getattr(home, owner.__qualname__, None) is not owner:
-            return False
-    return all(map(_importable, getattr(kind, "types", ())))
-
-
-class _FreshCache(FunctionCache):
-    """numba's disk cache, keyed by the sources of everything that a compiled function may call."""
-
-    def load_overload(self, sig, target_context):
-        return super().load_overload(sig, target_context) if all(map(_importable, sig)) else None
-
-    def save_overload(self, sig, data):
-        if all(map(_importable, sig)):
-            super().save_overload(sig, data)
-
-    def _index_key(self, sig, codegen):
-        known = super()._index_key((), codegen)
-        return (*map(_spelled, sig), *known, _sources.hexdigest())
+from onepass.foundation.compilation import cached, is_ours, replaced
 
 
 def compiled(function: Callable, *, nogil: bool = False) -> Any:
@@ -79,14 +30,14 @@ def compiled(function: Callable, *, nogil: bool = False) -> Any:
     Sums may be reassociated (so that they are vectorized); NaN and infinities keep their meaning. Use it for helpers
     of your own designs as well: a plain ``njit`` function in another file is not seen by the cache.
     nogil: let other Python threads run meanwhile.
+
+    Compiled callers get a twin that Python cannot call (parts.py).
     """
-    dispatcher = njit(function, fastmath={"reassoc", "contract"}, nogil=nogil)
-    file = Path(inspect.getfile(function))
-    if PACKAGE not in file.parents:  # somebody else's code becomes part of what our loops call
-        _sources.update(file.read_bytes() if file.is_file() else marshal.dumps(function.__code__))
-    if file.is_file():
-        dispatcher._cache = _FreshCache(function)
-    return dispatcher
+    options: dict[str, Any] = {"fastmath": {"reassoc", "contract"}, "nogil": nogil, "no_cfunc_wrapper": True}
+    bare: dict[str, Any] = {**options, "no_cpython_wrapper": True}
+    python, inner = cached(njit(function, **options), ""), cached(njit(function, **bare), "inner-")
+    python.get_call_template, python.get_overload = inner.get_call_template, inner.get_overload
+    return python
 
 
 def generic(function: Callable, *, default: bool = False) -> Any:
@@ -95,22 +46,35 @@ def generic(function: Callable, *, default: bool = False) -> Any:
     default: the body serves, compiled, every type that nobody has registered; else it says that there is none.
     """
     python = singledispatch(compiled(function) if default else function)
+    members: dict[Any, Any] = {}
+    other = python.dispatch(object) if default else None
 
-    def register(implementation: Callable, serves: Callable[[Any], bool]) -> None:
-        def pick(*arguments):
-            return implementation if serves(getattr(arguments[0], "instance_class", None)) else None
+    class Dispatch(AbstractTemplate):
+        """A call in compiled code is one of the member's own compiled function, found in the cache like any other."""
 
-        pick.__signature__ = inspect.signature(implementation)  # type: ignore[attr-defined]  # numba compares them
-        overload(python)(pick)
+        key = python
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            chosen = self.member(args[0])
+            return None if chosen is None else types.Dispatcher(chosen).get_call_type(self.context, args, kws)
+
+        def get_impl_key(self, sig: Any) -> Any:
+            return self.member(sig.args[0]).get_overload(sig.args)
+
+        @staticmethod
+        def member(kind: Any) -> Any:
+            return members.get(getattr(kind, "instance_class", None), other)
+
+    infer_global(python, types.Function(Dispatch))
 
     def for_state(state_class: type) -> Callable:
         def registered(implementation: Callable) -> Any:
-            register(implementation, lambda found: found is state_class)
-            return python.register(state_class)(compiled(implementation))
+            if is_ours(state_class) and not is_ours(implementation):
+                replaced(implementation)
+            members[state_class] = python.register(state_class)(compiled(implementation))
+            return members[state_class]
 
         return registered
 
-    if default:
-        register(function, lambda found: found not in python.registry)
     python.for_state = for_state  # type: ignore[attr-defined]
     return python

@@ -1,0 +1,193 @@
+"""Where compiled code lies on disk: one file an entry, whole or not there, shared by processes.
+
+Of the folders all are read, and the first one that takes a file keeps it; where none does, compiled code is used and
+not kept, which is said once. A file is its digest and its content, written beside and renamed: what is damaged or
+half-written counts as missing. What one process is making others wait for.
+"""
+
+import contextlib
+import hashlib
+import importlib
+import os
+import stat
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from numba.misc.appdirs import AppDirs
+
+from onepass.foundation.waiting import say
+
+fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None  # without it some is compiled twice
+
+PACKAGE = Path(__file__).parent.parent
+FORMAT = b"onepass compiled code 1\n"
+DIGEST = hashlib.sha256().digest_size
+SECONDS = "onepass.seconds"  # the file that says how long it took
+TURNS = "onepass.turns"  # the file whose bytes are locked by who compiles
+PLACES = 1 << 60  # of its bytes: so many that no two names meet
+PATIENCE = 60.0  # seconds to wait for another process to compile one function, under load
+PAUSE = 0.02  # seconds between two looks whether it has
+OLD = 3600.0  # seconds after which what a killed process was writing is removed
+UNKEPT = (
+    "compiled code cannot be kept in any folder ({why}), so every process compiles anew; "
+    "set NUMBA_CACHE_DIR to a folder with room that can be written to"
+)
+
+
+# ---- folders ----
+
+
+def folders() -> Iterator[Path]:
+    """NUMBA_CACHE_DIR where it is set, and nowhere else; or beside the sources, in the user's cache folder, in a
+    private temporary folder."""
+    told = os.environ.get("NUMBA_CACHE_DIR")
+    if told:
+        yield Path(told, "onepass")
+        return
+    yield PACKAGE / "__pycache__"
+    user = Path(AppDirs("onepass", appauthor=False).user_cache_dir)
+    if user.is_absolute():  # without a home it is not
+        yield user
+    own = _own()
+    if own is not None:
+        yield own
+
+
+def _own() -> Path | None:
+    """A folder for temporary files that nobody else can write to: what is read from it is run."""
+    user = os.getuid() if hasattr(os, "getuid") else None
+    try:
+        folder = Path(tempfile.gettempdir(), "onepass" if user is None else f"onepass-{user}")
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    shared = user is not None and (found.st_uid != user or bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)))
+    return None if shared or not stat.S_ISDIR(found.st_mode) else folder
+
+
+def entries(suffix: str) -> int:
+    """How many files with names that end so are kept, whatever their folder."""
+    return len({path.name for folder in folders() for path in folder.glob(f"*{suffix}")})
+
+
+# ---- files ----
+
+
+def found(name: str) -> bytes | None:
+    """The content, from the first folder that has it whole."""
+    for folder in folders():
+        with contextlib.suppress(OSError):
+            whole = (folder / name).read_bytes()
+            content = whole[len(FORMAT) + DIGEST :]
+            if whole == _whole(content):
+                return content
+    return None
+
+
+def keep(name: str, content: bytes) -> None:
+    """Write it into the first folder that takes it; where none does, say so once."""
+    trouble: OSError | None = None
+    for folder in folders():
+        try:
+            _written(folder / name, _whole(content))
+        except OSError as error:
+            trouble = error
+        else:
+            _tidied(folder)
+            return
+    why = f"{trouble.strerror}: {trouble.filename}" if trouble else "there is none"
+    say("kept", lambda: UNKEPT.format(why=why))
+
+
+def _whole(content: bytes) -> bytes:
+    return FORMAT + hashlib.sha256(content).digest() + content
+
+
+def _written(path: Path, whole: bytes) -> None:
+    """The file, or OSError and nothing left behind."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        beside.write_bytes(whole)
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
+
+
+_tidy: set[Path] = set()
+
+
+def _tidied(folder: Path) -> None:
+    """Remove, once a process and folder, what killed processes left."""
+    if folder not in _tidy:
+        _tidy.add(folder)
+        for path in folder.glob("*.part"):
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < time.time() - OLD:
+                    path.unlink()
+
+
+def explained() -> str:
+    """What is said when compiling takes long."""
+    seconds = found(SECONDS)
+    took = "some ten seconds" if seconds is None else f"{float(seconds):.0f} s the last time"
+    return f"compiling for this machine, which takes a while once ({took}); `python -m onepass compile` does it ahead"
+
+
+def remembered(seconds: float) -> None:
+    """Keep how long compiling took."""
+    keep(SECONDS, f"{seconds:.1f}".encode())
+
+
+# ---- turns ----
+
+_queue: list[int] = []  # the open file; the system forgets the locks of who ends, and gives a child none of them
+
+
+@contextlib.contextmanager
+def turn(name: str) -> Iterator[None]:
+    """One process at a time makes what is kept under a name; nobody waits for longer than PATIENCE.
+
+    Functions call one another in no circle, so neither do those who wait.
+    """
+    place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) % PLACES
+    held = _taken(place)
+    try:
+        yield
+    finally:
+        if held:
+            with contextlib.suppress(OSError):
+                fcntl.lockf(_queue[0], fcntl.LOCK_UN, 1, place)
+
+
+def _taken(place: int) -> bool:
+    """Wait; False where there are no locks, or when patience has ended."""
+    if fcntl is None or not (_queue or _opened()):
+        return False
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            fcntl.lockf(_queue[0], fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except (BlockingIOError, PermissionError):
+            time.sleep(PAUSE)
+        except OSError:  # a file system without locks
+            return False
+        else:
+            return True
+    return False
+
+
+def _opened() -> bool:
+    for folder in folders():
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            _queue.append(os.open(folder / TURNS, os.O_RDWR | os.O_CREAT, 0o600))
+            return True
+    return False

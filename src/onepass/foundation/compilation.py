@@ -1,0 +1,193 @@
+"""Compiled functions whose machine code is kept on disk, and cannot go stale.
+
+numba's own cache knows the file of the compiled function only; a loop would keep calling an old `solve` after its file
+changed. Here the name of an entry is a digest of everything that its code depends on: the function, the types, the
+processor, the versions of numba and Python, and every source that it may call: all of this package, and, where types or
+functions of others are concerned, all of theirs. A stale entry is never found.
+
+Private names of numba in use, which is why it is pinned: here `Dispatcher._cache`, `._compiler` and `.compile`,
+`CompileResult._reduce` and `._rebuild`; in parts.py `JITCodeLibrary`; in boxing.py how results leave compiled code.
+"""
+
+import hashlib
+import inspect
+import marshal
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+from numba import types
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.serialize import dumps
+
+from onepass.foundation import cache
+from onepass.foundation.forks import open_at_fork
+from onepass.foundation.interrupts import deferred
+from onepass.foundation.parts import in_parts
+from onepass.foundation.waiting import compiling
+
+NEVER_COMPILED = {
+    "__main__.py", "adapters", "benchmark", "cache.py", "cli.py", "experiment", "files.py", "precompile.py",
+    "recipes.py", "registry.py", "testing.py", "waiting.py",
+}  # fmt: skip
+PLAIN = (
+    types.Array, types.Number, types.Boolean, types.NoneType, types.DType, types.Literal, types.Omitted,
+    types.UnicodeType,
+)  # fmt: skip
+LONGEST = 120  # characters of a function's name in that of a file, of which there may be 255
+
+sources = hashlib.sha256()  # of everything in the package that compiled code may call, as it was when it was imported
+foreign = hashlib.sha256()  # of everybody else's: part of the names of what was made for their types only
+for _path in sorted(cache.PACKAGE.rglob("*.py")):
+    if not NEVER_COMPILED.intersection((_path.relative_to(cache.PACKAGE).parts[0], _path.name)):
+        sources.update(_path.name.encode() + b"\0" + _path.read_bytes())
+
+
+# ---- types ----
+
+
+def _spelled(kind: types.Type) -> str:
+    """A type in words, states by module and name."""
+    members = getattr(kind, "types", None)
+    if members is None:
+        return str(kind)
+    owner = getattr(kind, "instance_class", tuple)
+    return f"{owner.__module__}.{owner.__qualname__}({', '.join(map(_spelled, members))})"
+
+
+def _importable(kind: types.Type) -> bool:
+    """Whether another process finds the very same state classes: not those of a script, a notebook or an exec."""
+    owner = getattr(kind, "instance_class", None)
+    if owner is not None:
+        home = sys.modules.get(owner.__module__)
+        if owner.__module__ == "__main__" or getattr(home, owner.__qualname__, None) is not owner:
+            return False
+    return all(map(_importable, getattr(kind, "types", ())))
+
+
+def _ours(kind: types.Type) -> bool:
+    """Whether only code of this package is called for this type: numbers, arrays, and our own states."""
+    owner, members = getattr(kind, "instance_class", None), getattr(kind, "types", None)
+    if members is None:
+        return isinstance(kind, PLAIN)
+    return (owner is None or is_ours(owner)) and all(map(_ours, members))
+
+
+def is_ours(owner: Any) -> bool:
+    """Whether a class or function is this package's."""
+    return owner.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+# ---- entries ----
+
+
+def ending() -> str:
+    """How the names of entries end that were made of the sources as they are now."""
+    return f".{sources.hexdigest()[:8]}.compiled"
+
+
+class Entries(NullCache):
+    """What numba asks for kept code: that of one function, for all types of arguments."""
+
+    def __init__(self, function: Callable, prefix: str):
+        self.function = function
+        home, line = function.__module__.rpartition(".")[2], function.__code__.co_firstlineno
+        title = f"{prefix}{home}.{function.__qualname__}-{line}"
+        self.title = title.replace("<", "").replace(">", "")[:LONGEST]
+
+    @property
+    def cache_path(self) -> str:
+        return str(next(cache.folders(), ""))
+
+    def name(self, sig: Any, codegen: Any) -> str | None:
+        """The file's name: everything that the code depends on; None where no other process could use it."""
+        if not all(map(_importable, sig)):
+            return None
+        cells = tuple(cell.cell_contents for cell in self.function.__closure__ or ())
+        versions = (numba.__version__, llvmlite.__version__, sys.version, codegen.magic_tuple())
+        key = (self.function.__module__, self.title, [_spelled(kind) for kind in sig], versions)
+        digest = hashlib.sha256(repr(key).encode())
+        digest.update(dumps(cells) if cells else b"")
+        digest.update(sources.digest())
+        if cells or not is_ours(self.function) or not all(map(_ours, sig)):
+            digest.update(foreign.digest())
+        return f"{self.title}.{digest.hexdigest()[:24]}{ending()}"
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        target_context.refresh()
+        name = self.name(sig, target_context.codegen())
+        content = None if name is None else cache.found(name)
+        if content is None:
+            return None
+        try:
+            return CompileResult._rebuild(target_context, *pickle.loads(content))
+        except (ImportError, AttributeError):  # of a module that has lost what it had
+            return None
+
+
+class Compiler:
+    """numba's compiler of one function: in turn with other processes, kept at once, and timed."""
+
+    def __init__(self, usual: Any, kept: Entries | None):
+        self.usual, self.kept = usual, kept
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.usual, name)
+
+    def compile(self, args: Any, return_type: Any) -> Any:
+        with compiling(cache.explained, cache.remembered):
+            context, kept = self.usual.targetdescr.target_context, self.kept
+            name = None if kept is None or return_type is not None else kept.name(args, context.codegen())
+            if kept is None or name is None:
+                return self.usual.compile(args, return_type)
+            with cache.turn(name):
+                result = kept.load_overload(args, context)  # another process may have made it meanwhile
+                if result is not None:
+                    context.insert_user_function(result.entry_point, result.fndesc, [result.library])
+                    return result
+                result = self.usual.compile(args, return_type)
+                if not result.library.has_dynamic_globals:
+                    cache.keep(name, dumps(result._reduce()))
+                return result
+
+
+def _text(function: Callable) -> bytes:
+    file = Path(inspect.getfile(function))
+    return file.read_bytes() if file.is_file() else marshal.dumps(function.__code__)
+
+
+def replaced(function: Callable) -> None:
+    """Somebody else's function serves a state of ours: all code may call it."""
+    sources.update(_text(function))
+
+
+def cached(dispatcher: Any, prefix: str) -> Any:
+    """The dispatcher with this cache; a function without a source file has none. prefix: of its files' names."""
+    function = dispatcher.py_func
+    if not is_ours(function):  # somebody else's code becomes part of what our loops call
+        foreign.update(_text(function))
+    kept = Entries(function, prefix) if Path(inspect.getfile(function)).is_file() else None
+    if kept is not None:
+        dispatcher._cache = kept
+    dispatcher._compiler = Compiler(dispatcher._compiler, kept)
+    dispatcher.compile = undisturbed(dispatcher.compile)
+    return dispatcher
+
+
+def undisturbed(compile_or_load: Callable) -> Callable:
+    """Signals are heard afterwards: an exception in a call of LLVM back to Python is lost, and the code with it."""
+
+    def compile(sig: Any) -> Any:
+        with deferred(), global_compiler_lock, in_parts():
+            return compile_or_load(sig)
+
+    return compile
+
+
+open_at_fork(global_compiler_lock)

@@ -1,0 +1,71 @@
+"""Code that only compiled code calls is optimized and turned into machine code once, as a part of its callers.
+
+numba optimizes and translates every function for itself, with all that it calls: a function that is five calls deep,
+six times. Here a function is LLVM's text until its address is asked for, which calls from Python do, and calls in
+compiled code do not.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.environment import lookup_environment
+from numba.core.registry import cpu_target
+
+ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of global variables begin that hold what code needs of Python
+
+
+class Part(JITCodeLibrary):
+    """The code of a function and of what it calls: text (`whole` is False), or machine code."""
+
+    whole = False
+
+    def _optimize_final_module(self) -> None:
+        """Later, with its callers."""
+
+    def _finalize_final_module(self) -> None:
+        if getattr(self, "_compiled_object", None) is not None:  # machine code of the cache
+            self.whole = True
+            super()._finalize_final_module()
+        else:
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """The address, 0 where this library has no function of that name."""
+        self._ensure_finalized()
+        if not self.whole and any(found.name == name for found in self.get_defined_functions()):
+            self.whole = True
+            super()._optimize_final_module()
+            self._final_module.verify()
+            super()._finalize_final_module()
+            for variable in self._final_module.global_variables:
+                environment = lookup_environment(variable.name) if variable.name.startswith(ENVIRONMENT) else None
+                if environment is not None:
+                    self.codegen.set_env(variable.name, environment)
+        return super().get_pointer_to_function(name)
+
+    @property
+    def codegen(self) -> Any:
+        """Whose `set_env` gives a global variable its value; that of a text is given when it becomes machine code."""
+        return self._codegen if self.whole else self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Later."""
+
+    def serialize_using_object_code(self) -> tuple:
+        """What the cache keeps."""
+        return super().serialize_using_object_code() if self.whole else self.serialize_using_bitcode()
+
+
+@contextlib.contextmanager
+def in_parts() -> Iterator[None]:
+    """What is compiled or loaded meanwhile is a `Part`; for who holds numba's compiler lock."""
+    codegen = cpu_target.target_context.codegen()
+    usual = codegen._library_class
+    codegen._library_class = Part
+    try:
+        yield
+    finally:
+        codegen._library_class = usual

@@ -1,0 +1,58 @@
+"""Compiling takes seconds, once on a machine: a process that waits for it says so, once, on standard error."""
+
+import contextlib
+import gc
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+PATIENT = 2.0  # seconds of compiling before anything is said
+RARELY = (100_000, 50, 50)  # the garbage collector's thresholds meanwhile: numba makes millions of objects that stay
+
+_said: set[str] = set()
+_quiet = False
+_depth, _began, _before = 0, 0.0, 0.0
+
+
+def quiet(chosen: bool) -> None:
+    """Whether nothing is to be said, as by a program with a progress bar of its own."""
+    global _quiet
+    _quiet = chosen
+
+
+def say(topic: str, sentence: Callable[[], str]) -> None:
+    """One line on standard error, once in a process for every topic."""
+    if topic not in _said and not _quiet and sys.stderr is not None:
+        _said.add(topic)
+        print(f"onepass: {sentence()}", file=sys.stderr, flush=True)
+
+
+def spent() -> float:
+    """Seconds that this process has compiled so far."""
+    return _before + (time.monotonic() - _began if _depth else 0.0)
+
+
+@contextlib.contextmanager
+def compiling(sentence: Callable[[], str], remember: Callable[[float], None]) -> Iterator[None]:
+    """Around the compilation of one function, within which those that it calls are compiled; by one thread at a time.
+
+    sentence: what is said when it takes long; remember: is told how long that was.
+    """
+    global _depth, _began, _before
+    if _depth > 0:
+        yield
+        return
+    _depth, _began = 1, time.monotonic()
+    usual, told = gc.get_threshold(), threading.Timer(max(PATIENT - _before, 0.0), say, ("compiling", sentence))
+    told.daemon = True
+    told.start()
+    gc.set_threshold(*RARELY)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+        told.cancel()
+        _before, _depth = spent(), 0
+        if "compiling" in _said:
+            remember(_before)
