@@ -9,16 +9,19 @@ beta is a constant, or `Theory`: the radius of the design's confidence ellipsoid
 All of them are one `Rule`, so that compiled loops are specialised on designs only.
 """
 
+import threading
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onepass.foundation import check
+from onepass.foundation.forks import open_at_fork
 from onepass.foundation.generic import compiled
 from onepass.foundation.registry import plain, savable
 
 MEANS, WIDTHS, DRAWS = 0, 1, 2
+DRAWING = open_at_fork(threading.RLock())  # a generator's own lock may be held at a fork
 
 
 class Rule(NamedTuple):
@@ -149,9 +152,20 @@ def noise_width(rule: Rule, features: int) -> int:
 
 def draw_noise(rule: Rule, features: int, rounds: int, rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
     """The random numbers of `rounds` rounds, shape (rounds, noise_width); the same stream in one call or in many."""
-    if rule.spread == DRAWS:
-        return rng.standard_normal((rounds, features)).astype(dtype, copy=False)
-    return rng.random((rounds, 2)).astype(dtype, copy=False)
+    drawn = normals(rng, (rounds, features)) if rule.spread == DRAWS else uniforms(rng, (rounds, 2))
+    return drawn.astype(dtype, copy=False)
+
+
+def normals(rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
+    """Standard normals; by one thread at a time, so that no child is forked meanwhile."""
+    with DRAWING:
+        return rng.standard_normal(shape)
+
+
+def uniforms(rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
+    """Uniform numbers in [0, 1), likewise."""
+    with DRAWING:
+        return rng.random(shape)
 
 
 @compiled

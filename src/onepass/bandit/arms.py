@@ -19,13 +19,16 @@ from onepass.bandit.models import Disjoint, Hybrid
 from onepass.design import contract
 from onepass.estimator.contract import parameter, update_rows
 from onepass.estimator.estimator import known_radius
-from onepass.exploration import DRAWS, MEANS, Exploration, Theory, choose
+from onepass.exploration import DRAWS, MEANS, Exploration, Theory, choose, normals, uniforms
 from onepass.features.factors import Outer, products, signed_lengths
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
 from onepass.foundation import state as states
+from onepass.foundation.forks import open_at_fork
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import savable
+
+NAMING = open_at_fork(threading.RLock())  # of all bandits: held for a moment
 
 
 class Learned(NamedTuple):
@@ -90,7 +93,7 @@ class ArmBandit(BaseBandit):
         self._learned = Learned(estimator.store(), begun, np.zeros((0, sides)))
         self._names: dict[Hashable, int] = {}
         self._roster: tuple[Any, list[Any], np.ndarray] | None = None  # the last request's arms, and their records
-        self._lock = threading.Lock()
+        self._lock = NAMING
 
     # ---- arms ----
 
@@ -192,7 +195,7 @@ class ArmBandit(BaseBandit):
         single, scores, means, spreads = self._scores(contexts, records, self._rng)
         each = []
         for i in range(len(scores)):
-            noise = self._rng.random(2)
+            noise = uniforms(self._rng, 2)
             chosen, propensity = choose(self._rule, scores[i], noise)
             if chosen < 0:
                 raise trouble()
@@ -254,9 +257,9 @@ class ArmBandit(BaseBandit):
         if rule.spread == DRAWS:
             # arms share no data, so their draws from N(theta_a, A_a^-1) are independent: one normal an arm will do
             for i in range(len(spreads)):
-                spreads[i] *= rng.standard_normal(spreads.shape[1])
+                spreads[i] *= normals(rng, spreads.shape[1])
                 if adjusted:
-                    normal = np.asarray(rng.standard_normal(adjusted[i].shape[1]), self._dtype)
+                    normal = np.asarray(normals(rng, adjusted[i].shape[1]), self._dtype)
                     spreads[i] += adjusted[i] @ contract.root(shared.design, normal)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is raised by who asks
             return single, means + scale * spreads, means, spreads
@@ -451,14 +454,14 @@ class ArmBandit(BaseBandit):
     def copy(self) -> "ArmBandit":
         """An independent copy that will decide alike."""
         twin = super().copy()
-        twin._names, twin._roster, twin._lock = dict(self._names), None, threading.Lock()
+        twin._names, twin._roster, twin._lock = dict(self._names), None, NAMING
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lock": None, "_roster": None}  # a lock cannot be copied or sent to a process
 
     def __setstate__(self, values: dict[str, Any]) -> None:
-        self.__dict__.update(values, _lock=threading.Lock())
+        self.__dict__.update(values, _lock=NAMING)
 
     def _copied(self) -> Learned:
         learned = self._learned
