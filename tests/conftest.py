@@ -1,5 +1,18 @@
 """Order of the tests: the slow ones first, so that no worker is left with one when the others have finished."""
 
+from onepass.foundation import cache, compilation, waiting
+
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_sessionstart(session):
+    waiting.quiet(True)  # tests compare what is said
+    if hasattr(session.config, "workerinput"):
+        return
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if cache.entries(compilation.ending()) == 0:
+        reporter.write_line(
+            "Nothing is compiled yet: the first tests compile what they call, once for all workers (some minutes)"
+        )

@@ -138,6 +138,16 @@ def bench(
     print(benchmark.regret() if regret else benchmark.speed())
 
 
+@app.command("compile")
+def compile_command(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[RECIPE]...", help="Only these.")] = None,
+) -> None:
+    """Fill the compilation cache, for images and before first requests; some minutes, once on a machine."""
+    from onepass.precompile import main
+
+    raise typer.Exit(main(names or ()))
+
+
 def split(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
 
