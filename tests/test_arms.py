@@ -797,8 +797,7 @@ def last_slot(state, record):
 
 
 def write(path, bandit, saved):
-    extra = {"rng": bandit._rng.bit_generator.state, "rounds": bandit.rounds}
-    files.save(path, bandit, files.Contents(bandit.params(), extra, saved))
+    path.write_bytes(files.packed(type(bandit).__name__, bandit.contents()._replace(state=saved)))
 
 
 @pytest.mark.parametrize("what", [*STORE, *OUTSIDE_STORE])

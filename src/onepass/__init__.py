@@ -34,7 +34,7 @@ from onepass.features.kernels import RBF, Kernel, Linear, Matern, Polynomial
 from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection
 from onepass.features.standardize import Standardize
-from onepass.foundation.files import load
+from onepass.foundation.files import from_bytes, load, to_bytes
 from onepass.foundation.registry import on_demand, savable
 from onepass.kernel.bkb import BKB
 from onepass.kernel.gp_ucb import GPUCB
@@ -151,9 +151,11 @@ __all__ = [
     "Validation",
     "bkb_oversampling",
     "bkb_size_bound",
+    "from_bytes",
     "load",
     "progressive_validation",
     "savable",
+    "to_bytes",
 ]
 
 

@@ -173,6 +173,9 @@ class OnlineKernelEstimator(BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write everything to `path`, atomically; read with `onepass.load`. ValueError for what it could not build."""
+        files.save(path, self)
+
+    def contents(self) -> files.Contents:
         learner = self._default() if self.learner is None else self.learner
         name_of(learner)
         extra: dict[str, Any] = {"dim": getattr(self, "n_features_in_", 0), "names": None, "classes": None}
@@ -184,17 +187,16 @@ class OnlineKernelEstimator(BaseEstimator):
                 raise ValueError(f"classes must be numbers or strings to be saved, got {self.classes_!r}")
             extra["classes"] = {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()}
         extra["fitted"] = len(getattr(self, "learners_", ()))
-        params = None if self.learner is None else {"kind": name_of(learner), **learner.given()}
         held = Held(sum((one.states() for one in getattr(self, "learners_", ())), ()), learner.prior_states())
-        files.save(path, self, files.Contents({"learner": params}, extra, held))
+        return files.Contents({"learner": self.learner}, extra, held)
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, np.ndarray]) -> Self:
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file holds; ValueError where that does not fit together."""
         owner = cls(built(params["learner"]))
         owner._restore(extra)
         pattern = owner._default() if owner.learner is None else owner.learner
-        take_back(pattern, getattr(owner, "learners_", []), check.integer("dim", extra["dim"], 0), tensors)
+        take_back(pattern, getattr(owner, "learners_", []), check.integer("dim", extra["dim"], 0), held)
         return owner
 
     def _restore(self, extra: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ class Separate:
 
     def _fresh(self) -> tuple[Any, np.ndarray, int]:
         design = self._estimator.design
-        return states.copy(self._prior), np.zeros((design.dim, self._extra), design.dtype), 0
+        return states.copy(self._prior), states.zeros(design.dim, self._extra, dtype=design.dtype), 0
 
     def _of(self, record: int) -> tuple[Any, np.ndarray, int]:
         """What an arm has learned; for NONE its prior."""
@@ -64,6 +64,10 @@ class Separate:
 
     def trim(self) -> None:
         """There is no spare room."""
+
+    def kept(self) -> tuple:
+        """The state: there is no spare room."""
+        return self.state
 
     def template(self, records: int) -> tuple:
         """Fresh states for as many records."""
@@ -144,9 +148,3 @@ class Separate:
 
     def parameter(self, record):
         return parameter(self._states[record][0])
-
-    def copy(self):
-        twin = object.__new__(type(self))
-        kept = [one if one is None else states.copy(one) for one in self._states]
-        twin.__dict__.update(self.__dict__, _states=kept, _vacant=list(self._vacant))
-        return twin

@@ -8,7 +8,7 @@ those that say how their arms are cut (`Design.cutting`) and weighed (`Estimator
 import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from onepass.arena import arena as arenas
 from onepass.arena import learning, scoring
 from onepass.arena.arena import NONE, ArenaState
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Prior, cut_space
+from onepass.design.cutting import Cutting, Prior, Sums, cut_space
+from onepass.design.subspace import begun_subspace
 from onepass.estimator.estimator import Estimator, Weighing
 from onepass.foundation import state as states
 
@@ -44,8 +45,8 @@ class Store(Protocol):
     def rows(self, record: int) -> int: ...
     def error_bound(self) -> float: ...
     def parameter(self, record: int) -> np.ndarray: ...
-    def copy(self) -> Self: ...
     def trim(self) -> None: ...
+    def kept(self) -> Any: ...
     def template(self, records: int) -> Any: ...
     def records(self, state: Any) -> int: ...
     def vacant(self, state: Any) -> np.ndarray: ...
@@ -71,6 +72,9 @@ def fits_an_arena(estimator: Estimator) -> bool:
 def prior_of(estimator: Estimator, hold: int) -> Prior:
     """What arms begin with: what the design holds, cut by its own rule to `hold` directions."""
     design: Any = estimator.design
+    if states.is_abstract():
+        space = begun_subspace(design.dim, 0, design.params["reg"], design.dtype)
+        return Prior(space=space, sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0))
     found = contract.prior(states.copy(design.state))
     while found.space.used > hold:
         space, sums = cut_space(found.space, design.cutting().rule, found.sums)
@@ -167,6 +171,11 @@ class Compact:
         self._grow(arenas.PER_SLOT, self.state.top)
         self._grow(arenas.PER_ARM, self._count)
 
+    def kept(self) -> ArenaState:
+        """The state without its spare room."""
+        slots = {name: getattr(self.state, name)[: self.state.top] for name in arenas.PER_SLOT}
+        return self.state._replace(**slots, **{n: getattr(self.state, n)[: self._count] for n in arenas.PER_ARM})
+
     def open(self) -> int:
         if self._vacant:
             record = self._vacant.pop()
@@ -258,8 +267,3 @@ class Compact:
         eye = np.eye(self.state.basis.shape[1], dtype=self.state.basis.dtype)
         means, _ = self.evaluate_users(np.array([record]), eye)
         return means[:, 0].astype(self.state.basis.dtype)
-
-    def copy(self):
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__, state=states.copy(self.state), _vacant=list(self._vacant))
-        return twin

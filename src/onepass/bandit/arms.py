@@ -4,7 +4,6 @@ Arms are any hashable; they appear when they are added, learned from or asked fo
 never learned from has no model and costs no array: it is scored by its prior, mean 0 and width sqrt(||x||^2 / reg).
 """
 
-import json
 import threading
 from collections.abc import Hashable
 from typing import Any, NamedTuple, final
@@ -23,10 +22,10 @@ from onepass.exploration import DRAWS, MEANS, Exploration, Theory, choose, norma
 from onepass.features.factors import Outer, products, signed_lengths
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
-from onepass.foundation import state as states
 from onepass.foundation.forks import open_at_fork
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import savable
+from onepass.foundation.state import objects
 
 NAMING = open_at_fork(threading.RLock())  # of all bandits: held for a moment
 
@@ -42,8 +41,8 @@ class Learned(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What goes into a file: names as JSON in bytes, the record of each (NONE: never learned from), and all states,
-    that of the feature map as far as it has learned."""
+    """What is written: names, the record of each (NONE: never learned from), and all states, that of the feature map as
+    far as it has learned."""
 
     names: np.ndarray
     records: np.ndarray
@@ -451,48 +450,28 @@ class ArmBandit(BaseBandit):
     def _state(self) -> Any:
         return self._front.state, self._learned.store.state, self._learned.shared, (self._learned.direction,)
 
-    def copy(self) -> "ArmBandit":
-        """An independent copy that will decide alike."""
-        twin = super().copy()
-        twin._names, twin._roster, twin._lock = dict(self._names), None, NAMING
-        return twin
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None, "_roster": None}  # a lock cannot be copied or sent to a process
-
-    def __setstate__(self, values: dict[str, Any]) -> None:
-        self.__dict__.update(values, _lock=NAMING)
-
-    def _copied(self) -> Learned:
-        learned = self._learned
-        return Learned(learned.store.copy(), states.copy(learned.shared), learned.direction.copy())
-
     def _saved(self) -> Saved:
-        learned, names = self._learned, json.dumps([_plain_name(name) for name in self._names])
-        records = np.fromiter(self._names.values(), np.int64, len(self._names))
-        learned.store.trim()
-        text = np.frombuffer(names.encode(), np.uint8)
-        return Saved(text, records, learned.direction, learned.shared, learned.store.state, self._front.learned)
+        learned, records = self._learned, np.fromiter(self._names.values(), np.int64, len(self._names))
+        names, store = objects(list(self._names)), learned.store.kept()
+        return Saved(names, records, learned.direction, learned.shared, store, self._front.learned)
 
-    def _restore(self, tensors: dict[str, np.ndarray]) -> None:
-        store, shared = self._learned.store, self._learned.shared
-        parts = len({name.split(".")[1] for name in tensors if name.startswith("store.")})
-        template = Saved(
-            np.zeros(0, np.uint8), np.zeros(0, np.int64), self._learned.direction, shared, store.template(parts),
-            self._front.learned,
-        )  # fmt: skip
-        files.restore(template, tensors, self._fits)
+    def _restore(self, held: files.Holds) -> None:
+        learned, features = self._learned, self._front.learned
+        parts = len({name.split(".")[1] for name in held.arrays if name.startswith("store.")})
+        none, nobody = np.zeros(0, np.int64), objects([])
+        begun = Saved(nobody, none, learned.direction, learned.shared, learned.store.template(parts), features)
+        saved = held.take(begun, self._fits)
+        learned.store.restore(saved.store)
+        self._front.restore(saved.features)
+        self._learned = learned._replace(shared=saved.shared, direction=saved.direction)
+        self._names = dict(zip(saved.names, saved.records.tolist(), strict=True))
 
     def _fits(self, saved: Saved) -> bool:
-        """Take what a file holds, unless its parts contradict each other."""
+        """Whether the parts of what a file holds do not contradict each other."""
         learned, estimator = self._learned, self.estimator
-        try:
-            names = [_name(value) for value in json.loads(saved.names.tobytes().decode())]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return False
         places = np.concatenate([saved.records[saved.records != NONE], learned.store.vacant(saved.store)])
-        orderly = (
-            len(names) == len(set(names)) == len(saved.records)
+        return (
+            len(saved.names) == len(set(saved.names)) == len(saved.records)
             and saved.direction.shape[1:] == learned.direction.shape[1:]
             and (saved.direction.shape[1] == 0 or len(saved.direction) >= len(places))
             and np.array_equal(np.sort(places), np.arange(learned.store.records(saved.store)))
@@ -500,11 +479,6 @@ class ArmBandit(BaseBandit):
             and self._front.fits(saved.features)
             and learned.store.restore(saved.store)
         )
-        if orderly:
-            self._learned = learned._replace(shared=saved.shared, direction=saved.direction)
-            self._names = dict(zip(names, saved.records.tolist(), strict=True))
-            self._front.restore(saved.features)
-        return orderly
 
 
 def _hashable(names: list[Any]) -> None:
@@ -526,23 +500,3 @@ def _straight(lengths: np.ndarray, turned: int) -> np.ndarray:
             "use OuterProduct(reduce=False) for arms whose factors change"
         )
     return lengths
-
-
-def _plain_name(name: Any) -> Any:
-    """A name as JSON: strings, numbers, booleans, None, and tuples of them; ValueError for other names."""
-    if isinstance(name, np.bool_ | np.integer | np.floating | np.str_):
-        name = name.item()
-    if isinstance(name, tuple):
-        return {"tuple": [_plain_name(part) for part in name]}
-    if name is None or (type(name) in (str, int, float, bool) and name == name):
-        return name
-    raise ValueError(f"arm names must be strings, numbers or tuples of them to be saved, got {name!r}")
-
-
-def _name(value: Any) -> Hashable:
-    """The inverse of `_plain_name`."""
-    if isinstance(value, dict):
-        return tuple(_name(part) for part in value["tuple"])
-    if isinstance(value, list):
-        raise TypeError("a list is no name")
-    return value

@@ -1,9 +1,7 @@
 """Bandit = parameters x estimator x exploration: decide, learn, recommend, save. Here: what both bandits share."""
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -40,7 +38,7 @@ class Recommendation(NamedTuple):
     scores: list[np.ndarray]
 
 
-class BaseBandit(ABC):
+class BaseBandit(files.Owner, ABC):
     """What `SharedBandit` and `ArmBandit`, the two final classes, share: all that hangs on scores alone, and files.
 
     Thread safety: `decide`, `score` and `recommend` may run in several threads while none learns.
@@ -145,7 +143,8 @@ class BaseBandit(ABC):
         """The same model under another exploration, from the seed on. What is learned is shared, not copied: let one of
         the two learn, or take a `copy` first. ValueError for what is no exploration.
         """
-        twin = copy.copy(self)
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
         twin._set(exploration, self.seed, self.name, self._dtype)
         twin.rounds = self.rounds
         return twin
@@ -163,48 +162,34 @@ class BaseBandit(ABC):
     def _state(self) -> Any:
         """All that was learned, as a tree of arrays."""
 
-    def copy(self) -> Self:
-        """An independent copy that will decide alike."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._learned, twin._front = self._copied(), self._front.copy()
-        twin._rng = np.random.default_rng()
-        twin._rng.bit_generator.state = self._rng.bit_generator.state
-        return twin
-
-    @abstractmethod
-    def _copied(self) -> Any:
-        """A copy of what was learned."""
-
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data."""
+        return {name: plain(part) for name, part in self._arguments().items()}
+
+    def _arguments(self) -> dict[str, Any]:
         parts = {"estimator": self.estimator, "exploration": self.exploration, "features": self.features}
-        return {**{name: plain(part) for name, part in parts.items()}, "seed": self.seed, "name": self.name}
+        return {**parts, "seed": self.seed, "name": self.name}
 
-    def save(self, path: str | Path) -> None:
-        """Write everything, the random generator too, to `path`, atomically; read with `onepass.load`.
-
-        ValueError where a part is of a class that is not registered.
-        """
+    def contents(self) -> files.Contents:
         extra = {"rng": self._rng.bit_generator.state, "rounds": self.rounds}
-        files.save(path, self, files.Contents(self.params(), extra, self._saved()))
+        return files.Contents(self._arguments(), extra, self._saved())
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, np.ndarray]) -> Self:
-        """From what a file holds; ValueError where that does not fit together."""
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, a copy or a pickle holds; ValueError where that does not fit together."""
         bandit = cls(**{**{name: built(part) for name, part in params.items()}, "name": str(params["name"])})
-        bandit._restore(tensors)
+        bandit._restore(held)
         bandit.rounds = check.integer("rounds", extra["rounds"], 0)
         bandit._rng.bit_generator.state = extra["rng"]
         return bandit
 
     @abstractmethod
     def _saved(self) -> Any:
-        """What goes into a file: a tree of arrays. A projection does not: it is drawn again from its seed."""
+        """All that was learned, as a tree of arrays. What a feature map drew is not: it is drawn again."""
 
     @abstractmethod
-    def _restore(self, tensors: dict[str, np.ndarray]) -> None:
-        """Take `_saved` back from a file; ValueError for arrays that do not fit."""
+    def _restore(self, held: files.Holds) -> None:
+        """Take `_saved` back; ValueError for arrays that do not fit."""
 
     def __repr__(self) -> str:
         parts = [repr(self.estimator), repr(self.exploration)]

@@ -4,7 +4,7 @@ Deciding maps rows by the features as they are; learning moves them first (featu
 models know rows z only.
 """
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -21,22 +21,27 @@ class Front:
 
     def __init__(self, features: FeatureMap | None, width: int, dtype: np.dtype):
         self.map: FeatureMap = Identity(dim=width) if features is None else checked_map("features", features)
-        self.dtype, self.state = dtype, self.map.started(dtype)
+        self.dtype, self._state, self._held = dtype, None, None
         self.factors, self._plain = self.map.factors, features is None
-        self.moves = bool(arrays(self.learned))
+        with states.abstract():
+            self.moves = bool(arrays(self.learned))
+
+    @property
+    def state(self) -> Any:
+        """The map's state, drawn when it is first asked for."""
+        if self._state is None:
+            begun = self.map.started(self.dtype)
+            if states.is_abstract():
+                return begun
+            if self._held is not None:
+                write(self.map.learned(begun), self._held)
+            self._state = begun
+        return self._state
 
     @property
     def learned(self) -> tuple[Any, ...]:
         """What the map has learned; () for one at rest."""
         return self.map.learned(self.state)
-
-    def copy(self) -> Self:
-        """A front whose map moves on its own."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        if self.moves:
-            twin.state = states.copy(self.state)
-        return twin
 
     # ---- contexts ----
 
@@ -102,8 +107,8 @@ class Front:
         return fits(self.map, self.learned, learned)
 
     def restore(self, learned: tuple[Any, ...]) -> None:
-        """Take what a file holds."""
-        write(self.learned, learned)
+        """Take what a file or a copy holds."""
+        self._state, self._held = None, learned
 
 
 def split(features: FeatureMap, rows: np.ndarray) -> Outer:

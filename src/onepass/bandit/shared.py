@@ -23,7 +23,7 @@ from onepass.estimator.heavy_tails import LEAST
 from onepass.exploration import DRAWS, MEANS, WIDTHS, Exploration, choose, draw_noise
 from onepass.features.factors import Outer
 from onepass.features.feature_map import FeatureMap
-from onepass.foundation import check, files, state
+from onepass.foundation import check, files
 from onepass.foundation.generic import compiled
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.linalg import dot
@@ -371,17 +371,13 @@ class SharedBandit(BaseBandit):
     def _state(self) -> Any:
         return self._front.state, self._learned
 
-    def _copied(self) -> Any:
-        return state.copy(self._learned)
-
     def _saved(self) -> Any:
         return Moved(self._learned, self._front.learned) if self._front.moves else self._learned
 
-    def _restore(self, tensors: dict[str, np.ndarray]) -> None:
+    def _restore(self, held: files.Holds) -> None:
         if not self._front.moves:
-            self._learned = files.restore(self._learned, tensors, self.estimator.consistent)
+            self._learned = held.take(self._learned, self.estimator.consistent)
             return
-        template = Moved(self._learned, self._front.learned)
         fits = lambda s: self.estimator.consistent(s.model) and self._front.fits(s.features)  # noqa: E731
-        self._learned, learned = files.restore(template, tensors, fits)
+        self._learned, learned = held.take(self._saved(), fits)
         self._front.restore(learned)

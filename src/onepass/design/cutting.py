@@ -48,6 +48,11 @@ class Prior(NamedTuple):
     sums: Sums
 
 
+def sums_consistent(sums: Sums) -> bool:
+    """Whether sums of a file can be some: none is negative."""
+    return min(sums) >= 0.0
+
+
 @compiled
 def nothing_cut():
     """The sums of no rows and no cuts."""

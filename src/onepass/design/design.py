@@ -1,6 +1,5 @@
 """The public face of a design: checks arguments, holds the state, delegates to the generic functions."""
 
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -11,11 +10,39 @@ from onepass.foundation import check, files, state
 from onepass.foundation.interrupts import deferred
 
 
-class Design:
-    """A = reg I + sum of x x^T, held through its inverse. Members are final and set `state` and `params` only."""
+class Design(files.Owner):
+    """A = reg I + sum of x x^T, held through its inverse. Members are final: they set `params` and say how they begin.
 
-    state: Any
+    `begin` is called when the state is first asked for. To be saved, a class is decorated with `onepass.savable`, and
+    says in `consistent` which states fit, unless all arrays keep the shapes that they begin with.
+    """
+
     params: dict[str, Any]
+    _state: Any = None
+
+    def begin(self) -> Any:
+        """The state of A = reg I. Arrays by `onepass.foundation.state.zeros` take no memory while a file is read."""
+        raise TypeError(f"{type(self).__name__} does not say how its state begins")
+
+    @property
+    def state(self) -> Any:
+        """All that is held of A."""
+        if self._state is None:
+            begun = self.begin()
+            if state.is_abstract():
+                return begun
+            self._state = begun
+        return self._state
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        self._state = value
+
+    @property
+    def fresh(self) -> Any:
+        """An abstract state of A = reg I: its settings, and the shapes of its arrays."""
+        with state.abstract():
+            return self.begin()
 
     @property
     def dim(self) -> int:
@@ -78,37 +105,32 @@ class Design:
         return None
 
     def consistent(self, s: Any) -> bool:
-        """Whether counters and shapes of a state read from a file fit the parameters. Members say what fits."""
-        return False
+        """Whether counters and shapes of a state of a file fit the parameters; here: the shapes as they begin."""
+        return state.shaped_as(s, self.fresh)
 
     def memory_usage(self) -> int:
         """Bytes of all arrays of the state."""
         return state.nbytes(self.state)
 
+    def contents(self) -> files.Contents:
+        return files.Contents(self.params, {}, self.state)
+
     def copy(self) -> Self:
         """An independent copy."""
-        twin = object.__new__(type(self))
-        twin.params, twin.state = dict(self.params), state.copy(self.state)
-        return twin
+        return files.restored(type(self), dict(self.params), {}, self._state)
 
-    def save(self, path: str | Path) -> None:
-        """Write to `path`, atomically; read with `onepass.load`. ValueError for a class that is not registered."""
-        files.save(path, self, files.Contents(self.params, {}, self.state))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return files.restored, (type(self), self.params, {}, self._state)
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, np.ndarray]) -> Self:
-        """From what a file holds; ValueError where that does not fit together."""
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, a copy or a pickle holds; ValueError where that does not fit together."""
         design = cls(**params)
-        design.state = files.restore(design.state, tensors, design.consistent)
+        design._state = held.take(design.begin() if design._state is None else design._state, design.consistent)
         return design
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
-
-
-def like(dim: int, dtype: str) -> np.ndarray:
-    """An empty array that tells compiled constructors the width and dtype of a row."""
-    return np.empty((1, dim), dtype)
 
 
 def common(dim: Any, reg: Any, dtype: Any) -> dict[str, Any]:

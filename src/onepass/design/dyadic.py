@@ -25,12 +25,13 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.design.blocks import densify, joined, rebuild, with_room
-from onepass.design.cutting import Sums, certified, heavier, nothing_cut
-from onepass.design.design import Design, common, like
-from onepass.design.exact import ExactState, new_exact
+from onepass.design.cutting import Sums, certified, heavier, sums_consistent
+from onepass.design.design import Design, common
+from onepass.design.exact import ExactState, begun_exact, exact_consistent
 from onepass.design.frequent_directions import (
     FrequentDirectionsState,
     added,
+    begun_sketch,
     cut_at,
     decomposed,
     eps_of,
@@ -45,6 +46,7 @@ from onepass.design.frequent_directions import (
 )
 from onepass.design.subspace import (
     Subspace,
+    begun_subspace,
     enlarge,
     extend,
     inverse_quadratic_in,
@@ -53,11 +55,13 @@ from onepass.design.subspace import (
     solve_in,
     spectrum_in,
     subspace,
+    subspace_consistent,
 )
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, left_out, rounding, split
 from onepass.foundation.registry import savable
+from onepass.foundation.state import zeros
 
 SKETCHED, ADDED, DENSE = 0, 1, 2
 
@@ -91,25 +95,6 @@ class DyadicState(NamedTuple):
 def most_blocks(dim, size):
     """floor(log2(dim / size + 1)), Wen, Yin et al. invariant 2."""
     return int(np.floor(np.log2(dim / size + 1.0)))
-
-
-@compiled
-def new_dyadic(like, size, error, reg, compensation):
-    """A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
-    phase = SKETCHED if most_blocks(like.shape[1], size) > 1 else ADDED
-    room, width = (0, like.shape[1]) if phase == SKETCHED else (size, 0)
-    return DyadicState(
-        block=new_sketch(like[:, :width], size, reg, compensation),
-        whole=subspace(like, min(room, like.shape[1] // 2), reg),
-        spectrum=np.empty(0),
-        dense=new_exact(like[:, :0], reg),
-        phase=phase,
-        mass=0.0,
-        rows=0,
-        frozen=0,
-        sums=nothing_cut(),
-        settings=DyadicSettings(size=size, error=error),
-    )
 
 
 @compiled
@@ -333,9 +318,22 @@ class Dyadic(Design):
         self.params["size"] = check.integer("size", size, 1, self.dim, "use Exact for a design without a sketch")
         self.params["error"] = check.positive("error", error)
         self.params["base"] = check.choice("base", base, ("fd", "rfd"))
-        compensation = 1.0 if base == "rfd" else 0.0
-        self.state = new_dyadic(
-            like(self.dim, dtype), self.params["size"], self.params["error"], self.params["reg"], compensation
+
+    def begin(self) -> DyadicState:
+        p, dim, dtype = self.params, self.dim, self.dtype
+        phase = SKETCHED if most_blocks(dim, p["size"]) > 1 else ADDED
+        room, width = (0, dim) if phase == SKETCHED else (p["size"], 0)
+        return DyadicState(
+            block=begun_sketch(width, p["size"], p["reg"], 1.0 if p["base"] == "rfd" else 0.0, dtype),
+            whole=begun_subspace(dim, min(room, dim // 2), p["reg"], dtype),
+            spectrum=zeros(0),
+            dense=begun_exact(0, p["reg"], dtype),
+            phase=phase,
+            mass=0.0,
+            rows=0,
+            frozen=0,
+            sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0),
+            settings=DyadicSettings(size=p["size"], error=p["error"]),
         )
 
     @property
@@ -346,12 +344,18 @@ class Dyadic(Design):
 
     def consistent(self, s: DyadicState) -> bool:
         """Whether counters and shapes of a loaded state fit together."""
-        capacity, dim = s.whole.basis.shape[0], self.dim
-        whole = s.whole.basis.shape == (capacity, dim) and s.whole.root.shape == (capacity, capacity)
-        counts = 0 <= s.whole.used <= capacity and 0 <= s.frozen < max(most_blocks(dim, self.params["size"]), 1)
-        held = s.spectrum.size <= (s.whole.used if s.phase != DENSE else dim)
-        dense = s.dense.root.shape == s.dense.gram.shape == (2 * (dim if s.phase == DENSE else 0,))
-        recent = s.dense.recent.shape[1] == s.dense.root.shape[0] and 0 <= s.dense.waiting < s.dense.recent.shape[0]
-        block = sketch_consistent(s.block, dim if s.phase == SKETCHED else 0)
-        known = s.settings == self.state.settings and s.phase in (SKETCHED, ADDED, DENSE)
-        return known and whole and counts and held and dense and recent and block
+        dim, size, begun = self.dim, self.params["size"], self.fresh
+        counts = 0 <= s.frozen < max(most_blocks(dim, size), 1) and s.rows >= 0
+        phases = s.phase in (SKETCHED, ADDED, DENSE) and s.spectrum.size <= (s.whole.used if s.phase != DENSE else dim)
+        settings = begun.block.settings._replace(size=size << s.frozen) if counts else None
+        return (
+            phases
+            and s.block.settings == settings
+            and s.settings == begun.settings
+            and s.mass >= 0.0
+            and sums_consistent(s.sums)
+            and bool((s.spectrum >= 0.0).all())
+            and subspace_consistent(s.whole, dim)
+            and exact_consistent(s.dense, dim if s.phase == DENSE else 0)
+            and sketch_consistent(s.block, dim if s.phase == SKETCHED else 0)
+        )

@@ -10,13 +10,14 @@ error of A (R R^T x) = x is measured on the last row, and above 1e-10 the root i
 Cost O(dim^2) a row, memory 2 dim^2 + 64 dim numbers. Also the design of OFUL (Abbasi-Yadkori et al. 2011) and LinUCB.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from onepass.design import contract
 from onepass.design.cutting import Cutting, certified, cut
-from onepass.design.design import Design, common, like
+from onepass.design.design import Design, common
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import (
     dot,
@@ -30,6 +31,7 @@ from onepass.foundation.linalg import (
     update_root_rows,
 )
 from onepass.foundation.registry import savable
+from onepass.foundation.state import identity, zeros
 
 BUFFER = 64
 
@@ -60,6 +62,30 @@ def cut_nothing(rule, spectrum, ridge, sums, dim, precision, eps):
 @certified.for_state(ExactRule)
 def certified_exact(rule, sums, rounded):
     return 0.0
+
+
+def begun_exact(dim: int, reg: float, dtype: np.dtype) -> ExactState:
+    """A = reg I."""
+    return ExactState(
+        root=identity(dim, 1.0 / math.sqrt(reg), dtype),
+        gram=identity(dim, reg, dtype),
+        recent=zeros(BUFFER, dim, dtype=dtype),
+        waiting=0,
+        repairs=0,
+        log_det=dim * math.log(reg),
+        settings=ExactRule(reg=reg),
+    )
+
+
+def exact_consistent(s: ExactState, dim: int) -> bool:
+    """Whether counters and shapes of an exact design of this width fit together."""
+    return (
+        s.root.shape == s.gram.shape == (dim, dim)
+        and s.recent.shape == (BUFFER, dim)
+        and 0 <= s.waiting < BUFFER
+        and s.repairs >= 0
+        and s.settings.reg > 0.0
+    )
 
 
 @compiled
@@ -224,15 +250,14 @@ class Exact(Design):
 
     def __init__(self, *, dim: int, reg: float = 1.0, dtype: str = "float64"):
         self.params = common(dim, reg, dtype)
-        self.state = new_exact(like(self.dim, dtype), self.params["reg"])
+
+    def begin(self) -> ExactState:
+        return begun_exact(self.dim, self.params["reg"], self.dtype)
 
     def cutting(self) -> Cutting:
         """Arms that are never cut."""
-        return Cutting(rule=self.state.settings, hold=self.dim, limit=self.dim + 1)
+        return Cutting(rule=self.fresh.settings, hold=self.dim, limit=self.dim + 1)
 
     def consistent(self, s: ExactState) -> bool:
         """Whether settings, counters and shapes of a loaded state fit together."""
-        dim = self.dim
-        return s.settings == self.state.settings and (
-            s.root.shape == s.gram.shape == (dim, dim) and s.recent.shape == (BUFFER, dim) and 0 <= s.waiting < BUFFER
-        )
+        return s.settings == self.fresh.settings and exact_consistent(s, self.dim)

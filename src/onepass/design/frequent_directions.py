@@ -27,10 +27,11 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Prior, Sums, certified, cut, heavier, nothing_cut
-from onepass.design.design import Design, common, like
+from onepass.design.cutting import Cutting, Prior, Sums, certified, cut, heavier, nothing_cut, sums_consistent
+from onepass.design.design import Design, common
 from onepass.design.subspace import (
     Subspace,
+    begun_subspace,
     enlarge,
     extend,
     grow,
@@ -39,12 +40,14 @@ from onepass.design.subspace import (
     solve_in,
     spectrum_in,
     subspace,
+    subspace_consistent,
     with_spectrum,
 )
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, eigh, fill, left_out, rounding, svd, update_triangle
 from onepass.foundation.registry import savable
+from onepass.foundation.state import zeros
 
 NEGLIGIBLE = 1e-12  # of the largest eigenvalue: rows rounded to float32 leave 1e-14
 CUT_ROUNDINGS = 10.0  # of the largest eigenvalue that a cut may add to the error: measured 0.2 over 25,000 cuts
@@ -98,6 +101,17 @@ def subtracted(rule, spectrum, sums, place, eps):
 def ridge_of(rule, shed):
     """The ridge reg + compensation shed."""
     return rule.reg + rule.compensation * shed
+
+
+def begun_sketch(dim: int, size: int, reg: float, compensation: float, dtype: np.dtype) -> FrequentDirectionsState:
+    """An empty sketch of rows of this width; it never holds more directions than dimensions."""
+    capacity = min(2 * size, dim)
+    return FrequentDirectionsState(
+        space=begun_subspace(dim, capacity, reg, dtype),
+        triangle=zeros(capacity, capacity, dtype=dtype),
+        sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0),
+        settings=FrequentDirectionsRule(size=size, compensation=compensation, reg=reg),
+    )
 
 
 @compiled
@@ -303,14 +317,15 @@ def merge(state, other):
 
 def sketch_consistent(s: FrequentDirectionsState, dim: int) -> bool:
     """Whether counters and shapes of a sketch of rows of width `dim` fit together."""
-    capacity = s.space.basis.shape[0]
-    square = s.space.root.shape == s.triangle.shape == (capacity, capacity)
+    capacity, settings = len(s.space.basis), s.settings
     return (
-        square
-        and s.settings.size >= 1
-        and s.space.basis.shape[1] == dim
-        and capacity in capacities(s.settings.size, dim)
-        and 0 <= s.space.used <= min(capacity, dim)
+        subspace_consistent(s.space, dim)
+        and s.triangle.shape == (capacity, capacity)
+        and settings.size >= 1
+        and capacity in capacities(settings.size, dim)
+        and sums_consistent(s.sums)
+        and settings.reg > 0.0
+        and 0.0 <= settings.compensation <= 1.0
     )
 
 
@@ -331,18 +346,19 @@ class FrequentDirections(Design):
         self.params = common(dim, reg, dtype)
         self.params["size"] = check.integer("size", size, 1, self.dim, "use Exact for a design without a sketch")
         self.params["compensation"] = check.fraction("compensation", compensation)
-        self.state = new_sketch(
-            like(self.dim, dtype), self.params["size"], self.params["reg"], self.params["compensation"]
-        )
+
+    def begin(self) -> FrequentDirectionsState:
+        p = self.params
+        return begun_sketch(p["dim"], p["size"], p["reg"], p["compensation"], self.dtype)
 
     def cutting(self) -> Cutting:
         """Arms cut at 2 size directions."""
         size = self.params["size"]
-        return Cutting(rule=self.state.settings, hold=min(2 * size - 1, self.dim), limit=2 * size)
+        return Cutting(rule=self.fresh.settings, hold=min(2 * size - 1, self.dim), limit=2 * size)
 
     def consistent(self, s: FrequentDirectionsState) -> bool:
         """Whether settings, counters and shapes of a loaded state fit together."""
-        return s.settings == self.state.settings and sketch_consistent(s, self.dim)
+        return s.settings == self.fresh.settings and sketch_consistent(s, self.dim)
 
 
 def RobustFrequentDirections(

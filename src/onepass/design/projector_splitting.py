@@ -27,12 +27,13 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Sums, certified, cut, heavier, nothing_cut
-from onepass.design.design import Design, common, like
+from onepass.design.cutting import Cutting, Sums, certified, cut, heavier, sums_consistent
+from onepass.design.design import Design, common
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, eigenvalue, fill, orthonormal, rounding, squared_norms, svd
 from onepass.foundation.registry import savable
+from onepass.foundation.state import zeros
 
 COMPRESSED = 10.0  # roundings of U V^T in a compression: measured 1 to 5 per compression at rank 2 to 12
 TOLERANCE = 5e3  # roundings below which a direction of U V^T that is cut counts as nothing
@@ -87,20 +88,6 @@ def cut_to_rank(rule, spectrum, ridge, sums, dim, precision, eps):
 def shrinkage(value, ridge):
     """1 - sqrt(ridge / (ridge + s)): the singular value of U V^T for an eigenvalue s of A - ridge I."""
     return 1.0 - np.sqrt(ridge / (ridge + value))
-
-
-@compiled
-def new_projector_splitting(like, rank, reg, compensate):
-    """A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
-    left = np.zeros((2 * rank, like.shape[1]), like.dtype)
-    return ProjectorSplittingState(
-        left=left,
-        right=np.zeros_like(left),
-        used=0,
-        ridge=reg,
-        sums=nothing_cut(),
-        settings=ProjectorSplittingRule(rank=rank, compensate=compensate, reg=reg),
-    )
 
 
 @compiled
@@ -375,16 +362,30 @@ class ProjectorSplitting(Design):
         hint = "use Exact when the rank is that of the data"
         self.params["rank"] = check.integer("rank", rank, 1, self.dim, hint)
         self.params["compensate"] = bool(check.choice("compensate", compensate, (False, True)))
-        self.state = new_projector_splitting(
-            like(self.dim, dtype), self.params["rank"], self.params["reg"], self.params["compensate"]
+
+    def begin(self) -> ProjectorSplittingState:
+        rank, reg, compensate = self.params["rank"], self.params["reg"], self.params["compensate"]
+        return ProjectorSplittingState(
+            left=zeros(2 * rank, self.dim, dtype=self.dtype),
+            right=zeros(2 * rank, self.dim, dtype=self.dtype),
+            used=0,
+            ridge=reg,
+            sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0),
+            settings=ProjectorSplittingRule(rank=rank, compensate=compensate, reg=reg),
         )
 
     def cutting(self) -> Cutting:
         """Arms cut down to `rank` after every batch, and within one at 2 rank directions."""
         rank = self.params["rank"]
-        return Cutting(rule=self.state.settings, hold=rank, limit=2 * rank)
+        return Cutting(rule=self.fresh.settings, hold=rank, limit=2 * rank)
 
     def consistent(self, s: ProjectorSplittingState) -> bool:
         """Whether settings, counters and shapes of a loaded state fit together."""
         shape = (2 * self.params["rank"], self.dim)
-        return s.settings == self.state.settings and s.left.shape == s.right.shape == shape and 0 <= s.used < shape[0]
+        return (
+            s.settings == self.fresh.settings
+            and s.left.shape == s.right.shape == shape
+            and 0 <= s.used < shape[0]
+            and s.ridge > 0.0
+            and sums_consistent(s.sums)
+        )

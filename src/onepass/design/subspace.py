@@ -7,12 +7,14 @@ GEMM of d x used and a small one. Against the more common A^-1 = (I - W^T W) / r
 rows and cancels less: with rows of norms 1e-6 to 1e6 that form erred by 3e-6 of ||A^-1||, roots by 2e-11 (measured).
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, fill, spectrum_of_root, split, squared_norms, update_root
+from onepass.foundation.state import zeros
 
 SHRUNK = 1e-6  # the share of ||x||^2 that may be left of a difference before it has lost its digits
 DIGITS = 1e-9  # what is asked of x^T A^-1 x
@@ -26,6 +28,19 @@ class Subspace(NamedTuple):
     used: int
     ridge: float
     log_det: float
+
+
+def begun_subspace(dim: int, capacity: int, ridge: float, dtype: np.dtype) -> Subspace:
+    """An empty subspace of rows of this width: A = ridge I."""
+    basis, root = zeros(capacity, dim, dtype=dtype), zeros(capacity, capacity, dtype=dtype)
+    return Subspace(basis, root, 0, ridge, dim * math.log(ridge))
+
+
+def subspace_consistent(s: Subspace, dim: int) -> bool:
+    """Whether counters and shapes of a subspace of rows of this width fit together."""
+    capacity = len(s.basis)
+    shapes = s.basis.shape == (capacity, dim) and s.root.shape == (capacity, capacity)
+    return shapes and 0 <= s.used <= min(capacity, dim) and s.ridge > 0.0
 
 
 @compiled

@@ -38,8 +38,9 @@ class Estimator:
         return None
 
     def consistent(self, s: Any) -> bool:
-        """Whether shapes and counters of a loaded state fit together."""
-        return False
+        """Whether shapes and counters of a loaded state fit together; here: the shapes as they begin."""
+        with states.abstract():
+            return states.shaped_as(s, self.begin(), ("design.",)) and self.design.consistent(s.design)
 
     @property
     def horizon(self) -> int:
@@ -82,4 +83,4 @@ def checked_design(design: Any, kind: Any = Design) -> Any:
 
 def begun(design: Design) -> tuple[Any, np.ndarray]:
     """A copy of the design's state, and a zero vector of its width and dtype."""
-    return states.copy(design.state), np.zeros(design.dim, design.dtype)
+    return states.copy(design.state), states.zeros(design.dim, dtype=design.dtype)

@@ -6,12 +6,13 @@ import numpy as np
 
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import fill
+from onepass.foundation.state import filled, zeros
 
 FIRST = 64
 
 
 class History(NamedTuple):
-    """rows (capacity, dim), values and marks (capacity,): the first `used` count."""
+    """rows (capacity, dim), values and marks (capacity,), which may be infinite: the first `used` count."""
 
     rows: np.ndarray
     values: np.ndarray
@@ -32,7 +33,7 @@ class History(NamedTuple):
 def new_history(like: np.ndarray) -> History:
     """An empty history for rows of the width and dtype of `like` (dim,)."""
     kind = like.dtype
-    return History(np.zeros((FIRST, like.size), kind), np.zeros(FIRST, kind), np.zeros(FIRST, kind), 0)
+    return History(zeros(FIRST, like.size, dtype=kind), zeros(FIRST, dtype=kind), filled(np.inf, FIRST, dtype=kind), 0)
 
 
 @compiled

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,7 +24,7 @@ class Factors(NamedTuple):
     reduce: bool
 
 
-class FeatureMap(ABC):
+class FeatureMap(files.Owner, ABC):
     """x -> z, what stands before a model. Members are final: they set `params` (what the constructor was given),
     `input_dim` and `output_dim`, say how a state begins (`begin`), and register its functions (features/contract.py).
 
@@ -45,6 +44,7 @@ class FeatureMap(ABC):
     sides: tuple[int, int] | None = None
     factors: Factors | None = None
     _own: Any = None  # the state behind `transform` and `learn`, made when it is first asked for
+    _held: tuple[Any, ...] | None = None  # what a file or a copy said it had learned
 
     # ---- what a member says ----
 
@@ -69,15 +69,20 @@ class FeatureMap(ABC):
     def started(self, dtype: np.dtype) -> Any:
         """`begin`, and then what this map itself has learned: where a bandit starts from."""
         state = self.begin(dtype)
-        if self._own is not None:
-            write(self.learned(state), self.learned(self._own))
+        if not (self._own is self._held is None or states.is_abstract()):
+            write(self.learned(state), self.learned(self.state))
         return state
 
     @property
     def state(self) -> Any:
         """The map's own state, in float64. Bandits start from a copy of it and leave it as it is."""
         if self._own is None:
-            self._own = self.begin(np.dtype(np.float64))
+            begun = self.begin(np.dtype(np.float64))
+            if states.is_abstract():
+                return begun
+            if self._held is not None:
+                write(self.learned(begun), self._held)
+            self._own = begun
         return self._own
 
     def transform(self, rows: Any) -> np.ndarray:
@@ -115,25 +120,16 @@ class FeatureMap(ABC):
         """Bytes of all arrays of the map's own state."""
         return states.nbytes((self.state,))
 
-    def copy(self) -> Self:
-        """An independent copy."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__, _own=None if self._own is None else states.copy(self._own))
-        return twin
-
-    def save(self, path: str | Path) -> None:
-        """Write to `path`, atomically; read with `onepass.load`. ValueError for a class that is not registered.
-
-        Parameters and what was learned: what is drawn is drawn again from its seed.
-        """
-        files.save(path, self, files.Contents(self.params, {}, self.learned(self.state)))
+    def contents(self) -> files.Contents:
+        """Parameters and what was learned: what is drawn is drawn again from its seed."""
+        return files.Contents(self.params, {}, self.learned(self.state))
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, np.ndarray]) -> Self:
-        """From what a file holds; ValueError where that does not fit together."""
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, a copy or a pickle holds; ValueError where that does not fit together."""
         found = cls(**{name: built(part) for name, part in params.items()})
         own = found.learned(found.state)
-        write(own, files.restore(own, tensors, lambda learned: fits(found, own, learned)))
+        found._held = held.take(own, lambda learned: fits(found, own, learned))
         return found
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from onepass.features.kernels import RBF
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.registry import savable
+from onepass.foundation.state import is_abstract, zeros
 
 
 class FourierState(NamedTuple):
@@ -76,6 +77,8 @@ def embed_fourier(state, x, phi):
 
 def fourier(size: int, dim: int, width: float, seed: int) -> FourierState:
     """`size` features (even) of rows of `dim` numbers, for learners."""
+    if is_abstract():
+        return FourierState(zeros(size // 2, dim))
     return FourierState(np.random.default_rng(seed).standard_normal((size // 2, dim)) / width)
 
 
@@ -113,6 +116,8 @@ class Fourier(FeatureMap):
         }  # fmt: skip
 
     def begin(self, dtype: np.dtype) -> FourierState:
+        if is_abstract():
+            return FourierState(zeros(self.output_dim // 2, self.input_dim, dtype=dtype))
         normal = np.random.RandomState(self.seed).standard_normal((self.output_dim // 2, self.input_dim))
         return FourierState(np.ascontiguousarray(normal / np.asarray(self.length_scale), dtype=dtype))
 

@@ -16,6 +16,7 @@ from onepass.features.contract import advance, embed, output_dim, transform
 from onepass.features.feature_map import FeatureMap
 from onepass.features.kernels import JITTER, Kernel, as_kernel, indefinite, probed, rows_of
 from onepass.foundation.registry import savable
+from onepass.foundation.state import is_abstract, zeros
 
 IN_SPAN = 1e-9  # of a point's own variance: with less, roundings of the features would pass for new directions
 NONE = 1e-290  # a variance that small is none: its square root could not be divided by
@@ -97,15 +98,15 @@ class Nystrom(FeatureMap):
         points, self.kernel = rows_of("points", points), as_kernel(kernel)
         if len(points) == 0:
             raise ValueError(f"points must have at least one row, got shape {points.shape}")
-        probed(self.kernel, points)
-        if not reduced:
+        self._lower: np.ndarray | None = None
+        if not is_abstract():
+            probed(self.kernel, points)
+        if not (reduced or is_abstract()):
             kept, _ = pivoted(self.kernel, self.kernel.gram(points, points))
             points = points[np.sort(kept)]
         self.points = points.copy()
-        try:
-            self.lower = cholesky(self.kernel.gram(self.points, self.points), lower=True)
-        except np.linalg.LinAlgError:
-            raise indefinite(self.kernel) from None
+        if not is_abstract():
+            self._lower = self._factor()
         self.output_dim, self.input_dim = self.points.shape
         self.params = {"points": self.points.tolist(), "kernel": self.kernel, "reduced": True}
 
@@ -114,8 +115,22 @@ class Nystrom(FeatureMap):
         """Width of z."""
         return self.output_dim
 
+    @property
+    def lower(self) -> np.ndarray:
+        """L (size, size); of a map from a file computed when it is first asked for."""
+        if self._lower is None:
+            self._lower = self._factor()
+        return self._lower
+
+    def _factor(self) -> np.ndarray:
+        try:
+            return cholesky(self.kernel.gram(self.points, self.points), lower=True)
+        except np.linalg.LinAlgError:
+            raise indefinite(self.kernel) from None
+
     def begin(self, dtype: np.dtype) -> NystromState:
-        return NystromState(self.points, self.lower, self.kernel)
+        lower = zeros(self.size, self.size) if is_abstract() else self.lower
+        return NystromState(self.points, lower, self.kernel)
 
     def _names(self, names):
         return (f"landmark{j}" for j in range(self.output_dim))

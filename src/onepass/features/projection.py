@@ -9,6 +9,7 @@ from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
+from onepass.foundation.state import is_abstract, zeros
 
 
 class GaussianProjectionState(NamedTuple):
@@ -56,6 +57,8 @@ class GaussianProjection(FeatureMap):
         self.params = {"dim": self.input_dim, "size": self.output_dim, "seed": self.seed}
 
     def begin(self, dtype: np.dtype) -> GaussianProjectionState:
+        if is_abstract():
+            return GaussianProjectionState(zeros(self.input_dim, self.output_dim, dtype=dtype))
         normal = np.random.RandomState(self.seed).standard_normal((self.input_dim, self.output_dim))
         return GaussianProjectionState(np.ascontiguousarray(normal / np.sqrt(self.output_dim), dtype=dtype))
 

@@ -21,6 +21,7 @@ from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.registry import savable
+from onepass.foundation.state import zeros
 
 CONSTANT = 8.0  # roundings of a column's mean, in the rows' dtype: less deviation than that is none
 
@@ -91,9 +92,7 @@ class Standardize(FeatureMap):
 
     def begin(self, dtype: np.dtype) -> StandardizeState:
         least = CONSTANT * float(np.finfo(dtype).eps)
-        return StandardizeState(
-            seen=np.zeros(1), mean=np.zeros(self.input_dim), spread=np.zeros(self.input_dim), least=least
-        )
+        return StandardizeState(seen=zeros(1), mean=zeros(self.input_dim), spread=zeros(self.input_dim), least=least)
 
     def learned(self, state):
         return state.seen, state.mean, state.spread

@@ -1,9 +1,11 @@
-"""Files: safetensors with a JSON header. No pickle: loading builds registered classes from checked parameters.
+"""One way to write and read state: bytes, files, copies and pickles are uses of it.
 
-A file is written next to its place and moved there, so an interrupted save leaves the old one. Its header carries the
-format version, the class, its parameters and a digest of every array; a truncated, altered, foreign or newer file is
-refused. What an owner puts into a file is its `Contents`; `restored(params, extra, arrays)` of its class is the
-inverse.
+An owner says what it is by `contents()`: the arguments of its constructor, what else is plain data, and its arrays;
+`restored(params, extra, held)` of its class is the inverse, where `held.take(template, fits)` gives the arrays back.
+Copies and pickles take them as they are, into memory of their own. Bytes and files are safetensors with a JSON header
+that carries the format version, the class, its parameters and a digest of all; no pickle: loading builds registered
+classes from checked parameters, abstractly, and holds the arrays against that before it keeps them. A file is written
+next to its place and moved there, so an interrupted save leaves the old one.
 """
 
 import contextlib
@@ -14,47 +16,195 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from onepass.foundation.registry import kind_of, name_of, plain
-from onepass.foundation.state import leaves, rebuild
+from onepass.foundation.state import abstract, leaves, objects, own, rebuild
 
 VERSION = 2
 TOKEN = 8  # hexadecimal digits in the name of an unfinished file
+LARGEST_HEADER = 1 << 24  # bytes of parameters as text: the points of Nystrom features are the largest
 UNFIT = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError)
 
 MISFIT = "its arrays do not fit its parameters"
 
+Fits = Callable[[Any], bool]
+
 
 class Contents(NamedTuple):
-    """What a file holds of its owner: the arguments of its constructor, what else is plain data, and its arrays."""
+    """What is written of an owner: the arguments of its constructor, what else is plain data, and its arrays."""
 
     params: dict[str, Any]
     extra: dict[str, Any]
     state: Any
 
 
+class Holds(Protocol):
+    """Arrays that an owner is restored from."""
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """By their paths in the state, as they are: to look at shapes."""
+        ...
+
+    def take(self, template: Any, fits: Fits) -> Any:
+        """The state, shaped like `template`; ValueError unless it does and `fits`."""
+        ...
+
+
+class Kept(NamedTuple):
+    """A state of this program, of a copy or a pickle: taken as it is, in memory of its own; None has not begun."""
+
+    state: Any
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        return {} if self.state is None else dict(leaves(self.state))
+
+    def take(self, template: Any, fits: Fits) -> Any:
+        return None if self.state is None else own(self.state)
+
+
+class Foreign(NamedTuple):
+    """Arrays of a file: names, dtypes and shapes must be those of the template, all numbers finite."""
+
+    arrays: dict[str, np.ndarray]
+
+    def take(self, template: Any, fits: Fits) -> Any:
+        expected = dict(leaves(template))
+        values = {name: _value(self.arrays[name], value) for name, value in expected.items() if name in self.arrays}
+        if values.keys() != self.arrays.keys() or values.keys() != expected.keys():
+            raise ValueError(MISFIT)
+        state = rebuild(template, values)
+        if not fits(state):
+            raise ValueError(MISFIT)
+        return state
+
+
+def _value(array: np.ndarray, begun: Any) -> Any:
+    """An array of a file as a leaf of a state, where one that has begun has the leaf `begun`."""
+    model = np.asarray(begun)
+    if model.dtype == object:
+        return objects([_object(value) for value in json.loads(array.astype(np.uint8, casting="no").tobytes())])
+    value = array if isinstance(begun, np.ndarray) else array.item() if array.ndim == 0 else None
+    if array.dtype != model.dtype or array.ndim != model.ndim:
+        raise ValueError(MISFIT)
+    if not np.isfinite(array).all() and not (np.isposinf(model).any() and (array > -np.inf).all()):
+        raise ValueError("not all of its numbers are finite")
+    return value
+
+
+class Owner:
+    """An owner of state: copied, pickled, saved by what its `contents` say."""
+
+    def contents(self) -> Contents:
+        """What is written of it."""
+        raise TypeError(f"{type(self).__name__} does not say what is written of it")
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: Holds) -> Self:
+        """The inverse of `contents`; ValueError where these do not fit together. States that begin are abstract."""
+        raise TypeError(f"{cls.__name__} does not say how it is read")
+
+    def copy(self) -> Self:
+        """An independent copy, which goes on alike."""
+        return restored(type(self), *self.contents())
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), *self.contents())
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to `path`, atomically; read with `onepass.load`.
+
+        ValueError where it, or a part of it, is of a class that is not registered (`onepass.savable`), or where `path`
+        is something else than a regular file.
+        """
+        save(path, self)
+
+
+def restored(kind: Any, params: dict[str, Any], extra: dict[str, Any], state: Any) -> Any:
+    """An owner from the contents of another one, in memory of its own."""
+    with abstract():
+        return kind.restored(params, extra, Kept(state))
+
+
 def _digest(tensors: dict[str, np.ndarray], header: dict[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(tensors):
         array = tensors[name]
-        digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
     return digest.hexdigest()
 
 
-def save(path: str | Path, owner: Any, contents: Contents) -> None:
-    """Write an owner of a registered class from what it says of itself; ValueError for what `load` cannot build."""
+def to_bytes(owner: Any) -> bytes:
+    """All that a bandit, design or learner is, its random generators too, as bytes for another process or a store.
+
+    owner: whatever has a method `save`. `from_bytes` is the inverse. ValueError where it, or a part of it, is of a
+    class that is not registered (`onepass.savable`), TypeError for what cannot be saved.
+
+    >>> import onepass as op
+    >>> op.from_bytes(op.to_bytes(op.Exact(dim=2, reg=0.5)))
+    Exact(dim=2, reg=0.5, dtype='float64')
+    """
+    if isinstance(owner, type) or not hasattr(owner, "contents"):
+        raise TypeError(f"owner must be a bandit, a design or a learner, got {owner!r}")
+    return packed(name_of(owner), owner.contents())
+
+
+def packed(kind: str, contents: Contents) -> bytes:
+    """The bytes of contents that a registered class of this name is restored from."""
     from safetensors.numpy import save as serialize
 
-    kind = name_of(owner)
-    params = {name: plain(value) for name, value in contents.params.items()}
-    tensors = {name: np.ascontiguousarray(value).reshape(np.shape(value)) for name, value in leaves(contents.state)}
-    header = {"version": VERSION, "kind": kind, "params": params, "extra": contents.extra}
-    metadata = {"onepass": json.dumps(header), "digest": _digest(tensors, header)}
-    _put(Path(path), serialize(tensors, metadata=metadata))
+    params, extra = ({name: plain(value) for name, value in part.items()} for part in contents[:2])
+    header = {"version": VERSION, "kind": kind, "params": params, "extra": extra}
+    text = json.dumps(header)
+    if len(text) > LARGEST_HEADER:
+        raise ValueError(f"parameters must take up to {LARGEST_HEADER:,} bytes as text, got {len(text):,}")
+    tensors = {name: _written(value) for name, value in leaves(contents.state)}
+    return serialize(tensors, metadata={"onepass": text, "digest": _digest(tensors, header)})
+
+
+def _written(leaf: Any) -> np.ndarray:
+    """A leaf as an array of a file: objects as JSON text."""
+    if isinstance(leaf, np.ndarray) and leaf.dtype == object:
+        return np.frombuffer(json.dumps([_plain_object(value) for value in leaf]).encode(), np.uint8)
+    return np.ascontiguousarray(leaf).reshape(np.shape(leaf))
+
+
+def _plain_object(value: Any) -> Any:
+    """An object as JSON: strings, numbers, booleans, None, and tuples of them; ValueError for others."""
+    if isinstance(value, np.bool_ | np.integer | np.floating | np.str_):
+        value = value.item()
+    if isinstance(value, tuple):
+        return {"tuple": [_plain_object(part) for part in value]}
+    if value is None or (type(value) in (str, int, float, bool) and value == value):
+        return value
+    raise ValueError(f"arm names must be strings, numbers or tuples of them to be saved, got {value!r}")
+
+
+def _object(value: Any) -> Any:
+    """The inverse of `_plain_object`."""
+    if isinstance(value, dict):
+        return tuple(_object(part) for part in value["tuple"])
+    if isinstance(value, list) or value != value:
+        raise ValueError(MISFIT)
+    return value
+
+
+def save(path: str | Path, owner: Any) -> None:
+    """Write an owner of a registered class from what it says of itself; ValueError for what `load` cannot build."""
+    _put(Path(path), to_bytes(owner))
 
 
 def _put(path: Path, data: bytes) -> None:
@@ -121,46 +271,68 @@ def _sync(folder: Path) -> None:
             os.close(handle)
 
 
-def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of a file; ValueError with one sentence for anything that `save` did not write."""
-    from safetensors import SafetensorError, safe_open
+def read(data: bytes, source: str = "data") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays of what `to_bytes` gave; ValueError with one sentence, about `source`, for anything else."""
+    from safetensors import SafetensorError, deserialize
 
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {str(path)!r}")
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, ValueError, TypeError, OverflowError) as trouble:
-        raise ValueError(f"{str(path)!r} is not a onepass file, or it is damaged: {trouble}") from None
+        parts = deserialize(data)
+        metadata = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
+        tensors = {name: _array(part) for name, part in parts}
+    except (SafetensorError, *UNFIT) as trouble:
+        raise ValueError(f"{source} is not a onepass file, or it is damaged: {_sentence(trouble)}") from None
+    text, digest = metadata.get("onepass"), metadata.get("digest")
+    if text is None or digest is None:
+        raise ValueError(f"{source} is not a onepass file: it has no onepass header")
+    if len(text) > LARGEST_HEADER:
+        raise ValueError(f"{source} is damaged: its parameters take {len(text):,} bytes")
     try:
-        header = json.loads(metadata["onepass"])
-        version, digest = header["version"], metadata["digest"]
-    except (KeyError, TypeError, json.JSONDecodeError):
-        raise ValueError(f"{str(path)!r} is not a onepass file: it has no onepass header") from None
+        header = json.loads(text)
+        version, found = header["version"], _digest(tensors, header)
+    except UNFIT:
+        raise ValueError(f"{source} is not a onepass file: it has no onepass header") from None
     if type(version) is not int or version > VERSION:
-        raise ValueError(f"{str(path)!r} has format {version}, this onepass reads up to {VERSION}; upgrade onepass")
+        raise ValueError(f"{source} has format {version!r:.40}, this onepass reads up to {VERSION}; upgrade onepass")
     if version < VERSION:
-        raise ValueError(f"{str(path)!r} has format {version} of an earlier onepass, which reads it; this one cannot")
-    if digest != _digest(tensors, header):
-        raise ValueError(f"{str(path)!r} is damaged: its contents do not match its digest; restore it from a copy")
+        raise ValueError(f"{source} has format {version} of an earlier onepass, which reads it; this one cannot")
+    if digest != found:
+        raise ValueError(f"{source} is damaged: its contents do not match its digest; restore it from a copy")
     return header, tensors
 
 
-def restore(template: Any, tensors: dict[str, np.ndarray], consistent: Any) -> Any:
-    """The state shaped like `template`, filled from a file; ValueError when names, dtypes or shapes do not fit."""
-    values: dict[str, Any] = {}
-    expected = dict(leaves(template))
-    fits = expected.keys() == tensors.keys()
-    for name, value in expected.items() if fits else ():
-        array, model = tensors[name], np.asarray(value)
-        fits = fits and array.dtype == model.dtype and array.ndim == model.ndim
-        values[name] = array.copy() if isinstance(value, np.ndarray) else array.item() if array.ndim == 0 else None
-    state = rebuild(template, values) if fits else None
-    if state is None or not consistent(state):
-        raise ValueError(MISFIT)
-    return state
+DTYPES = {
+    "F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4", "U8": "u1", "BOOL": "?",
+}  # fmt: skip
+
+
+def _array(part: dict[str, Any]) -> np.ndarray:
+    """An array of a file, in memory of its own."""
+    if part["dtype"] not in DTYPES:
+        raise ValueError(f"arrays of {part['dtype']} are none of ours")
+    data = part["data"] if isinstance(part["data"], bytearray) else bytearray(part["data"])
+    array = np.frombuffer(data, DTYPES[part["dtype"]]).reshape(part["shape"])
+    if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
+        raise ValueError("a truth value is neither 0 nor 1")
+    return array if array.flags.carray else array.copy()
+
+
+def _sentence(trouble: BaseException) -> str:
+    """What went wrong, in a line."""
+    return (str(trouble).splitlines() or [type(trouble).__name__])[0][:LONGEST]
+
+
+LONGEST = 300  # characters of a reason: some quote a whole header
+
+
+def from_bytes(data: Any) -> Any:
+    """The bandit, design or learner whose bytes these are; it continues exactly where that one stopped.
+
+    data: what `to_bytes` gave, or the contents of a file. ValueError, with the reason, for anything truncated, altered,
+    foreign or newer, and for a class that is not registered; TypeError for what is no bytes. Nothing is executed.
+    """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"data must be bytes, got {type(data).__name__}")
+    return _built(bytes(data), "data")
 
 
 def load(path: str | Path) -> Any:
@@ -169,11 +341,20 @@ def load(path: str | Path) -> Any:
     path: a file that `save` wrote. FileNotFoundError if there is none; ValueError, with the reason, for a truncated,
     altered, foreign or newer file, and for one of a class that is not registered. Nothing in a file is executed.
     """
-    header, tensors = read(path)
+    place = Path(path)
+    if not place.is_file():
+        raise FileNotFoundError(f"there is no file {str(path)!r}")
+    return _built(place.read_bytes(), repr(str(path)))
+
+
+def _built(data: bytes, source: str) -> Any:
+    header, tensors = read(data, source)
+    del data
     try:
         owner: Any = kind_of(header["kind"])
-        return owner.restored(header["params"], header["extra"], tensors)
+        with abstract(), np.errstate(all="ignore"):
+            return owner.restored(header["params"], header["extra"], Foreign(tensors))
     except UNFIT as trouble:
-        reason = str(trouble)
+        reason = _sentence(trouble)
         reason = reason if reason == MISFIT else f"its parameters are refused ({reason})"
-        raise ValueError(f"{str(path)!r} is damaged: {reason}") from None
+        raise ValueError(f"{source} is damaged: {reason}") from None

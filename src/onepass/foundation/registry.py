@@ -64,7 +64,7 @@ def name_of(owner: Any) -> str:
 
 def plain(value: Any) -> Any:
     """An argument as plain data: a registered instance by its kind and parameters, anything else as it is."""
-    params = getattr(value, "params", None)
+    params = getattr(value, "given", getattr(value, "params", None))
     if params is None:
         return value
     given = params() if callable(params) else params

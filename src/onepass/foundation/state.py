@@ -1,9 +1,50 @@
-"""States as trees of arrays and scalars: copy, size, flatten, rebuild. Written once for every NamedTuple and tuple."""
+"""States as trees of arrays and scalars: copy, size, flatten, rebuild. Written once for every NamedTuple and tuple.
+
+Abstract states: within `abstract()`, `zeros` and `copy` take no memory, so what a constructor begins with tells the
+names, shapes and dtypes of a state of any size for nothing. Files are held against that before anything is allocated.
+"""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+
+_abstract: ContextVar[bool] = ContextVar("_abstract", default=False)
+
+
+@contextmanager
+def abstract() -> Iterator[None]:
+    """Within, states that begin are abstract: to be compared with, neither computed with nor written to."""
+    token = _abstract.set(True)
+    try:
+        yield
+    finally:
+        _abstract.reset(token)
+
+
+def is_abstract() -> bool:
+    """Whether states that begin now are abstract."""
+    return _abstract.get()
+
+
+def zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
+    """Zeros that a state begins with; a stand-in without memory where states are abstract."""
+    return np.broadcast_to(np.zeros((), dtype), shape) if is_abstract() else np.zeros(shape, dtype)
+
+
+def filled(value: float, *shape: int, dtype: Any = np.float64) -> np.ndarray:
+    """The same for another value; where it is infinite, so may be what is learned there."""
+    return np.broadcast_to(np.array(value, dtype), shape) if is_abstract() else np.full(shape, value, dtype)
+
+
+def identity(dim: int, scale: float, dtype: Any = np.float64) -> np.ndarray:
+    """scale I (dim, dim) that a state begins with; a stand-in where states are abstract."""
+    out = zeros(dim, dim, dtype=dtype)
+    if not is_abstract():
+        np.fill_diagonal(out, scale)
+    return out
 
 
 def is_state(value: Any) -> bool:
@@ -33,11 +74,43 @@ def rebuild(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
     return type(template)(*fields) if hasattr(template, "_fields") else tuple(fields)
 
 
+def own(state: Any) -> Any:
+    """The same state in arrays of its own: writable, aligned and C-contiguous, wherever those given come from."""
+    return rebuild(state, {k: np.array(v, order="C") if isinstance(v, np.ndarray) else v for k, v in leaves(state)})
+
+
 def copy(state: Any) -> Any:
-    """An independent copy: arrays are copied, scalars shared."""
-    return rebuild(state, {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in leaves(state)})
+    """An independent copy: arrays are copied, scalars shared. The state itself where states are abstract."""
+    return state if is_abstract() else own(state)
 
 
 def nbytes(state: Any) -> int:
     """Bytes held by the arrays of a state, 8 for every scalar."""
     return sum(value.nbytes if isinstance(value, np.ndarray) else 8 for _, value in leaves(state))
+
+
+def objects(values: list[Any]) -> np.ndarray:
+    """A leaf that holds Python objects: strings, numbers, booleans, None and tuples of them where it is written."""
+    out = np.empty(len(values), object)
+    for i, value in enumerate(values):
+        out[i] = value
+    return out
+
+
+def as_begun(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
+    """Whether shapes and scalars are those of a state that has begun, but for leaves whose path begins so."""
+    return all(
+        path.startswith(besides) or (value.shape == other.shape if isinstance(other, np.ndarray) else value == other)
+        for (path, value), (_, other) in zip(leaves(state), leaves(begun), strict=True)
+    )
+
+
+def shaped_as(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
+    """Whether arrays have the shapes of a state that has begun, and counters are not negative, but for leaves whose
+    path begins so.
+    """
+    return all(
+        path.startswith(besides)
+        or (value.shape == other.shape if isinstance(other, np.ndarray) else type(other) is not int or value >= 0)
+        for (path, value), (_, other) in zip(leaves(state), leaves(begun), strict=True)
+    )

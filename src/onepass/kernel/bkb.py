@@ -34,6 +34,7 @@ from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, shift_root
 from onepass.foundation.registry import savable
+from onepass.foundation.state import zeros
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import (
     LOG_DET,
@@ -201,7 +202,7 @@ class BKB(KernelBandit):
 
     def _begun(self, points: np.ndarray) -> KernelState:
         state = super()._begun(points)
-        return state._replace(copies=np.zeros((2, len(points)))) if self.incremental else state
+        return state._replace(copies=zeros(2, len(points))) if self.incremental else state
 
     def _play(self, place: int, reward: float) -> None:
         state = self._state

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,7 +30,7 @@ class Posterior(NamedTuple):
     deviations: np.ndarray
 
 
-class KernelBandit(ABC):
+class KernelBandit(files.Owner, ABC):
     """A bandit whose rewards are f(x) + noise, f of bounded norm in the space of a kernel. Use `GPUCB` or `BKB`."""
 
     kernel: Kernel
@@ -74,7 +73,7 @@ class KernelBandit(ABC):
         self._fits = self.fit_after > 0  # kernel and reg are still to be chosen
         self._first: list[tuple[int, float]] = []  # the plays that they will be chosen from
         self._places: dict[bytes, int] = {}
-        if self.fixed:
+        if self.fixed and not states.is_abstract():
             probed(self.kernel, points)
         self._state = self._begun(points)
 
@@ -82,7 +81,8 @@ class KernelBandit(ABC):
 
     def _begun(self, points: np.ndarray) -> KernelState:
         """The state before the first play."""
-        return begun(points, prior_of(self.kernel, points), self.reg)
+        prior = states.zeros(len(points)) if states.is_abstract() else prior_of(self.kernel, points)
+        return begun(points, prior, self.reg)
 
     @abstractmethod
     def _play(self, place: int, reward: float) -> None:
@@ -383,32 +383,28 @@ class KernelBandit(ABC):
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, but for the arms, as plain data; ValueError for kernels with a function."""
-        return {
-            "kernel": plain(self._begun_with[0]),
-            **self._arguments(),
-            "exploration": plain(self.exploration),
-        }
+        return {name: plain(part) for name, part in ({"kernel": self._begun_with[0]} | self._arguments()).items()}
 
-    def save(self, path: str | Path) -> None:
-        """Write everything, the random generator too, to `path`, atomically; read with `onepass.load`.
-
-        ValueError where a part is of a class that is not registered, or the kernel is a function.
-        """
-        now = {"kernel": plain(self.kernel), "reg": self.reg}
+    def contents(self) -> files.Contents:
         random = {"rng": self._rng.bit_generator.state, "coins": self._coins.bit_generator.state}
-        extra = {**random, "fixed": self.fixed, "fits": self._fits, **now}
-        files.save(path, self, files.Contents(self.params(), extra, self._held()))
+        now = {"fixed": self.fixed, "fits": self._fits, "kernel": self.kernel, "reg": self.reg}
+        return files.Contents({"kernel": self._begun_with[0], **self._arguments()}, {**random, **now}, self._held())
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, np.ndarray]) -> Self:
-        """From what a file holds; ValueError where that does not fit together."""
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, a copy or a pickle holds; ValueError where that does not fit together."""
         arguments = {name: built(part) for name, part in params.items() if name != "kernel"}
-        arms = tensors["state.points"] if extra["fixed"] else None
-        bandit = cls(arms, built(params["kernel"]), **arguments)
-        held = files.restore(bandit._held(), tensors, consistent)
-        bandit._restore(held, built(extra["kernel"]), extra["reg"], extra["fits"])
+        fixed = check.choice("fixed", extra["fixed"], (False, True))
+        bandit = cls(held.arrays["state.points"] if fixed else None, built(params["kernel"]), **arguments)
+        found = held.take(bandit._held(), bandit._consistent)
+        bandit._restore(found, built(extra["kernel"]), extra["reg"], extra["fits"])
         bandit._rng.bit_generator.state, bandit._coins.bit_generator.state = extra["rng"], extra["coins"]
         return bandit
+
+    def _consistent(self, held: Saved) -> bool:
+        """Whether what a file holds fits these arguments."""
+        fixed = not self.fixed or held.state.size == len(held.state.plays)
+        return consistent(held) and fixed and len(held.places) <= max(self.fit_after, 0)
 
     def _held(self) -> Saved:
         places, rewards = zip(*self._first, strict=True) if self._first else ((), ())

@@ -17,6 +17,7 @@ import numpy as np
 
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
+from onepass.foundation.state import zeros
 
 GROWTH = 1.25  # of capacities
 EQUAL = 10.0  # roundings of their mean, below which a deviation of rewards is none
@@ -63,8 +64,8 @@ def begun(points: np.ndarray, prior: np.ndarray, reg: float) -> KernelState:
     """Nothing played yet."""
     size = len(points)
     return KernelState(
-        points, np.zeros(size), np.zeros(size), prior, np.zeros(size), np.zeros(size), prior / reg,
-        np.zeros((8, size)), np.zeros((8, 8)), np.zeros(8, np.int64), np.zeros((0, size)), size, np.zeros(6),
+        points, zeros(size), zeros(size), prior, zeros(size), zeros(size), prior / reg,
+        zeros(8, size), zeros(8, 8), zeros(8, dtype=np.int64), zeros(0, size), size, zeros(6),
     )  # fmt: skip
 
 

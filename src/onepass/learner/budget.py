@@ -9,6 +9,7 @@ from onepass.features.sketched_nystrom import mixed
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import roomy
+from onepass.foundation.state import zeros
 
 
 class Budget(NamedTuple):
@@ -61,7 +62,7 @@ def some_place(budget, seed, turn):
 
 def budgeted(count: int, dim: int, width: float) -> Budget:
     """Room for so many examples of this width, none yet."""
-    return Budget(np.zeros((count, dim)), np.zeros(count), np.zeros(count), 0, 0.5 / width**2)
+    return Budget(zeros(count, dim), zeros(count), zeros(count), 0, 0.5 / width**2)
 
 
 def kernel_width(width: Any) -> float:

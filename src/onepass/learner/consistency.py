@@ -1,27 +1,15 @@
 """What the rules of learners' files share: whether nothing that compiled code indexes by lies outside.
 
-Arrays have the shapes, and scalars the values, of a state that has just begun; what differs is named by every learner
-in its own `fits`. Arrays and counters are named by paths as in onepass.foundation.state, like ``sketching.first.used``.
+Arrays have the shapes, and scalars the values, of a state that has just begun (`as_begun`); what differs is named by
+every learner in its own `fits`. Arrays and counters are named by paths, like ``sketching.first.used``.
 """
 
 from typing import Any
 
 import numpy as np
 
-from onepass.foundation.state import leaves
-
-
-def finite_numbers(state: Any) -> bool:
-    """Whether all of its numbers are."""
-    return all(bool(np.isfinite(value).all()) for _, value in leaves(state))
-
-
-def as_begun(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
-    """Whether shapes and scalars are those of a state that has just begun, but for leaves whose path begins so."""
-    return all(
-        path.startswith(besides) or (value.shape == other.shape if isinstance(other, np.ndarray) else value == other)
-        for (path, value), (_, other) in zip(leaves(state), leaves(begun), strict=True)
-    )
+from onepass.foundation.state import as_begun
+from onepass.learner.sketching import landmark_places
 
 
 def on_a_budget(learner: Any, s: Any, begun: Any) -> bool:
@@ -69,7 +57,7 @@ def sketched_stream(learner: Any, s: Any, begun: Any) -> bool:
     return (
         as_begun(s, begun, GROWING + COUNTED)
         and buffered(found.first, found.mapped)
-        and np.array_equal(found.places, begun.sketching.places)
+        and np.array_equal(found.places, landmark_places(learner.params))
         and found.clock.tally.min() >= 0
         and sketch_fits(found.sketch, learner.dim)
     )
@@ -77,4 +65,5 @@ def sketched_stream(learner: Any, s: Any, begun: Any) -> bool:
 
 def landmarks_fit(landmarks: Any, dim: int, size: int, rank: int) -> bool:
     count = landmarks.near.size
-    return 1 <= count <= size and landmarks.points.shape == (count, dim) and landmarks.z.shape == (count, rank)
+    shapes = landmarks.points.shape == (count, dim) and landmarks.z.shape == (count, rank)
+    return 1 <= count <= size and shapes and landmarks.precision > 0.0

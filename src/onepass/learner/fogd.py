@@ -14,6 +14,7 @@ from onepass.features.contract import embed
 from onepass.features.fourier import FourierState, fourier
 from onepass.foundation import check
 from onepass.foundation.registry import savable
+from onepass.foundation.state import zeros
 from onepass.learner import contract
 from onepass.learner.budget import sizes
 from onepass.learner.learner import Learner, common
@@ -88,5 +89,5 @@ class FOGD(Learner):
         size = p["features"]
         loss = loss_named(p["loss"], p["loss_width"])
         return FOGDState(
-            fourier(size, dim, p["width"], p["seed"]), np.zeros(size), np.zeros(size), loss, p["step"]
+            fourier(size, dim, p["width"], p["seed"]), zeros(size), zeros(size), loss, p["step"]
         )  # fmt: skip

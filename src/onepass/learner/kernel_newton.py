@@ -38,16 +38,17 @@ from onepass.estimator.newton import newton_step
 from onepass.features.contract import embed
 from onepass.features.fourier import fourier
 from onepass.features.kernels import median_distance
-from onepass.features.landmarks import nystrom
-from onepass.features.sketched_nystrom import sketched_nystrom
+from onepass.features.landmarks import Landmarks, nystrom
+from onepass.features.sketched_nystrom import SketchedNystromState, sketched_nystrom
 from onepass.foundation import check
 from onepass.foundation import state as states
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
+from onepass.foundation.state import as_begun, filled, is_abstract, zeros
 from onepass.learner import contract
 from onepass.learner.budget import kernel_width
-from onepass.learner.consistency import as_begun, landmarks_fit, sketch_fits
+from onepass.learner.consistency import landmarks_fit, sketch_fits
 from onepass.learner.learner import Learner
 from onepass.learner.losses import Loss, implicit_slope, loss_named, weight
 
@@ -216,11 +217,11 @@ class KernelNewton(Learner):
         return Exact(dim=rank + 2, reg=p["reg"]) if p["design"] is None else p["design"]
 
     def _begin(self, dim: int) -> KernelNewtonState:
-        p, design, everything = self.params, self.design, np.full(dim, np.finfo(np.float64).max)
+        p, design, everything = self.params, self.design, filled(np.finfo(np.float64).max, dim)
         return KernelNewtonState(
-            self._map(np.zeros((1, dim)), 1.0), states.copy(design.state), np.zeros(design.dim), np.zeros(design.dim),
-            np.zeros(dim), -everything, everything, 0.0, 1.0, np.zeros(dim), np.zeros(dim), 0.0, -1.0,
-            np.zeros((p["warm_up"], dim)), np.zeros(p["warm_up"]), 0, 1.0 / p["memory"] if p["memory"] else 0.0,
+            self._map(zeros(1, dim), 1.0), states.copy(design.state), zeros(design.dim), zeros(design.dim),
+            zeros(dim), -everything, everything, 0.0, 1.0, zeros(dim), zeros(dim), 0.0, -1.0,
+            zeros(p["warm_up"], dim), zeros(p["warm_up"]), 0, 1.0 / p["memory"] if p["memory"] else 0.0,
             loss_named(p["loss"], p["loss_width"]),
         )  # fmt: skip
 
@@ -229,6 +230,14 @@ class KernelNewton(Learner):
         p, rank = self.params, self.design.dim - 2
         if p["features"] == "fourier":
             return fourier(p["size"], rows.shape[1], width, p["seed"])
+        if is_abstract():
+            features = Landmarks(zeros(1, rows.shape[1]), zeros(1, rank), zeros(1), 0.5 / width**2)
+            if p["features"] == "nystrom":
+                return features
+            square, none = zeros(p["size"], p["size"]), zeros(0, p["size"])
+            return SketchedNystromState(
+                features, rows, zeros(p["size"], 1), square, none, zeros(0), 1, 1, p["seed"]
+            )  # fmt: skip
         some = np.random.default_rng(p["seed"]).permutation(len(rows))[: p["size"]]
         if p["features"] == "nystrom":
             return nystrom(rows[some], 0.5 / width**2, rank)

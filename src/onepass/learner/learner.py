@@ -2,7 +2,6 @@
 
 import inspect
 import time
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,14 +10,14 @@ from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, plain
+from onepass.foundation.state import as_begun
 from onepass.learner.budget import kernel_width
-from onepass.learner.consistency import as_begun, finite_numbers
 from onepass.learner.contract import decide_rows, progress
 from onepass.learner.losses import CLASSIFICATION, loss_named
 from onepass.learner.rows import blocks, checked
 
 
-class Learner:
+class Learner(files.Owner):
     """f(x) = w^T phi(x), learned one example at a time. Members are final and say how a state begins.
 
     Targets are -1 and 1 for the losses hinge, squared_hinge and logistic; any numbers for squared, huber and
@@ -129,21 +128,6 @@ class Learner:
         """Bytes of all arrays of the state."""
         return 0 if self._state is None else states.nbytes(self._state)
 
-    def copy(self) -> Self:
-        """An independent copy."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.params = dict(self.params)
-        twin._state = None if self._state is None else states.copy(self._state)
-        return twin
-
-    def __setstate__(self, held: dict[str, Any]) -> None:
-        """Of pickle and joblib, whose arrays may lie in read-only files: compiled code writes to its arrays."""
-        self.__dict__.update(held)
-        if self._state is not None:
-            own = {path: np.array(v) if isinstance(v, np.ndarray) else v for path, v in states.leaves(self._state)}
-            self._state = states.rebuild(self._state, own)
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments as they were given, or their defaults, for scikit-learn's `clone` and searches.
 
@@ -174,28 +158,24 @@ class Learner:
 
     # ---------------------------------------------------------------- files
 
-    def save(self, path: str | Path) -> None:
-        """Write everything to `path`, atomically; read with `onepass.load`.
-
-        ValueError where the learner, or a design that was given, is of a class that is not registered.
-        """
-        held = Held(self.states(), self.prior_states())
-        files.save(path, self, files.Contents(self.given(), {"dim": self.dim}, held))
+    def contents(self) -> files.Contents:
+        return files.Contents(self._arguments(), {"dim": self.dim}, Held(self.states(), self.prior_states()))
 
     @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], tensors: dict[str, np.ndarray]) -> Self:
-        """From what a file holds; ValueError where that does not fit together."""
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, a copy or a pickle holds; ValueError where that does not fit together."""
         learner = cls(**{name: built(value) for name, value in params.items()})
         dim = check.integer("dim", extra["dim"], 0)
-        take_back(learner, [learner] if dim else [], dim, tensors)
+        take_back(learner, [learner] if dim else [], dim, held)
         return learner
+
+    def _arguments(self) -> dict[str, Any]:
+        """The constructor's arguments as they are understood, None where that was given."""
+        return {n: None if value is None else self.params.get(n, value) for n, value in self.get_params().items()}
 
     def given(self) -> dict[str, Any]:
         """The constructor's arguments as plain data."""
-        return {
-            name: None if value is None else plain(self.params.get(name, value))
-            for name, value in self.get_params().items()
-        }
+        return {name: plain(value) for name, value in self._arguments().items()}
 
     def states(self) -> tuple[Any, ...]:
         """The state, none before the first example."""
@@ -216,7 +196,7 @@ class Learner:
 
     def consistent(self, state: Any, begun: Any) -> bool:
         """Whether a state read from a file fits; begun: one of the same width that has just begun."""
-        return finite_numbers(state) and self.fits(state, begun)
+        return self.fits(state, begun)
 
     def fits(self, state: Any, begun: Any) -> bool:
         """Whether shapes and scalars of a `state` are what they can be; here: those of `begun`.
@@ -242,23 +222,21 @@ class Held(NamedTuple):
     prior: Any
 
 
-def take_back(pattern: Learner, learners: list[Learner], dim: int, tensors: dict[str, np.ndarray]) -> None:
-    """Fill learners with the states of a file, and the pattern's design with what it knew; ValueError for misfits."""
-    if learners and dim not in [array.shape[1] for array in tensors.values() if array.ndim == 2]:
-        raise ValueError(f"no array has {dim} columns")  # before arrays of this width are made
+def take_back(pattern: Learner, learners: list[Learner], dim: int, held: files.Holds) -> None:
+    """Fill learners with the states held, and the pattern's design with what it knew; ValueError for misfits."""
     begun = Held(tuple(one.begun_for(dim) for one in learners), pattern.prior_states())
 
-    def fits(held: Held) -> bool:
-        three = zip(learners, held.states, begun.states, strict=True)
-        return all(pattern.params["design"].consistent(prior) for prior in held.prior) and all(
+    def fits(found: Held) -> bool:
+        three = zip(learners, found.states, begun.states, strict=True)
+        return all(pattern.params["design"].consistent(prior) for prior in found.prior) and all(
             learner.consistent(state, fresh) for learner, state, fresh in three
         )
 
-    held = files.restore(begun, tensors, fits)
-    for learner, state in zip(learners, held.states, strict=True):
+    found = held.take(begun, fits)
+    for learner, state in zip(learners, found.states, strict=True):
         learner.begin_as(state, dim)
-    for learner in (pattern, *learners) if held.prior else ():
-        learner.params["design"].state = states.copy(held.prior[0])
+    for learner in (pattern, *learners) if found.prior else ():
+        learner.params["design"].state = states.own(found.prior[0])
 
 
 def common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:

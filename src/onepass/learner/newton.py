@@ -21,6 +21,7 @@ import numpy as np
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import shift_root
+from onepass.foundation.state import zeros
 
 
 class Newton(NamedTuple):
@@ -92,9 +93,9 @@ def extend(state, k):
 
 def begun(size: int, params: dict) -> Newton:
     """Before the first reset, with room for `size` features."""
-    scratch = (np.zeros(size), np.zeros(size))
+    scratch = (zeros(size), zeros(size))
     constants = (params["step"], params["alpha"], params["curvature"], params["bound"])
-    return Newton(np.zeros(size), np.zeros((size, size)), *scratch, *constants)
+    return Newton(zeros(size), zeros(size, size), *scratch, *constants)
 
 
 def settings(alpha: float, curvature: float, bound: float) -> dict[str, float]:

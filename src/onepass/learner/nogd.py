@@ -15,9 +15,10 @@ from onepass.features.contract import embed
 from onepass.features.landmarks import Landmarks, nystrom
 from onepass.foundation import check
 from onepass.foundation.registry import savable
+from onepass.foundation.state import as_begun, zeros
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes
-from onepass.learner.consistency import as_begun, buffered
+from onepass.learner.consistency import buffered
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import inner
@@ -97,9 +98,9 @@ class NOGD(Learner):
     def _begin(self, dim: int) -> NOGDState:
         p = self.params
         first, rank = budgeted(2 * p["budget"], dim, p["width"]), p["rank"]
-        features = Landmarks(first.points, np.zeros((2 * p["budget"], rank)), first.near, first.precision)
+        features = Landmarks(first.points, zeros(2 * p["budget"], rank), first.near, first.precision)
         loss = loss_named(p["loss"], p["loss_width"])
-        return NOGDState(first, features, np.zeros(rank), np.zeros(rank), False, loss, p["step"])
+        return NOGDState(first, features, zeros(rank), zeros(rank), False, loss, p["step"])
 
     def fits(self, s: Any, begun: Any) -> bool:
         return as_begun(s, begun, ("first.used", "mapped")) and buffered(s.first, s.mapped)

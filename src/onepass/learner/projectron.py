@@ -15,6 +15,7 @@ import numpy as np
 
 from onepass.foundation import check
 from onepass.foundation.registry import savable
+from onepass.foundation.state import zeros
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes
 from onepass.learner.consistency import on_a_budget
@@ -101,8 +102,8 @@ class Projectron(Learner):
 
     def _begin(self, dim: int) -> ProjectronState:
         p, count = self.params, self.params["budget"]
-        budget, scratch = budgeted(count, dim, p["width"]), (np.zeros(count), np.zeros(count))
-        return ProjectronState(budget, np.zeros((count, count)), *scratch, p["eta"], p["margins"])
+        budget, scratch = budgeted(count, dim, p["width"]), (zeros(count), zeros(count))
+        return ProjectronState(budget, zeros(count, count), *scratch, p["eta"], p["margins"])
 
     def fits(self, s: Any, begun: Any) -> bool:
         return on_a_budget(self, s, begun)

@@ -26,9 +26,9 @@ from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import roomy
 from onepass.foundation.registry import savable
+from onepass.foundation.state import as_begun, zeros
 from onepass.learner import contract
 from onepass.learner import newton as steps
-from onepass.learner.consistency import as_begun
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import Newton, extend, inner, newton, reset
@@ -228,9 +228,9 @@ class PROSNKONS(Learner):
 
     def _begin(self, dim: int) -> PROSNKONSState:
         p, size = self.params, 16
-        scratch = (np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
-        triangles = (np.zeros((size, size)), np.zeros((size, size)))
-        dictionary = Dictionary(np.zeros((size, dim)), np.zeros(size), *triangles, *scratch, 0)
+        scratch = (zeros(size), zeros(size), zeros(size), zeros(size))
+        triangles = (zeros(size, size), zeros(size, size))
+        dictionary = Dictionary(zeros(size, dim), zeros(size), *triangles, *scratch, 0)
         return PROSNKONSState(
             dictionary, steps.begun(size, p), p["budget"] or 0, 0, p["seed"], 0.5 / p["width"] ** 2,
             p["oversampling"], p["epsilon"], p["reg"], p["reset"], loss_named(p["loss"], p["loss_width"]),

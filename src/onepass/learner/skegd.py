@@ -19,6 +19,7 @@ from onepass.features.sketched_nystrom import CUT
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import svd
 from onepass.foundation.registry import savable
+from onepass.foundation.state import zeros
 from onepass.learner import contract, sketching
 from onepass.learner.consistency import sketched_stream
 from onepass.learner.learner import Learner, common
@@ -121,7 +122,7 @@ class SkeGD(Learner):
     def _begin(self, dim: int) -> SkeGDState:
         p = self.params
         loss = loss_named(p["loss"], p["loss_width"])
-        return SkeGDState(sketching.begun(p, dim), np.zeros(p["rank"]), loss, p["step"])
+        return SkeGDState(sketching.begun(p, dim), zeros(p["rank"]), loss, p["step"])
 
     def fits(self, s: Any, begun: Any) -> bool:
         return sketched_stream(self, s, begun)

@@ -15,6 +15,7 @@ from onepass.features.sketched_nystrom import SketchedNystromState, absorb, sket
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import roomy
+from onepass.foundation.state import is_abstract, zeros
 from onepass.learner.budget import Budget, budgeted, decided, put
 from onepass.learner.newton import inner
 
@@ -81,20 +82,26 @@ def kept(state, x, weight):
     return Sketching(first, state.places, sketch, state.phi, mapped, state.clock)
 
 
+def landmark_places(params: dict[str, Any]) -> np.ndarray:
+    """Which of the examples in the buffer become landmarks (s_m,)."""
+    rng = np.random.default_rng(params["seed"])
+    return rng.choice(2 * params["budget"], params["sample_size"], replace=False)
+
+
 def begun(params: dict[str, Any], dim: int) -> Sketching:
     """Before the first example."""
     size, sample, rank = params["sketch_size"], params["sample_size"], params["rank"]
     first = budgeted(2 * params["budget"], dim, params["width"])
-    places = np.random.default_rng(params["seed"]).choice(2 * params["budget"], sample, replace=False)
-    features = Landmarks(np.zeros((sample, dim)), np.zeros((sample, rank)), np.zeros(sample), first.precision)
+    places = zeros(sample, dtype=np.int64) if is_abstract() else landmark_places(params)
+    features = Landmarks(zeros(sample, dim), zeros(sample, rank), zeros(sample), first.precision)
     sketch = SketchedNystromState(
-        features, np.zeros((1, dim)), np.zeros((size, sample)), np.zeros((size, size)), np.zeros((0, size)),
-        np.zeros(0), 0, params["blocks"], params["seed"],
+        features, zeros(1, dim), zeros(size, sample), zeros(size, size), zeros(0, size),
+        zeros(0), 0, params["blocks"], params["seed"],
     )  # fmt: skip
     every = params["update_every"]
     whole = isinstance(every, int)
-    clock = Clock(np.zeros(2, np.int64), every if whole else 0, 0.0 if whole else every)
-    return Sketching(first, places, sketch, np.zeros(rank), False, clock)
+    clock = Clock(zeros(2, dtype=np.int64), every if whole else 0, 0.0 if whole else every)
+    return Sketching(first, places, sketch, zeros(rank), False, clock)
 
 
 def sketch_sizes(
