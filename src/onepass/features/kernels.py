@@ -185,6 +185,12 @@ def _bias(value: Any) -> float:
     return number
 
 
+def _part(name: str, value: Any) -> None:
+    """ValueError for what is no kernel."""
+    if not isinstance(value, Kernel):
+        raise ValueError(f"{name} must be a kernel such as RBF(0.2), got {value!r}")
+
+
 def _operand(kernel: Kernel, kinds: Any) -> str:
     """Its repr, in parentheses for kernels that bind less."""
     return f"({kernel!r})" if isinstance(kernel, kinds) else repr(kernel)
@@ -199,6 +205,7 @@ class Scaled(Kernel):
     scale: float
 
     def __post_init__(self):
+        _part("kernel", self.kernel)
         object.__setattr__(self, "scale", check.positive("scale", self.scale))
 
     def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -221,6 +228,10 @@ class Sum(Kernel):
     left: Kernel
     right: Kernel
 
+    def __post_init__(self):
+        _part("left", self.left)
+        _part("right", self.right)
+
     def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         out = self.left.gram(x, y)
         out += self.right.gram(x, y)
@@ -240,6 +251,10 @@ class Product(Kernel):
 
     left: Kernel
     right: Kernel
+
+    def __post_init__(self):
+        _part("left", self.left)
+        _part("right", self.right)
 
     def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         out = self.left.gram(x, y)

@@ -397,7 +397,7 @@ class KernelBandit(files.Owner, ABC):
         fixed = check.choice("fixed", extra["fixed"], (False, True))
         bandit = cls(held.arrays["state.points"] if fixed else None, built(params["kernel"]), **arguments)
         found = held.take(bandit._held(), bandit._consistent)
-        bandit._restore(found, built(extra["kernel"]), extra["reg"], extra["fits"])
+        bandit._restore(found, as_kernel(built(extra["kernel"])), extra["reg"], extra["fits"])
         bandit._rng.bit_generator.state, bandit._coins.bit_generator.state = extra["rng"], extra["coins"]
         return bandit
 

@@ -217,10 +217,10 @@ class KernelNewton(Learner):
         return Exact(dim=rank + 2, reg=p["reg"]) if p["design"] is None else p["design"]
 
     def _begin(self, dim: int) -> KernelNewtonState:
-        p, design, everything = self.params, self.design, filled(np.finfo(np.float64).max, dim)
+        p, design, most = self.params, self.design, np.finfo(np.float64).max
         return KernelNewtonState(
             self._map(zeros(1, dim), 1.0), states.copy(design.state), zeros(design.dim), zeros(design.dim),
-            zeros(dim), -everything, everything, 0.0, 1.0, zeros(dim), zeros(dim), 0.0, -1.0,
+            zeros(dim), filled(-most, dim), filled(most, dim), 0.0, 1.0, zeros(dim), zeros(dim), 0.0, -1.0,
             zeros(p["warm_up"], dim), zeros(p["warm_up"]), 0, 1.0 / p["memory"] if p["memory"] else 0.0,
             loss_named(p["loss"], p["loss_width"]),
         )  # fmt: skip

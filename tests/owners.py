@@ -1,0 +1,153 @@
+"""One small learned owner of every kind that a file can hold, and what it takes to use any of them."""
+
+import numpy as np
+
+import onepass as op
+
+DIM = 4
+RNG = np.random.default_rng(0)
+ROWS = RNG.standard_normal((40, DIM))
+REWARDS = ROWS[:, 0] + 0.1 * RNG.standard_normal(40)
+SIGNS = np.where(REWARDS < 0.0, -1.0, 1.0)
+NAMES = ["a", 3, ("b", None), 2.5]
+
+
+def design(made):
+    return lambda: made().append(ROWS)
+
+
+def shared(made):
+    def make():
+        bandit = made()
+        for row, reward in zip(ROWS, REWARDS, strict=True):
+            bandit.learn(row, float(reward))
+        return bandit
+
+    return make
+
+
+def per_arm(made):
+    def make():
+        bandit = made()
+        bandit.learn(ROWS, REWARDS, [NAMES[i % 3] for i in range(len(ROWS))])
+        bandit.add_arm(NAMES[3])
+        bandit.remove_arm(NAMES[1])
+        return bandit
+
+    return make
+
+
+def factors():
+    bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), features=op.OuterProduct(left=2, right=2))
+    for i in range(9):
+        bandit.learn(op.Outer(ROWS[i, :2], [1.0, float(i % 3)]), REWARDS[i], arm=i % 3)
+    return bandit
+
+
+def learned(made):
+    def make():
+        learner = made()
+        return learner.partial_fit(ROWS, SIGNS if learner.classifies else REWARDS)
+
+    return make
+
+
+def kernel_bandit(made, rows=False):
+    def make():
+        bandit = made()
+        for i in range(12):
+            bandit.learn(ROWS[i] if rows else i, float(REWARDS[i]))
+        return bandit
+
+    return make
+
+
+SKETCH = {"budget": 6, "rank": 3, "sketch_size": 6, "sample_size": 5, "blocks": 2, "update_every": 3}
+OWNERS = {
+    "Exact": design(lambda: op.Exact(dim=DIM, reg=0.37)),
+    "Exact, float32": design(lambda: op.Exact(dim=DIM, reg=0.37, dtype="float32")),
+    "FrequentDirections": design(lambda: op.FrequentDirections(dim=DIM, size=1, reg=0.37, compensation=0.5)),
+    "Dyadic": design(lambda: op.Dyadic(dim=DIM, size=1, error=20.0, reg=0.37)),
+    "ProjectorSplitting": design(lambda: op.ProjectorSplitting(dim=DIM, rank=2, reg=0.37)),
+    "OFUL": shared(lambda: op.OFUL(dim=DIM)),
+    "LinTS": shared(lambda: op.LinTS(dim=DIM)),
+    "CBRAP": shared(lambda: op.CBRAP(dim=DIM, size=2)),
+    "OnlineNewton": shared(lambda: op.Bandit(op.OnlineNewton(op.Exact(dim=DIM)))),
+    "HvtUCB": shared(lambda: op.HvtUCB(dim=DIM)),
+    "HeavyOFUL": shared(lambda: op.HeavyOFUL(dim=DIM)),
+    "CRTM": shared(lambda: op.CRTM(dim=DIM)),
+    "TOFU": shared(lambda: op.TOFU(dim=DIM)),
+    "Nystrom": shared(lambda: op.Bandit(op.Ridge(op.Exact(dim=5)), features=op.Nystrom(ROWS[:5], op.RBF(2.0)))),
+    "disjoint": per_arm(lambda: op.LinUCB(dim=DIM, parameters="disjoint")),
+    "disjoint sketches": per_arm(lambda: op.CBSCFD(dim=DIM, size=1, parameters="disjoint")),
+    "disjoint, one state an arm": per_arm(lambda: op.DBSLinUCB(dim=DIM, size=1, error=20.0, parameters="disjoint")),
+    "hybrid": per_arm(lambda: op.LinUCB(dim=DIM, parameters="hybrid")),
+    "factors": factors,
+    "RBP": learned(lambda: op.RBP(budget=5)),
+    "BPAS": learned(lambda: op.BPAS(budget=5)),
+    "BOGD": learned(lambda: op.BOGD(budget=5, loss="huber")),
+    "Projectron": learned(lambda: op.Projectron(budget=5)),
+    "KOGD": learned(lambda: op.KOGD(loss="squared")),
+    "FOGD": learned(lambda: op.FOGD(budget=5, loss="squared")),
+    "NOGD": learned(lambda: op.NOGD(budget=5, rank=2)),
+    "SkeGD": learned(lambda: op.SkeGD(**SKETCH)),
+    "FORKS": learned(lambda: op.FORKS(**SKETCH)),
+    "PROSNKONS": learned(lambda: op.PROSNKONS(budget=8)),
+    "KernelNewton": learned(lambda: op.KernelNewton(size=6)),
+    "KernelNewton, warming up": learned(lambda: op.KernelNewton(size=6, warm_up=100)),
+    "KernelNewton, Fourier": learned(lambda: op.KernelNewton(features="fourier", size=6)),
+    "KernelNewton, sketched": learned(lambda: op.KernelNewton(features="sketched", size=6, rank=3)),
+    "KernelNewton, a design": learned(lambda: op.KernelNewton(size=4, design=op.Exact(dim=6).append(np.eye(6)))),
+    "GPUCB": kernel_bandit(lambda: op.GPUCB(ROWS, 2.0 * op.RBF(1.5))),
+    "GPUCB, changing arms": kernel_bandit(lambda: op.GPUCB(None, op.Matern(2.5, 1.0) + op.Linear()), rows=True),
+    "BKB": kernel_bandit(lambda: op.BKB(ROWS, op.RBF(1.5), incremental=True)),
+    "BKB, to be fitted": kernel_bandit(lambda: op.BKB(ROWS, op.RBF(1.5), fit_after=30)),
+    "classifier": lambda: op.OnlineKernelClassifier(op.RBP(budget=5)).fit(ROWS, np.array(["a", "b", "c"])[:3][
+        np.digitize(REWARDS, [-0.5, 0.5])
+    ]),
+    "regressor": lambda: op.OnlineKernelRegressor(op.KOGD(loss="squared")).fit(ROWS, REWARDS),
+}  # fmt: skip
+
+
+def use(owner):
+    """Ask, let learn, ask again."""
+    if isinstance(owner, op.Design):
+        rows = np.ones((3, owner.dim))
+        for batch in (rows[0], rows):
+            owner.append(batch)
+            owner.solve(rows[0])
+            owner.inverse_quadratic(rows)
+            owner.root(rows[0])
+        return owner.log_det(), owner.error_bound(), owner.memory_usage()
+    if isinstance(owner, op.BKB | op.GPUCB):
+        rows = () if owner.fixed else (np.ones((3, owner.dictionary.shape[1] or 2)),)
+        for _ in range(3):
+            arm = owner.decide(*rows).arm
+            owner.learn(arm if owner.fixed else rows[0][arm], 1.0)
+        return owner.posterior(*rows), repr(owner)
+    if hasattr(owner, "partial_fit"):
+        dim = getattr(owner, "n_features_in_", getattr(owner, "dim", 0)) or 2
+        rows, targets = np.ones((9, dim)), np.ones(9)
+        if hasattr(owner, "classes_"):
+            targets = np.resize(owner.classes_, 9)
+        if not isinstance(owner, op.OnlineKernelClassifier) or hasattr(owner, "classes_"):
+            owner.partial_fit(rows, targets)
+            owner.predict(rows)
+        return owner.memory_usage(), repr(owner)
+    if isinstance(owner, op.ArmBandit):
+        if owner.features is not None and not hasattr(owner.features, "begin"):
+            sides = np.ones(owner.features.left), np.ones((2, owner.features.right))
+            decided = owner.decide(op.Outer(*sides), arms=["new", "newer"])
+            owner.learn(op.Outer(sides[0], sides[1][0]), 1.0, arm=decided.arm)
+            return repr(owner)
+        rows = np.ones(owner.dim)
+        names = [*owner.arms[:3], "new"]
+        for name in names:
+            owner.decide(rows, arms=names)
+            owner.learn(rows, 1.0, arm=name)
+        return owner.error_bound(), [owner.rows_of(name) for name in owner.arms], repr(owner)
+    for _ in range(3):
+        owner.decide(np.eye(owner.dim)[:5])
+        owner.learn(np.ones((2, owner.dim)), [1.0, 0.5])
+        owner.learn(np.ones(owner.dim), 1.0)
+    return owner.error_bound(), repr(owner)
