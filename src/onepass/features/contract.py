@@ -54,4 +54,4 @@ def part_by_part(kind: type) -> None:
     """Let a composition run outside compiled code as Python, part by part: one of them may have no compiled code."""
     for function in (output_dim, embed, transform, advance):
         implementation: Any = function.dispatch(kind)
-        function.register(kind)(implementation.py_func)
+        function.register(kind)(getattr(implementation, "py_func", implementation))  # NUMBA_DISABLE_JIT leaves none
