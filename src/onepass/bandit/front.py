@@ -19,6 +19,9 @@ from onepass.foundation import state as states
 class Front:
     """A feature map at work in one bandit. features: None for rows as they are, `width` of them."""
 
+    _state: Any
+    _held: tuple[Any, ...] | None  # what a file or a copy holds, until the state is drawn
+
     def __init__(self, features: FeatureMap | None, width: int, dtype: np.dtype):
         self.map: FeatureMap = Identity(dim=width) if features is None else checked_map("features", features)
         self.dtype, self._state, self._held = dtype, None, None

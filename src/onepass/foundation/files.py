@@ -143,7 +143,7 @@ def _digest(tensors: dict[str, np.ndarray], header: dict[str, Any]) -> str:
     for name in sorted(tensors):
         array = tensors[name]
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 
