@@ -91,17 +91,16 @@ def found(name: str) -> bytes | None:
 
 def keep(name: str, content: bytes) -> None:
     """Write it into the first folder that takes it; where none does, say so once."""
-    trouble: OSError | None = None
+    trouble = "there is none"
     for folder in folders():
         try:
             _written(folder / name, _whole(content))
         except OSError as error:
-            trouble = error
+            trouble = f"{folder}: {error.strerror}"
         else:
             _tidied(folder)
             return
-    why = f"{trouble.strerror}: {trouble.filename}" if trouble else "there is none"
-    say("kept", lambda: UNKEPT.format(why=why))
+    say("kept", lambda: UNKEPT.format(why=trouble))
 
 
 def _whole(content: bytes) -> bytes:
