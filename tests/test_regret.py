@@ -4,8 +4,8 @@ from dataclasses import replace
 from statistics import fmean
 
 import pytest
-from counts import many
 
+from counts import many
 from onepass.experiment import find, runner
 from onepass.experiment.datasets import load
 from onepass.experiment.errors import ExperimentError

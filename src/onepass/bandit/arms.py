@@ -92,7 +92,6 @@ class ArmBandit(BaseBandit):
         self._learned = Learned(estimator.store(), begun, np.zeros((0, sides)))
         self._names: dict[Hashable, int] = {}
         self._roster: tuple[Any, list[Any], np.ndarray] | None = None  # the last request's arms, and their records
-        self._lock = NAMING
 
     # ---- arms ----
 
@@ -146,7 +145,7 @@ class ArmBandit(BaseBandit):
         return self._names[arm]
 
     def _register(self, names: list[Any]) -> None:
-        with self._lock:
+        with NAMING:
             known = len(self._names)
             for name in names:
                 self._names.setdefault(name, NONE)
@@ -175,7 +174,7 @@ class ArmBandit(BaseBandit):
             get = self._names.get
             records = np.array([get(name, NONE) for name in names], np.int64)
         if arms is None or isinstance(arms, tuple):
-            with self._lock:
+            with NAMING:
                 if arms is not None or len(names) == len(self._names):  # no other thread has added one meanwhile
                     self._roster = (arms, names, records)
         return names, records
