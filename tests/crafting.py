@@ -20,13 +20,13 @@ def tower(height):
 
 VALUES = [
     None, True, False, -1, 0, 1, 2, 3, 5, 64, 9000, 10**6, 10**9, 2**31, 2**53, 2**62, 2**63, 2**64, 10**30, -(10**30),
-    10**400, 0.0, -0.0, -1.5, 0.5, 1.0, 2.5, 1e-320, 1e-200, 1e150, 1e308, float("nan"), float("inf"), -float("inf"), "",
+    10**400, 0.0, -1.5, 0.5, 1.0, 2.5, 1e-320, 1e-200, 1e150, 1e308, float("nan"), float("inf"), -float("inf"), "",
     "x", "float32", "float64", "inf", "\x00", "a" * 5000, [], [1], [[1.0, 2.0]], [None], {}, {"kind": "Exact"},
     {"kind": "Exact", "dim": 9000}, {"kind": "Exact", "dim": -1}, {"kind": "UCB", "exploration": 1e300},
     {"kind": "Greedy"}, {"kind": ["Exact"]}, {"kind": {}}, {"kind": "RBF", "length_scale": [1.0] * 9}, {"other": 1},
     {"kind": "Nystrom", "points": [[float(i)] for i in range(800)], "kernel": {"kind": "RBF"}, "reduced": True},
-    {"kind": "GaussianProjection", "dim": 10**7, "size": 10**4, "seed": 0}, {"kind": "OuterProduct", "left": 2, "right": 2},
-    DEEP, tower(9), tower(300),
+    {"kind": "GaussianProjection", "dim": 10**7, "size": 10**4, "seed": 0}, {"kind": "Standardize", "dim": 4},
+    {"kind": "OuterProduct", "left": 2, "right": 2}, DEEP, tower(9), tower(300),
 ]  # fmt: skip
 
 

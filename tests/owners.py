@@ -78,6 +78,12 @@ OWNERS = {
     "CRTM": shared(lambda: op.CRTM(dim=DIM)),
     "TOFU": shared(lambda: op.TOFU(dim=DIM)),
     "Nystrom": shared(lambda: op.Bandit(op.Ridge(op.Exact(dim=5)), features=op.Nystrom(ROWS[:5], op.RBF(2.0)))),
+    "Standardize": shared(lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM))),
+    "Chain": shared(lambda: op.Bandit(op.Ridge(op.Exact(dim=5)), features=op.Chain(
+        op.Standardize(dim=DIM), op.Concatenate(op.Intercept(dim=DIM), op.Fourier(dim=DIM, size=4))
+    ))),
+    "a map": lambda: op.Chain(op.Standardize(dim=DIM), op.Fourier(dim=DIM, size=6)).learn(ROWS),
+    "a projection": lambda: op.GaussianProjection(dim=DIM, size=2),
     "disjoint": per_arm(lambda: op.LinUCB(dim=DIM, parameters="disjoint")),
     "disjoint sketches": per_arm(lambda: op.CBSCFD(dim=DIM, size=1, parameters="disjoint")),
     "disjoint, one state an arm": per_arm(lambda: op.DBSLinUCB(dim=DIM, size=1, error=20.0, parameters="disjoint")),
@@ -119,6 +125,9 @@ def use(owner):
             owner.inverse_quadratic(rows)
             owner.root(rows[0])
         return owner.log_det(), owner.error_bound(), owner.memory_usage()
+    if hasattr(owner, "feature_names"):
+        rows = np.ones((2, owner.input_dim))
+        return owner.learn(rows).transform(rows), owner.feature_names(), repr(owner)
     if isinstance(owner, op.BKB | op.GPUCB):
         rows = () if owner.fixed else (np.ones((3, owner.dictionary.shape[1] or 2)),)
         for _ in range(3):
@@ -135,8 +144,9 @@ def use(owner):
             owner.predict(rows)
         return owner.memory_usage(), repr(owner)
     if isinstance(owner, op.ArmBandit):
-        if owner.features is not None and not hasattr(owner.features, "begin"):
-            sides = np.ones(owner.features.left), np.ones((2, owner.features.right))
+        if owner.features is not None and owner.features.sides:
+            left, right = owner.features.sides
+            sides = np.ones(left), np.ones((2, right))
             decided = owner.decide(op.Outer(*sides), arms=["new", "newer"])
             owner.learn(op.Outer(sides[0], sides[1][0]), 1.0, arm=decided.arm)
             return repr(owner)

@@ -26,13 +26,13 @@ def answered(data):
     """Load and use it: nothing but a ValueError of one sentence, or a FloatingPointError while it is used."""
     tracemalloc.reset_peak()
     before, began = tracemalloc.get_traced_memory()[0], time.process_time()
+    owner = reason = None
     try:
         owner = op.from_bytes(data)
     except ValueError as refusal:
-        owner = None
-        assert str(refusal).strip(), "no reason is given"
-        assert "\n" not in str(refusal), f"more than one sentence: {refusal}"
+        reason = str(refusal)
     taken, seconds = tracemalloc.get_traced_memory()[1] - before, time.process_time() - began
+    assert owner is not None or (reason and "\n" not in reason), f"not one sentence: {reason!r}"
     assert seconds < SECONDS, f"{seconds} s"
     assert taken <= 2 * len(data) + SLACK, f"{taken} bytes for a file of {len(data)}"
     if owner is not None:
