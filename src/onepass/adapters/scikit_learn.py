@@ -36,6 +36,15 @@ def single(x: Any) -> np.ndarray:
     return check.array("x", x, np.dtype(np.float64), (1, 2)).reshape(1, -1)
 
 
+@contextmanager
+def all_floats() -> Iterator[None]:
+    """ValueError where scikit-learn's checks meet an integer beyond all floats."""
+    try:
+        yield
+    except OverflowError as trouble:
+        raise ValueError(f"X and y must hold numbers that a float can hold: {trouble}") from None
+
+
 class OnlineKernelEstimator(BaseEstimator):
     """What both estimators share. `learners_`: the native learners, one, or one a class when there are several."""
 
@@ -107,7 +116,8 @@ class OnlineKernelEstimator(BaseEstimator):
     def _examples(self, X: Any, y: Any) -> Any:
         """Rows and labels as scikit-learn checks them, the rows then as the native learners do."""
         options = {"y_numeric": not self._classifies, "reset": not self.__sklearn_is_fitted__()}
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, **options)
+        with all_floats():
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, **options)
         return checked("X", X, None), y
 
     def _advance(self, rows: Any, y: np.ndarray) -> np.ndarray:
@@ -129,7 +139,8 @@ class OnlineKernelEstimator(BaseEstimator):
 
     def _decisions(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        with all_floats():
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return self._decided(checked("X", X, None))
 
     def _decided(self, rows: Any) -> np.ndarray:

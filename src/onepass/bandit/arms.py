@@ -74,6 +74,8 @@ class ArmBandit(BaseBandit):
         seed: int = 0,
         name: str = "Bandit",
     ):
+        if not isinstance(estimator, Disjoint | Hybrid):
+            raise ValueError(f"estimator must be Disjoint or Hybrid models per arm, got {estimator!r}")
         design, shared = estimator.arms.design, estimator.shared
         self._set(exploration, seed, name, design.dtype)
         if shared is not None and isinstance(getattr(self.exploration, "exploration", None), Theory):

@@ -53,11 +53,13 @@ class BaseBandit(files.Owner, ABC):
 
     def _set(self, exploration: Exploration | None, seed: int, name: str, dtype: np.dtype) -> None:
         """What every bandit holds beside its model."""
+        if not isinstance(name, str):
+            raise ValueError(f"name must be a string, got {name!r}")
         self.name = name
         self.exploration: Exploration = UCB() if exploration is None else exploration
         if not isinstance(self.exploration, Exploration):
             raise ValueError(f"exploration must be UCB, Thompson, Greedy or EpsilonGreedy, got {exploration!r}")
-        self.seed = check.integer("seed", seed, 0)
+        self.seed = check.integer("seed", seed, 0, None)
         self._rule = self.exploration.rule()
         self._dtype = dtype
         self.rounds = 0  # rows learned so far
@@ -177,7 +179,7 @@ class BaseBandit(files.Owner, ABC):
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file, a copy or a pickle holds; ValueError where that does not fit together."""
-        bandit = cls(**{**{name: built(part) for name, part in params.items()}, "name": str(params["name"])})
+        bandit = cls(**{name: built(part) for name, part in params.items()})
         bandit._restore(held)
         bandit.rounds = check.integer("rounds", extra["rounds"], 0)
         bandit._rng.bit_generator.state = extra["rng"]

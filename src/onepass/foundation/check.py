@@ -7,21 +7,26 @@ import numpy as np
 
 from onepass.foundation.linalg import first_nonfinite
 
+MOST = 2**53  # of what is counted: exact as a float, and more than any array holds
 # products of two such numbers, and sums of 10^8 of them, are finite
 LARGEST = {np.dtype(t).char: float(np.sqrt(np.finfo(t).max)) * 1e-4 for t in (np.float64, np.float32)}
 
 
-def integer(name: str, value: Any, low: int, high: int | None = None, hint: str = "") -> int:
-    """`value` as an int in [low, high]."""
+def integer(name: str, value: Any, low: int, high: int | None = MOST, hint: str = "") -> int:
+    """`value` as an int in [low, high]; None: as large as it likes, for seeds."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | np.integer)
         or value < low
         or (high is not None and value > high)
     ):
-        limit = f"at least {low}" if high is None else f"from {low} to {high}"
+        limit = f"at least {low}" if high in (None, MOST) and not _beyond(value) else f"from {low} to {high}"
         raise ValueError(f"{name} must be an integer {limit}, got {value!r}{'; ' + hint if hint else ''}")
     return int(value)
+
+
+def _beyond(value: Any) -> bool:
+    return isinstance(value, int) and value > MOST
 
 
 def positive(name: str, value: Any, hint: str = "") -> float:

@@ -30,6 +30,13 @@ TOKEN = 8  # hexadecimal digits in the name of an unfinished file
 LARGEST_HEADER = 1 << 24  # bytes of parameters as text: the points of Nystrom features are the largest
 UNFIT = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError, MemoryError)
 
+LONGEST = 300  # characters of a reason: some quote a whole header
+DTYPES = {
+    "F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4", "U8": "u1", "BOOL": "?",
+}  # fmt: skip
+CODES = {np.dtype(dtype).str: code for code, dtype in DTYPES.items()}
+ALIGNED = 8  # bytes: where the format wants the arrays to begin
+
 MISFIT = "its arrays do not fit its parameters"
 
 Fits = Callable[[Any], bool]
@@ -164,15 +171,27 @@ def to_bytes(owner: Any) -> bytes:
 
 def packed(kind: str, contents: Contents) -> bytes:
     """The bytes of contents that a registered class of this name is restored from."""
-    from safetensors.numpy import save as serialize
-
     params, extra = ({name: plain(value) for name, value in part.items()} for part in contents[:2])
     header = {"version": VERSION, "kind": kind, "params": params, "extra": extra}
     text = json.dumps(header)
     if len(text) > LARGEST_HEADER:
         raise ValueError(f"parameters must take up to {LARGEST_HEADER:,} bytes as text, got {len(text):,}")
     tensors = {name: _written(value) for name, value in leaves(contents.state)}
-    return serialize(tensors, metadata={"onepass": text, "digest": _digest(tensors, header)})
+    return serialized(tensors, {"onepass": text, "digest": _digest(tensors, header)})
+
+
+def serialized(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    """Arrays in the safetensors format, in order of their names: the same arrays give the same bytes."""
+    places, end = {}, 0
+    for name in sorted(tensors):
+        array = tensors[name]
+        if array.dtype.str not in CODES:
+            raise ValueError(f"arrays must be of {', '.join(CODES)} to be saved, got {array.dtype} in {name}")
+        places[name] = {"dtype": CODES[array.dtype.str], "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
+        end += array.nbytes
+    header = json.dumps({"__metadata__": metadata, **places}).encode()
+    header += b" " * (-len(header) % ALIGNED)
+    return b"".join([len(header).to_bytes(8, "little"), header, *(tensors[name].tobytes() for name in sorted(tensors))])
 
 
 def _written(leaf: Any) -> np.ndarray:
@@ -300,9 +319,6 @@ def read(data: bytes, source: str = "data") -> tuple[dict[str, Any], dict[str, n
     return header, tensors
 
 
-DTYPES = {
-    "F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4", "U8": "u1", "BOOL": "?",
-}  # fmt: skip
 
 
 def _array(part: dict[str, Any]) -> np.ndarray:
@@ -319,9 +335,6 @@ def _array(part: dict[str, Any]) -> np.ndarray:
 def _sentence(trouble: BaseException) -> str:
     """What went wrong, in a line."""
     return (str(trouble).splitlines() or [type(trouble).__name__])[0][:LONGEST]
-
-
-LONGEST = 300  # characters of a reason: some quote a whole header
 
 
 def from_bytes(data: Any) -> Any:

@@ -31,7 +31,12 @@ def is_abstract() -> bool:
 
 def zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     """Zeros that a state begins with; a stand-in without memory where states are abstract."""
-    return np.broadcast_to(np.zeros((), dtype), shape) if is_abstract() else np.zeros(shape, dtype)
+    if is_abstract():
+        return np.broadcast_to(np.zeros((), dtype), shape)
+    try:
+        return np.zeros(shape, dtype)
+    except (MemoryError, ValueError):
+        raise ValueError(f"an array of shape {shape} does not fit into memory; choose a smaller size") from None
 
 
 def filled(value: float, *shape: int, dtype: Any = np.float64) -> np.ndarray:

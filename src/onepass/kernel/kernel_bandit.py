@@ -50,7 +50,7 @@ class KernelBandit(files.Owner, ABC):
         if not (normalize is None or isinstance(normalize, bool)):
             raise ValueError(f"normalize must be True, False or None, got {normalize!r}")
         self.normalize = self.fit_after > 0 if normalize is None else normalize
-        self.seed = check.integer("seed", seed, 0)
+        self.seed = check.integer("seed", seed, 0, None)
         if not (exploration is None or isinstance(exploration, Exploration)):
             exploration = UCB(exploration)
         self.exploration: Exploration | None = exploration
@@ -346,6 +346,8 @@ class KernelBandit(files.Owner, ABC):
         """Decide and learn `rounds` times on a fixed set of arms; reward(arm) is what an arm pays. The arms chosen."""
         if not self.fixed:
             raise ValueError("play needs a fixed set of arms; where arms change, decide and learn in turn")
+        if not callable(reward):
+            raise ValueError(f"reward must be a function of the arm that gives what it pays, got {reward!r}")
         arms = np.empty(check.integer("rounds", rounds, 0), np.int64)
         for t in range(arms.size):
             arms[t] = arm = self.decide().arm

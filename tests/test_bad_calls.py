@@ -1,0 +1,91 @@
+"""Any argument of any public thing: one clear sentence, or a working result; what is refused has changed nothing."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+from calling import OWNERS, PUBLIC, arguments, methods
+from counts import many
+
+import onepass as op
+
+CALLS = many(2_000, 20_000)
+SECONDS = 2.0  # of processor time, compilation apart
+DECIDES_FIRST = {"classifier.score", "regressor.score"}  # by scikit-learn, which looks at y later; scratch changes
+REFUSALS = (ValueError, TypeError, FloatingPointError, FileNotFoundError)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return {name: op.to_bytes(make()) for name, make in OWNERS.items()}
+
+
+def outcome(function, positional, named):
+    """How a call ends: "works", "refused", or what is wrong with it."""
+    began = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            function(*positional, **named)
+            ended = "works"
+        except REFUSALS as refusal:
+            ended = "refused" if str(refusal).strip() else f"{type(refusal).__name__} without a word"
+        except Exception as trouble:
+            ended = f"{type(trouble).__name__}: {trouble}"[:200]
+    seconds = time.process_time() - began
+    return ended if seconds < SECONDS else f"{ended} after {seconds:.1f} s"
+
+
+def constructed(rng, whole):
+    name = PUBLIC[rng.integers(len(PUBLIC))]
+    function = getattr(op, name)
+    positional, named = arguments(rng, function)
+    return name, outcome(function, positional, named), named
+
+
+def written(owner):
+    try:
+        return op.to_bytes(owner)
+    except Exception as trouble:
+        return f"{type(trouble).__name__}: {trouble}"
+
+
+def called(rng, whole):
+    """A method of an owner, whose bytes are the same afterwards if the call is refused."""
+    names = sorted(whole)
+    name = names[rng.integers(len(names))]
+    owner = op.from_bytes(whole[name])
+    before = op.to_bytes(owner)
+    found = methods(owner)
+    method = found[rng.integers(len(found))]
+    function = getattr(owner, method)
+    positional, named = arguments(rng, function)
+    ended = outcome(function, positional, named)
+    if ended == "refused" and f"{name}.{method}" not in DECIDES_FIRST and written(owner) != before:
+        ended = "refused, but it has changed"
+    return f"{name}.{method}", ended, named
+
+
+def wrong(make, whole, count):
+    tally, found = {}, []
+    for seed in range(count):
+        rng = np.random.default_rng([seed, 7])
+        what, ended, named = make(rng, whole)
+        if ended in ("works", "refused"):
+            tally[ended] = tally.get(ended, 0) + 1
+        else:
+            found.append((seed, what, ended, {key: repr(value)[:80] for key, value in named.items()}))
+    return tally, found
+
+
+def test_constructors_and_functions_refuse_or_work(whole):
+    tally, found = wrong(constructed, whole, CALLS // 4)
+    assert found == []
+    assert min(tally.values()) > CALLS / 100
+
+
+def test_methods_refuse_or_work_and_what_is_refused_has_changed_nothing(whole):
+    tally, found = wrong(called, whole, CALLS - CALLS // 4)
+    assert found == []
+    assert min(tally.values()) > CALLS / 100
