@@ -4,10 +4,10 @@ import inspect
 
 import numpy as np
 import pandas as pd
-from owners import DIM, NAMES, OWNERS, REWARDS, ROWS, SIGNS
 from scipy.sparse import csr_array
 
 import onepass as op
+from owners import DIM, NAMES, OWNERS, REWARDS, ROWS, SIGNS
 
 
 class Rows(np.ndarray):
@@ -58,7 +58,7 @@ GOOD = {
 }  # fmt: skip
 
 LEFT_OUT = {  # what has no arguments to be wrong, or writes where its argument says
-    "Design", "Estimator", "Kernel", "savable", "Decision", "Recommendation", "Posterior", "Validation", "Outer",
+    "Design", "Estimator", "FeatureMap", "Kernel", "savable", "Decision", "Recommendation", "Posterior", "Validation", "Outer",
 }  # fmt: skip
 METHODS_LEFT_OUT = {  # what writes files, and the contract between members and their families
     "save", "restored", "contents", "set_params", "set_fit_request", "get_metadata_routing", "consistent", "fits", "advance",
@@ -101,9 +101,7 @@ def arguments(rng, function):
     return positional, named
 
 
-PUBLIC = sorted(
-    name for name in op.__all__ if name not in LEFT_OUT and callable(getattr(op, name))
-)
+PUBLIC = sorted(name for name in op.__all__ if name not in LEFT_OUT and callable(getattr(op, name)))
 
 
 def methods(owner):

@@ -5,10 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
-from calling import OWNERS, PUBLIC, arguments, methods
-from counts import many
 
 import onepass as op
+from calling import OWNERS, PUBLIC, arguments, methods
+from counts import many
 
 CALLS = many(2_000, 20_000)
 SECONDS = 2.0  # of processor time, compilation apart

@@ -190,7 +190,7 @@ class ArmBandit(BaseBandit):
         K; FloatingPointError when a score is not finite; no arm has changed then.
         """
         names, records = self._request(arms)
-        if k != 1:
+        if type(k) is not int or k != 1:
             check.integer("k", k, 1, len(names))
         single, scores, means, spreads = self._scores(contexts, records, self._rng)
         each = []

@@ -58,7 +58,9 @@ class BaseBandit(files.Owner, ABC):
         self.name = name
         self.exploration: Exploration = UCB() if exploration is None else exploration
         if not isinstance(self.exploration, Exploration):
-            raise ValueError(f"exploration must be UCB, Thompson, Greedy or EpsilonGreedy, got {exploration!r}")
+            raise ValueError(
+                f"exploration must be UCB, Thompson, Greedy or EpsilonGreedy, got {check.shown(exploration)}"
+            )
         self.seed = check.integer("seed", seed, 0, None)
         self._rule = self.exploration.rule()
         self._dtype = dtype

@@ -207,7 +207,7 @@ class SharedBandit(BaseBandit):
         if not single and self.estimator.repeats_arms:
             raise ValueError("contexts must be those of one decision, for an arm is played several times in a row")
         names = None if arms is None else named(arms, count)
-        if k != 1:
+        if type(k) is not int or k != 1:
             check.integer("k", k, 1, count)
         each = [self._decide(request, names, k) for request in requests]
         if single:

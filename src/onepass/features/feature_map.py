@@ -110,6 +110,8 @@ class FeatureMap(files.Owner, ABC):
 
         ValueError for another number of names, for what is no string, or for the same name twice.
         """
+        if not (names is None or isinstance(names, Iterable)):
+            raise ValueError(f"names must be {self.input_dim} different strings, got {check.shown(names)}")
         given = tuple(f"x{j}" for j in range(self.input_dim)) if names is None else tuple(names)
         strings = all(type(name) is str for name in given)
         if len(given) != self.input_dim or not strings or len(set(given)) != len(given):

@@ -12,16 +12,25 @@ MOST = 2**53  # of what is counted: exact as a float, and more than any array ho
 LARGEST = {np.dtype(t).char: float(np.sqrt(np.finfo(t).max)) * 1e-4 for t in (np.float64, np.float32)}
 
 
+LONGEST = 80  # characters of a value in a message
+
+
+def shown(value: Any) -> str:
+    """A value as a message quotes it: in one line, cut where it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
 def integer(name: str, value: Any, low: int, high: int | None = MOST, hint: str = "") -> int:
     """`value` as an int in [low, high]; None: as large as it likes, for seeds."""
     if (
-        isinstance(value, bool)
+        isinstance(value, bool | np.timedelta64)
         or not isinstance(value, int | np.integer)
         or value < low
         or (high is not None and value > high)
     ):
         limit = f"at least {low}" if high in (None, MOST) and not _beyond(value) else f"from {low} to {high}"
-        raise ValueError(f"{name} must be an integer {limit}, got {value!r}{'; ' + hint if hint else ''}")
+        raise ValueError(f"{name} must be an integer {limit}, got {shown(value)}{'; ' + hint if hint else ''}")
     return int(value)
 
 
@@ -33,18 +42,19 @@ def positive(name: str, value: Any, hint: str = "") -> float:
     """`value` as a finite float above zero."""
     number = real(name, value, hint)
     if number <= 0.0:
-        raise ValueError(f"{name} must be a finite number above 0, got {value!r}{'; ' + hint if hint else ''}")
+        raise ValueError(f"{name} must be a finite number above 0, got {shown(value)}{'; ' + hint if hint else ''}")
     return number
 
 
 def real(name: str, value: Any, hint: str = "") -> float:
     """`value` as a finite float."""
     try:
-        number = float(value) if isinstance(value, int | float | np.integer | np.floating) else math.nan
+        wrong = isinstance(value, np.timedelta64) or not isinstance(value, int | float | np.integer | np.floating)
+        number = math.nan if wrong else float(value)
     except OverflowError:
         number = math.inf
     if isinstance(value, bool) or not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number, got {value!r}{'; ' + hint if hint else ''}")
+        raise ValueError(f"{name} must be a finite number, got {shown(value)}{'; ' + hint if hint else ''}")
     return number
 
 
@@ -52,14 +62,15 @@ def fraction(name: str, value: Any) -> float:
     """`value` as a float in [0, 1]."""
     number = real(name, value)
     if not 0.0 <= number <= 1.0:
-        raise ValueError(f"{name} must be from 0 to 1, got {value!r}")
+        raise ValueError(f"{name} must be from 0 to 1, got {shown(value)}")
     return number
 
 
 def choice(name: str, value: Any, allowed: tuple) -> Any:
     """`value` if it is one of `allowed`."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    simple = value is None or isinstance(value, str | bool | int | float | np.bool_ | np.integer | np.floating)
+    if not simple or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {shown(value)}")
     return value
 
 
@@ -111,6 +122,5 @@ def finite(name: str, values: np.ndarray) -> np.ndarray:
 
 def dtype(value: Any) -> np.dtype:
     """float64 or float32."""
-    return np.dtype(
-        choice("dtype", str(np.dtype(value)) if value in (np.float32, np.float64) else value, ("float64", "float32"))
-    )
+    kind = str(np.dtype(value)) if isinstance(value, type | np.dtype) and value in (np.float32, np.float64) else value
+    return np.dtype(choice("dtype", kind, ("float64", "float32")))

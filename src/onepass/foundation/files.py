@@ -187,7 +187,11 @@ def serialized(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> byte
         array = tensors[name]
         if array.dtype.str not in CODES:
             raise ValueError(f"arrays must be of {', '.join(CODES)} to be saved, got {array.dtype} in {name}")
-        places[name] = {"dtype": CODES[array.dtype.str], "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
+        places[name] = {
+            "dtype": CODES[array.dtype.str],
+            "shape": array.shape,
+            "data_offsets": [end, end + array.nbytes],
+        }
         end += array.nbytes
     header = json.dumps({"__metadata__": metadata, **places}).encode()
     header += b" " * (-len(header) % ALIGNED)
@@ -223,7 +227,13 @@ def _object(value: Any) -> Any:
 
 def save(path: str | Path, owner: Any) -> None:
     """Write an owner of a registered class from what it says of itself; ValueError for what `load` cannot build."""
-    _put(Path(path), to_bytes(owner))
+    _put(_place(path), to_bytes(owner))
+
+
+def _place(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be a string or a path, got {type(path).__name__}")
+    return Path(path)
 
 
 def _put(path: Path, data: bytes) -> None:
@@ -319,8 +329,6 @@ def read(data: bytes, source: str = "data") -> tuple[dict[str, Any], dict[str, n
     return header, tensors
 
 
-
-
 def _array(part: dict[str, Any]) -> np.ndarray:
     """An array of a file, in memory of its own."""
     if part["dtype"] not in DTYPES:
@@ -354,7 +362,7 @@ def load(path: str | Path) -> Any:
     path: a file that `save` wrote. FileNotFoundError if there is none; ValueError, with the reason, for a truncated,
     altered, foreign or newer file, and for one of a class that is not registered. Nothing in a file is executed.
     """
-    place = Path(path)
+    place = _place(path)
     if not place.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}")
     return _built(place.read_bytes(), repr(str(path)))
