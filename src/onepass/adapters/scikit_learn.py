@@ -203,7 +203,7 @@ class OnlineKernelEstimator(BaseEstimator):
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
-        """From what a file holds; ValueError where that does not fit together."""
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         owner = cls(built(params["learner"]))
         owner._restore(extra)
         pattern = owner._default() if owner.learner is None else owner.learner

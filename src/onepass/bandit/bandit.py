@@ -180,7 +180,7 @@ class BaseBandit(files.Owner, ABC):
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
-        """From what a file, a copy or a pickle holds; ValueError where that does not fit together."""
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         bandit = cls(**{name: built(part) for name, part in params.items()})
         bandit._restore(held)
         bandit.rounds = check.integer("rounds", extra["rounds"], 0)

@@ -124,7 +124,7 @@ class Design(files.Owner):
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
-        """From what a file, a copy or a pickle holds; ValueError where that does not fit together."""
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         design = cls(**params)
         design._state = held.take(design.begin() if design._state is None else design._state, design.consistent)
         return design

@@ -153,7 +153,8 @@ def expect_nu(state, nu):
 class AdaptiveHuber(Estimator):
     """Adaptive Huber regression on an `Exact` design: the whole history, minimized again after every row or batch.
 
-    Arguments as for `OnePassHuber`, and the same errors. O(t dim) memory and time a round. The radius under `theory`
+    epsilon, nu, horizon, radius, clip, floor, parameter_bound, theory: as for `OnePassHuber`, and the same errors.
+    O(t dim) memory and time a round. The radius under `theory`
     is that of the exact minimizer; it holds with probability 1 - theory.delta (the theorem's delta is a third of it) if
     horizon and nu are given, clip is 1 and floor 0.
     """
@@ -186,10 +187,10 @@ class AdaptiveHuber(Estimator):
         design, theta = begun(self.design)
         return AdaptiveHuberState(design, theta, new_history(theta), self._noise, self._tail, self._practice)
 
-    def consistent(self, s: AdaptiveHuberState) -> bool:
+    def consistent(self, state: AdaptiveHuberState) -> bool:
         return (
-            s.theta.shape == (self.design.dim,)
-            and (s.tail, s.practice, s.noise.nu) == (self._tail, self._practice, self._noise.nu)
-            and s.history.orderly(self.design.dim)
-            and self.design.consistent(s.design)
+            state.theta.shape == (self.design.dim,)
+            and (state.tail, state.practice, state.noise.nu) == (self._tail, self._practice, self._noise.nu)
+            and state.history.orderly(self.design.dim)
+            and self.design.consistent(state.design)
         )

@@ -37,10 +37,10 @@ class Estimator:
         """How the arms of an arena learn; None: an arm is a whole state of this estimator instead."""
         return None
 
-    def consistent(self, s: Any) -> bool:
-        """Whether shapes and counters of a loaded state fit together; here: the shapes as they begin."""
+    def consistent(self, state: Any) -> bool:
+        """Whether shapes and counters of a loaded `state` fit together; here: the shapes as they begin."""
         with states.abstract():
-            return states.shaped_as(s, self.begin(), ("design.",)) and self.design.consistent(s.design)
+            return states.shaped_as(state, self.begin(), ("design.",)) and self.design.consistent(state.design)
 
     @property
     def horizon(self) -> int:

@@ -136,13 +136,13 @@ class MedianOfMeans(Estimator):
         epoch = Epoch(np.zeros_like(theta), np.zeros(self._repeats, theta.dtype), 0)
         return MedianOfMeansState(design, theta, moments, epoch, 0, self._tail, self._bound)
 
-    def consistent(self, s: MedianOfMeansState) -> bool:
+    def consistent(self, state: MedianOfMeansState) -> bool:
         return (
-            s.theta.shape == s.epoch.row.shape == (self.design.dim,)
-            and s.moments.shape == (self._repeats, self.design.dim)
-            and s.epoch.rewards.shape == (self._repeats,)
-            and 0 <= s.epoch.played < self._repeats
-            and s.epochs >= 0
-            and (s.tail, s.bound) == (self._tail, self._bound)
-            and self.design.consistent(s.design)
+            state.theta.shape == state.epoch.row.shape == (self.design.dim,)
+            and state.moments.shape == (self._repeats, self.design.dim)
+            and state.epoch.rewards.shape == (self._repeats,)
+            and 0 <= state.epoch.played < self._repeats
+            and state.epochs >= 0
+            and (state.tail, state.bound) == (self._tail, self._bound)
+            and self.design.consistent(state.design)
         )

@@ -186,10 +186,10 @@ class OnePassHuber(Estimator):
     def begin(self) -> OnePassHuberState:
         return OnePassHuberState(*begun(self.design), 0, self._noise, self._tail, self._practice)
 
-    def consistent(self, s: OnePassHuberState) -> bool:
+    def consistent(self, state: OnePassHuberState) -> bool:
         return (
-            s.theta.shape == (self.design.dim,)
-            and (s.tail, s.practice, s.noise.nu) == (self._tail, self._practice, self._noise.nu)
-            and s.rows >= 0
-            and self.design.consistent(s.design)
+            state.theta.shape == (self.design.dim,)
+            and (state.tail, state.practice, state.noise.nu) == (self._tail, self._practice, self._noise.nu)
+            and state.rows >= 0
+            and self.design.consistent(state.design)
         )

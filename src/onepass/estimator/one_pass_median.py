@@ -75,11 +75,11 @@ class OnePassMedian(Estimator):
         epoch = Epoch(np.zeros_like(theta), np.zeros(self._repeats, theta.dtype), 0)
         return OnePassMedianState(design, theta, epoch, self._tail)
 
-    def consistent(self, s: OnePassMedianState) -> bool:
+    def consistent(self, state: OnePassMedianState) -> bool:
         return (
-            s.theta.shape == s.epoch.row.shape == (self.design.dim,)
-            and s.epoch.rewards.shape == (self._repeats,)
-            and 0 <= s.epoch.played < self._repeats
-            and s.tail == self._tail
-            and self.design.consistent(s.design)
+            state.theta.shape == state.epoch.row.shape == (self.design.dim,)
+            and state.epoch.rewards.shape == (self._repeats,)
+            and 0 <= state.epoch.played < self._repeats
+            and state.tail == self._tail
+            and self.design.consistent(state.design)
         )

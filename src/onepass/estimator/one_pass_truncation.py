@@ -80,10 +80,10 @@ class OnePassTruncation(Estimator):
     def begin(self) -> OnePassTruncationState:
         return OnePassTruncationState(*begun(self.design), 0, self._tail, self._bound, self._clip)
 
-    def consistent(self, s: OnePassTruncationState) -> bool:
+    def consistent(self, state: OnePassTruncationState) -> bool:
         return (
-            s.theta.shape == (self.design.dim,)
-            and (s.tail, s.bound, s.clip) == (self._tail, self._bound, self._clip)
-            and s.rows >= 0
-            and self.design.consistent(s.design)
+            state.theta.shape == (self.design.dim,)
+            and (state.tail, state.bound, state.clip) == (self._tail, self._bound, self._clip)
+            and state.rows >= 0
+            and self.design.consistent(state.design)
         )

@@ -60,7 +60,9 @@ class OnlineNewton(Estimator):
     def begin(self) -> OnlineNewtonState:
         return OnlineNewtonState(*begun(self.design), self._options["step"])
 
-    def consistent(self, s: OnlineNewtonState) -> bool:
+    def consistent(self, state: OnlineNewtonState) -> bool:
         return (
-            s.theta.shape == (self.design.dim,) and s.step == self._options["step"] and self.design.consistent(s.design)
+            state.theta.shape == (self.design.dim,)
+            and state.step == self._options["step"]
+            and self.design.consistent(state.design)
         )

@@ -63,5 +63,5 @@ class Ridge(Estimator):
         """Rows and rewards as they are."""
         return Weighing(rule=(), memory=0)
 
-    def consistent(self, s: RidgeState) -> bool:
-        return s.moment.shape == (self.design.dim,) and self.design.consistent(s.design)
+    def consistent(self, state: RidgeState) -> bool:
+        return state.moment.shape == (self.design.dim,) and self.design.consistent(state.design)

@@ -123,10 +123,10 @@ class TruncatedRidge(Estimator):
         design, theta = begun(self.design)
         return TruncatedRidgeState(design, theta, new_history(theta), self._tail, self._bound, self._clip)
 
-    def consistent(self, s: TruncatedRidgeState) -> bool:
+    def consistent(self, state: TruncatedRidgeState) -> bool:
         return (
-            s.theta.shape == (self.design.dim,)
-            and (s.tail, s.bound, s.clip) == (self._tail, self._bound, self._clip)
-            and s.history.orderly(self.design.dim)
-            and self.design.consistent(s.design)
+            state.theta.shape == (self.design.dim,)
+            and (state.tail, state.bound, state.clip) == (self._tail, self._bound, self._clip)
+            and state.history.orderly(self.design.dim)
+            and self.design.consistent(state.design)
         )

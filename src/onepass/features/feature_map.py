@@ -67,7 +67,7 @@ class FeatureMap(files.Owner, ABC):
     # ---- what follows ----
 
     def started(self, dtype: np.dtype) -> Any:
-        """`begin`, and then what this map itself has learned: where a bandit starts from."""
+        """`begin` for rows of `dtype`, and then what this map itself has learned: where a bandit starts from."""
         state = self.begin(dtype)
         if not (self._own is self._held is None or states.is_abstract()):
             write(self.learned(state), self.learned(self.state))
@@ -86,7 +86,7 @@ class FeatureMap(files.Owner, ABC):
         return self._own
 
     def transform(self, rows: Any) -> np.ndarray:
-        """z in float64 for one row (input_dim,) or many (n, input_dim): (output_dim,) or (n, output_dim).
+        """z in float64 of rows, one (input_dim,) or many (n, input_dim): (output_dim,) or (n, output_dim).
 
         Changes nothing. ValueError for NaN, infinities or a wrong shape.
         """
@@ -95,7 +95,7 @@ class FeatureMap(files.Owner, ABC):
         return z[0] if np.ndim(rows) == 1 else z
 
     def learn(self, rows: Any) -> Self:
-        """Let a map that learns see one row or many, before a bandit does; nothing for others. Errors: `transform`."""
+        """Let a map that learns see rows, one or many, before a bandit does. Errors as `transform`."""
         checked, state = self._rows(rows), self.state
         with deferred():
             contract.advance(state, checked)
@@ -128,7 +128,7 @@ class FeatureMap(files.Owner, ABC):
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
-        """From what a file, a copy or a pickle holds; ValueError where that does not fit together."""
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         found = cls(**{name: built(part) for name, part in params.items()})
         own = found.learned(found.state)
         found._held = held.take(own, lambda learned: fits(found, own, learned))

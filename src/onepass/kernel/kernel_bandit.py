@@ -394,7 +394,7 @@ class KernelBandit(files.Owner, ABC):
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
-        """From what a file, a copy or a pickle holds; ValueError where that does not fit together."""
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         arguments = {name: built(part) for name, part in params.items() if name != "kernel"}
         fixed = check.choice("fixed", extra["fixed"], (False, True))
         bandit = cls(held.arrays["state.points"] if fixed else None, built(params["kernel"]), **arguments)

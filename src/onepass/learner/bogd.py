@@ -89,5 +89,5 @@ class BOGD(Learner):
         loss = loss_named(p["loss"], p["loss_width"])
         return BOGDState(budgeted(p["budget"], dim, p["width"]), 0, p["seed"], loss, p["step"], p["reg"], p["cap"])
 
-    def fits(self, s: Any, begun: Any) -> bool:
-        return on_a_budget(self, s, begun)
+    def fits(self, state: Any, begun: Any) -> bool:
+        return on_a_budget(self, state, begun)

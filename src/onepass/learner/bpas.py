@@ -73,5 +73,5 @@ class BPAS(Learner):
         p = self.params
         return BPASState(budgeted(p["budget"], dim, p["width"]), p["aggressiveness"])
 
-    def fits(self, s: Any, begun: Any) -> bool:
-        return on_a_budget(self, s, begun)
+    def fits(self, state: Any, begun: Any) -> bool:
+        return on_a_budget(self, state, begun)

@@ -130,5 +130,5 @@ class FORKS(Learner):
             p["decaying_curvature"],
         )  # fmt: skip
 
-    def fits(self, s: Any, begun: Any) -> bool:
-        return sketched_stream(self, s, begun)
+    def fits(self, state: Any, begun: Any) -> bool:
+        return sketched_stream(self, state, begun)

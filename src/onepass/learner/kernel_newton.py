@@ -292,26 +292,26 @@ class KernelNewton(Learner):
             early=fresh.early if over else s.early, targets=fresh.targets if over else s.targets, seen=s.seen
         )
 
-    def fits(self, s: Any, begun: Any) -> bool:
-        p, dim, rank = self.params, self.dim, s.phi.size - 2
+    def fits(self, state: Any, begun: Any) -> bool:
+        p, dim, rank = self.params, self.dim, state.phi.size - 2
         own: tuple[str, ...] = (
             "design.", "center", "spread", "last_target", "nearness", "early", "targets", "seen",
         )  # fmt: skip
         mapped = True
         if p["features"] == "nystrom":
-            own, mapped = (*own, "map."), landmarks_fit(s.map, dim, p["size"], rank)
+            own, mapped = (*own, "map."), landmarks_fit(state.map, dim, p["size"], rank)
         if p["features"] == "sketched":
-            count = s.map.features.near.size
+            count = state.map.features.near.size
             own = (*own, "map.features.", "map.points", "map.pm", "map.vectors", "map.values", "map.used")
-            mapped = landmarks_fit(s.map.features, dim, p["size"], rank) and sketch_fits(s.map, dim)
-            mapped = mapped and s.map.pm.shape == (p["size"], count)
-        kept = p["warm_up"] if s.seen < p["warm_up"] else 0
+            mapped = landmarks_fit(state.map.features, dim, p["size"], rank) and sketch_fits(state.map, dim)
+            mapped = mapped and state.map.pm.shape == (p["size"], count)
+        kept = p["warm_up"] if state.seen < p["warm_up"] else 0
         return (
-            as_begun(s, begun, own)
+            as_begun(state, begun, own)
             and mapped
-            and s.seen >= 0
-            and s.spread > 0.0
-            and s.early.shape == (kept, dim)
-            and s.targets.shape == (kept,)
-            and self.design.consistent(s.design)
+            and state.seen >= 0
+            and state.spread > 0.0
+            and state.early.shape == (kept, dim)
+            and state.targets.shape == (kept,)
+            and self.design.consistent(state.design)
         )

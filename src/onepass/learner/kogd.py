@@ -76,5 +76,5 @@ class KOGD(Learner):
             budgeted(16, dim, p["width"]), loss_named(p["loss"], p["loss_width"]), p["step"], p["reg"]
         )  # fmt: skip
 
-    def fits(self, s: Any, begun: Any) -> bool:
-        return growing_budget(self, s, begun)
+    def fits(self, state: Any, begun: Any) -> bool:
+        return growing_budget(self, state, begun)

@@ -163,7 +163,7 @@ class Learner(files.Owner):
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
-        """From what a file, a copy or a pickle holds; ValueError where that does not fit together."""
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         learner = cls(**{name: built(value) for name, value in params.items()})
         dim = check.integer("dim", extra["dim"], 0)
         take_back(learner, [learner] if dim else [], dim, held)

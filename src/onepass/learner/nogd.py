@@ -102,5 +102,5 @@ class NOGD(Learner):
         loss = loss_named(p["loss"], p["loss_width"])
         return NOGDState(first, features, zeros(rank), zeros(rank), False, loss, p["step"])
 
-    def fits(self, s: Any, begun: Any) -> bool:
-        return as_begun(s, begun, ("first.used", "mapped")) and buffered(s.first, s.mapped)
+    def fits(self, state: Any, begun: Any) -> bool:
+        return as_begun(state, begun, ("first.used", "mapped")) and buffered(state.first, state.mapped)

@@ -105,5 +105,5 @@ class Projectron(Learner):
         budget, scratch = budgeted(count, dim, p["width"]), (zeros(count), zeros(count))
         return ProjectronState(budget, zeros(count, count), *scratch, p["eta"], p["margins"])
 
-    def fits(self, s: Any, begun: Any) -> bool:
-        return on_a_budget(self, s, begun)
+    def fits(self, state: Any, begun: Any) -> bool:
+        return on_a_budget(self, state, begun)

@@ -236,15 +236,15 @@ class PROSNKONS(Learner):
             p["oversampling"], p["epsilon"], p["reg"], p["reset"], loss_named(p["loss"], p["loss_width"]),
         )  # fmt: skip
 
-    def fits(self, s: Any, begun: Any) -> bool:
-        d, room = s.dictionary, s.dictionary.scales.size
-        flat = (d.near, d.phi, d.scaled, d.half, s.newton.w, s.newton.v, s.newton.u)
+    def fits(self, state: Any, begun: Any) -> bool:
+        d, room = state.dictionary, state.dictionary.scales.size
+        flat = (d.near, d.phi, d.scaled, d.half, state.newton.w, state.newton.v, state.newton.u)
         return (
-            as_begun(s, begun, (*(f"dictionary.{name}" for name in DICTIONARY), *STEP, "turn"))
+            as_begun(state, begun, (*(f"dictionary.{name}" for name in DICTIONARY), *STEP, "turn"))
             and room >= 1
             and d.points.shape == (room, self.dim)
             and all(array.shape == (room,) for array in flat)
-            and all(array.shape == (room, room) for array in (d.whitening, d.ridge, s.newton.root))
-            and 0 <= d.used <= (min(room, s.most) if s.most else room)
-            and s.turn >= 0
+            and all(array.shape == (room, room) for array in (d.whitening, d.ridge, state.newton.root))
+            and 0 <= d.used <= (min(room, state.most) if state.most else room)
+            and state.turn >= 0
         )

@@ -55,5 +55,5 @@ class RBP(Learner):
         p = self.params
         return RBPState(budgeted(p["budget"], dim, p["width"]), 0, p["seed"])
 
-    def fits(self, s: Any, begun: Any) -> bool:
-        return on_a_budget(self, s, begun)
+    def fits(self, state: Any, begun: Any) -> bool:
+        return on_a_budget(self, state, begun)

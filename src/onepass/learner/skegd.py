@@ -124,5 +124,5 @@ class SkeGD(Learner):
         loss = loss_named(p["loss"], p["loss_width"])
         return SkeGDState(sketching.begun(p, dim), zeros(p["rank"]), loss, p["step"])
 
-    def fits(self, s: Any, begun: Any) -> bool:
-        return sketched_stream(self, s, begun)
+    def fits(self, state: Any, begun: Any) -> bool:
+        return sketched_stream(self, state, begun)
