@@ -26,18 +26,22 @@ class Loud:
 
 BAD = [
     None, True, False, "", "x", "float16", b"bytes", 0, 1, -1, 2, 7, -(10**9), 10**7, 2**62, 2**63, 10**30, -(10**400),
-    10**400, 0.0, -0.0, -1.5, 0.5, 1.5, 1e-320, 1e-200, 1e200, 1e308, float("nan"), float("inf"), -float("inf"), 1j, [], (),
+    10**400, 0.0, -0.0, -1.5, 0.5, 1.5, 1e-320, 1e-200, 1e200, 1e308, float("nan"), float("inf"), -float("inf"), 1j,
+    [], (),
     {}, set(), [[]], [[[]]], [1.0, "x"], [[1.0], [1.0, 2.0]], ["a", "a"], [None], [[None] * DIM], {"dim": 3}, {1, 2},
     np.zeros(0), np.zeros((0, DIM)), np.zeros((3, 0)), np.zeros((2, 2, 2, 2)), np.ones(DIM + 1), np.ones((3, DIM + 1)),
     np.ones((3, DIM), np.float32), np.ones((3, DIM), complex), np.ones((3, DIM), object), np.full((3, DIM), None),
     np.full((3, DIM), np.nan), np.full((3, DIM), np.inf), np.full((3, DIM), 1e200), np.full((3, DIM), 1e-320),
     np.full(DIM, -np.inf), np.ones((3, DIM), bool), np.ones((DIM, 3)).T, np.ones((3, 2 * DIM))[:, ::2], np.float32(0.5),
     np.int8(3), np.array(2.0), np.array(3), np.array("x"), np.array(["a", "b", "c"]), np.array([1, 2], object),
-    np.array(["2020-01-01"] * 3, "datetime64[D]"), np.datetime64("2020-01-01"), np.timedelta64(3, "s"), np.ones(3, "V4"),
-    np.ma.masked_all((3, DIM)), np.ma.masked_array(np.ones(DIM), mask=[1] + [0] * (DIM - 1)), np.ones((3, DIM)).view(Rows),
+    np.array(["2020-01-01"] * 3, "datetime64[D]"), np.datetime64("2020-01-01"), np.timedelta64(3, "s"),
+    np.ones(3, "V4"),
+    np.ma.masked_all((3, DIM)), np.ma.masked_array(np.ones(DIM), mask=[1] + [0] * (DIM - 1)),
+    np.ones((3, DIM)).view(Rows),
     np.matrix(np.ones((3, DIM))), np.broadcast_to(1.0, (3, DIM)), csr_array(np.ones((3, DIM))), csr_array((3, DIM + 1)),
     np.str_("x"), pd.Series([1.0, None]), pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), range(3), iter([1.0]),
-    (x for x in (1.0, 2.0)), len, lambda *_: 0.0, lambda x, y: np.ones((len(x), len(y))), int, np, Ellipsis, object(), Loud(),
+    (x for x in (1.0, 2.0)), len, lambda *_: 0.0, lambda x, y: np.ones((len(x), len(y))), int, np, Ellipsis, object(),
+    Loud(),
     memoryview(b"abc"), bytearray(b"abc"), np.recarray((2,), [("a", float)]), op.Exact, op.Exact(dim=DIM), op.RBF(1.0),
     op.Ridge(op.Exact(dim=DIM + 1)), op.UCB(0.5), op.Theory(), op.FORKS(), op.Outer(np.ones(2), np.ones((3, 2))),
     op.Outer(None, None), op.Standardize(dim=DIM), op.GaussianProjection(dim=DIM + 1, size=1),
@@ -46,23 +50,27 @@ BAD = [
 GOOD = {
     "dim": [DIM, 6], "size": [2, 4], "rank": [2], "reg": [0.5], "dtype": ["float64", "float32"], "error": [5.0],
     "compensation": [0.5], "base": ["fd", "rfd"], "compensate": [True], "design": [op.Exact(dim=DIM)],
-    "estimator": [op.Ridge(op.Exact(dim=DIM)), op.Disjoint(op.Ridge(op.Exact(dim=DIM)))], "exploration": [0.3, op.UCB(0.3)],
+    "estimator": [op.Ridge(op.Exact(dim=DIM)), op.Disjoint(op.Ridge(op.Exact(dim=DIM)))],
+    "exploration": [0.3, op.UCB(0.3)],
     "features": [None, op.Standardize(dim=DIM)], "seed": [3], "name": ["mine"], "contexts": [ROWS[:3], ROWS[0]],
     "arms": [NAMES[:3], ROWS, None], "k": [1, 2], "rewards": [REWARDS[:3], 1.0], "arm": [NAMES[:3], "a", 2],
     "X": [ROWS[:5]], "y": [SIGNS[:5]], "x": [ROWS[0]], "rows": [ROWS[:3], ROWS[0]], "b": [ROWS[0]], "z": [ROWS[0]],
-    "kernel": [op.RBF(1.0), op.Matern(1.5)], "points": [ROWS[:5]], "learner": [op.RBP(budget=5)], "classes": [[-1.0, 1.0]],
-    "reward": [1.0], "noise": [1.0], "left": [2, np.ones(2)], "right": [2, np.ones((3, 2))], "data": [b"", op.to_bytes(op.Exact(dim=2))],
+    "kernel": [op.RBF(1.0), op.Matern(1.5)], "points": [ROWS[:5]], "learner": [op.RBP(budget=5)],
+    "classes": [[-1.0, 1.0]],
+    "reward": [1.0], "noise": [1.0], "left": [2, np.ones(2)], "right": [2, np.ones((3, 2))],
+    "data": [b"", op.to_bytes(op.Exact(dim=2))],
     "owner": [op.Exact(dim=2)], "other": [op.Exact(dim=DIM, reg=0.37)], "parameters": ["shared", "disjoint", "hybrid"],
     "shared": [op.Ridge(op.Exact(dim=DIM))], "budget": [5], "first": [op.Standardize(dim=DIM)],
     "second": [op.Fourier(dim=DIM, size=4)], "names": [["a", "b", "c", "d"]], "rounds": [3], "width": [1.0],
 }  # fmt: skip
 
 LEFT_OUT = {  # what has no arguments to be wrong, or writes where its argument says
-    "Design", "Estimator", "FeatureMap", "Kernel", "savable", "Decision", "Recommendation", "Posterior", "Validation", "Outer",
+    "Design", "Estimator", "FeatureMap", "Kernel", "savable", "Decision", "Recommendation", "Posterior", "Validation",
+    "Outer",
 }  # fmt: skip
 METHODS_LEFT_OUT = {  # what writes files, and the contract between members and their families
-    "save", "restored", "contents", "set_params", "set_fit_request", "get_metadata_routing", "consistent", "fits", "advance",
-    "decided_rows", "begun_for", "begin_as", "learned", "started", "begin",
+    "save", "restored", "contents", "set_params", "set_fit_request", "get_metadata_routing", "consistent", "fits",
+    "advance", "decided_rows", "begun_for", "begin_as", "learned", "started", "begin",
 }  # fmt: skip
 
 

@@ -218,39 +218,6 @@ def test_nothing_but_regular_files_is_replaced(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "pipe"]
 
 
-SAVING = """
-import sys
-import onepass as op
-
-size = 2
-while True:
-    op.Exact(dim=size).save(sys.argv[1])
-    print(size, flush=True)
-    size += 1
-"""
-
-
-def test_kills_in_the_middle_of_saves_leave_the_last_model_and_nothing_else(tmp_path):
-    """Every time another process is killed while it saves larger and larger designs."""
-    import subprocess
-    import sys
-    import time
-
-    place, rng = tmp_path / "model", np.random.default_rng(0)
-    for _ in range(8):
-        child = subprocess.Popen([sys.executable, "-c", SAVING, str(place)], stdout=subprocess.PIPE, text=True)
-        assert child.stdout is not None
-        first = int(child.stdout.readline())
-        time.sleep(rng.uniform(0.0, 0.2))
-        child.kill()
-        told = [first, *(int(line) for line in child.stdout.read().split())]
-        child.wait()
-        child.stdout.close()
-        assert op.load(place).dim >= told[-1]  # what was said to be saved, or the one after it
-    op.Exact(dim=2).save(place)
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
 def test_a_class_of_ones_own_is_saved_once_it_is_registered(tmp_path):
     @op.savable
     class OwnExact(op.Exact):

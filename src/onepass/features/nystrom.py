@@ -15,6 +15,7 @@ from scipy.linalg.lapack import dpstrf
 from onepass.features.contract import advance, embed, output_dim, transform
 from onepass.features.feature_map import FeatureMap
 from onepass.features.kernels import JITTER, Kernel, as_kernel, indefinite, probed, rows_of
+from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.foundation.state import is_abstract, zeros
 
@@ -98,6 +99,7 @@ class Nystrom(FeatureMap):
         points, self.kernel = rows_of("points", points), as_kernel(kernel)
         if len(points) == 0:
             raise ValueError(f"points must have at least one row, got shape {points.shape}")
+        check.choice("reduced", reduced, (False, True))
         self._lower: np.ndarray | None = None
         if not is_abstract():
             probed(self.kernel, points)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
-from numba import njit, types
+from numba import config, njit, types
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
 from onepass.foundation import boxing  # noqa: F401  # how states leave compiled code
@@ -33,6 +33,8 @@ def compiled(function: Callable, *, nogil: bool = False) -> Any:
 
     Compiled callers get a twin that Python cannot call (parts.py).
     """
+    if config.DISABLE_JIT:  # all of it as Python: an index beyond an array is an IndexError
+        return function
     options: dict[str, Any] = {"fastmath": {"reassoc", "contract"}, "nogil": nogil, "no_cfunc_wrapper": True}
     bare: dict[str, Any] = {**options, "no_cpython_wrapper": True}
     python, inner = cached(njit(function, **options), ""), cached(njit(function, **bare), "inner-")

@@ -1,0 +1,152 @@
+"""Copies, pickles, bytes and files are one thing: what comes back goes on bit for bit, in memory of its own."""
+
+import copy
+import pickle
+import tracemalloc
+
+import joblib
+import numpy as np
+import pytest
+from owners import OWNERS, ROWS, use
+
+import onepass as op
+from onepass.foundation import state as states
+
+WAYS = {
+    "copy": lambda owner: owner.copy(),
+    "copy.copy": copy.copy,
+    "copy.deepcopy": copy.deepcopy,
+    "pickle": lambda owner: pickle.loads(pickle.dumps(owner)),
+    "bytes": lambda owner: op.from_bytes(op.to_bytes(owner)),
+}
+every_owner = pytest.mark.parametrize("name", OWNERS)
+
+
+def written(owner):
+    """Its bytes: all that it is."""
+    return op.to_bytes(owner)
+
+
+@every_owner
+def test_whatever_way_an_owner_is_copied_it_goes_on_bit_for_bit(name):
+    owner = OWNERS[name]()
+    whole = written(owner)
+    twins = {way: make(owner) for way, make in WAYS.items()}
+    use(owner)
+    after = written(owner)
+    assert after != whole or name == "a projection"
+    for way, twin in twins.items():
+        assert written(twin) == whole, f"{way} is another one, or not independent"
+        use(twin)
+        assert written(twin) == after, f"{way} goes on otherwise"
+
+
+def test_the_same_owner_gives_the_same_bytes():
+    assert written(OWNERS["OFUL"]()) == written(OWNERS["OFUL"]())
+
+
+def read_only(tree):
+    """The same arrays as views of read-only memory that begins at an odd place, as a file may be mapped."""
+    values = {}
+    for path, value in states.leaves(tree):
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            raw = np.frombuffer(b"x" + np.ascontiguousarray(value).tobytes(), np.uint8)[1:]
+            value = raw.view(value.dtype).reshape(value.shape)
+        values[path] = value
+    return states.rebuild(tree, values)
+
+
+@every_owner
+def test_a_state_in_foreign_memory_is_taken_into_memory_of_its_own(name):
+    from onepass.foundation import files
+
+    owner = OWNERS[name]()
+    params, extra, state = owner.contents()
+    twin = files.restored(type(owner), params, extra, read_only(state))
+    assert all(v.flags.carray for _, v in states.leaves(twin.contents().state) if isinstance(v, np.ndarray))
+    use(owner), use(twin)
+    assert written(twin) == written(owner)
+
+
+def learned_more(bandit, rows):
+    """What a worker of joblib does."""
+    bandit.learn(rows, rows[:, 0])
+    return bandit
+
+
+def test_bandits_whose_arrays_joblib_maps_read_only_learn_in_its_workers():
+    bandit, rows = op.OFUL(dim=400), np.random.default_rng(0).standard_normal((20, 400))
+    bandit.learn(rows, rows[:, 1])
+    parts = joblib.Parallel(n_jobs=2)(joblib.delayed(learned_more)(bandit, rows) for _ in range(2))
+    bandit.learn(rows, rows[:, 0])
+    assert [written(part) == written(bandit) for part in parts] == [True, True]
+
+
+@pytest.mark.parametrize("mode", [None, "r", "c"])
+def test_dumps_of_joblib_come_back_from_memory_maps(mode, tmp_path):
+    bandit = op.OFUL(dim=400)
+    joblib.dump(bandit, tmp_path / "bandit")
+    loaded = joblib.load(tmp_path / "bandit", mmap_mode=mode)
+    loaded.learn(np.ones((3, 400)), np.ones(3))
+    assert loaded.rounds == 3
+
+
+def test_kernels_of_functions_and_names_of_any_kind_are_copied_and_pickled_though_no_file_holds_them():
+    bandit = op.GPUCB(ROWS, linear)
+    bandit.learn(3, 1.0)
+    arms = op.LinUCB(dim=4, parameters="disjoint")
+    arms.learn(ROWS[0], 1.0, arm=frozenset({1, 2}))
+    for owner in (bandit, arms):
+        with pytest.raises(ValueError, match=r"names must be|is not known to onepass.load"):
+            op.to_bytes(owner)
+        for twin in (owner.copy(), pickle.loads(pickle.dumps(owner))):
+            assert repr(twin) == repr(owner)
+            use(twin)
+    assert arms.copy().arms == (frozenset({1, 2}),)
+
+
+def linear(x, y):
+    return x @ y.T
+
+
+def test_designs_that_know_something_keep_it_within_pickled_parts():
+    estimator = op.Ridge(op.Exact(dim=4).append(ROWS))
+    twin = pickle.loads(pickle.dumps(op.Bandit(op.Disjoint(estimator))))
+    assert np.array_equal(twin.estimator.arms.design.matrix(), estimator.design.matrix())
+
+
+SIZES = {  # headers that ask for much
+    "Exact": ({"dim": 9000}, {}),
+    "OFUL": ({"estimator": {"kind": "Ridge", "design": {"kind": "Exact", "dim": 30_000}}}, {}),
+    "CBRAP": ({"features": {"kind": "GaussianProjection", "dim": 10**7, "size": 2, "seed": 0}}, {}),
+    "Chain": ({"features": {"kind": "Fourier", "dim": 10**7, "size": 10**5, "seed": 0}}, {}),
+    "FORKS": ({"budget": 10**9, "sketch_size": 10**9, "sample_size": 10**9}, {}),
+    "Projectron": ({"budget": 10**6}, {}),
+    "KernelNewton, sketched": ({"size": 10**6}, {}),
+    "KernelNewton, Fourier": ({"size": 10**8}, {"dim": 10**8}),
+    "BKB": ({}, {"fixed": False}),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_the_header_is_held_against_the_arrays_before_anything_is_allocated(name):
+    from crafting import sealed
+
+    from onepass.foundation import files
+
+    params, extra = SIZES[name]
+    data = op.to_bytes(OWNERS[name]())
+    header, tensors = files.read(data)
+    header["params"].update(params)
+    header["extra"].update(extra)
+    data = sealed(header, tensors)
+    tracemalloc.start()
+    try:
+        op.from_bytes(data)
+    except ValueError:
+        taken = tracemalloc.get_traced_memory()[1]
+        assert taken <= 2 * len(data) + 1_000_000, f"{taken} bytes for {len(data)}"
+    else:
+        assert name == "CBRAP"  # what is drawn is drawn when rows of that width come
+    finally:
+        tracemalloc.stop()
