@@ -170,6 +170,9 @@ class OnlineKernelEstimator(BaseEstimator):
             twin.learners_ = [learner.copy() for learner in self.learners_]
         return twin
 
+    def __copy__(self) -> Self:
+        return self.copy()
+
     def rehearse(self, X: Any, y: Any) -> None:
         """Compile what learning examples X (n, d), y (n,) needs; the estimator stays as it is."""
         with self._all_or_nothing():
