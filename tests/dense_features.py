@@ -27,7 +27,9 @@ def projection(dim, size, seed):
 
 def fourier(dim, size, length_scale, seed):
     W = np.random.RandomState(seed).standard_normal((size // 2, dim)) / np.asarray(length_scale)
-    return lambda rows, seen: np.sqrt(2 / size) * np.array([[*np.cos(W @ x), *np.sin(W @ x)] for x in rows]).reshape(-1, size)
+    return lambda rows, seen: (
+        np.sqrt(2 / size) * np.array([[*np.cos(W @ x), *np.sin(W @ x)] for x in rows]).reshape(-1, size)
+    )
 
 
 def nystrom(points, kernel):

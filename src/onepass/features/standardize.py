@@ -6,10 +6,11 @@
 for every row that is learned, whatever outliers there are; a column that has been constant, but for rounding, gives 0.
 
 This map moves, and a design cannot take rows back: it holds every row as it was mapped when it was learned, and a
-decision maps its rows by what is known then. Both agree more and more, since n rows later mean and deviation change by
-O(1/n); what was learned from the first rows stays as it was, in a scale of its own. `learn` of the map itself,
-on rows at hand before the bandit starts, makes that small. Certificates are about rows that no single map gives, so
-none is passed on. The first row is all 0, and so is every row of a decision before it. Cost O(dim) a row.
+decision maps its rows by what is known then. Mean and deviation of n independent rows are known to about 1 / sqrt(n) of
+a deviation, so later rows agree ever better; the first ones stay in a scale of their own. `learn` of the map itself, on
+rows at hand before the bandit starts, makes the difference small (docs/feature_maps.md measures it). Certificates would
+be about rows that no single map gives, so none is passed on. The first row learned is all 0, whatever its reward; so are
+the rows of a decision before it. Cost O(dim) a row.
 """
 
 from typing import NamedTuple, final
