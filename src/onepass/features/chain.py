@@ -79,7 +79,7 @@ class Chain(FeatureMap):
     def consistent(self, learned):
         return self.first.consistent(learned[0]) and self.second.consistent(learned[1])
 
-    def _names(self, names):
+    def named(self, names):
         return self.second.feature_names(self.first.feature_names(names))
 
     def __repr__(self) -> str:

@@ -94,7 +94,7 @@ class Concatenate(FeatureMap):
     def consistent(self, learned):
         return self.first.consistent(learned[0]) and self.second.consistent(learned[1])
 
-    def _names(self, names):
+    def named(self, names):
         found = dict.fromkeys(self.first.feature_names(names))
         for name in self.second.feature_names(names):
             while name in found:

@@ -78,7 +78,7 @@ class OuterProduct(FeatureMap):
     def begin(self, dtype: np.dtype) -> OuterProductState:
         return OuterProductState(*self.sides)
 
-    def _names(self, names):
+    def named(self, names):
         left, _ = self.sides
         return (f"{u}*{v}" for u in names[:left] for v in names[left:])
 

@@ -60,8 +60,8 @@ class FeatureMap(files.Owner, ABC):
         """Whether what a file holds, its shapes right already, can have been learned."""
         return True
 
-    def _names(self, names: tuple[str, ...]) -> Iterable[str]:
-        """Names of the features, from those of x."""
+    def named(self, names: tuple[str, ...]) -> Iterable[str]:
+        """Names of the features, all different, from those of x, which are checked already."""
         return (f"{type(self).__name__.lower()}{j}" for j in range(self.output_dim))
 
     # ---- what follows ----
@@ -116,7 +116,7 @@ class FeatureMap(files.Owner, ABC):
         strings = all(type(name) is str for name in given)
         if len(given) != self.input_dim or not strings or len(set(given)) != len(given):
             raise ValueError(f"names must be {self.input_dim} different strings, got {given!r}")
-        return tuple(self._names(given))
+        return tuple(self.named(given))
 
     def memory_usage(self) -> int:
         """Bytes of all arrays of the map's own state."""

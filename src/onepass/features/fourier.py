@@ -121,5 +121,5 @@ class Fourier(FeatureMap):
         normal = np.random.RandomState(self.seed).standard_normal((self.output_dim // 2, self.input_dim))
         return FourierState(np.ascontiguousarray(normal / np.asarray(self.length_scale), dtype=dtype))
 
-    def _names(self, names):
+    def named(self, names):
         return (f"{wave}{j}" for wave in ("cos", "sin") for j in range(self.output_dim // 2))

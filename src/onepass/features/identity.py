@@ -54,5 +54,5 @@ class Identity(FeatureMap):
     def begin(self, dtype: np.dtype) -> IdentityState:
         return IdentityState(self.input_dim)
 
-    def _names(self, names):
+    def named(self, names):
         return names

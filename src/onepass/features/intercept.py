@@ -49,5 +49,5 @@ class Intercept(FeatureMap):
     def begin(self, dtype: np.dtype) -> InterceptState:
         return InterceptState(self.input_dim)
 
-    def _names(self, names):
+    def named(self, names):
         return ("intercept",)

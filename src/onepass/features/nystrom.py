@@ -134,7 +134,7 @@ class Nystrom(FeatureMap):
         lower = zeros(self.size, self.size) if is_abstract() else self.lower
         return NystromState(self.points, lower, self.kernel)
 
-    def _names(self, names):
+    def named(self, names):
         return (f"landmark{j}" for j in range(self.output_dim))
 
     def __repr__(self) -> str:

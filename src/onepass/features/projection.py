@@ -62,5 +62,5 @@ class GaussianProjection(FeatureMap):
         normal = np.random.RandomState(self.seed).standard_normal((self.input_dim, self.output_dim))
         return GaussianProjectionState(np.ascontiguousarray(normal / np.sqrt(self.output_dim), dtype=dtype))
 
-    def _names(self, names):
+    def named(self, names):
         return (f"projection{j}" for j in range(self.output_dim))

@@ -8,9 +8,9 @@ for every row that is learned, whatever outliers there are; a column that has be
 This map moves, and a design cannot take rows back: it holds every row as it was mapped when it was learned, and a
 decision maps its rows by what is known then. Mean and deviation of n independent rows are known to about 1 / sqrt(n) of
 a deviation, so later rows agree ever better; the first ones stay in a scale of their own. `learn` of the map itself, on
-rows at hand before the bandit starts, makes the difference small (docs/feature_maps.md measures it). Certificates would
-be about rows that no single map gives, so none is passed on. The first row learned is all 0, whatever its reward; so are
-the rows of a decision before it. Cost O(dim) a row.
+rows at hand before the bandit starts, makes the difference small (docs/feature_maps.md measures it). Certificates
+would be about rows that no single map gives, so none is passed on. The first row learned is all 0, and so are the rows
+of a decision before it. Cost O(dim) a row.
 """
 
 from typing import NamedTuple, final
@@ -103,5 +103,5 @@ class Standardize(FeatureMap):
         whole = bool(seen[0] >= 0.0 and seen[0] == np.floor(seen[0]))
         return whole and bool(np.isfinite(mean).all() and (spread >= 0.0).all() and np.isfinite(spread).all())
 
-    def _names(self, names):
+    def named(self, names):
         return names
