@@ -25,7 +25,7 @@ def test_an_arm_with_n_rows_holds_at_most_n_directions_and_at_most_its_rank(desi
         bandit.learn(rng.standard_normal(DIM), 1.0, int(name))
     store = bandit._learned.store
     store.trim()
-    held = [int(store.state.held[bandit._names[a]]) for a in range(6)]
+    held = [int(store.state.held[bandit._roster.known(a)]) for a in range(6)]
     assert all(h <= min(n, most) for h, n in zip(held, counts, strict=True))
     cut = int((store.state.outside >= 0).sum())  # one more slot an arm that has lost directions
     assert store.state.top == sum(held) + cut + len(free_slots(store.state))

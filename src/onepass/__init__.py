@@ -38,8 +38,8 @@ from onepass.foundation.files import from_bytes, load, to_bytes
 from onepass.foundation.registry import on_demand, savable
 from onepass.kernel.bkb import BKB
 from onepass.kernel.gp_ucb import GPUCB
-from onepass.kernel.kernel_bandit import Posterior
 from onepass.kernel.leverage import bkb_oversampling, bkb_size_bound
+from onepass.kernel.posterior import Posterior
 from onepass.learner.bogd import BOGD
 from onepass.learner.bpas import BPAS
 from onepass.learner.fogd import FOGD

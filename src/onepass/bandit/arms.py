@@ -4,40 +4,27 @@ Arms are any hashable; they appear when they are added, learned from or asked fo
 never learned from has no model and costs no array: it is scored by its prior, mean 0 and width sqrt(||x||^2 / reg).
 """
 
-import threading
 from collections.abc import Hashable
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.arena.stores import Store
-from onepass.bandit.bandit import BaseBandit, Decision, named, ranked, trouble
+from onepass.bandit.bandit import BaseBandit, Decision, named, ranked, together, trouble
 from onepass.bandit.front import Front, split
-from onepass.bandit.models import Disjoint, Hybrid
+from onepass.bandit.models import Disjoint, Hybrid, Learned
+from onepass.bandit.reduction import directions_for, lengths_along
+from onepass.bandit.roster import Roster, hashable
 from onepass.design import contract
 from onepass.estimator.contract import parameter, update_rows
 from onepass.estimator.estimator import known_radius
 from onepass.exploration import DRAWS, MEANS, Exploration, Theory, choose, normals, uniforms
-from onepass.features.factors import Outer, products, signed_lengths
+from onepass.features.factors import Outer, products
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
-from onepass.foundation.forks import open_at_fork
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import savable
 from onepass.foundation.state import objects
-
-NAMING = open_at_fork(threading.RLock())  # of all bandits: held for a moment
-
-
-class Learned(NamedTuple):
-    """store: the arms' models; shared: the state of the shared estimator, () if disjoint; direction: of every record,
-    the unit vector v_a / ||v_a|| with which its rows were reduced (records, d_a), d_a = 0 where nothing is reduced.
-    """
-
-    store: Store
-    shared: Any
-    direction: np.ndarray
 
 
 class Saved(NamedTuple):
@@ -92,38 +79,33 @@ class ArmBandit(BaseBandit):
             raise ValueError(f"designs must have dim={sizes} to fit features={features!r}, got {estimator!r}")
         begun = () if shared is None else shared.begin()
         self._learned = Learned(estimator.store(), begun, np.zeros((0, sides)))
-        self._names: dict[Hashable, int] = {}
-        self._roster: tuple[Any, list[Any], np.ndarray] | None = None  # the last request's arms, and their records
+        self._roster = Roster()
 
     # ---- arms ----
 
     @property
     def arms(self) -> tuple[Any, ...]:
         """All known arms, in the order in which they appeared."""
-        return tuple(self._names)
+        return self._roster.names
 
     def add_arm(self, arm: Hashable) -> None:
         """Make an arm known before it is learned from; ValueError if it is known already or not hashable."""
-        _hashable([arm])
-        if arm in self._names:
-            raise ValueError(f"arm must be a new one, but {arm!r} is known already")
-        self._register([arm])
+        self._roster.add(arm)
 
     def remove_arm(self, arm: Hashable) -> None:
         """Forget an arm and all it has learned (a shared part keeps what it learned). ValueError if it is not known."""
-        record = self._known(arm)
+        record = self._roster.known(arm)
         with deferred():
             if record != NONE:
                 self._learned.store.close(record)
-            del self._names[arm]
-            self._roster = None
+            self._roster.remove(arm)
 
     def parameter_of(self, arm: Hashable) -> np.ndarray:
         """theta_a (features,), for hybrid parameters beta + theta_a; the prior's zero for an arm that has not learned.
 
         ValueError if the arm is not known, or for a hybrid model of contexts given as factors.
         """
-        record = np.array([self._known(arm)])
+        record = np.array([self._roster.known(arm)])
         shared = self._learned.shared
         if shared == ():
             if record[0] == NONE:
@@ -137,49 +119,8 @@ class ArmBandit(BaseBandit):
 
     def rows_of(self, arm: Hashable) -> int:
         """Rows learned from an arm; ValueError if it is not known."""
-        record = self._known(arm)
+        record = self._roster.known(arm)
         return 0 if record == NONE else self._learned.store.rows(record)
-
-    def _known(self, arm: Hashable) -> int:
-        _hashable([arm])
-        if arm not in self._names:
-            raise ValueError(f"arm {arm!r} is not known; known are {len(self._names)} arms, see bandit.arms")
-        return self._names[arm]
-
-    def _register(self, names: list[Any]) -> None:
-        with NAMING:
-            known = len(self._names)
-            for name in names:
-                self._names.setdefault(name, NONE)
-            if len(self._names) > known:
-                self._roster = None
-
-    def _request(self, arms: Any) -> tuple[list[Any], np.ndarray]:
-        """Names and records of the arms of a request; nothing changes."""
-        kept = self._roster
-        if kept is not None and (arms is None or isinstance(arms, tuple)) and kept[0] is arms:
-            return kept[1], kept[2]
-        if arms is None:
-            names = list(self._names)
-            if not names:
-                raise ValueError("arms must be given, for no arm is known yet; name them, add_arm or learn first")
-            records = np.fromiter(self._names.values(), np.int64, len(names))
-        else:
-            names = named(arms)
-            if not names:
-                raise ValueError("arms must name at least one arm, got none")
-            _hashable(names)
-            if len(set(names)) != len(names):
-                seen: set[Any] = set()
-                twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-                raise ValueError(f"arms must name every arm once, but {twice!r} is there twice")
-            get = self._names.get
-            records = np.array([get(name, NONE) for name in names], np.int64)
-        if arms is None or isinstance(arms, tuple):
-            with NAMING:
-                if arms is not None or len(names) == len(self._names):  # no other thread has added one meanwhile
-                    self._roster = (arms, names, records)
-        return names, records
 
     # ---- decisions ----
 
@@ -189,33 +130,21 @@ class ArmBandit(BaseBandit):
         contexts: shapes as in the class. ValueError for NaN, a wrong shape, duplicate arms, no arm at all or k above
         K; FloatingPointError when a score is not finite; no arm has changed then.
         """
-        names, records = self._request(arms)
+        names, records = self._roster.request(arms)
         if type(k) is not int or k != 1:
             check.integer("k", k, 1, len(names))
         single, scores, means, spreads = self._scores(contexts, records, self._rng)
         each = []
         for i in range(len(scores)):
-            noise = uniforms(self._rng, 2)
-            chosen, propensity = choose(self._rule, scores[i], noise)
+            chosen, propensity = choose(self._rule, scores[i], uniforms(self._rng, 2))
             if chosen < 0:
                 raise trouble()
-            each.append(([names[a] for a in ranked(scores[i], chosen, k)], propensity))
+            best = [names[a] for a in ranked(scores[i], chosen, k)]
+            width = None if self._rule.spread == MEANS else spreads[i]
+            each.append(Decision(best[0], best, scores[i], means[i], width, propensity))
         if arms is not None and (records == NONE).any():
-            self._register(names)
-        widths = None if self._rule.spread == MEANS else spreads
-        if single:
-            chosen_names, propensity = each[0]
-            width = None if widths is None else widths[0]
-            return Decision(chosen_names[0], chosen_names, scores[0], means[0], width, propensity)
-        found = [names for names, _ in each]
-        return Decision(
-            [names[0] for names in found],
-            found,
-            scores,
-            means,
-            widths,
-            np.array([propensity for _, propensity in each]),
-        )
+            self._roster.meet(names)
+        return each[0] if single else together(each)
 
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
         """Scores (K,) of `arms` (default: all known), or (n, K) for n contexts, without side effects.
@@ -229,13 +158,13 @@ class ArmBandit(BaseBandit):
         return self._finite(contexts, arms, rng)[1]
 
     def _finite(self, contexts: Any, arms: Any, rng: np.random.Generator) -> tuple[bool, np.ndarray]:
-        single, scores, _, _ = self._scores(contexts, self._request(arms)[1], rng)
+        single, scores, _, _ = self._scores(contexts, self._roster.request(arms)[1], rng)
         if not np.isfinite(scores).all():
             raise trouble()
         return single, scores
 
     def _offered(self, contexts: Any, arms: Any) -> list[Any]:
-        return self._request(arms)[0]
+        return self._roster.request(arms)[0]
 
     def _scores(
         self, contexts: Any, records: np.ndarray, rng: np.random.Generator
@@ -273,7 +202,9 @@ class ArmBandit(BaseBandit):
             single = np.ndim(contexts.left) == 1
             if len(right) != count or len(left) == 0:
                 raise ValueError(f"contexts.right must have one row per arm ({count}), got {len(right)}")
-            lengths = self._lengths(records, right) if self._reduced else np.ones(count, self._dtype)
+            lengths = (
+                lengths_along(self._learned.direction, records, right) if self._reduced else np.ones(count, self._dtype)
+            )
             if shared == () and self._front.factors:
                 if self._reduced:
                     means, squares = self._same(records, left)
@@ -325,13 +256,10 @@ class ArmBandit(BaseBandit):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`_model` of rows (u, v), (K or 1, dim), and their z, where arms know ||v|| u."""
         left, right = split(self._front.map, rows)
-        lengths = self._lengths(records, np.ascontiguousarray(np.broadcast_to(right, (len(records), right.shape[1]))))
+        right = np.ascontiguousarray(np.broadcast_to(right, (len(records), right.shape[1])))
+        lengths = lengths_along(self._learned.direction, records, right)
         extra = np.array(np.broadcast_to(full, (len(records), full.shape[1])))
         return self._model(records, lengths[:, None] * left, extra)
-
-    def _lengths(self, records: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """v_a^T direction_a, so that v_a = length * direction; ||v_a|| for arms that have no direction yet."""
-        return _straight(*signed_lengths(right, self._learned.direction, records))
 
     # ---- learning ----
 
@@ -363,7 +291,7 @@ class ArmBandit(BaseBandit):
         names = [arm] if single else named(arm, len(rows), "arm")
         if not names:
             return
-        _hashable(names)
+        hashable(names)
         if len(names) == 1 and self._learned.shared == () and not right.shape[1]:
             with deferred():
                 rows = self._front.advance(rows)
@@ -374,7 +302,9 @@ class ArmBandit(BaseBandit):
         group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
         full = products(rows, right) if right.shape[1] and self._learned.shared != () else None
         if self._reduced:
-            lengths, directions = self._reduction(codes, group, right)
+            known = [self._roster.record(name) for name in codes]
+            directions = directions_for(self._learned.direction, known, group, right)
+            lengths = lengths_along(directions, group, right)
             rows, right = np.ascontiguousarray(rows * lengths[:, None]), right[:, :0].copy()
         starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(codes)))])
         order = np.argsort(group, kind="stable")
@@ -393,30 +323,16 @@ class ArmBandit(BaseBandit):
 
     def _record(self, name: Hashable) -> int:
         """The record of an arm that is about to learn."""
-        record = self._names.get(name, NONE)
+        record = self._roster.record(name)
         if record == NONE:
             record = self._learned.store.open()
-            self._names[name], self._roster = record, None
+            self._roster.settle(name, record)
             direction = self._learned.direction
             if direction.shape[1] and record >= len(direction):
                 grown = np.zeros((record + 16 + record // 8, direction.shape[1]))
                 grown[: len(direction)] = direction
                 self._learned = self._learned._replace(direction=grown)
         return record
-
-    def _reduction(
-        self, codes: dict[Hashable, int], group: np.ndarray, right: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Of every row the signed length of its v along its arm's direction, and the directions (arms, d_a)."""
-        norms = np.linalg.norm(right.astype(np.float64), axis=1)
-        directions = np.zeros((len(codes), right.shape[1]))
-        for i in np.flatnonzero(norms > 0.0)[::-1]:  # the first row of every arm wins
-            directions[group[i]] = right[i] / norms[i]
-        for name, code in codes.items():
-            record = self._names.get(name, NONE)
-            if record != NONE and self._learned.direction[record].any():
-                directions[code] = self._learned.direction[record]
-        return _straight(*signed_lengths(right, directions, group)), directions
 
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
         """Play recorded rounds: contexts (T, K, dim) or (T, 1, dim), rewards (T, K); the arms are named 0 .. K - 1.
@@ -452,9 +368,9 @@ class ArmBandit(BaseBandit):
         return self._front.state, self._learned.store.state, self._learned.shared, (self._learned.direction,)
 
     def _saved(self) -> Saved:
-        learned, records = self._learned, np.fromiter(self._names.values(), np.int64, len(self._names))
-        names, store = objects(list(self._names)), learned.store.kept()
-        return Saved(names, records, learned.direction, learned.shared, store, self._front.learned)
+        learned, roster = self._learned, self._roster
+        names, store = objects(list(roster.names)), learned.store.kept()
+        return Saved(names, roster.records, learned.direction, learned.shared, store, self._front.learned)
 
     def _restore(self, held: files.Holds) -> None:
         learned, features = self._learned, self._front.learned
@@ -465,7 +381,7 @@ class ArmBandit(BaseBandit):
         learned.store.restore(saved.store)
         self._front.restore(saved.features)
         self._learned = learned._replace(shared=saved.shared, direction=saved.direction)
-        self._names = dict(zip(saved.names, saved.records.tolist(), strict=True))
+        self._roster = Roster(zip(saved.names, saved.records.tolist(), strict=True))
 
     def _fits(self, saved: Saved) -> bool:
         """Whether the parts of what a file holds do not contradict each other."""
@@ -480,24 +396,3 @@ class ArmBandit(BaseBandit):
             and self._front.fits(saved.features)
             and learned.store.restore(saved.store)
         )
-
-
-def _hashable(names: list[Any]) -> None:
-    """ValueError unless every name can be found again."""
-    for name in names:
-        try:
-            hash(name)
-        except TypeError:
-            raise ValueError(f"arm must be hashable (a string, a number, a tuple of them), got {name!r}") from None
-        if name != name:
-            raise ValueError(f"arm must equal itself, got {name!r}")
-
-
-def _straight(lengths: np.ndarray, turned: int) -> np.ndarray:
-    """`lengths`; ValueError if the factor of a row has turned."""
-    if turned >= 0:
-        raise ValueError(
-            f"contexts.right must keep the direction of every arm, but row {turned} has turned; "
-            "use OuterProduct(reduce=False) for arms whose factors change"
-        )
-    return lengths

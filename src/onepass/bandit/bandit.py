@@ -31,6 +31,13 @@ class Decision(NamedTuple):
     propensity: Any
 
 
+def together(each: list[Decision]) -> Decision:
+    """Several decisions as one, whose fields have a leading axis."""
+    arms, ranking, scores, means, widths, propensities = zip(*each, strict=True)
+    spread = None if widths[0] is None else np.stack(widths)
+    return Decision(list(arms), list(ranking), np.stack(scores), np.stack(means), spread, np.array(propensities))
+
+
 class Recommendation(NamedTuple):
     """Of every user, best first: arms (lists of at most k names) and their scores (arrays of the same lengths)."""
 

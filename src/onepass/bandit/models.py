@@ -11,7 +11,9 @@ keep the same algebra as matrices; row by row it needs nothing of a design but `
 lost to B_a.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from onepass.arena.separate import Separate
 from onepass.arena.stores import Compact, Store, fits_an_arena
@@ -97,6 +99,16 @@ class Hybrid:
 
     def __repr__(self) -> str:
         return f"Hybrid(shared={self.shared!r}, arms={self.arms!r})"
+
+
+class Learned(NamedTuple):
+    """store: the arms' models; shared: the state of the shared estimator, () if disjoint; direction: of every record,
+    the unit vector v_a / ||v_a|| with which its rows were reduced (records, d_a), d_a = 0 where nothing is reduced.
+    """
+
+    store: Store
+    shared: Any
+    direction: np.ndarray
 
 
 def _options(arms: Estimator, compact: Any, threads: Any) -> tuple[bool, int | None]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.bandit.bandit import BaseBandit, Decision, named, not_offered, ranked, trouble
+from onepass.bandit.bandit import BaseBandit, Decision, named, not_offered, ranked, together, trouble
 from onepass.bandit.front import Front
 from onepass.design import contract
 from onepass.estimator.contract import expect, parameter, radius, repeated, update, update_rows
@@ -210,12 +210,7 @@ class SharedBandit(BaseBandit):
         if type(k) is not int or k != 1:
             check.integer("k", k, 1, count)
         each = [self._decide(request, names, k) for request in requests]
-        if single:
-            return each[0]
-        columns = list(zip(*each, strict=True))
-        widths = None if each[0].widths is None else np.stack(columns[4])
-        scores, means = np.stack(columns[2]), np.stack(columns[3])
-        return Decision(list(columns[0]), list(columns[1]), scores, means, widths, np.array(columns[5]))
+        return each[0] if single else together(each)
 
     def _requests(self, contexts: Any) -> tuple[bool, Any, int]:
         """Whether it is a single decision, what each one is about (rows z (K, features), or a user and the arms), and

@@ -33,7 +33,7 @@ def compiled(function: Callable, *, nogil: bool = False) -> Any:
 
     Compiled callers get a twin that Python cannot call (parts.py).
     """
-    if config.DISABLE_JIT:  # all of it as Python: an index beyond an array is an IndexError
+    if getattr(config, "DISABLE_JIT", False):  # all of it as Python: an index beyond an array is an IndexError
         return function
     options: dict[str, Any] = {"fastmath": {"reassoc", "contract"}, "nogil": nogil, "no_cfunc_wrapper": True}
     bare: dict[str, Any] = {**options, "no_cpython_wrapper": True}

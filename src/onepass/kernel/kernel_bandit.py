@@ -1,9 +1,8 @@
 """What all kernel bandits share: arms, kernels, exploration, files. Members say how a posterior learns and predicts."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from copy import deepcopy
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,21 +12,20 @@ from onepass.features.kernels import Kernel, Matern, as_kernel, median_distance,
 from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.registry import built, plain
-from onepass.kernel.posterior import LOG_DET, KernelState, Saved, begun, consistent, scored, units, with_point
-from onepass.kernel.values import gram_of, prior_of
+from onepass.kernel.posterior import (
+    LOG_DET,
+    KernelState,
+    Posterior,
+    Saved,
+    begun,
+    consistent,
+    scored,
+    units,
+    with_point,
+)
+from onepass.kernel.values import gram_of, indices, prior_of, table_of
 
 Score = Callable[[Any], np.ndarray]
-
-
-class Posterior(NamedTuple):
-    """Of every point: means (in units of rewards), variances sigma^2 = (k - ...) / reg, and deviations.
-
-    deviations: the standard deviations of the Gaussian process, sqrt(reg) sigma, in units of rewards.
-    """
-
-    means: np.ndarray
-    variances: np.ndarray
-    deviations: np.ndarray
 
 
 class KernelBandit(files.Owner, ABC):
@@ -54,12 +52,7 @@ class KernelBandit(files.Owner, ABC):
         if not (exploration is None or isinstance(exploration, Exploration)):
             exploration = UCB(exploration)
         self.exploration: Exploration | None = exploration
-        if callable(arms):
-            raise ValueError(f"arms must be rows (A, dim), got {arms!r}; the kernel is the second argument")
-        points = np.empty((0, 0)) if arms is None else rows_of("arms", arms).copy()
-        self.fixed = arms is not None
-        if self.fixed and points.size == 0:
-            raise ValueError(f"arms must have at least one row and one feature, got shape {points.shape}")
+        points, self.fixed = table_of(arms), arms is not None
         if kernel is None and not self.fixed:
             raise ValueError("kernel must be given where arms are not, say Matern(2.5, length_scale=0.2)")
         self.kernel = Matern(2.5, median_distance(points)) if kernel is None else as_kernel(kernel)
@@ -280,11 +273,7 @@ class KernelBandit(files.Owner, ABC):
             rows = check.array("arm", arm, np.dtype(np.float64), (1, 2))
             many = rows.ndim == 2
             return many, list(self._checked_rows(rows.reshape(-1, rows.shape[-1]))) if len(rows) else []
-        if isinstance(arm, np.ndarray) and arm.ndim == 0:
-            arm = arm.item()
-        many = isinstance(arm, Sequence | np.ndarray) or hasattr(arm, "to_list")
-        many = many and not isinstance(arm, str | Decision)
-        return many, [check.integer("arm", a, 0, len(self._state.plays) - 1) for a in (arm if many else [arm])]
+        return indices(arm, len(self._state.plays))
 
     def _learn(self, arm: Any, reward: float) -> None:
         held = self._state, self.kernel, self.reg, self._fits
@@ -359,15 +348,6 @@ class KernelBandit(files.Owner, ABC):
     def memory_usage(self) -> int:
         """Bytes of all arrays held."""
         return states.nbytes(self._state)
-
-    def copy(self) -> Self:
-        """An independent copy that will decide alike."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._state = states.copy(self._state)
-        twin._places, twin._first = dict(self._places), list(self._first)
-        twin._rng, twin._coins = deepcopy(self._rng), deepcopy(self._coins)
-        return twin
 
     def _options(self) -> dict[str, Any]:
         """What the constructor of a member takes beside what all of them do."""

@@ -60,6 +60,17 @@ class KernelState(NamedTuple):
         return int(self.tally[ROUNDS])
 
 
+class Posterior(NamedTuple):
+    """Of every point: means (in units of rewards), variances sigma^2 = (k - ...) / reg, and deviations.
+
+    deviations: the standard deviations of the Gaussian process, sqrt(reg) sigma, in units of rewards.
+    """
+
+    means: np.ndarray
+    variances: np.ndarray
+    deviations: np.ndarray
+
+
 def begun(points: np.ndarray, prior: np.ndarray, reg: float) -> KernelState:
     """Nothing played yet."""
     size = len(points)

@@ -1,12 +1,37 @@
-"""Kernel values of a bandit's points: finite and not too large, or a ValueError that names the kernel."""
+"""A kernel bandit's points and their kernel values: finite, not too large, or one ValueError says what is wrong."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from onepass.features.kernels import JITTER, Kernel, indefinite
+from onepass.bandit.bandit import Decision
+from onepass.features.kernels import JITTER, Kernel, indefinite, rows_of
 from onepass.foundation import check
 from onepass.kernel.posterior import KernelState
 
 LARGEST = check.LARGEST["d"]  # of kernel values
+
+
+def table_of(arms: Any) -> np.ndarray:
+    """The rows (A, dim) of a fixed set of arms; (0, 0) for None: arms that change."""
+    if arms is None:
+        return np.empty((0, 0))
+    if callable(arms):
+        raise ValueError(f"arms must be rows (A, dim), got {arms!r}; the kernel is the second argument")
+    points = rows_of("arms", arms).copy()
+    if points.size == 0:
+        raise ValueError(f"arms must have at least one row and one feature, got shape {points.shape}")
+    return points
+
+
+def indices(arm: Any, count: int) -> tuple[bool, list[Any]]:
+    """Whether several arms were given, and all of them: indices below `count`."""
+    if isinstance(arm, np.ndarray) and arm.ndim == 0:
+        arm = arm.item()
+    many = isinstance(arm, Sequence | np.ndarray) or hasattr(arm, "to_list")
+    many = many and not isinstance(arm, str | Decision)
+    return many, [check.integer("arm", a, 0, count - 1) for a in (arm if many else [arm])]
 
 
 def bounded(kernel: Kernel, values: np.ndarray) -> np.ndarray:

@@ -1,0 +1,38 @@
+"""Arms whose side v of x = vec(u v^T) keeps its direction: x = ||v|| vec(u e^T), so u with a length is all they learn.
+
+    e_a = v_a / ||v_a|| of the first row with v_a != 0,      length = v^T e_a,      the row that arm a learns: length u
+
+Exact for ridge regression on an exact design; d_u numbers an arm's direction instead of d_u d_a.
+"""
+
+import numpy as np
+
+from onepass.arena.arena import NONE
+from onepass.features.factors import signed_lengths
+
+
+def lengths_along(directions: np.ndarray, places: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """v^T e for every row v of right (n, d_a), e = directions[place]; ||v|| where there is no direction yet.
+
+    ValueError if a row has turned away from its direction.
+    """
+    lengths, turned = signed_lengths(right, directions, places)
+    if turned >= 0:
+        raise ValueError(
+            f"contexts.right must keep the direction of every arm, but row {turned} has turned; "
+            "use OuterProduct(reduce=False) for arms whose factors change"
+        )
+    return lengths
+
+
+def directions_for(held: np.ndarray, records: list[int], group: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Directions (arms, d_a) of the arms that rows right (n, d_a) belong to: row i to arm group[i], which has
+    records[group[i]] (NONE: never learned from), whose direction, if it has one, is in held."""
+    norms = np.linalg.norm(right.astype(np.float64), axis=1)
+    directions = np.zeros((len(records), right.shape[1]))
+    for i in np.flatnonzero(norms > 0.0)[::-1]:  # the first row of every arm wins
+        directions[group[i]] = right[i] / norms[i]
+    for place, record in enumerate(records):
+        if record != NONE and held[record].any():
+            directions[place] = held[record]
+    return directions
