@@ -132,8 +132,6 @@ class KernelBandit(files.Owner, ABC):
         """log det(I + K / reg) / 2 of the plays: what they tell about f, in nats; BKB's, of its approximation of K."""
         return float(self._state.tally[LOG_DET]) / 2.0
 
-    # ---------------------------------------------------------------- scores
-
     def _rule(self, random: bool = True) -> tuple[Rule, float]:
         """The rule of exploration and its beta; random: arms can be drawn until kernel and reg are chosen."""
         if self._fits and random:
@@ -238,8 +236,6 @@ class KernelBandit(files.Owner, ABC):
         centre, scale = units(self._state, self.normalize)
         _, means, deviations = scored(means, ones, variances, centre, scale * self.reg**0.5, 0.0)
         return Posterior(means, variances.copy(), deviations)
-
-    # ---------------------------------------------------------------- learning
 
     def learn(self, arm: Any, reward: Any) -> None:
         """Learn the reward of an arm: an index, or a row (dim,) where arms change; or several at once, in order.
@@ -354,14 +350,8 @@ class KernelBandit(files.Owner, ABC):
         return {}
 
     def _arguments(self) -> dict[str, Any]:
-        return {
-            "reg": self._begun_with[1],
-            "exploration": self.exploration,
-            **self._options(),
-            "normalize": self.normalize,
-            "fit_after": self.fit_after,
-            "seed": self.seed,
-        }
+        own = {"reg": self._begun_with[1], "exploration": self.exploration, **self._options()}
+        return {**own, "normalize": self.normalize, "fit_after": self.fit_after, "seed": self.seed}
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, but for the arms, as plain data; ValueError for kernels with a function."""
