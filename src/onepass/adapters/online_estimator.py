@@ -1,0 +1,233 @@
+"""What the scikit-learn estimators around online kernel learners share: checks, blocks, copies and files."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from onepass.foundation import check, files
+from onepass.foundation.interrupts import deferred
+from onepass.foundation.registry import built, name_of
+from onepass.learner.kernel_newton import KernelNewton
+from onepass.learner.learner import Held, Learner, take_back
+from onepass.learner.rows import blocks, checked
+
+try:
+    from sklearn.base import BaseEstimator, clone
+    from sklearn.base import ClassifierMixin as ClassifierMixin
+    from sklearn.base import RegressorMixin as RegressorMixin
+    from sklearn.utils.multiclass import check_classification_targets as check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as missing:
+    raise ImportError(
+        "OnlineKernelClassifier and OnlineKernelRegressor need scikit-learn 1.6 or newer: pip install scikit-learn"
+    ) from missing
+
+DTYPES = "biufUO"  # of labels that a file can hold
+
+
+def single(x: Any) -> np.ndarray:
+    """One row, (d,) or (1, d), of numbers, as (1, d)."""
+    return check.array("x", x, np.dtype(np.float64), (1, 2)).reshape(1, -1)
+
+
+@contextmanager
+def all_floats() -> Iterator[None]:
+    """ValueError where scikit-learn's checks meet an integer beyond all floats."""
+    try:
+        yield
+    except OverflowError as trouble:
+        raise ValueError(f"X and y must hold numbers that a float can hold: {trouble}") from None
+
+
+class OnlineKernelEstimator(BaseEstimator):
+    """What both estimators share. `learners_`: the native learners, one, or one a class when there are several."""
+
+    learner: Learner | None
+    learners_: list[Learner]
+    n_features_in_: int
+    _classifies: bool
+
+    def __init__(self, learner: Learner | None = None):
+        self.learner = learner
+
+    def _default(self) -> Learner:
+        """The learner that None stands for."""
+        raise NotImplementedError
+
+    def _targets(self, y: np.ndarray) -> Callable[[int, slice], np.ndarray]:
+        """The targets of learner k at a slice of the checked labels y."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def _promises_nothing(self) -> bool:
+        """scikit-learn's poor_score: a budget may be of any size, also too small for the data that it checks with."""
+        return not (self.learner is None or isinstance(self.learner, KernelNewton))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "learners_")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """`learner`, and, if deep, as `learner__width` and the like what can be set of it, of the default one too."""
+        params = super().get_params(deep)
+        if deep and self.learner is None:
+            params.update({f"learner__{name}": value for name, value in self._default().get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """As every estimator's; `learner__width` and the like set those of the native learner, also of the default."""
+        if params.get("learner", self.learner) is None and any(name.startswith("learner__") for name in params):
+            params = {**params, "learner": self._default()}
+        return super().set_params(**params)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Takes back what has changed if an argument is refused; once learning has begun, all arguments are checked."""
+        held = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(held)
+            raise
+
+    def _anew(self, count: int) -> list[Learner]:
+        """So many native learners that know nothing yet."""
+        learner = self._default() if self.learner is None else self.learner
+        if not isinstance(learner, Learner) or learner.classifies is not self._classifies:
+            losses = "hinge, squared_hinge or logistic" if self._classifies else "squared, huber or epsilon_insensitive"
+            raise ValueError(f"learner must be an online kernel learner with the loss {losses}, got {learner!r}")
+        return [clone(learner) for _ in range(count)]
+
+    def _forget(self) -> None:
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _examples(self, X: Any, y: Any) -> Any:
+        """Rows and labels as scikit-learn checks them, the rows then as the native learners do."""
+        options = {"y_numeric": not self._classifies, "reset": not self.__sklearn_is_fitted__()}
+        with all_floats():
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, **options)
+        return checked("X", X, None), y
+
+    def _advance(self, rows: Any, y: np.ndarray) -> np.ndarray:
+        """Decide and learn checked examples: the decisions, (n,) for one learner, (n, classes) for several."""
+        targets, decisions = self._targets(y), np.empty((rows.shape[0], len(self.learners_)))
+        for place, block in blocks(rows):
+            with deferred():
+                for k, learner in enumerate(self.learners_):
+                    decisions[place, k] = learner.advance(block, targets(k, place))
+        return decisions if decisions.shape[1] > 1 else decisions[:, 0]
+
+    def _row(self, x: Any) -> np.ndarray:
+        """One row, (d,) or (1, d), as (1, d): scikit-learn's checks of whole arrays would take most of the time."""
+        check_is_fitted(self)
+        names, given = getattr(self, "feature_names_in_", None), getattr(x, "columns", getattr(x, "index", None))
+        if names is not None and given is not None and not callable(given) and list(given) != list(names):
+            raise ValueError(f"x must have the features {list(names)} in this order, got {list(given)}")
+        return checked("x", single(x), self.n_features_in_)
+
+    def _decisions(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        with all_floats():
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return self._decided(checked("X", X, None))
+
+    def _decided(self, rows: Any) -> np.ndarray:
+        decisions = np.empty((rows.shape[0], len(self.learners_)))
+        for place, block in blocks(rows):
+            for k, learner in enumerate(self.learners_):
+                decisions[place, k] = learner.decided_rows(block)
+        return decisions if decisions.shape[1] > 1 else decisions[:, 0]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Of every row of X, (n, d) -> (n,)."""
+        raise NotImplementedError
+
+    def predict_one(self, x: Any) -> Any:
+        """`predict` of one row x, (d,) or (1, d)."""
+        raise NotImplementedError
+
+    def memory_usage(self) -> int:
+        """Bytes of all arrays of all learners; 0 before the first example."""
+        return sum(learner.memory_usage() for learner in getattr(self, "learners_", ()))
+
+    def copy(self) -> Self:
+        """An independent copy, with what was learned; scikit-learn's `clone` copies without."""
+        twin = clone(self)
+        vars(twin).update({name: value for name, value in vars(self).items() if name.endswith("_")})
+        if self.__sklearn_is_fitted__():
+            twin.learners_ = [learner.copy() for learner in self.learners_]
+        return twin
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def rehearse(self, X: Any, y: Any) -> None:
+        """Compile what learning examples X (n, d), y (n,) needs; the estimator stays as it is."""
+        with self._all_or_nothing():
+            fitted = self.__sklearn_is_fitted__()
+            rows, _ = self._examples(X, y)
+            (learner,) = [self.learners_[0].copy()] if fitted else self._anew(1)
+            learner.advance(rows[:1], np.ones(1))
+            if not fitted:
+                self._forget()
+
+    # ---------------------------------------------------------------- files
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to `path`, atomically; read with `onepass.load`. ValueError for what it could not build."""
+        files.save(path, self)
+
+    def contents(self) -> files.Contents:
+        learner = self._default() if self.learner is None else self.learner
+        name_of(learner)
+        extra: dict[str, Any] = {"dim": getattr(self, "n_features_in_", 0), "names": None, "classes": None}
+        if hasattr(self, "feature_names_in_"):
+            extra["names"] = [str(name) for name in self.feature_names_in_]
+        if hasattr(self, "classes_"):
+            kind, known = self.classes_.dtype.kind, all(isinstance(label, str) for label in self.classes_)
+            if kind not in DTYPES or (kind == "O" and not known):
+                raise ValueError(f"classes must be numbers or strings to be saved, got {self.classes_!r}")
+            extra["classes"] = {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()}
+        extra["fitted"] = len(getattr(self, "learners_", ()))
+        held = Held(sum((one.states() for one in getattr(self, "learners_", ())), ()), learner.prior_states())
+        return files.Contents({"learner": self.learner}, extra, held)
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        owner = cls(built(params["learner"]))
+        owner._restore(extra)
+        pattern = owner._default() if owner.learner is None else owner.learner
+        take_back(pattern, getattr(owner, "learners_", []), check.integer("dim", extra["dim"], 0), held)
+        return owner
+
+    def _restore(self, extra: dict[str, Any]) -> None:
+        """Take back what a file says besides its arrays; ValueError, TypeError or KeyError where it makes no sense."""
+        count = check.integer("fitted", extra["fitted"], 0)
+        if count == 0:
+            return
+        self._restore_classes(extra["classes"])
+        if count != self._count():
+            raise ValueError(f"{count} learners")
+        self.n_features_in_, self.learners_ = check.integer("dim", extra["dim"], 1), self._anew(count)
+        if extra["names"] is not None:
+            self.feature_names_in_ = np.array([str(name) for name in extra["names"]], object)
+            if len(self.feature_names_in_) != self.n_features_in_:
+                raise ValueError(f"{len(self.feature_names_in_)} names of features")
+
+    def _restore_classes(self, classes: Any) -> None:
+        if classes is not None:
+            raise ValueError("classes of a regressor")
+
+    def _count(self) -> int:
+        """How many native learners there are."""
+        return 1
