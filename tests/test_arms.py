@@ -222,7 +222,7 @@ def test_results_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
             bandit.learn(rows[part], rows[part, 0], names[part])
         ends[threads] = dict(states.leaves(bandit._saved()))
         assert (len(jobs) > 0) == (threads > 1)
-        assert arena.orderly(bandit._learned.store.state)
+        assert arena.orderly(bandit._learned.store.kept())
     assert len(jobs) > 20
     for name, value in ends[1].items():
         for threads in (2, 5):
