@@ -1,5 +1,6 @@
 """The compilation cache: damaged, full, read-only, shared by processes; what a process says that waits for it."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 import onepass as op
+from onepass import precompile, recipes
+from onepass.foundation import compilation
+from onepass.learner.learner import Learner
 
 SOURCE = Path(op.__file__).parent
 MODULE = """
@@ -187,6 +191,19 @@ def test_the_compile_command_fills_the_cache_with_a_bar(tmp_path):
     assert compiled("BOGD")[1][-1].startswith("onepass: 0 functions compiled in 0 s, ")
     assert compiled("BOGO")[0] == 2
     assert compiled("BOGO")[1][0].startswith("onepass: there is nothing to compile for 'BOGO': choose among 'OFUL', ")
+
+
+def test_the_compile_command_knows_every_recipe_kernel_bandit_and_learner():
+    learners = {name for name, kind in vars(op).items() if isinstance(kind, type) and issubclass(kind, Learner)}
+    names = {name for name, _ in precompile.jobs()}
+    assert {*recipes.__all__, "BKB", "GPUCB", *learners} <= names
+
+
+def test_sources_that_are_not_part_of_the_names_of_entries_hold_no_compiled_code():
+    for path in SOURCE.rglob("*.py"):
+        if compilation.NEVER_COMPILED & {path.relative_to(SOURCE).parts[0], path.name}:
+            names = {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
+            assert not names & {"compiled", "generic", "njit"}, path
 
 
 IMPATIENT = "waiting.PATIENT = 0.0; "

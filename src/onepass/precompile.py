@@ -1,7 +1,7 @@
 """Fill the compilation cache: `python -m onepass compile`, for images and before first requests.
 
-Every recipe and learner decides and learns once in each way that compiles code of its own. What is not here (another
-design under another estimator, float32, an own design) compiles when it is first used, as ever.
+Every recipe decides and learns, and every learner learns, once in each way that compiles code of its own. What is not
+here (hybrid models, another design under another estimator, float32, an own design) compiles when it is first used.
 """
 
 import sys
@@ -22,14 +22,15 @@ def shared(bandit: Any) -> None:
     """Decide, learn a row, learn rows, play."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((4, DIM))
-    bandit.learn(rows[bandit.decide(rows).arm], 1.0)
-    bandit.learn(rows, rng.standard_normal(4))
-    bandit.play(rng.standard_normal((2, 4, DIM)), rng.standard_normal((2, 4)))
+    row = rows[bandit.decide(rows).arm]
+    bandit.learn(row, 1.0)
+    bandit.learn(np.stack([row, row, row]), rng.standard_normal(3))  # some play an arm twice in a row
+    bandit.play(np.stack([rows, rows]), rng.standard_normal((2, 4)))
     bandit.error_bound()
 
 
-def disjoint(bandit: Any) -> None:
-    """The same for one model per arm, and recommend."""
+def per_arm(bandit: Any) -> None:
+    """The same for models per arm, and recommend."""
     rows = np.random.default_rng(0).standard_normal((4, DIM))
     bandit.learn(rows, [0.0, 1.0, 0.0, 1.0], arm=["a", "b", "a", "b"])
     bandit.learn(rows[0], 1.0, arm=bandit.decide(rows[0]).arm)
@@ -52,23 +53,30 @@ def learner(found: Any) -> None:
     found.predict(rows[:2])
 
 
+SHARED: dict[str, dict[str, Any]] = {
+    "OFUL": {}, "LinUCB": {}, "LinTS": {}, "SOFUL": {"size": 2}, "CBSCFD": {"size": 2},
+    "DBSLinUCB": {"size": 2, "error": 1.0}, "PSILinUCB": {"rank": 2}, "CBRAP": {"size": 3}, "HvtUCB": {},
+    "HeavyOFUL": {}, "CRTM": {}, "TOFU": {}, "CRMM": {"repeats": 2}, "MENU": {"repeats": 2},
+}  # fmt: skip
+PER_ARM = ("OFUL", "SOFUL", "DBSLinUCB", "PSILinUCB", "HvtUCB")  # LinTS plays OFUL's compiled code
+LEARNERS: dict[str, dict[str, Any]] = {
+    "KernelNewton": {}, "FORKS": {"budget": 10}, "SkeGD": {"budget": 10}, "NOGD": {"budget": 10},
+    "FOGD": {"features": 10}, "PROSNKONS": {}, "RBP": {"budget": 10}, "BPAS": {"budget": 10}, "BOGD": {"budget": 10},
+    "Projectron": {"budget": 10}, "KOGD": {},
+}  # fmt: skip
+
+
 def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
     """Names and what to do."""
-    one: dict[str, dict[str, Any]] = {
-        "OFUL": {}, "LinTS": {}, "SOFUL": {"size": 2}, "CBSCFD": {"size": 2}, "DBSLinUCB": {"size": 2, "error": 1.0},
-        "PSILinUCB": {"rank": 2}, "CBRAP": {"size": 3}, "HvtUCB": {},
-    }  # fmt: skip
-    for name, options in one.items():
+    for name, options in SHARED.items():
         yield name, partial(call, shared, name, dim=DIM, **options)
-    for name in ("OFUL", "SOFUL", "PSILinUCB", "HvtUCB"):
-        yield f"{name} per arm", partial(call, disjoint, name, dim=DIM, parameters="disjoint", **one[name])
+    for name in PER_ARM:
+        yield f"{name} per arm", partial(call, per_arm, name, dim=DIM, parameters="disjoint", **SHARED[name])
     points = np.random.default_rng(0).random((20, 2))
     for name in ("BKB", "GPUCB"):
         yield name, partial(call, kernel, name, points, op.Matern(2.5, 0.5), reg=0.01)
-    yield "KernelNewton", partial(call, learner, "KernelNewton")
-    for name in ("FORKS", "Projectron", "BOGD"):
-        yield name, partial(call, learner, name, budget=10, width=1.0)
-    yield "FOGD", partial(call, learner, "FOGD", features=10, width=1.0)
+    for name, options in LEARNERS.items():
+        yield name, partial(call, learner, name, **options)
 
 
 def call(use: Callable[[Any], None], name: str, *args: Any, **options: Any) -> None:
