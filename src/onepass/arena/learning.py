@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.arena.arena import NONE, release, reserve, set_sums, sums_of
-from onepass.design.cutting import certified, decided, heavier
-from onepass.design.subspace import Subspace, raised, widened, with_spectrum
+from onepass.design.cutting import certified, decided, dustier, heavier
+from onepass.design.subspace import Subspace, lacking, raised, widened, with_spectrum
 from onepass.estimator.contract import weighed
 from onepass.features.factors import fill_product
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, fill, left_out, rounding, settle, update_root_within
+from onepass.foundation.linalg import dot, fill, in_root, settle, update_root_within
 
 CHUNK = 32  # rows of an arm that are projected by one matrix product
 AGAIN = 8  # new directions after which the rest of a chunk is projected once more
@@ -73,7 +73,7 @@ def gather(arena, record, work):
     for j in range(arena.basis.shape[1]):
         work.outside[j] = arena.basis[slot, j] if slot != NONE else 0.0
     space = Subspace(
-        basis=work.basis, root=work.root, used=used, ridge=arena.ridge[record], log_det=arena.log_det[record]
+        basis=work.basis, root=work.root, used=used, ridge=arena.ridge[record], log_det=arena.log_det[record], left=0.0
     )
     return space, slots
 
@@ -133,8 +133,8 @@ def taken_in(work, space, base, row, inside, residual, shed):
         for j in range(dim):
             residual[j] -= along * space.basis[i, j]
     length = settle(space.basis[:used], row, z[:used], residual)
-    if length == 0.0:
-        return space
+    if length <= 0.0:
+        return lacking(space, z[:used], -length)
     space = widened(space, residual, length)
     z[used], work.moment[used] = length, 0.0
     for j in range(work.cross.shape[1]):
@@ -228,7 +228,7 @@ def learn_arm(arena, rule, limit, weighing, record, rows, right, rewards, extra,
         space, sums = cut_arm(rule, work, space, sums)
         kept = 0
     scatter(arena, record, work, space, slots, kept)
-    set_sums(arena, record, sums)
+    set_sums(arena, record, dustier(sums, space.left))
     arena.rows[record] += chosen.size
 
 
@@ -266,7 +266,6 @@ def learn_one(arena, rule, limit, weighing, record, row, reward):
 
 @compiled
 def error_bound(arena, rule, record):
-    """The certificate of one arm by its design's rule, with the rounding of its root (see `joined` in blocks.py)."""
-    sums, ridge, eps = sums_of(arena, record), arena.prior.space.ridge, np.finfo(arena.basis.dtype).eps
-    rounded = rounding(eps, sums.mass, ridge) * np.sqrt(1.0 + sums.mass / ridge)
-    return certified(rule, sums, left_out(eps, sums.mass) + rounded)
+    """The certificate of one arm by its design's rule, with the rounding of its root."""
+    sums, eps = sums_of(arena, record), float(np.finfo(arena.basis.dtype).eps)
+    return certified(rule, sums, in_root(eps, sums.mass, arena.prior.space.ridge))

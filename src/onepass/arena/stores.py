@@ -16,7 +16,7 @@ from onepass.arena import arena as arenas
 from onepass.arena import learning, scoring
 from onepass.arena.arena import NONE, ArenaState
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Prior, Sums, cut_space
+from onepass.design.cutting import Cutting, Prior, Sums, cut_space, dustier
 from onepass.design.subspace import begun_subspace
 from onepass.estimator.estimator import Estimator, Weighing
 from onepass.foundation import state as states
@@ -80,7 +80,7 @@ def prior_of(estimator: Estimator, hold: int) -> Prior:
         space, sums = cut_space(found.space, design.cutting().rule, found.sums)
         basis, root = space.basis[: space.used].copy(), space.root[: space.used, : space.used].copy()
         found = Prior(space=space._replace(basis=basis, root=root), sums=sums)
-    return found
+    return Prior(space=found.space._replace(left=0.0), sums=dustier(found.sums, found.space.left))
 
 
 def sound(prior: Prior, dim: int, hold: int) -> bool:

@@ -23,7 +23,7 @@ def rebuild(whole, spectrum, block, shed):
     for i in range(frozen):
         fresh.root[i, i] = 1.0 / np.sqrt(spectrum[i] + ridge)
         log_det += np.log1p(spectrum[i] / ridge)
-    whole = Subspace(basis=fresh.basis, root=fresh.root, used=frozen, ridge=ridge, log_det=log_det)
+    whole = Subspace(basis=fresh.basis, root=fresh.root, used=frozen, ridge=ridge, log_det=log_det, left=0.0)
     rows = sketch_rows(block)
     for i in range(rows.shape[0]):
         whole, _ = extend(whole, rows[i])
@@ -57,7 +57,7 @@ def joined(whole, spectrum, block, shed):
         values[i] = singular[i] ** 2
         space.root[i, i] = 1.0 / np.sqrt(values[i] + ridge)
         log_det += np.log1p(values[i] / ridge)
-    return Subspace(basis=space.basis, root=space.root, used=used, ridge=ridge, log_det=log_det), values
+    return Subspace(basis=space.basis, root=space.root, used=used, ridge=ridge, log_det=log_det, left=0.0), values
 
 
 @compiled

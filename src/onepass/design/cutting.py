@@ -65,6 +65,23 @@ def heavier(sums, mass):
     return Sums(mass=sums.mass + mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust)
 
 
+@compiled
+def added(first, second):
+    """The sums of two streams together."""
+    return Sums(
+        mass=first.mass + second.mass,
+        shed=first.shed + second.shed,
+        weighted=first.weighted + second.weighted,
+        dust=first.dust + second.dust,
+    )
+
+
+@compiled
+def dustier(sums, dust):
+    """The sums after that much more rounding."""
+    return Sums(mass=sums.mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust + dust)
+
+
 @generic
 def cut(rule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float):
     """The spectrum that is kept (k,), the ridge and the sums after a cut.

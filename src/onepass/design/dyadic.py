@@ -25,12 +25,11 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.design.blocks import densify, joined, rebuild, with_room
-from onepass.design.cutting import Sums, certified, heavier, sums_consistent
+from onepass.design.cutting import Sums, added, certified, dustier, heavier, sums_consistent
 from onepass.design.design import Design, common
 from onepass.design.exact import ExactState, begun_exact, exact_consistent
 from onepass.design.frequent_directions import (
     FrequentDirectionsState,
-    added,
     begun_sketch,
     cut_at,
     decomposed,
@@ -59,7 +58,7 @@ from onepass.design.subspace import (
 )
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, left_out, rounding, split
+from onepass.foundation.linalg import dot, in_root, rounding, split
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 
@@ -147,6 +146,7 @@ def freeze(state):
     else:  # no rows will come to this block: it needs no room
         following = new_sketch(whole.basis[:, :0], size, block.settings.reg, block.settings.compensation)
     sums = added(state.sums, block.sums)
+    dust = sums.dust + block.space.left
     return DyadicState(
         block=following,
         whole=whole,
@@ -156,7 +156,7 @@ def freeze(state):
         mass=0.0,
         rows=0,
         frozen=frozen,
-        sums=Sums(mass=state.sums.mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust),
+        sums=Sums(mass=state.sums.mass, shed=sums.shed, weighted=sums.weighted, dust=dust),
         settings=state.settings,
     )
 
@@ -178,13 +178,13 @@ def fits(state, row, squared_norm):
     if space.used < size - 1:
         return True
     _, _, length = split(space.basis[: space.used], row)
-    return length == 0.0
+    return length <= 0.0
 
 
 @compiled
 def add(state, row, squared_norm):
     """A row of the exact phase; the dense root takes over at dim / 2 directions."""
-    whole, dense, phase = state.whole, state.dense, state.phase
+    whole, dense, phase, sums = state.whole, state.dense, state.phase, heavier(state.sums, squared_norm)
     dim = whole.basis.shape[1]
     if phase == DENSE:
         dense = contract.append(dense, row)
@@ -193,8 +193,9 @@ def add(state, row, squared_norm):
         if 2 * whole.used >= dim - 1:
             phase = DENSE
             dense = densify(whole)
+            sums = dustier(sums, whole.left)
             whole = subspace(whole.basis, 0, whole.ridge)
-    return changed(state, state.block, whole, dense, phase, state.mass, state.rows, heavier(state.sums, squared_norm))
+    return changed(state, state.block, whole, dense, phase, state.mass, state.rows, sums)
 
 
 @compiled
@@ -267,10 +268,9 @@ def log_det(state):
 @contract.error_bound.for_state(DyadicState)
 def error_bound(state):
     rule, eps, mass = state.block.settings, eps_of(state.block), state.sums.mass
-    rounded = rounding(eps, mass, rule.reg)
-    if state.phase != SKETCHED:  # rows are in the root only, which knows an eigenvalue v to eps v sqrt(v / reg)
-        rounded *= np.sqrt(1.0 + mass / rule.reg)
-    return certified(rule, added(state.sums, state.block.sums), left_out(eps, mass) + rounded)
+    rounded = rounding(eps, mass, rule.reg) if state.phase == SKETCHED else in_root(eps, mass, rule.reg)
+    left = state.block.space.left + (state.whole.left if state.frozen > 0 or state.phase != SKETCHED else 0.0)
+    return certified(rule, added(state.sums, state.block.sums), left + rounded)
 
 
 @contract.sums.for_state(DyadicState)

@@ -33,7 +33,8 @@ from onepass.foundation.linalg import (
 from onepass.foundation.registry import savable
 from onepass.foundation.state import identity, zeros
 
-BUFFER = 64
+BUFFER = 64  # rows that join A by one product
+DRIFT = 5e5  # roundings of A (R R^T x) = x from which the root is made anew
 
 
 class ExactRule(NamedTuple):
@@ -142,18 +143,22 @@ def flush(state):
     if state.waiting > 0:
         rows = state.recent[: state.waiting]
         step = dot(rows.T, rows)
-        x = rows[state.waiting - 1]
+        x, scale = rows[state.waiting - 1].copy(), 0.0
+        for j in range(x.size):
+            scale = max(scale, abs(float(x[j])))
+        for j in range(x.size):
+            x[j] = x[j] / scale if scale > 0.0 else 0.0
         y = dot(root, dot(x, root))
-        size, gap = 0.0, 0.0
+        largest, long, gap = 0.0, 0.0, 0.0
         for i in range(gram.shape[0]):
             total = 0.0
             for j in range(gram.shape[1]):
                 gram[i, j] += step[i, j]
                 total += gram[i, j] * y[j]
-                size += gram[i, j] * gram[i, j]
-            gap += (total - x[i]) ** 2
-        size = np.sqrt(size * dot(y, y)) + np.sqrt(dot(x, x))
-        if np.sqrt(gap) > 5e5 * np.finfo(gram.dtype).eps * size:
+                largest = max(largest, abs(float(gram[i, j])))
+            long += abs(float(y[i]))
+            gap = max(gap, abs(total - x[i]))
+        if not gap <= DRIFT * np.finfo(gram.dtype).eps * (largest * long + 1.0):
             fresh, log_det = refactorize(gram, state.settings.reg)
             fill(root, fresh)
             repairs += 1

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Prior, Sums, certified, cut, heavier, nothing_cut, sums_consistent
+from onepass.design.cutting import Cutting, Prior, Sums, added, certified, cut, heavier, nothing_cut, sums_consistent
 from onepass.design.design import Design, common
 from onepass.design.subspace import (
     Subspace,
@@ -45,7 +45,7 @@ from onepass.design.subspace import (
 )
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, eigh, fill, left_out, rounding, svd, update_triangle
+from onepass.foundation.linalg import dot, eigh, fill, rounding, svd, update_triangle
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 
@@ -251,7 +251,7 @@ def log_det(state):
 @contract.error_bound.for_state(FrequentDirectionsState)
 def error_bound(state):
     eps, mass = eps_of(state), state.sums.mass
-    return certified(state.settings, state.sums, left_out(eps, mass) + rounding(eps, mass, state.settings.reg))
+    return certified(state.settings, state.sums, state.space.left + rounding(eps, mass, state.settings.reg))
 
 
 @contract.prior.for_state(FrequentDirectionsState)
@@ -290,19 +290,8 @@ def with_sums(state, sums):
             log_det += np.log(value)
             for j in range(used):
                 space.root[j, i] = vectors[i, j] / np.sqrt(value)
-    space = Subspace(basis=space.basis, root=space.root, used=used, ridge=ridge, log_det=log_det)
+    space = Subspace(basis=space.basis, root=space.root, used=used, ridge=ridge, log_det=log_det, left=space.left)
     return with_sketch(state, space, sums)
-
-
-@compiled
-def added(first, second):
-    """The sums of two streams together."""
-    return Sums(
-        mass=first.mass + second.mass,
-        shed=first.shed + second.shed,
-        weighted=first.weighted + second.weighted,
-        dust=first.dust + second.dust,
-    )
 
 
 @contract.merge.for_state(FrequentDirectionsState)
@@ -312,7 +301,8 @@ def merge(state, other):
     for i in range(rows.shape[0]):
         state = contract.append(state, rows[i])
     sums = added(state.sums, other.sums)
-    return with_sums(state, Sums(mass=mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust))
+    dust = sums.dust + other.space.left
+    return with_sums(state, Sums(mass=mass, shed=sums.shed, weighted=sums.weighted, dust=dust))
 
 
 def sketch_consistent(s: FrequentDirectionsState, dim: int) -> bool:

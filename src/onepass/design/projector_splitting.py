@@ -27,11 +27,11 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Sums, certified, cut, heavier, sums_consistent
+from onepass.design.cutting import Cutting, Sums, certified, cut, dustier, heavier, sums_consistent
 from onepass.design.design import Design, common
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, eigenvalue, fill, orthonormal, rounding, squared_norms, svd
+from onepass.foundation.linalg import dot, eigenvalue, fill, in_root, orthonormal, squared_norms, svd
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 
@@ -192,12 +192,6 @@ def moved(state, lost):
 
 
 @compiled
-def dustier(sums, dust):
-    """The sums after that much more rounding."""
-    return Sums(mass=sums.mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust + dust)
-
-
-@compiled
 def truncated(state, lost):
     """The sums after a singular value `lost` of U V^T was truncated: dust or, once it was more than that, shed."""
     sums = state.sums
@@ -298,30 +292,27 @@ def root(state, z):
 
 @contract.log_det.for_state(ProjectorSplittingState)
 def log_det(state):
-    """dim log ridge - 2 log |det(I - V^T U)|. Cost O(dim rank^2)."""
+    """dim log ridge - 2 log |det(I - V^T U)|, of at least the ridge. Cost O(dim rank^2)."""
+    total = state.left.shape[1] * np.log(state.ridge)
+    if state.used == 0:
+        return total
     core = np.eye(state.used) - dot(state.right[: state.used], state.left[: state.used].T).astype(np.float64)
-    return state.left.shape[1] * np.log(state.ridge) - 2.0 * np.linalg.slogdet(core)[1]
+    _, singular, _ = svd(core)
+    for i in range(singular.size):
+        total += np.log(eigenvalue(singular[i]))
+    return total
 
 
 @contract.error_bound.for_state(ProjectorSplittingState)
 def error_bound(state):
     """What truncations did to A, each of no more than rounding, and the rounding of its root (see `moved`)."""
     mass, reg = state.sums.mass, state.settings.reg
-    return certified(state.settings, state.sums, rounding(eps_of(state), mass, reg) * np.sqrt(1.0 + mass / reg))
+    return certified(state.settings, state.sums, in_root(eps_of(state), mass, reg))
 
 
 @contract.sums.for_state(ProjectorSplittingState)
 def sums(state):
     return state.sums
-
-
-@contract.matrix.for_state(ProjectorSplittingState)
-def matrix(state):
-    """L L^T with L = sqrt(ridge) (I - U V^T)^-1."""
-    left, right = state.left[: state.used].astype(np.float64), state.right[: state.used].astype(np.float64)
-    inverse_root = np.eye(left.shape[1]) - dot(left.T, right)
-    lower = np.linalg.inv(inverse_root) * np.sqrt(state.ridge)
-    return dot(lower, lower.T)
 
 
 @contract.spectrum.for_state(ProjectorSplittingState)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, fill, spectrum_of_root, split, squared_norms, update_root
+from onepass.foundation.linalg import dot, fill, left_out, spectrum_of_root, split, squared_norms, update_root
 from onepass.foundation.state import zeros
 
 SHRUNK = 1e-6  # the share of ||x||^2 that may be left of a difference before it has lost its digits
@@ -21,26 +21,30 @@ DIGITS = 1e-9  # what is asked of x^T A^-1 x
 
 
 class Subspace(NamedTuple):
-    """basis (capacity, dim), root (capacity, capacity): `used` rows count; root is zero beyond."""
+    """basis (capacity, dim), root (capacity, capacity): `used` rows count; root is zero beyond.
+
+    left: bounds how far A would move if what rows had outside the span, and was not kept, were added.
+    """
 
     basis: np.ndarray
     root: np.ndarray
     used: int
     ridge: float
     log_det: float
+    left: float
 
 
 def begun_subspace(dim: int, capacity: int, ridge: float, dtype: np.dtype) -> Subspace:
     """An empty subspace of rows of this width: A = ridge I."""
     basis, root = zeros(capacity, dim, dtype=dtype), zeros(capacity, capacity, dtype=dtype)
-    return Subspace(basis, root, 0, ridge, dim * math.log(ridge))
+    return Subspace(basis=basis, root=root, used=0, ridge=ridge, log_det=dim * math.log(ridge), left=0.0)
 
 
 def subspace_consistent(s: Subspace, dim: int) -> bool:
     """Whether counters and shapes of a subspace of rows of this width fit together."""
     capacity = len(s.basis)
     shapes = s.basis.shape == (capacity, dim) and s.root.shape == (capacity, capacity)
-    return shapes and 0 <= s.used <= min(capacity, dim) and s.ridge > 0.0
+    return shapes and 0 <= s.used <= min(capacity, dim) and s.ridge > 0.0 and s.left >= 0.0
 
 
 @compiled
@@ -52,6 +56,7 @@ def subspace(like, capacity, ridge):
         used=0,
         ridge=ridge,
         log_det=like.shape[1] * np.log(ridge),
+        left=0.0,
     )
 
 
@@ -64,14 +69,32 @@ def widened(space, residual, length):
     for i in range(used):
         root[i, used], root[used, i] = 0.0, 0.0
     root[used, used] = 1.0 / np.sqrt(space.ridge)
-    return Subspace(basis=basis, root=root, used=used + 1, ridge=space.ridge, log_det=space.log_det)
+    return Subspace(basis=basis, root=root, used=used + 1, ridge=space.ridge, log_det=space.log_det, left=space.left)
 
 
 @compiled
 def raised(space, q):
     """The space whose root has taken in a row of x^T A^-1 x = q: log det A grows by log(1 + q)."""
     return Subspace(
-        basis=space.basis, root=space.root, used=space.used, ridge=space.ridge, log_det=space.log_det + np.log1p(q)
+        basis=space.basis,
+        root=space.root,
+        used=space.used,
+        ridge=space.ridge,
+        log_det=space.log_det + np.log1p(q),
+        left=space.left,
+    )
+
+
+@compiled
+def lacking(space, coordinates, length):
+    """The space without what a row had outside it, `length` long."""
+    return Subspace(
+        basis=space.basis,
+        root=space.root,
+        used=space.used,
+        ridge=space.ridge,
+        log_det=space.log_det,
+        left=space.left + left_out(coordinates, length),
     )
 
 
@@ -89,6 +112,8 @@ def grow(space, row):
             grown[i] = coordinates[i]
         grown[coordinates.size] = length
         coordinates = grown
+    else:
+        space = lacking(space, coordinates, abs(length))
     return space, coordinates
 
 
@@ -107,7 +132,7 @@ def enlarge(space, capacity):
     root = np.zeros((capacity, capacity), space.root.dtype)
     fill(basis[:used], space.basis[:used])
     fill(root[:used, :used], space.root[:used, :used])
-    return Subspace(basis=basis, root=root, used=used, ridge=space.ridge, log_det=space.log_det)
+    return Subspace(basis=basis, root=root, used=used, ridge=space.ridge, log_det=space.log_det, left=space.left)
 
 
 @compiled
@@ -120,7 +145,7 @@ def with_spectrum(space, directions, spectrum, ridge):
     for i in range(keep):
         root[i, i] = 1.0 / np.sqrt(spectrum[i] + ridge)
         log_det += np.log(spectrum[i] + ridge)
-    return Subspace(basis=basis, root=root, used=keep, ridge=ridge, log_det=log_det)
+    return Subspace(basis=basis, root=root, used=keep, ridge=ridge, log_det=log_det, left=space.left)
 
 
 @compiled
@@ -138,7 +163,7 @@ def spanned(vectors, values, ridge, least):
             space.root[place, place] = 1.0 / np.sqrt(values[i])
             log_det += np.log(values[i] / ridge)
             place += 1
-    return Subspace(basis=space.basis, root=space.root, used=kept, ridge=ridge, log_det=log_det)
+    return Subspace(basis=space.basis, root=space.root, used=kept, ridge=ridge, log_det=log_det, left=0.0)
 
 
 @compiled
@@ -181,7 +206,7 @@ def inverse_quadratic_in(space, rows):
         outside = max(total[i] - covered[i], 0.0)
         if digits_lost(outside, total[i], inside[i], space.ridge, eps):
             _, _, length = split(basis, rows[i])
-            outside = length * length
+            outside = max(length, 0.0) ** 2
         inside[i] += outside / space.ridge
     return inside
 
@@ -203,19 +228,17 @@ def root_in(space, z):
 
 
 @compiled
-def matrix_in(space):
-    """ridge I + Q^T ((R R^T)^-1 - ridge I) Q."""
-    used, ridge = space.used, space.ridge
-    basis = space.basis[:used].astype(np.float64)
-    inverse = np.linalg.inv(space.root[:used, :used].astype(np.float64))
-    core = dot(inverse.T, inverse) - ridge * np.eye(used)
-    return ridge * np.eye(basis.shape[1]) + dot(dot(basis.T, core), basis)
-
-
-@compiled
 def spectrum_in(space):
     """Eigenvalues and eigenvectors on the span, those of the root turned by Q; ridge outside it."""
     if space.used == 0:
         return np.empty(0), space.basis[:0], space.ridge
     values, vectors = spectrum_of_root(space.root[: space.used, : space.used])
     return values, dot(vectors, space.basis[: space.used]), space.ridge
+
+
+@compiled
+def matrix_in(space):
+    """ridge I + Q^T ((R R^T)^-1 - ridge I) Q."""
+    values, vectors, ridge = spectrum_in(space)
+    directions = vectors.astype(np.float64)
+    return ridge * np.eye(directions.shape[1]) + dot(directions.T * (values - ridge), directions)

@@ -267,7 +267,7 @@ def settle(basis, row, coordinates, residual):
     """Finish `split`, whose coordinates Q x and residual x - Q^T Q x are those of one pass; both in place.
 
     Projects once more where the first pass cancelled more than two digits, so that the residual is orthogonal to Q to
-    rounding. Returns its length; 0.0 means: in the span, but for what `in_span` calls nothing.
+    rounding. Returns its length; minus its length where the row is in the span, but for what `in_span` calls nothing.
     """
     norm, length = length_of(row), length_of(residual)
     if length < 1e-2 * norm:
@@ -278,16 +278,16 @@ def settle(basis, row, coordinates, residual):
         for j in range(row.size):
             residual[j] -= twice[j]
         length = length_of(residual)
-    if length <= in_span(np.finfo(basis.dtype).eps) * norm or basis.shape[0] == basis.shape[1]:
+    if basis.shape[0] == basis.shape[1]:
         return 0.0
-    return length
+    return length if length > in_span(np.finfo(basis.dtype).eps) * norm else -length
 
 
 @compiled
 def split(basis, row):
     """Coordinates p = Q x and residual x - Q^T p of a row against orthonormal rows Q, and the residual's length.
 
-    A length of 0.0 means: in the span (see `settle`). Cost 2 k d (4 k d when projected twice).
+    A length not above 0 means: in the span (see `settle`). Cost 2 k d (4 k d when projected twice).
     """
     coordinates = dot(basis, row)
     residual = dot(coordinates, basis)
@@ -298,12 +298,9 @@ def split(basis, row):
 
 
 @compiled
-def left_out(eps, mass):
-    """How far ||A|| moves at most when what rows of squared norms `mass` in all have outside a span is not kept.
-
-    A share s of ||x|| that is left out moves x x^T by at most 2 s ||x||^2.
-    """
-    return 2.0 * in_span(eps) * mass
+def left_out(coordinates, length):
+    """How far x x^T moves, in its 2-norm, when what x has outside a span, `length` long, is not kept."""
+    return length * (2.0 * length_of(coordinates) + length)
 
 
 @compiled
@@ -313,6 +310,16 @@ def rounding(eps, mass, reg):
     Where an inverse root is kept instead of A, ||A|| is known to as many roundings: so is reg.
     """
     return float(eps) * 2.0 * ROUNDINGS * (mass + reg) if mass > 0.0 else 0.0
+
+
+@compiled
+def in_root(eps, mass, reg):
+    """The same where an inverse root is all that is kept, which knows an eigenvalue v to eps v sqrt(v / reg).
+
+    Infinite where that would be more than a tenth of v: singular values of the root are roundings then.
+    """
+    lost = np.sqrt(1.0 + mass / reg)
+    return rounding(eps, mass, reg) * lost if eps * lost < 0.1 else np.inf
 
 
 @compiled
@@ -392,7 +399,7 @@ def _with_direction(basis, row):
         coordinates, residual, length = np.empty(0), row.copy(), np.sqrt(float(dot(row, row)))
     else:
         coordinates, residual, length = split(basis, row)
-    if length == 0.0:
+    if length <= 0.0:
         return basis, coordinates
     wider, longer = np.empty((basis.shape[0] + 1, basis.shape[1])), np.empty(basis.shape[0] + 1)
     for i in range(basis.shape[0]):

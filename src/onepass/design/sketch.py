@@ -1,0 +1,126 @@
+"""A sketch that is a rule: an inverse on a subspace, cut by the rule as soon as it holds `limit` directions.
+
+The whole contract for a design that says no more than what it gives up (cutting.py): what an arm of an arena is, as a
+shared design. CONTRIBUTING shows one. Cost O(dim limit) a row, memory limit (dim + limit) numbers.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.design import contract
+from onepass.design.cutting import Cutting, Prior, Sums, added, certified, cut_space, heavier, nothing_cut
+from onepass.design.subspace import (
+    Subspace,
+    enlarge,
+    extend,
+    inverse_quadratic_in,
+    matrix_in,
+    root_in,
+    solve_in,
+    spectrum_in,
+    subspace,
+)
+from onepass.foundation.linalg import dot, in_root
+
+
+class SketchSettings(NamedTuple):
+    """rule: what `cutting.cut` is registered for; it is applied at `limit` directions; reg."""
+
+    rule: Any
+    limit: int
+    reg: float
+
+
+class SketchState(NamedTuple):
+    """space: A^-1 on what the rows span; sums: what they and the cuts came to."""
+
+    space: Subspace
+    sums: Sums
+    settings: SketchSettings
+
+
+def empty_sketch(like: np.ndarray, cutting: Cutting, reg: float) -> SketchState:
+    """A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
+    return SketchState(
+        space=subspace(like, min(cutting.limit, like.shape[1]), reg),
+        sums=nothing_cut(),
+        settings=SketchSettings(rule=cutting.rule, limit=cutting.limit, reg=reg),
+    )
+
+
+def sketch_fits(state: SketchState, begun: SketchState) -> bool:
+    """Whether a state read from a file is one of a sketch that began as `begun`."""
+    space, own = state.space, begun.space
+    shapes = space.basis.shape == own.basis.shape and space.root.shape == own.root.shape
+    return shapes and state.settings == begun.settings and 0 <= space.used <= len(own.basis)
+
+
+@contract.append.for_state(SketchState)
+def append(state, row):
+    space, coordinates = extend(state.space, row)
+    sums = heavier(state.sums, float(dot(coordinates, coordinates)))
+    if space.used == state.settings.limit:
+        space, sums = cut_space(space, state.settings.rule, sums)
+    return SketchState(space=space, sums=sums, settings=state.settings)
+
+
+@contract.solve.for_state(SketchState)
+def solve(state, b):
+    return solve_in(state.space, b)
+
+
+@contract.inverse_quadratic.for_state(SketchState)
+def inverse_quadratic(state, rows):
+    return inverse_quadratic_in(state.space, rows)
+
+
+@contract.root.for_state(SketchState)
+def root(state, z):
+    return root_in(state.space, z)
+
+
+@contract.log_det.for_state(SketchState)
+def log_det(state):
+    return state.space.log_det
+
+
+@contract.error_bound.for_state(SketchState)
+def error_bound(state):
+    mass, reg, eps = state.sums.mass, state.settings.reg, float(np.finfo(state.space.basis.dtype).eps)
+    return certified(state.settings.rule, state.sums, state.space.left + in_root(eps, mass, reg))
+
+
+@contract.spectrum.for_state(SketchState)
+def spectrum(state):
+    return spectrum_in(state.space)
+
+
+@contract.matrix.for_state(SketchState)
+def matrix(state):
+    return matrix_in(state.space)
+
+
+@contract.sums.for_state(SketchState)
+def sums(state):
+    return state.sums
+
+
+@contract.prior.for_state(SketchState)
+def prior(state):
+    return Prior(space=enlarge(state.space, 0), sums=state.sums)
+
+
+@contract.merge.for_state(SketchState)
+def merge(state, other):
+    """The other's directions, each as long as the root of its eigenvalue beyond the ridge, are rows like any other."""
+    values, vectors, ridge = spectrum_in(other.space)
+    mass = state.sums.mass + other.sums.mass
+    for i in range(values.size):
+        row = np.empty(vectors.shape[1], vectors.dtype)
+        for j in range(row.size):
+            row[j] = vectors[i, j] * np.sqrt(max(values[i] - ridge, 0.0))
+        state = contract.append(state, row)
+    both = added(state.sums, other.sums)
+    sums = Sums(mass=mass, shed=both.shed, weighted=both.weighted, dust=both.dust + other.space.left)
+    return SketchState(space=state.space, sums=sums, settings=state.settings)
