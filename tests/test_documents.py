@@ -1,6 +1,5 @@
-"""What is shown runs: the examples, the skeleton in CONTRIBUTING, and the promise of a light import."""
+"""What is shown runs: the examples, and the promise of a light import."""
 
-import re
 import runpy
 import subprocess
 import sys
@@ -9,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import onepass as op
-from onepass.testing import check_design
 
 ROOT = Path(__file__).parent.parent
 
@@ -18,14 +16,6 @@ ROOT = Path(__file__).parent.parent
 def test_examples_run(script, capsys):
     runpy.run_path(str(script), run_name="__main__")
     assert capsys.readouterr().out.strip()
-
-
-def test_the_skeleton_in_contributing_is_a_complete_design():
-    skeleton, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
-    names: dict = {"__name__": "skeleton"}
-    exec(skeleton, names)
-    check_design(lambda dim, reg: names["Diagonal"](dim=dim, reg=reg))
-    assert "Diagonal" in repr(op.Bandit(op.Ridge(names["Diagonal"](dim=3)), op.UCB(0.1)))
 
 
 def test_importing_onepass_loads_no_experiment_package():

@@ -109,17 +109,42 @@ def test_a_changed_source_is_never_answered_from_the_cache(tmp_path):
     assert answers == [["14", "0"], ["14", "1"], ["21", "0"]]
 
 
-def test_a_design_of_a_script_works_in_every_run_and_when_it_changes(tmp_path):
-    skeleton = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text().split("```python\n")[1].split("```")[0]
-    skeleton += """
+SCRIPT = """
+from typing import NamedTuple
+import numpy as np
 import onepass as op
+from onepass.design import contract
+from onepass.design.design import Design, common
+class DiagonalState(NamedTuple):
+    diagonal: np.ndarray
+@contract.append.for_state(DiagonalState)
+def append(state, row):
+    state.diagonal[:] += row * row
+    return state
+@contract.solve.for_state(DiagonalState)
+def solve(state, b):
+    return FACTOR * b / state.diagonal
+@contract.inverse_quadratic.for_state(DiagonalState)
+def inverse_quadratic(state, rows):
+    return np.sum(rows * rows / state.diagonal, axis=1)
+@contract.error_bound.for_state(DiagonalState)
+def error_bound(state):
+    return np.inf
+class Diagonal(Design):
+    def __init__(self, *, dim, reg=1.0, dtype="float64"):
+        self.params = common(dim, reg, dtype)
+    def begin(self):
+        return DiagonalState(np.full(self.dim, self.params["reg"], self.dtype))
 bandit = op.Bandit(op.Ridge(Diagonal(dim=2)), op.UCB(0.0))
 bandit.learn(np.ones(2), 1.0)
 print(type(bandit._learned.design) is DiagonalState, bandit.decide(np.eye(2)).means[0], bandit.error_bound())
 """
+
+
+def test_a_design_of_a_script_works_in_every_run_and_when_it_changes(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(op.__file__).parent.parent)}
     for factor, mean in ((1.0, "0.5"), (1.0, "0.5"), (2.0, "1.0")):
-        (tmp_path / "script.py").write_text(skeleton.replace("return b / ", f"return {factor} * b / "))
+        (tmp_path / "script.py").write_text(SCRIPT.replace("FACTOR", str(factor)))
         run = [sys.executable, str(tmp_path / "script.py")]
         out = subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
         assert out.split() == ["True", mean, "inf"]

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Prior, Sums, added, certified, cut_space, heavier, nothing_cut
+from onepass.design.cutting import Cutting, Prior, Sums, added, certified, cut_space, heavier, sums_consistent
 from onepass.design.subspace import (
     Subspace,
+    begun_subspace,
     enlarge,
     extend,
     inverse_quadratic_in,
@@ -19,7 +20,7 @@ from onepass.design.subspace import (
     root_in,
     solve_in,
     spectrum_in,
-    subspace,
+    subspace_consistent,
 )
 from onepass.foundation.linalg import dot, in_root
 
@@ -40,20 +41,19 @@ class SketchState(NamedTuple):
     settings: SketchSettings
 
 
-def empty_sketch(like: np.ndarray, cutting: Cutting, reg: float) -> SketchState:
-    """A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
+def empty_sketch(dim: int, cutting: Cutting, reg: float, dtype: np.dtype) -> SketchState:
+    """A = reg I for rows of this width; abstract where states are (foundation/state.py)."""
     return SketchState(
-        space=subspace(like, min(cutting.limit, like.shape[1]), reg),
-        sums=nothing_cut(),
+        space=begun_subspace(dim, min(cutting.limit, dim), reg, dtype),
+        sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0),
         settings=SketchSettings(rule=cutting.rule, limit=cutting.limit, reg=reg),
     )
 
 
 def sketch_fits(state: SketchState, begun: SketchState) -> bool:
     """Whether a state read from a file is one of a sketch that began as `begun`."""
-    space, own = state.space, begun.space
-    shapes = space.basis.shape == own.basis.shape and space.root.shape == own.root.shape
-    return shapes and state.settings == begun.settings and 0 <= space.used <= len(own.basis)
+    shapes = state.space.basis.shape == begun.space.basis.shape and state.settings == begun.settings
+    return shapes and subspace_consistent(state.space, begun.space.basis.shape[1]) and sums_consistent(state.sums)
 
 
 @contract.append.for_state(SketchState)

@@ -8,51 +8,39 @@ check_learner(lambda: MyLearner(budget=20))
 """
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from onepass.bandit.arms import ArmBandit
 from onepass.bandit.build import Bandit
-from onepass.bandit.models import Disjoint
 from onepass.bandit.models import Disjoint, Hybrid
-from onepass.bandit.shared import SharedBandit
 from onepass.design import contract
 from onepass.design.design import Design
 from onepass.design.exact import Exact
-from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
-from onepass.exploration import UCB, Greedy
 from onepass.features import contract as maps
 from onepass.features.factors import Outer
 from onepass.features.feature_map import FeatureMap, arrays
 from onepass.foundation import state as states
 from onepass.foundation.files import load
-from onepass.foundation.registry import built, kinds, plain
+from onepass.foundation.registry import kinds
 from onepass.learner.learner import Learner, progressive_validation
+from onepass.testing.estimators import check_estimator
+from onepass.testing.shared import REGS, close, rows_of_all_kinds
 
-REGS = (0.37, 4.0)  # never only 1: a wrong place for reg cannot be seen there
-
-
-def rows_of_all_kinds(dim: int, count: int, seed: int = 0) -> Iterator[tuple[str, np.ndarray]]:
-    """(name, rows (count, dim)): random, unit, low rank, duplicated, with zeros, badly scaled (norms 1e-6 to 1e6)."""
-    rng = np.random.default_rng(seed)
-    random = rng.standard_normal((count, dim))
-    yield "random", random
-    yield "unit", random / np.linalg.norm(random, axis=1, keepdims=True)
-    yield "low rank", rng.standard_normal((count, 2)) @ rng.standard_normal((2, dim))
-    yield "duplicated", random[rng.integers(0, 3, count)]
-    yield "zeros", random * (rng.random((count, 1)) < 0.3)
-    yield "badly scaled", random * 10.0 ** rng.uniform(-6, 6, (count, 1))
-
-
-def _close(what: str, got: np.ndarray, want: np.ndarray, tolerance: float, scale: float | None = None) -> None:
-    size = np.abs(want).max(initial=0.0) if scale is None else scale
-    gap = np.abs(np.asarray(got) - want).max(initial=0.0)
-    assert gap <= tolerance * size, f"{what}: off by {gap:.3g}, allowed {tolerance:.0e} of {size:.3g}"
+__all__ = [
+    "REGS",
+    "check_design",
+    "check_estimator",
+    "check_feature_map",
+    "check_learner",
+    "progressive_validation",
+    "rows_of_all_kinds",
+    "targets_for",
+]
 
 
 def check_design(make: Callable[[int, float], Design], dim: int = 12, count: int = 60, tolerance: float = 1e-8) -> None:
@@ -78,23 +66,23 @@ def check_design(make: Callable[[int, float], Design], dim: int = 12, count: int
             assert gap <= design.error_bound() + slack, f"{where}: error {gap} above {design.error_bound()}"
             if kind == "badly scaled":
                 x = design.solve(b)
-                _close(
+                close(
                     f"{where}: A solve(b)", held @ x, b, tolerance, float(np.linalg.norm(held, 2) * np.linalg.norm(x))
                 )
                 continue
             inverse = np.linalg.inv(held)
-            _close(f"{where}: solve", design.solve(b), inverse @ b, tolerance)
+            close(f"{where}: solve", design.solve(b), inverse @ b, tolerance)
             queries = rng.standard_normal((5, dim))
             want = np.einsum("ij,jk,ik->i", queries, inverse, queries)
-            _close(f"{where}: inverse_quadratic", design.inverse_quadratic(queries), want, tolerance)
+            close(f"{where}: inverse_quadratic", design.inverse_quadratic(queries), want, tolerance)
             root = np.stack([design.root(e) for e in np.eye(dim)], axis=1)
-            _close(f"{where}: root", root @ root.T, inverse, tolerance)
+            close(f"{where}: root", root @ root.T, inverse, tolerance)
             want = np.linalg.slogdet(held)[1]
-            _close(f"{where}: log_det", np.array(design.log_det()), np.array(want), tolerance, dim + abs(want))
+            close(f"{where}: log_det", np.array(design.log_det()), np.array(want), tolerance, dim + abs(want))
             values, vectors, rest = contract.spectrum(design.state)
             assert vectors.shape == (len(values), dim), f"{where}: spectrum has vectors of shape {vectors.shape}"
-            _close(f"{where}: eigenvectors", vectors @ vectors.T, np.eye(len(values)), tolerance, 1.0)
-            _close(f"{where}: spectrum", (vectors.T * (values - rest)) @ vectors + rest * np.eye(dim), held, tolerance)
+            close(f"{where}: eigenvectors", vectors @ vectors.T, np.eye(len(values)), tolerance, 1.0)
+            close(f"{where}: spectrum", (vectors.T * (values - rest)) @ vectors + rest * np.eye(dim), held, tolerance)
     _check_manners(make(dim, REGS[0]), dim)
 
 
@@ -112,119 +100,6 @@ def _check_manners(design: Design, dim: int) -> None:
     twin.append(np.arange(float(dim)))
     assert np.array_equal(design.matrix(), before), f"{design!r}: a row given to a copy has changed the original"
     assert design.memory_usage() > 0
-
-
-def fixed_arms(dim: int, rounds: int, arms: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """The same contexts (rounds, arms, dim) in every round, and their rewards without noise, linear in them."""
-    rng = np.random.default_rng(seed)
-    rows = rng.standard_normal((arms, dim))
-    rewards = rows @ rng.standard_normal(dim)
-    return np.tile(rows, (rounds, 1, 1)), np.tile(rewards / np.abs(rewards).max(), (rounds, 1))
-
-
-def check_estimator(
-    make: Callable[[Design], Estimator],
-    designs: Callable[[int, float], Design] = lambda dim, reg: Exact(dim=dim, reg=reg),
-    dim: int = 5,
-    rounds: int = 120,
-) -> None:
-    """AssertionError unless `make(design)` keeps the contract of an estimator.
-
-    The design given is copied and stays as it is; a recorded game played at once equals decisions and rewards one by
-    one; what the best arm pays is learned; copies are independent and continue alike; bad input is refused and changes
-    nothing; parameters stay finite on degenerate rows; it is built again from what it was built of; arms of an arena
-    equal arms with a state each; once it is `onepass.savable`, a bandit of it is saved and loaded and continues bit for
-    bit. Arms are the same in every round, as some estimators ask for.
-    """
-    contexts, rewards = fixed_arms(dim, rounds)
-    for reg in REGS:
-        design = designs(dim, reg)
-        before, estimator = design.matrix(), make(design)
-        where = repr(estimator)
-        whole = SharedBandit(estimator, Greedy())
-        arms = whole.play(contexts, rewards)
-        assert np.array_equal(design.matrix(), before), f"{where}: the design that was given has changed"
-        assert np.isfinite(whole.parameter).all(), f"{where}: parameters are not finite"
-        single = SharedBandit(make(designs(dim, reg)), Greedy())
-        chosen = []
-        for rows, paid in zip(contexts, rewards, strict=True):
-            chosen.append(single.decide(rows).arm)
-            single.learn(rows[chosen[-1]], paid[chosen[-1]])
-        assert np.array_equal(arms, chosen), f"{where}: played one by one it chooses other arms"
-        _close(f"{where}: parameters after one by one", single.parameter, whole.parameter, 1e-9)
-        _check_learned(where, estimator, contexts, rewards, arms)
-        _check_estimator_copies(whole, contexts, rewards)
-    _check_estimator_refusals(whole, contexts[0, 0])
-    _check_degenerate_rows(make, designs, dim, rounds)
-    if not (estimator.horizon or estimator.repeats_arms):
-        _check_arms(lambda: make(designs(dim, REGS[0])), dim)
-
-
-def _check_learned(where: str, estimator: Estimator, contexts: np.ndarray, rewards: np.ndarray, arms: Any) -> None:
-    """The last arm played pays more than the mean arm; the state fits, and one of another width does not."""
-    last = rewards[-1, arms[-1]]
-    assert last > rewards[-1].mean(), f"{where}: it ends at an arm that pays {last}, less than the mean"
-    state = estimator.begin()
-    assert estimator.consistent(state), f"{where}: consistent() refuses a state that it began itself"
-    another = states.rebuild(state, {k: np.append(v, v) if np.ndim(v) == 1 else v for k, v in states.leaves(state)})
-    assert not estimator.consistent(another), f"{where}: consistent() takes arrays of another width"
-    if type(estimator) in kinds(Estimator):
-        assert repr(built(plain(estimator))) == where, f"{where}: built again from params() it is another one"
-
-
-def _check_estimator_copies(bandit: SharedBandit, contexts: np.ndarray, rewards: np.ndarray) -> None:
-    before, copies = bandit.parameter, {"a copy": bandit.copy(), "a pickle": pickle.loads(pickle.dumps(bandit))}
-    if type(bandit.estimator) in kinds(Estimator) and type(bandit.estimator.design) in kinds(Design):
-        with TemporaryDirectory() as folder:
-            bandit.save(Path(folder) / "bandit")
-            copies["a file"] = load(Path(folder) / "bandit")
-    played = {what: (twin.play(contexts, rewards), twin.parameter) for what, twin in copies.items()}
-    assert np.array_equal(bandit.parameter, before), f"{bandit!r}: its copies are not independent"
-    arms = bandit.play(contexts, rewards)
-    for what, (chosen, parameter) in played.items():
-        same = np.array_equal(chosen, arms) and np.array_equal(parameter, bandit.parameter)
-        assert same, f"{bandit!r}: {what} continues differently"
-
-
-def _check_estimator_refusals(bandit: SharedBandit, row: np.ndarray) -> None:
-    before = bandit.parameter
-    for rows, paid in ((row * np.nan, 1.0), (row * np.inf, 1.0), (row[:-1], 1.0), (row, np.nan), (row, [1.0, 2.0])):
-        try:
-            bandit.learn(rows, paid)
-        except ValueError:
-            continue
-        raise AssertionError(f"{bandit!r}: learn({rows!r}, {paid!r}) was not refused with a ValueError")
-    assert np.array_equal(bandit.parameter, before), f"{bandit!r}: what was refused has changed its parameter"
-
-
-def _check_degenerate_rows(make: Callable, designs: Callable, dim: int, rounds: int) -> None:
-    games = {"zero": np.zeros(dim), "constant": np.ones(dim), "huge": np.full(dim, 1e9), "tiny": np.full(dim, 1e-9)}
-    for kind, row in games.items():
-        bandit = SharedBandit(make(designs(dim, REGS[0])), UCB(0.1))
-        bandit.play(np.tile(row, (rounds, 2, 1)), np.tile([1.0, -1.0], (rounds, 1)))
-        assert np.isfinite(bandit.parameter).all(), f"{bandit!r}: parameters on {kind} rows are not finite"
-
-
-def _check_arms(make: Callable[[], Estimator], dim: int) -> None:
-    """Arms of an arena, where the estimator can have them, equal arms with a state each; both are saved and loaded."""
-    rng = np.random.default_rng(3)
-    rows, names = rng.standard_normal((60, dim)), [i % 3 for i in range(60)]
-    rewards, stores = rows[:, 0] + 0.1 * rng.standard_normal(60), [False]
-    if Disjoint(make()).compact:
-        stores.append(True)
-    scores = []
-    for compact in stores:
-        bandit = ArmBandit(Disjoint(make(), compact=compact), UCB(0.3))
-        bandit.learn(rows[:40], rewards[:40], names[:40])
-        for i in range(40, 60):
-            bandit.learn(rows[i], rewards[i], names[i])
-        scores.append(bandit.score(rows[0], [*range(4)]))
-        if type(bandit.estimator.arms) in kinds(Estimator) and type(bandit.estimator.arms.design) in kinds(Design):
-            with TemporaryDirectory() as folder:
-                bandit.save(Path(folder) / "bandit")
-                loaded = load(Path(folder) / "bandit").score(rows[0], [*range(4)])
-            assert np.array_equal(loaded, scores[-1]), f"{bandit!r}: loaded from a file it scores differently"
-    _close(f"{make()!r}: scores of an arena", scores[-1], scores[0], 1e-7)
 
 
 def targets_for(learner: Learner, rows: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -458,19 +333,19 @@ def _check_map_in_a_bandit(
         offered = None if parameters == "shared" else arms
         _check_nothing_moves(bandit, rows[0], arms[who[0]] if offered else None, asked, where)
         want = plain.score(maps.transform(state, asked), offered)
-        _close(f"{where}: scores", bandit.score(asked, offered), want, tolerance)
+        close(f"{where}: scores", bandit.score(asked, offered), want, tolerance)
         decision = bandit.decide(asked, offered)
-        _close(f"{where}: scores of a decision", decision.scores, want, tolerance)
+        close(f"{where}: scores of a decision", decision.scores, want, tolerance)
         if features.sides is not None:
             left = features.sides[0]
             pairs = np.hstack([np.broadcast_to(asked[:1, :left], (3, left)), asked[:, left:]])
             got = bandit.score(Outer(asked[0, :left], asked[:, left:]), offered)
-            _close(f"{where}: scores of Outer", got, bandit.score(pairs, offered), tolerance)
+            close(f"{where}: scores of Outer", got, bandit.score(pairs, offered), tolerance)
         if type(features) in kinds(FeatureMap):
             with TemporaryDirectory() as folder:
                 bandit.save(Path(folder) / "bandit")
                 bandit = load(Path(folder) / "bandit")
-            _close(f"{where}: scores after a save", bandit.score(asked, offered), want, tolerance)
+            close(f"{where}: scores after a save", bandit.score(asked, offered), want, tolerance)
 
 
 def _check_nothing_moves(bandit: Any, row: np.ndarray, arm: Any, asked: np.ndarray, where: str) -> None:

@@ -1,0 +1,23 @@
+"""Every estimator keeps the contract that third parties are held to."""
+
+import pytest
+
+import onepass as op
+from onepass.testing import check_estimator
+
+ESTIMATORS = {
+    "Ridge": lambda design: op.Ridge(design),
+    "OnlineNewton": lambda design: op.OnlineNewton(design),
+    "OnePassHuber": lambda design: op.OnePassHuber(design, nu=0.1),
+    "OnePassHuber, ball": lambda design: op.OnePassHuber(design, nu=0.1, parameter_bound=3.0),
+    "AdaptiveHuber": lambda design: op.AdaptiveHuber(design, nu=0.1),
+    "OnePassTruncation": lambda design: op.OnePassTruncation(design, clip=10.0),
+    "TruncatedRidge": lambda design: op.TruncatedRidge(design, clip=10.0),
+    "OnePassMedian": lambda design: op.OnePassMedian(design, repeats=3),
+    "MedianOfMeans": lambda design: op.MedianOfMeans(design, repeats=3),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_keep_the_shipped_contract(name):
+    check_estimator(ESTIMATORS[name])
