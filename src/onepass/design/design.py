@@ -59,7 +59,7 @@ class Design(files.Owner):
         return check.finite_rows(name, out.reshape(-1, self.dim))
 
     def append(self, rows: Any) -> Self:
-        """A += X^T X for one row (dim,) or a batch (n, dim). ValueError, and no change, for NaN or a wrong shape."""
+        """A += X^T X for rows X, (dim,) or (n, dim). ValueError, and no change, for NaN or a wrong shape."""
         checked = self._rows("rows", rows)
         with deferred():
             if np.ndim(rows) == 1:
@@ -73,7 +73,7 @@ class Design(files.Owner):
         return contract.solve(self.state, self._rows("b", b, (1,))[0])
 
     def inverse_quadratic(self, rows: Any) -> np.ndarray:
-        """x^T A^-1 x for every row, shape (n, dim) -> (n,)."""
+        """x^T A^-1 x for every row x of rows, shape (n, dim) -> (n,)."""
         return contract.inverse_quadratic(self.state, self._rows("rows", rows))
 
     def root(self, z: Any) -> np.ndarray:
@@ -93,7 +93,10 @@ class Design(files.Owner):
         return contract.matrix(self.state)
 
     def merge(self, other: "Design") -> Self:
-        """Both streams together; TypeError for members without a certificate for it, ValueError if they differ."""
+        """Both streams together, this one's and `other`'s.
+
+        TypeError for members without a certificate for it, ValueError if they differ.
+        """
         if type(other) is not type(self) or other.params != self.params:
             raise ValueError(f"other must be a {self!r}, got {other!r}; only designs of equal parameters merge")
         with deferred():
@@ -104,9 +107,9 @@ class Design(files.Owner):
         """When and by which rule the arms of an arena are cut (cutting.py); None: an arm is a whole state instead."""
         return None
 
-    def consistent(self, s: Any) -> bool:
+    def consistent(self, state: Any) -> bool:
         """Whether counters and shapes of a state of a file fit the parameters; here: the shapes as they begin."""
-        return state.shaped_as(s, self.fresh)
+        return state.shaped_as(state, self.fresh)
 
     def memory_usage(self) -> int:
         """Bytes of all arrays of the state."""

@@ -302,7 +302,8 @@ def spectrum_of_dyadic(state):
 class Dyadic(Design):
     """Dyadic blocks of Frequent Directions: the sketch grows until ||A - A_hat|| <= 2 error is certain.
 
-    size l0: of the first block, from 1 to dim; error > 0: the bound's half; base: "fd" or "rfd" (compensated).
+    dim: width of a row, at least 1; size l0: of the first block, from 1 to dim; error > 0: the bound's half, in units
+    of ||x||^2; reg: above 0 (1.0); base: "fd" (default) or "rfd" (compensated); dtype: "float64" (default), "float32".
     With log2(dim / size + 1) < 2 there is room for one block only, so every row is exact. ValueError elsewhere.
 
     >>> import onepass as op
@@ -342,20 +343,22 @@ class Dyadic(Design):
         count = self.state.frozen + (1 if self.state.phase == SKETCHED else 0)
         return [self.state.settings.size * 2**i for i in range(count)]
 
-    def consistent(self, s: DyadicState) -> bool:
+    def consistent(self, state: DyadicState) -> bool:
         """Whether counters and shapes of a loaded state fit together."""
         dim, size, begun = self.dim, self.params["size"], self.fresh
-        counts = 0 <= s.frozen < max(most_blocks(dim, size), 1) and s.rows >= 0
-        phases = s.phase in (SKETCHED, ADDED, DENSE) and s.spectrum.size <= (s.whole.used if s.phase != DENSE else dim)
-        settings = begun.block.settings._replace(size=size << s.frozen) if counts else None
+        counts = 0 <= state.frozen < max(most_blocks(dim, size), 1) and state.rows >= 0
+        phases = state.phase in (SKETCHED, ADDED, DENSE) and state.spectrum.size <= (
+            state.whole.used if state.phase != DENSE else dim
+        )
+        settings = begun.block.settings._replace(size=size << state.frozen) if counts else None
         return (
             phases
-            and s.block.settings == settings
-            and s.settings == begun.settings
-            and s.mass >= 0.0
-            and sums_consistent(s.sums)
-            and bool((s.spectrum >= 0.0).all())
-            and subspace_consistent(s.whole, dim)
-            and exact_consistent(s.dense, dim if s.phase == DENSE else 0)
-            and sketch_consistent(s.block, dim if s.phase == SKETCHED else 0)
+            and state.block.settings == settings
+            and state.settings == begun.settings
+            and state.mass >= 0.0
+            and sums_consistent(state.sums)
+            and bool((state.spectrum >= 0.0).all())
+            and subspace_consistent(state.whole, dim)
+            and exact_consistent(state.dense, dim if state.phase == DENSE else 0)
+            and sketch_consistent(state.block, dim if state.phase == SKETCHED else 0)
         )

@@ -263,6 +263,6 @@ class Exact(Design):
         """Arms that are never cut."""
         return Cutting(rule=self.fresh.settings, hold=self.dim, limit=self.dim + 1)
 
-    def consistent(self, s: ExactState) -> bool:
+    def consistent(self, state: ExactState) -> bool:
         """Whether settings, counters and shapes of a loaded state fit together."""
-        return s.settings == self.fresh.settings and exact_consistent(s, self.dim)
+        return state.settings == self.fresh.settings and exact_consistent(state, self.dim)

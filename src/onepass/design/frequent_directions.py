@@ -323,7 +323,8 @@ def sketch_consistent(s: FrequentDirectionsState, dim: int) -> bool:
 class FrequentDirections(Design):
     """Frequent Directions: A = (reg + compensation shed) I + S^T S with `size` directions kept at every shrink.
 
-    size l: from 1 to dim (exact while the rank stays below 2 l); compensation: from 0 (FD) to 1 (robust FD).
+    dim: width of a row, at least 1; size l: from 1 to dim (exact while the rank stays below 2 l); reg: above 0 (1.0);
+    compensation: from 0 (FD, the default) to 1 (robust FD); dtype: "float64" (default) or "float32".
     ValueError outside those ranges.
 
     >>> import onepass as op
@@ -346,13 +347,17 @@ class FrequentDirections(Design):
         size = self.params["size"]
         return Cutting(rule=self.fresh.settings, hold=min(2 * size - 1, self.dim), limit=2 * size)
 
-    def consistent(self, s: FrequentDirectionsState) -> bool:
+    def consistent(self, state: FrequentDirectionsState) -> bool:
         """Whether settings, counters and shapes of a loaded state fit together."""
-        return s.settings == self.fresh.settings and sketch_consistent(s, self.dim)
+        return state.settings == self.fresh.settings and sketch_consistent(state, self.dim)
 
 
 def RobustFrequentDirections(
     *, dim: int, size: int, reg: float = 1.0, compensation: float = 1.0, dtype: str = "float64"
 ) -> FrequentDirections:
-    """Frequent Directions with the shed mass put back as a multiple of I: monotone and better conditioned."""
+    """Frequent Directions with the shed mass put back as a multiple of I: monotone and better conditioned.
+
+    dim, size, reg, dtype: as for `FrequentDirections`; compensation: from 0 to 1 (default 1.0; 0.5 is the sketch of Luo
+    et al.). Returns a `FrequentDirections`. ValueError outside those ranges.
+    """
     return FrequentDirections(dim=dim, size=size, reg=reg, compensation=compensation, dtype=dtype)

@@ -339,8 +339,9 @@ def spectrum(state):
 class ProjectorSplitting(Design):
     """Projector splitting: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(ridge), U V^T of at most 2 rank columns.
 
-    rank r: from 1 to dim (exact while rank(X) <= r); compensate: order by the spectrum of A and put the mass that
-    was cut back as a multiple of I. ValueError outside those ranges.
+    dim: width of a row, at least 1; rank r: from 1 to dim (exact while rank(X) <= r); reg: above 0 (1.0); compensate:
+    order by the spectrum of A and put the mass that was cut back as a multiple of I (default False); dtype: "float64"
+    (default) or "float32". ValueError outside those ranges.
 
     >>> import onepass as op
     >>> design = op.ProjectorSplitting(dim=4, rank=1, reg=2.0).append([[1.0, 1.0, 0, 0]] * 5)
@@ -370,13 +371,13 @@ class ProjectorSplitting(Design):
         rank = self.params["rank"]
         return Cutting(rule=self.fresh.settings, hold=rank, limit=2 * rank)
 
-    def consistent(self, s: ProjectorSplittingState) -> bool:
+    def consistent(self, state: ProjectorSplittingState) -> bool:
         """Whether settings, counters and shapes of a loaded state fit together."""
         shape = (2 * self.params["rank"], self.dim)
         return (
-            s.settings == self.fresh.settings
-            and s.left.shape == s.right.shape == shape
-            and 0 <= s.used < shape[0]
-            and s.ridge > 0.0
-            and sums_consistent(s.sums)
+            state.settings == self.fresh.settings
+            and state.left.shape == state.right.shape == shape
+            and 0 <= state.used < shape[0]
+            and state.ridge > 0.0
+            and sums_consistent(state.sums)
         )

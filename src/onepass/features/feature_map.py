@@ -61,7 +61,7 @@ class FeatureMap(files.Owner, ABC):
         return True
 
     def named(self, names: tuple[str, ...]) -> Iterable[str]:
-        """Names of the features, all different, from those of x, which are checked already."""
+        """Names of the features, all different, from the `names` of x, which are checked already."""
         return (f"{type(self).__name__.lower()}{j}" for j in range(self.output_dim))
 
     # ---- what follows ----

@@ -1,0 +1,65 @@
+"""help() alone suffices: every public name says what each argument is, in its own docstring."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import onepass
+from onepass import recipes
+
+
+def callables(name: str, thing: Any) -> Iterator[tuple[str, Any, str]]:
+    """(name, what is called, its docstring) of a function, or of a class and its public methods, inherited ones too."""
+    if not inspect.isclass(thing):
+        yield name, thing, inspect.getdoc(thing) or ""
+        return
+    fields = getattr(thing, "_fields", None)
+    yield name, (lambda **kw: None) if fields else thing.__init__, inspect.getdoc(thing) or ""
+    for attribute in dir(thing):
+        member = inspect.getattr_static(thing, attribute)
+        member = member.__func__ if isinstance(member, staticmethod | classmethod) else member
+        ours = inspect.isfunction(member) and member.__module__.startswith("onepass")
+        if ours and not attribute.startswith("_"):
+            yield f"{name}.{attribute}", member, inspect.getdoc(getattr(thing, attribute)) or ""
+
+
+def arguments(called: Any) -> list[str]:
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    found = inspect.signature(called).parameters.values()
+    return [p.name for p in found if p.name not in ("self", "cls") and p.kind not in kinds]
+
+
+PUBLIC = [entry for name in onepass.__all__ for entry in callables(name, getattr(onepass, name))]
+
+
+@pytest.mark.parametrize(("name", "called", "text"), PUBLIC, ids=[name for name, _, _ in PUBLIC])
+def test_every_argument_is_named_in_the_docstring(name: str, called: Any, text: str) -> None:
+    assert text, f"{name} has no docstring"
+    unnamed = [argument for argument in arguments(called) if not re.search(rf"\b{argument}\b", text)]
+    assert unnamed == [], f"{name}: {text}"
+
+
+def test_the_field_of_every_record_is_explained() -> None:
+    for name in onepass.__all__:
+        for field in getattr(getattr(onepass, name), "_fields", ()):
+            assert re.search(rf"\b{field}s?\b", getattr(onepass, name).__doc__), f"{name}.{field}"
+
+
+@pytest.mark.parametrize("name", recipes.__all__)
+def test_a_recipe_says_of_every_argument_what_it_is_its_default_and_what_comes_back(name: str) -> None:
+    recipe, text = getattr(recipes, name), inspect.getdoc(getattr(recipes, name)) or ""
+    for argument in inspect.signature(recipe).parameters.values():
+        line = re.search(rf"^{argument.name}: .*(?:\n {{4}}.*)*", text, re.M)
+        assert line, f"{name}: {argument.name}"
+        if argument.default is not inspect.Parameter.empty:
+            wanted = str(argument.default) if argument.name != "floor" else "None"
+            assert wanted in line[0], f"{name}: {line[0]!r} does not say that the default is {wanted}"
+    assert re.search(r"^Returns a `SharedBandit`", text, re.M)
+    assert "ValueError" in text
+
+
+def test_dir_shows_public_names_only() -> None:
+    assert {name for name in dir(onepass) if not name.startswith("__")} == set(onepass.__all__)
