@@ -187,6 +187,7 @@ class OnlineKernelEstimator(BaseEstimator):
         files.save(path, self)
 
     def contents(self) -> files.Contents:
+        """What is written: the learner as a pattern, what scikit-learn knows, and the states of all learners."""
         learner = self._default() if self.learner is None else self.learner
         name_of(learner)
         extra: dict[str, Any] = {"dim": getattr(self, "n_features_in_", 0), "names": None, "classes": None}
