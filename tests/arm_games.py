@@ -46,7 +46,8 @@ def hybrid(reg=0.37, exploration=0.5, **options):
 
 def fingerprint(bandit):
     """Everything that learning could change, as plain bytes."""
-    saved = [(name, np.asarray(value).tobytes()) for name, value in states.leaves(bandit.copy()._saved())]
+    leaves = [(name, np.asarray(value)) for name, value in states.leaves(bandit.copy()._saved())]
+    saved = [(name, value.tolist() if value.dtype == object else value.tobytes()) for name, value in leaves]
     return saved, bandit.arms, bandit.rounds, bandit._rng.bit_generator.state
 
 

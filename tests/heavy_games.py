@@ -55,7 +55,8 @@ def learned(state, rows, rewards, nus=None):
 
 def fingerprint(bandit):
     """Everything that learning could change, as plain bytes."""
-    saved = [(name, np.asarray(value).tobytes()) for name, value in states.leaves(bandit.copy()._saved())]
+    leaves = [(name, np.asarray(value)) for name, value in states.leaves(bandit.copy()._saved())]
+    saved = [(name, value.tolist() if value.dtype == object else value.tobytes()) for name, value in leaves]
     return saved, bandit.rounds, bandit._rng.bit_generator.state
 
 
