@@ -4,6 +4,7 @@ Deciding maps rows by the features as they are; learning moves them first (featu
 models know rows z only.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ class Front:
     """A feature map at work in one bandit. features: None for rows as they are, `width` of them."""
 
     _state: Any
+    _transform: Callable[[Any, np.ndarray], np.ndarray]
+    _advance: Callable[[Any, np.ndarray], np.ndarray]
     _held: tuple[Any, ...] | None  # what a file or a copy holds, until the state is drawn
 
     def __init__(self, features: FeatureMap | None, width: int, dtype: np.dtype):
@@ -38,6 +41,8 @@ class Front:
                 return begun
             if self._held is not None:
                 write(self.map.learned(begun), self._held)
+            self._transform = contract.transform.dispatch(type(begun))  # found once: that takes as long as a small map
+            self._advance = contract.advance.dispatch(type(begun))
             self._state = begun
         return self._state
 
@@ -84,7 +89,8 @@ class Front:
         if self._plain:
             return rows
         flat = rows if rows.ndim == 2 else rows.reshape(-1, rows.shape[-1])
-        z = contract.transform(self.state, flat)
+        state = self.state
+        z = self._transform(state, flat)
         return z if rows.ndim == 2 else z.reshape(*rows.shape[:-1], z.shape[1])
 
     def met(self, user: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -96,9 +102,12 @@ class Front:
         where z is not finite."""
         if self._plain:
             return rows
-        before = [array.copy() for array in arrays(self.learned)] if self.moves else ()
+        state = self.state
+        if not self.moves:
+            return check.finite_rows("features of contexts", self._advance(state, rows))
+        before = [array.copy() for array in arrays(self.learned)]
         try:
-            return check.finite_rows("features of contexts", contract.advance(self.state, rows))
+            return check.finite_rows("features of contexts", self._advance(state, rows))
         except BaseException:
             write(self.learned, tuple(before))
             raise
