@@ -1,5 +1,6 @@
-"""The feature map of CONTRIBUTING, as somebody's module: complete without a line changed in the package."""
+"""What pages show of feature maps runs; the one of CONTRIBUTING, as somebody's module, is complete as it is."""
 
+import doctest
 import importlib
 import re
 from pathlib import Path
@@ -11,6 +12,10 @@ import onepass as op
 from onepass.testing import check_feature_map
 
 ROOT = Path(__file__).parent.parent
+
+
+def test_the_page_on_feature_maps_runs():
+    assert doctest.testfile(str(ROOT / "docs" / "feature_maps.md"), module_relative=False).failed == 0
 
 
 @pytest.fixture(scope="module")

@@ -208,6 +208,13 @@ def test_arms_played_in_a_row_are_known_behind_maps_that_repeat_themselves():
             op.Bandit(op.OnePassMedian(op.Exact(dim=features.output_dim), repeats=3), features=features)
 
 
+def test_fourier_features_of_float32_rows_are_exact_far_from_the_origin():
+    features, rows = op.Fourier(dim=5, size=6), (1e4 * stream(20)).astype(np.float32)
+    z = contract.transform(features.begin(rows.dtype), rows)
+    assert z.dtype == np.float32
+    assert_close(z, features.transform(rows.astype(np.float64)), 1e-6)
+
+
 def test_names_travel_through_maps():
     names = ["hour", "age", "a", "b", "c"]
     features = op.Concatenate(

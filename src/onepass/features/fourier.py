@@ -117,9 +117,9 @@ class Fourier(FeatureMap):
 
     def begin(self, dtype: np.dtype) -> FourierState:
         if is_abstract():
-            return FourierState(zeros(self.output_dim // 2, self.input_dim, dtype=dtype))
+            return FourierState(zeros(self.output_dim // 2, self.input_dim))
         normal = np.random.RandomState(self.seed).standard_normal((self.output_dim // 2, self.input_dim))
-        return FourierState(np.ascontiguousarray(normal / np.asarray(self.length_scale), dtype=dtype))
+        return FourierState(normal / np.asarray(self.length_scale))  # in float64: an angle may be many turns
 
     def named(self, names):
         return (f"{wave}{j}" for wave in ("cos", "sin") for j in range(self.output_dim // 2))
