@@ -58,6 +58,11 @@ def compose(
     return Bandit(model, rule, features=features, seed=seed, name=name)
 
 
+def at_most(name: str, value: Any, most: int) -> Any:
+    """A rank or size for designs that take no more than `most`; their own checks tell of values out of range."""
+    return value if most == UNLIMITED else min(check.integer(name, value, 1), most)
+
+
 def exact(reg: float, dtype: str) -> Make:
     """Exact designs."""
     return lambda dim, most: Exact(dim=dim, reg=reg, dtype=dtype)

@@ -8,14 +8,13 @@ from onepass.design.exact import Exact
 from onepass.design.frequent_directions import FrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
 from onepass.features.projection import GaussianProjection
-from onepass.foundation import check
-from onepass.recipes.compose import Dim, Explore, Make, compose
+from onepass.recipes.compose import Dim, Explore, Make, at_most, compose
 
 
 def sketch(size: int, reg: float, dtype: str, compensation: float = 0.0) -> Make:
     """Frequent Directions of `size` rows, or of the width where that is less."""
     return lambda dim, most: FrequentDirections(
-        dim=dim, size=min(check.integer("size", size, 1), most), reg=reg, compensation=compensation, dtype=dtype
+        dim=dim, size=at_most("size", size, most), reg=reg, compensation=compensation, dtype=dtype
     )
 
 
@@ -144,9 +143,7 @@ def DBSLinUCB(
     """
 
     def design(d: int, most: int) -> Design:
-        return Dyadic(
-            dim=d, size=min(check.integer("size", size, 1), most), error=error, reg=reg, base=base, dtype=dtype
-        )
+        return Dyadic(dim=d, size=at_most("size", size, most), error=error, reg=reg, base=base, dtype=dtype)
 
     name = "DBSLinUCB" if base == "fd" else "DBSLinUCB-RFD"
     return compose(name, dim, design, exploration, parameters, seed)
@@ -181,8 +178,6 @@ def PSILinUCB(
     """
 
     def design(d: int, most: int) -> Design:
-        return ProjectorSplitting(
-            dim=d, rank=min(check.integer("rank", rank, 1), most), reg=reg, compensate=compensate, dtype=dtype
-        )
+        return ProjectorSplitting(dim=d, rank=at_most("rank", rank, most), reg=reg, compensate=compensate, dtype=dtype)
 
     return compose("PSILinUCB", dim, design, exploration, parameters, seed)
