@@ -28,7 +28,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
-from onepass.exploration import Exploration, Theory
+from onepass.exploration import DRAWING, Exploration, Theory, normals, uniforms
 from onepass.features.nystrom import IN_SPAN, Nystrom, pivoted
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -211,7 +211,7 @@ class BKB(KernelBandit):
         kept = 0.0
         if self.incremental:
             kept, chance = self._thinned(state, place, chance)
-        joins = self._coins.random() < chance
+        joins = uniforms(self._coins, 1)[0] < chance
         stale = 0.0 if joins and self.staleness > 1.0 else variance
         if 1.0 + state.tally[STALE] + stale > self.staleness:
             self._state = self._redrawn(place, reward, joins)
@@ -237,7 +237,8 @@ class BKB(KernelBandit):
         copies, before = state.copies[:, places]
         before = np.where(copies > 0.0, before, 1.0)
         now = np.minimum(chances, before)
-        return 1.0 * self._coins.binomial(copies.astype(np.int64), now / before), now
+        with DRAWING:
+            return 1.0 * self._coins.binomial(copies.astype(np.int64), now / before), now
 
     def _heard(self, place: int, reward: float) -> KernelState:
         """A play on the same dictionary, counted and nothing else, for `_resting_on`."""
@@ -269,7 +270,7 @@ class BKB(KernelBandit):
             drawn, chance = kept > 0.0, chance * there
         else:
             with np.errstate(divide="ignore"):
-                drawn = self._coins.random(len(seen)) < -np.expm1(state.plays[seen] * np.log1p(-chance))
+                drawn = uniforms(self._coins, len(seen)) < -np.expm1(state.plays[seen] * np.log1p(-chance))
         chosen = seen[drawn] if drawn.any() else seen[[chance.argmax()]]
         return self._resting_on(state, chosen, self.redundancy * self.reg * state.variances[chosen])
 
@@ -330,7 +331,7 @@ class BKB(KernelBandit):
     def _draws(self, z: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         root = self._state.root[: len(z), : len(z)]
         rest = np.maximum(prior - np.einsum("ij,ij->j", z, z), 0.0) / self.reg
-        return (root @ rng.standard_normal(len(z))) @ z + np.sqrt(rest) * rng.standard_normal(len(prior))
+        return (root @ normals(rng, len(z))) @ z + np.sqrt(rest) * normals(rng, len(prior))
 
     def _arm_draws(self, rng: np.random.Generator) -> np.ndarray:
         return self._draws(self._state.rows[: self._state.used], self._state.prior, rng)

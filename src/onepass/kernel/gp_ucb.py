@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import cholesky
 from scipy.linalg.lapack import dpstrf, dtrtri
 
-from onepass.exploration import Exploration, Theory
+from onepass.exploration import Exploration, Theory, normals
 from onepass.features.kernels import indefinite
 from onepass.features.nystrom import IN_SPAN, NONE
 from onepass.foundation.generic import compiled
@@ -172,16 +172,16 @@ class GPUCB(KernelBandit):
         s = self._state
         if self._prior_root is None:
             self._prior_root = root_of(gram_of(self.kernel, s.points, s.points))
-        draw = rng.standard_normal(len(self._prior_root)) @ self._prior_root
+        draw = normals(rng, len(self._prior_root)) @ self._prior_root
         members = s.members[: s.used]
-        heard = draw[members] + np.sqrt(self.reg / s.plays[members]) * rng.standard_normal(s.used)
+        heard = draw[members] + np.sqrt(self.reg / s.plays[members]) * normals(rng, s.used)
         root = s.root[: s.used, : s.used]
         return (draw - combined(root @ (root.T @ heard), s.rows)) / self.reg**0.5
 
     def _row_draws(self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         half = self._state.root[: self._state.used, : self._state.used].T @ gram
         root = root_of(gram_of(self.kernel, rows, rows) - half.T @ half, prior)
-        return rng.standard_normal(len(root)) @ root / self.reg**0.5
+        return normals(rng, len(root)) @ root / self.reg**0.5
 
     def _radius(self, theory: Theory) -> float:
         """R sqrt(log det(I + K / reg) + 2 log(1 / delta)) + sqrt(reg) H (Durand et al. 2018; any reg)."""

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from onepass.bandit.bandit import Decision, ranked, trouble
-from onepass.exploration import DRAWS, MEANS, UCB, EpsilonGreedy, Exploration, Rule, Theory, choose
+from onepass.exploration import DRAWS, MEANS, UCB, EpsilonGreedy, Exploration, Rule, Theory, choose, normals, uniforms
 from onepass.features.kernels import Kernel, Matern, as_kernel, median_distance, probed, rows_of
 from onepass.foundation import check, files
 from onepass.foundation import state as states
@@ -201,7 +201,7 @@ class KernelBandit(files.Owner, ABC):
             if before is not None:
                 self._rng.bit_generator.state = before
             raise
-        noise = self._rng.standard_normal(2) if rule.spread == DRAWS else self._rng.random(2)
+        noise = normals(self._rng, 2) if rule.spread == DRAWS else uniforms(self._rng, 2)
         arm, propensity = choose(rule, scores, noise)
         best = ranked(scores, arm, k)
         return Decision(arm, best, scores, means, None if rule.spread == MEANS else widths, propensity)
