@@ -90,8 +90,6 @@ def scatter(arena, record, work, space, slots, kept):
         for j in range(used):
             weight += work.root[i, j] * inside[j]
             arena.root[slot, j] = work.root[i, j]
-        for j in range(used, arena.root.shape[1]):
-            arena.root[slot, j] = 0.0
         arena.weight[slot], arena.moment[slot] = weight, work.moment[i]
         for j in range(arena.cross.shape[1]):
             arena.cross[slot, j] = work.cross[i, j]

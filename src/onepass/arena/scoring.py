@@ -15,6 +15,7 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, squared_norms
 
 PROJECTED = 4_000_000  # products of users and slots that are kept at a time
+SHORT = 128  # numbers of a row up to which a loop is faster than a product by BLAS
 PRODUCT = 64.0  # roundings of ||x||^2 below which what is left of it outside counts as nothing, where x is not at hand
 
 
@@ -46,9 +47,16 @@ def project(arena, records, rows):
     for a in range(records.size):
         if records[a] != NONE:
             wanted += arena.used[records[a]]
-    if rows.shape[0] == 1 and 2 * wanted > arena.top:
-        return dot(arena.basis[: arena.top], rows[0])
     out = np.empty(arena.top, arena.basis.dtype)
+    if rows.shape[0] == 1 and 2 * wanted > arena.top:
+        if rows.shape[1] > SHORT:
+            return dot(arena.basis[: arena.top], rows[0])
+        for i in range(arena.top):
+            total = out.dtype.type(0.0)
+            for j in range(rows.shape[1]):
+                total += arena.basis[i, j] * rows[0, j]
+            out[i] = total
+        return out
     for a in range(records.size):
         if records[a] != NONE:
             project_arm(arena, records[a], rows[a if rows.shape[0] > 1 else 0], out)
