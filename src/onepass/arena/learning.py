@@ -15,7 +15,8 @@ from onepass.design.subspace import Subspace, lacking, raised, widened, with_spe
 from onepass.estimator.contract import weighed
 from onepass.features.factors import fill_product
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, fill, in_root, settle, update_root_within
+from onepass.foundation.linalg import dot, fill, in_root, settle
+from onepass.foundation.roots import update_root_within
 
 CHUNK = 32  # rows of an arm that are projected by one matrix product
 AGAIN = 8  # new directions after which the rest of a chunk is projected once more

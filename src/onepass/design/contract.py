@@ -13,7 +13,8 @@ import numpy as np
 from onepass.design.cutting import Prior, nothing_cut
 from onepass.design.subspace import spanned
 from onepass.foundation.generic import generic
-from onepass.foundation.linalg import ROUNDINGS, dot, spectrum_of_root
+from onepass.foundation.linalg import ROUNDINGS, dot
+from onepass.foundation.roots import spectrum_of_root
 
 
 def _unknown(state, name: str) -> TypeError:

@@ -14,7 +14,8 @@ import numpy as np
 
 from onepass.design.subspace import Subspace, with_spectrum
 from onepass.foundation.generic import compiled, generic
-from onepass.foundation.linalg import ROUNDINGS, eigenvalue, svd
+from onepass.foundation.linalg import ROUNDINGS, svd
+from onepass.foundation.roots import eigenvalue
 
 
 class Sums(NamedTuple):

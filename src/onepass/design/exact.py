@@ -19,18 +19,9 @@ from onepass.design import contract
 from onepass.design.cutting import Cutting, certified, cut
 from onepass.design.design import Design, common
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import (
-    dot,
-    eigenvalue,
-    eigh,
-    fill,
-    spectrum_of_root,
-    squared_norms,
-    svd,
-    update_root,
-    update_root_rows,
-)
+from onepass.foundation.linalg import dot, eigh, fill, squared_norms, svd
 from onepass.foundation.registry import savable
+from onepass.foundation.roots import eigenvalue, spectrum_of_root, update_root, update_root_rows
 from onepass.foundation.state import identity, zeros
 
 BUFFER = 64  # rows that join A by one product

@@ -45,8 +45,9 @@ from onepass.design.subspace import (
 )
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, eigh, fill, rounding, svd, update_triangle
+from onepass.foundation.linalg import dot, eigh, fill, rounding, svd
 from onepass.foundation.registry import savable
+from onepass.foundation.roots import update_triangle
 from onepass.foundation.state import zeros
 
 NEGLIGIBLE = 1e-12  # of the largest eigenvalue: rows rounded to float32 leave 1e-14

@@ -31,8 +31,9 @@ from onepass.design.cutting import Cutting, Sums, certified, cut, dustier, heavi
 from onepass.design.design import Design, common
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, eigenvalue, fill, in_root, orthonormal, squared_norms, svd
+from onepass.foundation.linalg import dot, fill, in_root, orthonormal, squared_norms, svd
 from onepass.foundation.registry import savable
+from onepass.foundation.roots import eigenvalue
 from onepass.foundation.state import zeros
 
 COMPRESSED = 10.0  # roundings of U V^T in a compression: measured 1 to 5 per compression at rank 2 to 12

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, fill, left_out, spectrum_of_root, split, squared_norms, update_root
+from onepass.foundation.linalg import dot, fill, left_out, split, squared_norms
+from onepass.foundation.roots import spectrum_of_root, update_root
 from onepass.foundation.state import zeros
 
 SHRUNK = 1e-6  # the share of ||x||^2 that may be left of a difference before it has lost its digits

@@ -32,8 +32,9 @@ from onepass.exploration import DRAWING, Exploration, Theory, normals, uniforms
 from onepass.features.nystrom import IN_SPAN, Nystrom, pivoted
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, shift_root
+from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
+from onepass.foundation.roots import shift_root
 from onepass.foundation.state import zeros
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import (

@@ -21,8 +21,9 @@ from onepass.exploration import Exploration, Theory, normals
 from onepass.features.kernels import indefinite
 from onepass.features.nystrom import IN_SPAN, NONE
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, shift_root
+from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
+from onepass.foundation.roots import shift_root
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import LOG_DET, USED, KernelState, combined, played, with_room
 from onepass.kernel.values import gram_of, priors_of, rounded, row_of

@@ -20,7 +20,7 @@ import numpy as np
 
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import shift_root
+from onepass.foundation.roots import shift_root
 from onepass.foundation.state import zeros
 
 
