@@ -127,6 +127,9 @@ def solve(state, b):
 @contract.inverse_quadratic.for_state(DiagonalState)
 def inverse_quadratic(state, rows):
     return np.sum(rows * rows / state.diagonal, axis=1)
+@contract.root.for_state(DiagonalState)
+def root(state, z):
+    return z / np.sqrt(state.diagonal)
 @contract.error_bound.for_state(DiagonalState)
 def error_bound(state):
     return np.inf

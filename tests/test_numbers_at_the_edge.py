@@ -26,8 +26,9 @@ DESIGNS = {
 }
 
 
-def families(dtype, count):
-    low, top = SCALES[dtype]
+def families(dtype, count, top=None):
+    low, most = SCALES[dtype]
+    top = most if top is None else top
     rng, tiny = np.random.default_rng(0), float(np.finfo(dtype).smallest_subnormal)
     random = rng.standard_normal((count, DIM))
     yield "of all scales", random * 10.0 ** rng.uniform(low, top, (count, 1))
@@ -55,13 +56,12 @@ def answers(design):
 @pytest.mark.parametrize("dtype", SCALES)
 @pytest.mark.parametrize("name", DESIGNS)
 def test_rows_of_any_scale_leave_finite_answers_within_the_certificate(name, dtype):
-    """A squared row of 1e-2 / eps^2 beside reg: a width of 1 is below what an inverse root resolves."""
     for reg in (1.0, 1e-3):
-        for kind, given in families(dtype, many(400, 100_000)):
+        for kind, given in families(dtype, many(200, 100_000)):
             rows = given.astype(dtype)
             truth = reg * np.eye(DIM, dtype=np.longdouble)
             truth += rows.astype(np.longdouble).T @ rows.astype(np.longdouble)
-            for parts in ([*rows[:80], rows[80:]], np.array_split(rows, 7)):
+            for parts in ([*rows[:40], rows[40:]], np.array_split(rows, 7)):
                 design = DESIGNS[name](dim=DIM, reg=reg, dtype=dtype)
                 with np.errstate(all="ignore"), warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # overflow of what is certified to be unknown
@@ -74,10 +74,8 @@ def test_rows_of_any_scale_leave_finite_answers_within_the_certificate(name, dty
                 assert np.isfinite(held).all(), where
                 gap = float(np.abs(truth - held).max())
                 assert gap <= bound + SMALL[dtype] * float(np.abs(truth).max()), (where, gap, bound)
-                if name == "Exact":
-                    seen = design.inverse_quadratic(rows[-3:])
-                    rest = 100.0 * np.finfo(dtype).eps ** 2 * (rows[-3:].astype(float) ** 2).sum(axis=1) / reg
-                    assert (seen <= 1.0 + SMALL[dtype] + rest).all(), where
+                if np.abs(rows).max() <= 1e-6 * np.sqrt(reg) / np.finfo(dtype).eps:  # else a root has no digits for it
+                    assert (design.inverse_quadratic(rows[-3:]) <= 1.0 + bound / reg + SMALL[dtype]).all(), where
 
 
 ESTIMATORS = {
@@ -92,8 +90,6 @@ ESTIMATORS = {
 @pytest.mark.parametrize("name", ["Exact", "FrequentDirections", "ProjectorSplitting"])
 def test_arms_stay_finite_on_rows_of_any_scale(name, compact):
     for kind, rows in families("float64", many(60, 10_000)):
-        if name == "FrequentDirections" and "one huge" in kind:
-            continue  # its own certificate is infinite there
         estimator = op.Ridge(DESIGNS[name](dim=DIM, reg=1.0, dtype="float64"))
         bandit = op.Bandit(op.Disjoint(estimator, compact=compact), op.UCB(0.1))
         bandit.learn(rows[:30], np.ones(30), [i % 2 for i in range(30)])
@@ -104,8 +100,9 @@ def test_arms_stay_finite_on_rows_of_any_scale(name, compact):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_estimators_stay_finite_or_refuse_before_anything_changed(name):
-    for kind, rows in families("float64", many(100, 100_000)):
+def test_estimators_stay_finite_on_rows_that_an_inverse_resolves(name):
+    """Up to sqrt(reg) / eps: beside longer rows a root in double precision has no digits left for the others."""
+    for kind, rows in families("float64", many(100, 100_000), top=14):
         bandit = op.Bandit(ESTIMATORS[name](op.Exact(dim=DIM, reg=1.0)), op.UCB(0.1))
         bandit.learn(rows, np.ones(len(rows)))
         assert np.isfinite(bandit.parameter).all(), (name, kind)
