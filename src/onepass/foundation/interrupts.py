@@ -1,5 +1,9 @@
 """Ctrl-C and timeouts wait until what has begun is done: arrays written in place must not be ahead of the counters
-beside them."""
+beside them.
+
+Needed where compiled code returns the next state: a signal between that and its assignment would leave arrays ahead.
+Not where the counters are in an array too and one call writes all, as in kernel/posterior.py.
+"""
 
 import signal as signals
 import threading
