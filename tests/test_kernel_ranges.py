@@ -9,6 +9,7 @@ import exact_kernel as exact
 import onepass as op
 from onepass.features.nystrom import IN_SPAN
 from onepass.kernel.gp_ucb import root_of
+from onepass.kernel.values import gram_of, prior_of
 
 PAPER = {"staleness": 1.0, "redundancy": 0.0}
 WIDE = op.Polynomial(3, 1.0)
@@ -124,11 +125,11 @@ def test_thompson_draws_have_the_variance_of_the_posterior_at_every_arm(case):
         for arm in order:
             bandit.learn(arms[arm] if bandit is changing else int(arm), 0.0)
     assert (np.abs(draw_variances(budgeted._arm_draws) - budgeted.posterior().variances) <= DRAWN * prior).all()
-    gram = changing._gram(changing.dictionary, arms)
+    gram = gram_of(kernel, changing.dictionary, arms)
     for got in (
         fixed.posterior().variances,
         draw_variances(fixed._arm_draws),
-        draw_variances(lambda rng: changing._row_draws(arms, gram, changing._prior(arms), rng)),
+        draw_variances(lambda rng: changing._row_draws(arms, gram, prior_of(kernel, arms), rng)),
     ):
         assert (np.abs(got - want) <= DRAWN * prior).all(), np.abs(got - want) / prior
 

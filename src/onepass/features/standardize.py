@@ -25,6 +25,7 @@ from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 
 CONSTANT = 8.0  # roundings of a column's mean, in the rows' dtype: less deviation than that is none
+LEAST_SPREAD = np.finfo(np.float64).tiny / np.finfo(np.float64).eps  # sums of squares below that have lost digits
 
 
 class StandardizeState(NamedTuple):
@@ -46,7 +47,7 @@ def embed_standardize(state, x, z):
     count = max(state.seen[0], 1.0)
     for j in range(x.size):
         deviation = np.sqrt(state.spread[j] / count)
-        if deviation > state.least * abs(state.mean[j]):
+        if state.spread[j] > LEAST_SPREAD and deviation > state.least * abs(state.mean[j]):
             z[j] = (x[j] - state.mean[j]) / deviation
         else:
             z[j] = 0.0

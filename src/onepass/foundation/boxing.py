@@ -6,8 +6,8 @@ look: the first Ctrl-C in a loop of `learn` was a segmentation fault. Here class
 function, and `tuple.__new__`, which is C code, fills the tuple. Signals are heard after the call. It also takes less
 time: `learn` on an exact design, d = 20, 7 µs instead of 9.
 
-numba's public interface has no way to replace the boxer of a type of its own, nor a switch for one that calls no Python;
-with either this file could go.
+numba's public interface has no way to replace the boxer of a type of its own, nor one that calls no
+Python; with either this file could go.
 """
 
 from typing import Any
