@@ -30,8 +30,9 @@ def directions_for(held: np.ndarray, records: list[int], group: np.ndarray, righ
     records[group[i]] (NONE: never learned from), whose direction, if it has one, is in held."""
     norms = np.linalg.norm(right.astype(np.float64), axis=1)
     directions = np.zeros((len(records), right.shape[1]))
-    for i in np.flatnonzero(norms > 0.0)[::-1]:  # the first row of every arm wins
-        directions[group[i]] = right[i] / norms[i]
+    some = np.flatnonzero(norms > 0.0)
+    places, first = np.unique(group[some], return_index=True)
+    directions[places] = right[some[first]] / norms[some[first], None]
     for place, record in enumerate(records):
         if record != NONE and held[record].any():
             directions[place] = held[record]

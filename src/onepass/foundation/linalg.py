@@ -143,11 +143,13 @@ def length_of(x):
 def settle(basis, row, coordinates, residual):
     """Finish `split`, whose coordinates Q x and residual x - Q^T Q x are those of one pass; both in place.
 
-    Projects once more where the first pass cancelled more than two digits, so that the residual is orthogonal to Q to
-    rounding. Returns its length; minus its length where the row is in the span, but for what `in_span` calls nothing.
+    Projects once more where the first pass cancelled more than two digits and left something, so that the residual is
+    orthogonal to Q to rounding. Returns its length; minus its length where the row is in the span, but for what
+    `in_span` calls nothing.
     """
     norm, length = length_of(row), length_of(residual)
-    if length < 1e-2 * norm:
+    least = in_span(np.finfo(basis.dtype).eps) * norm
+    if least < length < 1e-2 * norm:
         again = dot(basis, residual)
         for i in range(again.size):
             coordinates[i] += again[i]
@@ -157,7 +159,7 @@ def settle(basis, row, coordinates, residual):
         length = length_of(residual)
     if basis.shape[0] == basis.shape[1]:
         return 0.0
-    return length if length > in_span(np.finfo(basis.dtype).eps) * norm else -length
+    return length if length > least else -length
 
 
 @compiled
