@@ -1,0 +1,68 @@
+"""The conformance suite of designs."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from onepass.design import contract
+from onepass.design.design import Design
+from onepass.testing.shared import REGS, close, rows_of_all_kinds
+
+
+def check_design(make: Callable[[int, float], Design], dim: int = 12, count: int = 60, tolerance: float = 1e-8) -> None:
+    """AssertionError unless `make(dim, reg)` keeps the contract of a design on rows of all kinds, at several reg.
+
+    solve, inverse_quadratic, root and log_det agree with the dense inverse of `matrix()`, and `spectrum` with it;
+    the certificate ||reg I + X^T X - matrix()|| <= error_bound() holds; bad input is refused and changes nothing;
+    copies are independent. Relative to the largest entry; badly scaled rows by the backward error of `solve` (a dense
+    inverse in double precision is no truth there).
+    """
+    rng = np.random.default_rng(1)
+    for reg in REGS:
+        for kind, rows in rows_of_all_kinds(dim, count):
+            design = make(dim, reg)
+            for row in rows[: count // 2]:
+                design.append(row)
+            design.append(rows[count // 2 :])
+            where = f"{design!r} on {kind} rows"
+            held, b = design.matrix(), rng.standard_normal(dim)
+            assert held.shape == (dim, dim), f"{where}: matrix() has shape {held.shape}"
+            gap = np.linalg.norm(reg * np.eye(dim) + rows.T @ rows - held, 2)
+            slack = tolerance * max(float(np.linalg.norm(held, 2)), 1.0)
+            assert gap <= design.error_bound() + slack, f"{where}: error {gap} above {design.error_bound()}"
+            if kind == "badly scaled":
+                x = design.solve(b)
+                close(
+                    f"{where}: A solve(b)", held @ x, b, tolerance, float(np.linalg.norm(held, 2) * np.linalg.norm(x))
+                )
+                continue
+            inverse = np.linalg.inv(held)
+            close(f"{where}: solve", design.solve(b), inverse @ b, tolerance)
+            queries = rng.standard_normal((5, dim))
+            want = np.einsum("ij,jk,ik->i", queries, inverse, queries)
+            close(f"{where}: inverse_quadratic", design.inverse_quadratic(queries), want, tolerance)
+            root = np.stack([design.root(e) for e in np.eye(dim)], axis=1)
+            close(f"{where}: root", root @ root.T, inverse, tolerance)
+            want = np.linalg.slogdet(held)[1]
+            close(f"{where}: log_det", np.array(design.log_det()), np.array(want), tolerance, dim + abs(want))
+            values, vectors, rest = contract.spectrum(design.state)
+            assert vectors.shape == (len(values), dim), f"{where}: spectrum has vectors of shape {vectors.shape}"
+            close(f"{where}: eigenvectors", vectors @ vectors.T, np.eye(len(values)), tolerance, 1.0)
+            close(f"{where}: spectrum", (vectors.T * (values - rest)) @ vectors + rest * np.eye(dim), held, tolerance)
+    _check_manners(make(dim, REGS[0]), dim)
+
+
+def _check_manners(design: Design, dim: int) -> None:
+    """Bad input is refused and changes nothing; a copy is independent."""
+    design.append(np.ones((3, dim)))
+    before, twin = design.matrix().copy(), design.copy()
+    for bad in (np.full(dim, np.nan), np.full(dim, np.inf), np.ones(dim + 1), np.ones((2, dim - 1)), "rows"):
+        try:
+            design.append(bad)
+        except ValueError:
+            continue
+        raise AssertionError(f"{design!r}: append({bad!r}) was not refused with a ValueError")
+    assert np.array_equal(design.matrix(), before), f"{design!r}: a refused row has changed the state"
+    twin.append(np.arange(float(dim)))
+    assert np.array_equal(design.matrix(), before), f"{design!r}: a row given to a copy has changed the original"
+    assert design.memory_usage() > 0
