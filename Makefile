@@ -30,6 +30,7 @@ check: .venv/stamp
 	@$(BIN)/ruff format --check
 	@$(BIN)/ruff check
 	@$(BIN)/mypy
+	@$(BIN)/stubtest onepass.recipes
 
 format: .venv/stamp
 	@$(BIN)/ruff format
