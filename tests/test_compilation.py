@@ -244,7 +244,7 @@ def log_det(state):
     return 2.0 * state.x
 '''
 names = {"__name__": "__main__"}
-exec(compile(source, "/tmp/ipykernel_77/1234.py", "exec"), names)
+exec(compile(source, "ipykernel_77/1234.py", "exec"), names)
 print(names["contract"].log_det(names["Cell"](3.0)))
 """
 
