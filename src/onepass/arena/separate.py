@@ -42,17 +42,18 @@ class Separate:
         """All states, a fresh one in every vacant place, and one more: the prior."""
         return tuple(self._fresh() if one is None else one for one in (*self._states, None))
 
-    def restore(self, state: tuple) -> bool:
-        """Take states from a file, unless one does not fit."""
+    def fits(self, state: tuple) -> bool:
+        """Whether all states of a file fit."""
         width = (self._estimator.design.dim, self._extra)
         if not all(self._estimator.consistent(s) and cross.shape == width and rows >= 0 for s, cross, rows in state):
             return False
-        if not state or state[-1][2] != 0:
-            return False
+        return bool(state) and state[-1][2] == 0
+
+    def restore(self, state: tuple) -> None:
+        """Take states that fit."""
         self._vacant = self.vacant(state).tolist()
         self._states = [one if one[2] else None for one in state[:-1]]
         self._prior = state[-1][0]
-        return True
 
     def records(self, state: tuple) -> int:
         """How many records a state has, vacant ones too."""

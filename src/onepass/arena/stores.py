@@ -50,7 +50,8 @@ class Store(Protocol):
     def template(self, records: int) -> Any: ...
     def records(self, state: Any) -> int: ...
     def vacant(self, state: Any) -> np.ndarray: ...
-    def restore(self, state: Any) -> bool: ...
+    def fits(self, state: Any) -> bool: ...
+    def restore(self, state: Any) -> None: ...
 
 
 def _resized(array: np.ndarray, length: int) -> np.ndarray:
@@ -135,20 +136,21 @@ class Compact:
         self._vacant: list[int] = []
         self._count = 0  # records in use or vacant; the arrays may be longer
 
-    def restore(self, state: ArenaState) -> bool:
-        """Take a state from a file, unless its arrays do not fit together or its lists are not orderly."""
+    def fits(self, state: ArenaState) -> bool:
+        """Whether the arrays of a state from a file fit together, and its lists are orderly."""
         mine, slots, records = self.state, state.basis.shape[0], state.first.shape[0]
         dim, hold = mine.basis.shape[1], mine.root.shape[1]
-        fits = all(
+        shaped = all(
             getattr(state, name).shape
             == (slots if name in arenas.PER_SLOT else records, *getattr(mine, name).shape[1:])
             for name in (*arenas.PER_SLOT, *arenas.PER_ARM)
         )
-        if not fits or not sound(state.prior, dim, hold) or not arenas.orderly(state):
-            return False
-        self.state, self._count = state, records
+        return shaped and sound(state.prior, dim, hold) and bool(arenas.orderly(state))
+
+    def restore(self, state: ArenaState) -> None:
+        """Take a state that fits."""
+        self.state, self._count = state, self.records(state)
         self._vacant = self.vacant(state).tolist()
-        return True
 
     def template(self, records: int) -> ArenaState:
         """What a state in a file looks like."""

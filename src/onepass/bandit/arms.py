@@ -394,5 +394,5 @@ class ArmBandit(BaseBandit):
             and np.array_equal(np.sort(places), np.arange(learned.store.records(saved.store)))
             and (learned.shared == () or estimator.shared.consistent(saved.shared))
             and self._front.fits(saved.features)
-            and learned.store.restore(saved.store)
+            and learned.store.fits(saved.store)
         )
