@@ -4,8 +4,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onepass.bandit.arms import ArmBandit
-from onepass.bandit.bandit import Decision, Recommendation
+from onepass.bandit.bandit import Recommendation
 from onepass.bandit.build import Bandit
+from onepass.bandit.decision import Decision
 from onepass.bandit.models import Disjoint, Hybrid
 from onepass.bandit.shared import SharedBandit
 from onepass.design.design import Design
@@ -22,7 +23,13 @@ from onepass.estimator.one_pass_truncation import OnePassTruncation
 from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
 from onepass.estimator.truncated_ridge import TruncatedRidge
-from onepass.exploration import UCB, EpsilonGreedy, Greedy, Theory, Thompson
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.greedy import EpsilonGreedy, Greedy
+from onepass.exploration.inverse_gap import InverseGap
+from onepass.exploration.softmax import Softmax
+from onepass.exploration.theory import Theory
+from onepass.exploration.thompson import PlainThompson, Thompson
+from onepass.exploration.ucb import UCB
 from onepass.features.chain import Chain
 from onepass.features.concatenate import Concatenate
 from onepass.features.factors import Outer, OuterProduct
@@ -108,6 +115,7 @@ __all__ = [
     "EpsilonGreedy",
     "Estimator",
     "Exact",
+    "Exploration",
     "FeatureMap",
     "Fourier",
     "FrequentDirections",
@@ -118,6 +126,7 @@ __all__ = [
     "Hybrid",
     "Identity",
     "Intercept",
+    "InverseGap",
     "Kernel",
     "KernelNewton",
     "LinTS",
@@ -135,6 +144,7 @@ __all__ = [
     "Outer",
     "OuterProduct",
     "PSILinUCB",
+    "PlainThompson",
     "Polynomial",
     "Posterior",
     "ProjectorSplitting",
@@ -144,6 +154,7 @@ __all__ = [
     "RobustFrequentDirections",
     "SharedBandit",
     "SkeGD",
+    "Softmax",
     "Standardize",
     "Theory",
     "Thompson",

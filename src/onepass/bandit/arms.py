@@ -1,24 +1,32 @@
 """Models per arm: disjoint (one design an arm) and hybrid (a shared one as well). The mathematics is in models.py.
 
-Arms are any hashable; they appear when they are added, learned from or asked for, and leave by `remove_arm`. An arm
-never learned from has no model and costs no array: it is scored by its prior, mean 0 and width sqrt(||x||^2 / reg).
+Arms are any hashable; they appear when they are added or learned from, and leave by `remove_arm`. Any arm may be
+offered: one never learned from has no model and costs no array, and is scored by its prior, mean 0 and width
+sqrt(||x||^2 / reg).
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.bandit.bandit import BaseBandit, Decision, named, ranked, together, trouble
-from onepass.bandit.front import Front, split
+from onepass.bandit.arm_means import deviations, evaluated, model
+from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, recorded, trouble
+from onepass.bandit.decision import DRAWN, Decision, together
+from onepass.bandit.front import Front
 from onepass.bandit.models import Disjoint, Hybrid, Learned
+from onepass.bandit.names import eligible_arms, hashable, named
 from onepass.bandit.reduction import directions_for, lengths_along
-from onepass.bandit.roster import Roster, hashable
+from onepass.bandit.roster import Roster
+from onepass.bandit.rounds import counted, fill_slots, residual
 from onepass.design import contract
 from onepass.estimator.contract import parameter, update_rows
-from onepass.estimator.estimator import known_radius
-from onepass.exploration import DRAWS, MEANS, Exploration, Theory, choose, normals, uniforms
+from onepass.estimator.estimator import Estimator
+from onepass.exploration.contract import Seen, draws, score, strength
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.randomness import noise
 from onepass.features.factors import Outer, products
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
@@ -47,7 +55,7 @@ class ArmBandit(BaseBandit):
     A context is (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or (n, K, dim);
     as factors (`features=OuterProduct(...)`): `Outer` of left (d_u,) or (n, d_u) and right (K, d_a).
 
-    estimator: `Disjoint` or `Hybrid`; exploration: `UCB`, `Thompson`, `Greedy` or `EpsilonGreedy` (None: `UCB()`);
+    estimator: `Disjoint` or `Hybrid`; exploration: `UCB`, `Thompson`, `InverseGap`, ... (None: `UCB()`);
     features: a map of contexts to the designs' rows (None: none); seed, at least 0: breaks ties and draws; name: shown
     by repr. ValueError for parts that do not fit.
     """
@@ -64,15 +72,11 @@ class ArmBandit(BaseBandit):
         if not isinstance(estimator, Disjoint | Hybrid):
             raise ValueError(f"estimator must be Disjoint or Hybrid models per arm, got {estimator!r}")
         design, shared = estimator.arms.design, estimator.shared
-        self._set(exploration, seed, name, design.dtype)
-        if shared is not None and isinstance(getattr(self.exploration, "exploration", None), Theory):
-            raise ValueError("exploration must be a number for hybrid parameters: no radius is known for them")
-        known_radius(self._rule, estimator.arms)
         self.estimator, self.features = estimator, features
+        self._set(exploration, seed, name, design.dtype)
         self._width = design.dim
         self._front = Front(features, self._width, self._dtype)
         self.dim, full, factors = self._front.map.input_dim, self._front.map.output_dim, self._front.factors
-        self._reduced = factors is not None and factors.reduce
         wanted, sides = (factors.left, factors.right) if factors is not None and factors.reduce else (full, 0)
         if design.dim != wanted or (shared is not None and shared.design.dim != full):
             sizes = f"{wanted}" if shared is None else f"{wanted} for the arms and {full} for the shared part"
@@ -114,7 +118,7 @@ class ArmBandit(BaseBandit):
         if self._front.factors:
             raise ValueError("parameter_of is defined for hybrid parameters of rows only, not of factors")
         eye = np.eye(self._width, dtype=self._dtype)
-        each = [self._model(record, row[None], None) for row in eye]
+        each = [model(self._learned, record, row[None], None) for row in eye]
         return np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], self._dtype)
 
     def rows_of(self, arm: Hashable) -> int:
@@ -124,27 +128,67 @@ class ArmBandit(BaseBandit):
 
     # ---- decisions ----
 
-    def decide(self, contexts: Any, arms: Any = None, k: int = 1) -> Decision:
-        """Choose among `arms` (names; default: all known), and rank the k best. Unknown ones become known.
+    def _model_estimator(self) -> Estimator:
+        return self.estimator.arms
 
-        contexts: shapes as in the class. ValueError for NaN, a wrong shape, duplicate arms, no arm at all or k above
-        K; FloatingPointError when a score is not finite; no arm has changed then.
+    def _permits(self, exploration: Exploration) -> None:
+        if self.estimator.shared is not None and exploration.theory is not None:
+            raise ValueError("exploration must be a number for hybrid parameters: no radius is known for them")
+        super()._permits(exploration)
+
+    def decide(
+        self, contexts: Any, arms: Any = None, k: int = 1, *, id: Any = None, eligible: Any = None, tail: str = DRAWN
+    ) -> Decision:
+        """Choose among `arms` (names, each once; default: all known), and fill k slots. Only the generator changes.
+
+        contexts: shapes as in the class. k, id, eligible, tail: as for `SharedBandit.decide`. ValueError for NaN, a
+        wrong shape, duplicate arms, no arm at all or k above K; FloatingPointError when a score is not finite.
         """
         names, records = self._roster.request(arms)
         if type(k) is not int or k != 1:
-            check.integer("k", k, 1, len(names))
-        single, scores, means, spreads = self._scores(contexts, records, self._rng)
-        each = []
-        for i in range(len(scores)):
-            chosen, propensity = choose(self._rule, scores[i], uniforms(self._rng, 2))
-            if chosen < 0:
-                raise trouble()
-            best = [names[a] for a in ranked(scores[i], chosen, k)]
-            width = None if self._rule.spread == MEANS else spreads[i]
-            each.append(Decision(best[0], best, scores[i], means[i], width, propensity))
-        if arms is not None and (records == NONE).any():
-            self._roster.meet(names)
+            k = check.integer("k", k, 1, len(names))
+        greedy, among = checked_tail(tail), eligible_arms(eligible, names, len(names), k)
+        single, means, squares, adjusted = evaluated(self._learned, self._front, contexts, records)
+        each, rule = [], self._explores.rule
+        for i, one in enumerate(asked(id, None if single else len(means), self.seed, self._rng)):
+            rows = adjusted[i] if adjusted else None
+            normals, lots = noise(self._explores.pairs, self._normals(len(names)), one.rng, 1, k)
+            seen = self._seen(records, means[i], squares[i], rows, normals[0])
+            scores = score(rule, seen)
+            places, p = fill_slots(rule, seen, scores, among, lots[0], greedy)
+            if places[0] < 0:
+                raise failed(int(places[0]))
+            context = self._front.chosen(contexts, None if single else i, places, len(names))
+            found = places, p, scores, means[i], seen.widths
+            each.append(recorded(one, found, names, context, tail, self._explores, self.rounds))
         return each[0] if single else together(each)
+
+    def _normals(self, count: int) -> int:
+        """Normals behind a draw of `count` arms: one an arm, for arms share no data, and those of a shared model."""
+        return count if self._learned.shared == () else count + self._learned.shared.design[0].shape[-1]
+
+    def _seen(
+        self, records: np.ndarray, means: np.ndarray, squares: np.ndarray, rows: np.ndarray | None, normals: np.ndarray
+    ) -> Seen:
+        """What the rule sees of arms with means and squares x^T A_a^-1 x (K,); hybrid: and rows (K, k) of the shared
+        model; normals (pairs, `_normals`)."""
+        rule, shared, count = self._explores.rule, self._learned.shared, len(records)
+        wanted, beta = strength(rule), np.ones(count)
+        widths = np.sqrt(np.maximum(squares, 0.0))
+        shifts = normals[:, :count] * widths
+        if rows is not None:
+            means += rows @ parameter(shared)
+            if self._explores.widths:
+                widths = np.sqrt(np.maximum(squares + contract.inverse_quadratic(shared.design, rows), 0.0))
+            if len(normals):
+                shifts = shifts + contract.roots(shared.design, normals[:, count:].astype(self._dtype)) @ rows.T
+        if wanted.theory.size:
+            beta = np.asarray(self._learned.store.radii(records, wanted.theory))
+        beta = beta * wanted.scale
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is raised by who asks
+            samples = np.concatenate([means + beta * shifts, means - beta * shifts])[: draws(rule)]
+        left = residual(self._tally)
+        return Seen(means=means, widths=widths, samples=samples, beta=beta, residual=left, rounds=self.rounds)
 
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
         """Scores (K,) of `arms` (default: all known), or (n, K) for n contexts, without side effects.
@@ -158,7 +202,14 @@ class ArmBandit(BaseBandit):
         return self._finite(contexts, arms, rng)[1]
 
     def _finite(self, contexts: Any, arms: Any, rng: np.random.Generator) -> tuple[bool, np.ndarray]:
-        single, scores, _, _ = self._scores(contexts, self._roster.request(arms)[1], rng)
+        records, rule = self._roster.request(arms)[1], self._explores.rule
+        single, means, squares, adjusted = evaluated(self._learned, self._front, contexts, records)
+        scores = np.empty(means.shape)
+        for i in range(len(means)):
+            normals, _ = noise(min(self._explores.pairs, 1), self._normals(len(records)), rng)
+            scores[i] = score(
+                rule, self._seen(records, means[i], squares[i], adjusted[i] if adjusted else None, normals[0])
+            )
         if not np.isfinite(scores).all():
             raise trouble()
         return single, scores
@@ -166,111 +217,28 @@ class ArmBandit(BaseBandit):
     def _offered(self, contexts: Any, arms: Any) -> list[Any]:
         return self._roster.request(arms)[0]
 
-    def _scores(
-        self, contexts: Any, records: np.ndarray, rng: np.random.Generator
-    ) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
-        """Whether it is a single decision; scores, means and spreads, each (n, K)."""
-        rule = self._rule
-        single, means, squares, adjusted = self._evaluated(contexts, records)
-        shared = self._learned.shared
-        scale: Any = rule.scale
-        if rule.theory.size > 0:
-            scale = scale * self._learned.store.radii(records, rule.theory)
-        for i, rows in enumerate(adjusted):
-            means[i] += rows @ parameter(shared)
-            if rule.spread != MEANS and rule.spread != DRAWS:
-                squares[i] += contract.inverse_quadratic(shared.design, rows)
-        spreads = np.sqrt(np.maximum(squares, 0.0))
-        if rule.spread == MEANS:
-            return single, means, means, spreads
-        if rule.spread == DRAWS:
-            # arms share no data, so their draws from N(theta_a, A_a^-1) are independent: one normal an arm will do
-            for i in range(len(spreads)):
-                spreads[i] *= normals(rng, spreads.shape[1])
-                if adjusted:
-                    normal = np.asarray(normals(rng, adjusted[i].shape[1]), self._dtype)
-                    spreads[i] += adjusted[i] @ contract.root(shared.design, normal)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is raised by who asks
-            return single, means + scale * spreads, means, spreads
-
-    def _evaluated(self, contexts: Any, records: np.ndarray) -> tuple[bool, np.ndarray, np.ndarray, list[np.ndarray]]:
-        """Whether it is a single decision; means and x^T A^-1 x of the arms' models (n, K); hybrid: n times (K, k) rows
-        of the shared model."""
-        store, shared, count = self._learned.store, self._learned.shared, len(records)
-        if isinstance(contexts, Outer):
-            left, right = self._front.sides(contexts, False)
-            single = np.ndim(contexts.left) == 1
-            if len(right) != count or len(left) == 0:
-                raise ValueError(f"contexts.right must have one row per arm ({count}), got {len(right)}")
-            lengths = (
-                lengths_along(self._learned.direction, records, right) if self._reduced else np.ones(count, self._dtype)
-            )
-            if shared == () and self._front.factors:
-                if self._reduced:
-                    means, squares = self._same(records, left)
-                    return single, means * lengths, squares * lengths**2, []
-                return single, *store.evaluate_factors(records, left, right), []
-            each = []
-            for user in left:
-                full = self._front.met(user, right)
-                each.append(self._model(records, lengths[:, None] * user if self._reduced else full, full))
-        else:
-            rows = self._front.rows(contexts, (1, 2, 3))
-            single = rows.ndim < 3
-            rows = rows.reshape(1, -1, self.dim) if single else rows
-            if rows.shape[1] != count and (rows.shape[1] != 1 or np.ndim(contexts) == 2):
-                raise ValueError(
-                    f"contexts must have one row, or one per arm ({count}), got shape {np.shape(contexts)}"
-                )
-            full = self._front.transform(rows)
-            if self._reduced:
-                each = [self._reduced_model(records, x, z) for x, z in zip(rows, full, strict=True)]
-            elif full.shape[1] == 1 and shared == ():
-                means, squares = self._same(records, np.ascontiguousarray(full[:, 0]))
-                return single, means, squares, []
-            else:
-                each = [self._model(records, request, None) for request in full]
-        columns = list(zip(*each, strict=True))
-        return single, np.stack(columns[0]), np.stack(columns[1]), [] if shared == () else list(columns[2])
-
-    def _same(self, records: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means and squares (n, K) where each of n rows is the context of every arm."""
-        if len(rows) == 1:
-            means, squares = self._learned.store.evaluate(records, rows, np.empty((len(records), 0), self._dtype))
-            return means[None], squares[None]
-        return self._learned.store.evaluate_users(records, rows)
-
-    def _model(
-        self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Means and squares (K,) for rows (K or 1, width), and the rows of the shared model (K, k), which starts from
-        extra (default: the rows themselves)."""
-        if self._learned.shared == ():
-            extra = np.empty((len(records), 0), self._dtype)
-        elif extra is None:
-            extra = np.array(np.broadcast_to(rows, (len(records), rows.shape[1])))
-        return *self._learned.store.evaluate(records, np.ascontiguousarray(rows), extra), extra
-
-    def _reduced_model(
-        self, records: np.ndarray, rows: np.ndarray, full: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`_model` of rows (u, v), (K or 1, dim), and their z, where arms know ||v|| u."""
-        left, right = split(self._front.map, rows)
-        right = np.ascontiguousarray(np.broadcast_to(right, (len(records), right.shape[1])))
-        lengths = lengths_along(self._learned.direction, records, right)
-        extra = np.array(np.broadcast_to(full, (len(records), full.shape[1])))
-        return self._model(records, lengths[:, None] * left, extra)
-
     # ---- learning ----
 
-    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None) -> None:
+    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False) -> None:
         """Learn contexts, rewards and arms: one row (dim,), a number and a name, or (n, dim), (n,) and n names.
 
-        Names may be new. Rows of one arm are learned in their order, arms in parallel. `Outer` factors are taken in
-        pairs: left (n, d_u), right (n, d_a). ValueError, and nothing has changed, for NaN, shapes that do not match,
-        names that are not hashable, an arm whose factor has turned away from the direction it was learned with, or a nu
-        per row.
+        contexts: rows; `Outer` factors, taken in pairs: left (n, d_u), right (n, d_a); or decisions, as in
+        `SharedBandit.learn`, which know their arms. arm: names, which may be new. Rows of one arm are learned in their
+        order, arms in parallel. nu: None. again: learn a second reward of a decision, too (default False).
+        ValueError, and nothing has changed, for NaN, shapes that do not match, names that are not hashable, an arm
+        whose factor has turned from the direction it was learned with, a decision that has had its reward, or a nu.
         """
+        if are_decisions(contexts):
+            if arm is not None or nu is not None:
+                raise ValueError("arm and nu must be None beside decisions, which know their arms")
+            self._reward(contexts, rewards, again)
+            return
+        self._learn(contexts, rewards, arm, nu)
+
+    def _known_by(self, arm: Any) -> Any:
+        return arm
+
+    def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any) -> None:
         if nu is not None:
             raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
         if self._front.factors:
@@ -292,16 +260,17 @@ class ArmBandit(BaseBandit):
         if not names:
             return
         hashable(names)
+        left: Any = self._deviations(contexts, values, names) if self._explores.residual else ()
         if len(names) == 1 and self._learned.shared == () and not right.shape[1]:
             with deferred():
                 rows = self._front.advance(rows)
-                self._learned.store.learn_one(self._record(arm if single else names[0]), rows, float(values[0]))
-                self.rounds += 1
+                self._learned.store.learn_one(self._record_of(arm if single else names[0]), rows, float(values[0]))
+                self._count(1, left)
             return
         codes: dict[Hashable, int] = {}
         group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
         full = products(rows, right) if right.shape[1] and self._learned.shared != () else None
-        if self._reduced:
+        if self._front.reduced:
             known = [self._roster.record(name) for name in codes]
             directions = directions_for(self._learned.direction, known, group, right)
             lengths = lengths_along(directions, group, right)
@@ -312,16 +281,29 @@ class ArmBandit(BaseBandit):
             if not self._front.factors:
                 rows = full = self._front.advance(rows)
             extra = np.empty((len(rows), 0), self._dtype) if self._learned.shared == () else full
-            records = np.array([self._record(name) for name in codes], np.int64)
-            if self._reduced:
+            records = np.array([self._record_of(name) for name in codes], np.int64)
+            if self._front.reduced:
                 self._learned.direction[records] = directions
             increments, targets = self._learned.store.learn(records, starts, order, rows, right, values, extra)
             if self._learned.shared != ():
                 shared = update_rows(self._learned.shared, increments, targets.astype(self._dtype))
                 self._learned = self._learned._replace(shared=shared)
-            self.rounds += len(rows)
+            self._count(len(rows), left)
 
-    def _record(self, name: Hashable) -> int:
+    def _deviations(self, contexts: Any, values: np.ndarray, names: list[Any]) -> np.ndarray:
+        """Rewards less their means as they are now."""
+        if isinstance(contexts, Outer):
+            contexts = np.hstack([np.atleast_2d(contexts.left), np.atleast_2d(contexts.right)])
+        rows, get = self._front.rows(contexts, (1, 2)).reshape(-1, self.dim), self._roster.record
+        return deviations(self._learned, self._front, rows, values, names, get)
+
+    def _count(self, rows: int, deviations: Iterable[float]) -> None:
+        """So many rows were learned; their rewards less their means, where the rule looks at them."""
+        self.rounds += rows
+        for deviation in deviations:
+            self._tally = counted(self._tally, float(deviation))
+
+    def _record_of(self, name: Hashable) -> int:
         """The record of an arm that is about to learn."""
         record = self._roster.record(name)
         if record == NONE:

@@ -6,36 +6,21 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from onepass.bandit.deciding import Rule, checked_tally, paired, rule_of
+from onepass.bandit.decision import DRAWN, Decision
 from onepass.bandit.front import Front
-from onepass.exploration import UCB, Exploration, best
+from onepass.bandit.ledger import Ledger
+from onepass.bandit.names import distinct
+from onepass.bandit.rounds import Tally
+from onepass.estimator.estimator import Estimator, known_radius
+from onepass.exploration.choosing import best
+from onepass.exploration.exploration import Exploration
 from onepass.features.factors import Outer
 from onepass.foundation import check, files, state
+from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, plain
 
 BLOCK = 4_000_000  # scores held at a time by `recommend`
-
-
-class Decision(NamedTuple):
-    """arm: the chosen one; arms: the k best, best first; scores, means, widths: one per arm offered.
-
-    widths are sqrt(x^T A^-1 x), for Thompson sampling the draw added to the mean, None for greedy rules;
-    propensity: the probability with which `arm` was chosen, NaN for Thompson sampling. For n decisions at once
-    every field has a leading axis n.
-    """
-
-    arm: Any
-    arms: Any
-    scores: np.ndarray
-    means: np.ndarray
-    widths: np.ndarray | None
-    propensity: Any
-
-
-def together(each: list[Decision]) -> Decision:
-    """Several decisions as one, whose fields have a leading axis."""
-    arms, ranking, scores, means, widths, propensities = zip(*each, strict=True)
-    spread = None if widths[0] is None else np.stack(widths)
-    return Decision(list(arms), list(ranking), np.stack(scores), np.stack(means), spread, np.array(propensities))
 
 
 class Recommendation(NamedTuple):
@@ -57,34 +42,53 @@ class BaseBandit(files.Owner, ABC):
     _width: int  # of what a design sees
     _learned: Any
     _front: Front
+    _explores: Rule
 
     def _set(self, exploration: Exploration | None, seed: int, name: str, dtype: np.dtype) -> None:
-        """What every bandit holds beside its model."""
+        """What every bandit holds beside its model; `estimator` is set already."""
         if not isinstance(name, str):
-            raise ValueError(f"name must be a string, got {name!r}")
+            raise ValueError(f"name must be a string, got {check.shown(name)}")
         self.name = name
-        self.exploration: Exploration = UCB() if exploration is None else exploration
-        if not isinstance(self.exploration, Exploration):
-            raise ValueError(
-                f"exploration must be UCB, Thompson, Greedy or EpsilonGreedy, got {check.shown(exploration)}"
-            )
+        self.exploration = exploration  # type: ignore[assignment]
         self.seed = check.integer("seed", seed, 0, None)
-        self._rule = self.exploration.rule()
         self._dtype = dtype
         self.rounds = 0  # rows learned so far
+        self._tally = Tally(count=0, squares=0.0)
+        self._rewarded = Ledger()
         self._rng = np.random.default_rng(self.seed)
 
+    @property
+    def exploration(self) -> Exploration:
+        """How arms are chosen. It may be changed at any time; ValueError for one that does not fit the estimator."""
+        return self._explores.exploration
+
+    @exploration.setter
+    def exploration(self, exploration: Exploration | None) -> None:
+        found = rule_of(exploration)
+        self._permits(found.exploration)
+        self._explores = found
+
+    def _permits(self, exploration: Exploration) -> None:
+        """ValueError for a rule that asks for what the model does not have."""
+        known_radius(exploration.theory, self._model_estimator())
+
     @abstractmethod
-    def decide(self, contexts: Any, arms: Any = None, k: int = 1) -> Decision:
-        """Choose among arms, and rank the k best; see the two kinds of bandits for shapes."""
+    def _model_estimator(self) -> Estimator:
+        """The estimator that widths are those of."""
+
+    @abstractmethod
+    def decide(
+        self, contexts: Any, arms: Any = None, k: int = 1, *, id: Any = None, eligible: Any = None, tail: str = DRAWN
+    ) -> Decision:
+        """Choose among arms, and fill k slots; see the two kinds of bandits for shapes."""
 
     @abstractmethod
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
         """Scores of all arms offered, without side effects."""
 
     @abstractmethod
-    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None) -> None:
-        """Learn one row and its reward, or a batch; late rewards are welcome in any order."""
+    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False) -> None:
+        """Learn one row and its reward, a batch, or decisions and theirs; late rewards are welcome in any order."""
 
     @abstractmethod
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
@@ -112,7 +116,7 @@ class BaseBandit(files.Owner, ABC):
         """
         contexts = self._per_user(contexts)
         users = len(contexts.left if isinstance(contexts, Outer) else contexts)
-        arms = arms if arms is None else tuple(named(arms))
+        arms = arms if arms is None else tuple(distinct(arms))
         names = self._offered(contexts, arms)
         k = min(check.integer("k", k, 1), len(names))
         if exclude is not None and len(exclude) != users:
@@ -150,14 +154,46 @@ class BaseBandit(files.Owner, ABC):
         contexts = check.array("contexts", contexts, self._dtype, (2, 3), self.dim)
         return contexts[:, None, :] if contexts.ndim == 2 else contexts
 
+    # ---- decisions and their rewards ----
+
+    def _reward(self, decisions: Any, rewards: Any, again: bool) -> None:
+        """Learn the rewards of decisions: from their records, all or none."""
+        given, paid = paired(decisions, rewards)
+        identities = [one.id for one in given]
+        if not again:
+            self._rewarded.refuse(identities)
+        rows, names, values = [], [], []
+        for one, each in zip(given, paid, strict=True):
+            if one.context is None:
+                raise ValueError(f"decision {check.shown(one.id)} has no context, as those of this bandit have")
+            for row, name, value in zip(one.context.reshape(len(one.arms), -1), one.arms, each, strict=True):
+                if value is not None:
+                    rows.append(row)
+                    names.append(name)
+                    values.append(value)
+        with deferred():
+            if len(rows) == 1:
+                self._learn(rows[0], values[0], self._known_by(names[0]), None)
+            elif rows:
+                self._learn(np.stack(rows), values, self._known_by(names), None)
+            self._rewarded.add(identities)
+
+    @abstractmethod
+    def _known_by(self, arm: Any) -> Any:
+        """What `learn` is told of an arm, or of a list of them."""
+
+    @abstractmethod
+    def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any) -> None:
+        """`learn` of rows."""
+
     def exploring(self, exploration: Exploration) -> Self:
         """The same model under another exploration, from the seed on. What is learned is shared, not copied: let one of
         the two learn, or take a `copy` first. ValueError for what is no exploration.
         """
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._set(exploration, self.seed, self.name, self._dtype)
-        twin.rounds = self.rounds
+        twin.exploration = exploration
+        twin._rng = np.random.default_rng(self.seed)
         return twin
 
     @property
@@ -182,7 +218,12 @@ class BaseBandit(files.Owner, ABC):
         return {**parts, "seed": self.seed, "name": self.name}
 
     def contents(self) -> files.Contents:
-        extra = {"rng": self._rng.bit_generator.state, "rounds": self.rounds}
+        extra = {
+            "rng": self._rng.bit_generator.state,
+            "rounds": self.rounds,
+            "tally": list(self._tally),
+            "rewarded": self._rewarded.text(),
+        }
         return files.Contents(self._arguments(), extra, self._saved())
 
     @classmethod
@@ -192,6 +233,8 @@ class BaseBandit(files.Owner, ABC):
         bandit._restore(held)
         bandit.rounds = check.integer("rounds", extra["rounds"], 0)
         bandit._rng.bit_generator.state = extra["rng"]
+        bandit._tally = checked_tally(extra["tally"])
+        bandit._rewarded = Ledger.of(extra["rewarded"])
         return bandit
 
     @abstractmethod
@@ -208,37 +251,3 @@ class BaseBandit(files.Owner, ABC):
         bound = self.error_bound()
         learned = f"{self.rounds} rows learned, {self.memory_usage():,} bytes, error bound {bound:.3g}"
         return f"<{self.name}: {', '.join(parts)}, seed={self.seed}; {learned}>"
-
-
-def trouble() -> FloatingPointError:
-    """What is raised when a score is not finite."""
-    return FloatingPointError("a score is not finite: rewards or contexts are too large for this reg; scale them down")
-
-
-def not_offered() -> ValueError:
-    """What is raised when an arm that an estimator plays several times in a row is missing."""
-    return ValueError(
-        "contexts must offer the arm being played until its rewards are complete, but it is missing; "
-        "CRMM and MENU need a fixed arm set: use HvtUCB where arms change"
-    )
-
-
-def named(arms: Any, count: int | None = None, argument: str = "arms") -> list[Any]:
-    """`arms` as a list of names (NumPy arrays, polars and pandas series too), one per row if a count is given."""
-    try:
-        names = arms.tolist() if hasattr(arms, "tolist") else list(arms)
-    except TypeError:
-        names = None
-    if not isinstance(names, list) or isinstance(arms, str):
-        raise ValueError(f"{argument} must be a sequence of names, one per row of contexts, got {arms!r}")
-    if count is not None and len(names) != count:
-        raise ValueError(f"{argument} must have one name per row of contexts ({count}), got {len(names)}")
-    return names
-
-
-def ranked(scores: np.ndarray, chosen: int, k: int) -> list[int]:
-    """The chosen arm, then the k - 1 best others."""
-    if k == 1:
-        return [chosen]
-    order = np.argsort(-scores, kind="stable")
-    return [chosen, *[int(a) for a in order if a != chosen][: k - 1]]

@@ -5,7 +5,7 @@ from typing import Any
 from onepass.bandit.arms import ArmBandit
 from onepass.bandit.models import Disjoint, Hybrid
 from onepass.bandit.shared import SharedBandit
-from onepass.exploration import Exploration
+from onepass.exploration.exploration import Exploration
 from onepass.features.feature_map import FeatureMap
 
 
@@ -20,7 +20,7 @@ def Bandit(
     """A contextual bandit: a `SharedBandit` for an estimator, an `ArmBandit` for `Disjoint` or `Hybrid` models.
 
     estimator: one shared model, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``, or `Disjoint` or `Hybrid` for
-    models per arm; exploration: `UCB`, `Thompson`, `Greedy` or `EpsilonGreedy` (None: `UCB()`); features: a
+    models per arm; exploration: `UCB`, `Thompson`, `InverseGap`, ... (None: `UCB()`); features: a
     `FeatureMap`, its output_dim the width of the designs, or None: rows as they are; seed, at least 0: breaks ties and
     draws; name: shown by repr. ValueError for anything else.
 

@@ -29,6 +29,7 @@ class Front:
         self.map: FeatureMap = Identity(dim=width) if features is None else checked_map("features", features)
         self.dtype, self._state, self._held = dtype, None, None
         self.factors, self._plain = self.map.factors, features is None
+        self.reduced = self.factors is not None and self.factors.reduce  # whether arms work in d_u dimensions
         with states.abstract():
             self.moves = bool(arrays(self.learned))
 
@@ -81,6 +82,21 @@ class Front:
             return np.ndim(contexts.left) == 1, np.hstack(self.sides(contexts, True))
         rows = self.rows(contexts, (1, 2), some)
         return rows.ndim == 1, rows if rows.ndim == 2 else rows.reshape(1, -1)
+
+    def chosen(self, contexts: Any, request: int | None, places: np.ndarray, count: int) -> np.ndarray:
+        """The rows x of the arms at `places`, (dim,) or (k, dim), a copy, of checked contexts for `count` arms.
+
+        request: which of n, None where there is one.
+        """
+        if isinstance(contexts, Outer):
+            left = np.asarray(contexts.left if request is None else contexts.left[request], self.dtype)
+            right = np.asarray(contexts.right, self.dtype)[places]
+            rows = np.hstack([np.broadcast_to(left, (len(places), left.size)), right])
+        else:
+            every = check.array("contexts", contexts, self.dtype, (1, 2, 3))
+            rows = (every if request is None else every[request]).reshape(-1, self.map.input_dim)
+            rows = rows[places] if len(rows) == count else np.repeat(rows, len(places), axis=0)
+        return rows[0] if len(rows) == 1 else rows
 
     # ---- maps ----
 

@@ -1,7 +1,7 @@
 """The names of a bandit's arms, and where each has its model.
 
-Arms are any hashable. They appear when they are added, learned from or asked for, and keep the order of appearance. An
-arm that has never learned has the record NONE.
+Arms are any hashable. They appear when they are added or learned from, and keep the order of appearance. An arm that
+has never learned has the record NONE.
 """
 
 import threading
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.bandit.bandit import named
+from onepass.bandit.names import distinct, hashable
 from onepass.foundation.forks import open_at_fork
 
 NAMING = open_at_fork(threading.RLock())  # of all bandits: held for a moment
@@ -42,16 +42,8 @@ class Roster:
         hashable([arm])
         if arm in self._records:
             raise ValueError(f"arm must be a new one, but {arm!r} is known already")
-        self.meet([arm])
-
-    def meet(self, names: list[Any]) -> None:
-        """Make arms known that are not yet."""
         with NAMING:
-            known = len(self._records)
-            for name in names:
-                self._records.setdefault(name, NONE)
-            if len(self._records) > known:
-                self._kept = None
+            self._records[arm], self._kept = NONE, None
 
     def remove(self, arm: Hashable) -> None:
         """Forget a known arm."""
@@ -87,12 +79,9 @@ class Roster:
                 raise ValueError("arms must be given, for no arm is known yet; name them, add_arm or learn first")
             records = np.fromiter(self._records.values(), np.int64, len(names))
         else:
-            names = named(arms)
+            names = distinct(arms)
             if not names:
                 raise ValueError("arms must name at least one arm, got none")
-            hashable(names)
-            if len(set(names)) != len(names):
-                raise ValueError(f"arms must name every arm once, but {twice(names)!r} is there twice")
             get = self._records.get
             records = np.array([get(name, NONE) for name in names], np.int64)
         if arms is None or isinstance(arms, tuple):
@@ -100,24 +89,3 @@ class Roster:
                 if arms is not None or len(names) == len(self):  # no other thread has added one meanwhile
                     self._kept = (arms, names, records)
         return names, records
-
-
-def twice(names: list[Any]) -> Any:
-    """The first name that has been there before."""
-    seen: set[Any] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    raise ValueError("every name is there once")
-
-
-def hashable(names: list[Any]) -> None:
-    """ValueError unless every name can be found again."""
-    for name in names:
-        try:
-            hash(name)
-        except TypeError:
-            raise ValueError(f"arm must be hashable (a string, a number, a tuple of them), got {name!r}") from None
-        if name != name:
-            raise ValueError(f"arm must equal itself, got {name!r}")

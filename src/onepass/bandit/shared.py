@@ -2,152 +2,34 @@
 
 A round: z = features(x) for every arm (front.py), theta = the estimate, score = z^T theta + beta sqrt(z^T A^-1 z) (or
 a draw, or nothing), choose the largest, learn (z, reward). `play` runs many rounds in one compiled loop; `decide` and
-`learn` are its two halves. Cost of a round: that of its design (see onepass.design); K arms are scored by one matrix
-product.
-
-Contexts given as factors x = vec(u v^T): the K rows of a user u lie in d_a dimensions, x = E^T v with E (d_a, dim) made
-of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, then d_a^2 an arm.
+`learn` are its two halves (rounds.py). Cost of a round: that of its design (see onepass.design); K arms are scored by
+one matrix product.
 """
 
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.bandit.bandit import BaseBandit, Decision, named, not_offered, ranked, together, trouble
+from onepass.bandit import rounds
+from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, recorded, trouble
+from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front
+from onepass.bandit.names import distinct, eligible_arms
 from onepass.design import contract
-from onepass.estimator.contract import expect, parameter, radius, repeated, update, update_rows
+from onepass.estimator.contract import expect, parameter
 from onepass.estimator.epochs import in_turn
-from onepass.estimator.estimator import Estimator, known_radius
+from onepass.estimator.estimator import Estimator
 from onepass.estimator.heavy_tails import LEAST
-from onepass.exploration import DRAWS, MEANS, WIDTHS, Exploration, choose, draw_noise
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.randomness import noise
 from onepass.features.factors import Outer
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
-from onepass.foundation.generic import compiled
 from onepass.foundation.interrupts import deferred
-from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 
-
-@compiled
-def scored(estimator, rule, rounds, means, spreads):
-    """means + beta spreads; beta is the constant, times the theoretical radius where it is asked for."""
-    scale = rule.scale
-    if rule.theory.size > 0:
-        constants = rule.theory
-        scale *= radius(estimator, rounds, constants[0], constants[1], constants[2], constants[3])
-    scores = np.empty(means.size)
-    for a in range(scores.size):
-        scores[a] = means[a] + scale * spreads[a]
-    return scores
-
-
-@compiled
-def evaluate(estimator, rule, rounds, rows, noise):
-    """Scores, means and spreads (widths or draws) of the rows (K, features)."""
-    means = dot(rows, parameter(estimator))
-    if rule.spread == WIDTHS:
-        spreads = contract.inverse_quadratic(estimator.design, rows)
-        for a in range(spreads.size):
-            spreads[a] = np.sqrt(max(spreads[a], 0.0))
-    else:
-        spreads = np.zeros(means.size)
-        if rule.spread == DRAWS:
-            draws = dot(rows, contract.root(estimator.design, noise))
-            for a in range(spreads.size):
-                spreads[a] = draws[a]
-    return scored(estimator, rule, rounds, means, spreads), means, spreads
-
-
-@compiled
-def pick(estimator, rule, rows, scores, noise):
-    """`choose`, unless the estimator plays an arm again; -2 where that arm is not among the rows."""
-    arm, propensity = choose(rule, scores, noise)
-    again = repeated(estimator, rows)
-    if again != -1 and arm >= 0:
-        return again, 1.0
-    return arm, propensity
-
-
-@compiled
-def decide_once(estimator, rule, rounds, rows, noise):
-    """Arm index, propensity, scores, means and spreads for one set of arms (K, features)."""
-    scores, means, spreads = evaluate(estimator, rule, rounds, rows, noise)
-    arm, propensity = pick(estimator, rule, rows, scores, noise)
-    return arm, propensity, scores, means, spreads
-
-
-@compiled
-def decide_outer(estimator, rule, rounds, user, right, noise):
-    """`decide_once` for the rows vec(user v^T) of every row v of right (K, d_a), without forming them."""
-    theta, design, width = parameter(estimator), estimator.design, right.shape[1]
-    inner = np.zeros(width, right.dtype)
-    if rule.spread == DRAWS:
-        drawn, draw = contract.root(design, noise), np.zeros(width, right.dtype)
-    for i in range(user.size):
-        for j in range(width):
-            inner[j] += user[i] * theta[i * width + j]
-            if rule.spread == DRAWS:
-                draw[j] += user[i] * drawn[i * width + j]
-    means, spreads = dot(right, inner), np.zeros(right.shape[0])
-    if rule.spread == DRAWS:
-        draws = dot(right, draw)
-        for a in range(spreads.size):
-            spreads[a] = draws[a]
-    if rule.spread == WIDTHS:
-        core = np.zeros((width, width), right.dtype)
-        for j in range(width):
-            row = np.zeros(theta.size, right.dtype)
-            for i in range(user.size):
-                row[i * width + j] = user[i]
-            solved = contract.solve(design, row)
-            for i in range(user.size):
-                for k in range(width):
-                    core[j, k] += user[i] * solved[i * width + k]
-        half = dot(right, core)
-        for a in range(spreads.size):
-            spreads[a] = np.sqrt(max(float(dot(half[a], right[a])), 0.0))
-    scores = scored(estimator, rule, rounds, means, spreads)
-    arm, propensity = choose(rule, scores, noise)
-    return arm, propensity, scores, means, spreads
-
-
-@compiled
-def learn_row(estimator, row, reward):
-    """The estimator after one row (1, features) and its reward."""
-    return update(estimator, row[0], reward)
-
-
-@compiled
-def learn_rows(estimator, rows, rewards, nus):
-    """The estimator after a batch of rows (n, features), rewards (n,) and their noise scales, (n,) or none."""
-    if nus.size == 0:
-        return update_rows(estimator, rows, rewards)
-    for i in range(rows.shape[0]):
-        estimator = update(expect(estimator, nus[i]), rows[i], float(rewards[i]))
-    return estimator
-
-
-@compiled
-def play_rounds(estimator, rule, rounds, contexts, rewards, nus, noise):
-    """Score, choose, learn over contexts (T, K, features), rewards (T, K), noise scales (T, K) or (0, 0).
-
-    From where a score was not finite arms are -1, from where an arm to be repeated was not offered, -2.
-    """
-    arms = np.full(contexts.shape[0], -1)
-    for t in range(contexts.shape[0]):
-        rows = contexts[t]
-        scores, _, _ = evaluate(estimator, rule, rounds + t, rows, noise[t])
-        arm, _ = pick(estimator, rule, rows, scores, noise[t])
-        if arm < 0:
-            arms[t:] = arm
-            break
-        arms[t] = arm
-        if nus.size > 0:
-            estimator = expect(estimator, nus[t, arm])
-        estimator = update(estimator, rows[arm], rewards[t, arm])
-    return estimator, arms
+DRAWS_AT_ONCE = 1_000_000  # random numbers that `play` holds
 
 
 class Moved(NamedTuple):
@@ -163,7 +45,7 @@ class SharedBandit(BaseBandit):
     """One parameter for all arms: `Bandit(Ridge(design))`. Arms are rows, and names at most labels.
 
     estimator: what is learned, on which design, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``; exploration:
-    `UCB`, `Thompson`, `Greedy` or `EpsilonGreedy` (None: `UCB()`); features: a map of contexts to the design's rows
+    `UCB`, `Thompson`, `InverseGap`, ... (None: `UCB()`); features: a map of contexts to the design's rows
     (None: none); seed, at least 0: breaks ties and draws; name: shown by repr. ValueError for parts that do not fit.
     """
 
@@ -177,10 +59,9 @@ class SharedBandit(BaseBandit):
         name: str = "Bandit",
     ):
         if not isinstance(estimator, Estimator):
-            raise ValueError(f"estimator must be an estimator such as Ridge(design), got {estimator!r}")
-        self._set(exploration, seed, name, estimator.design.dtype)
-        known_radius(self._rule, estimator)
+            raise ValueError(f"estimator must be an estimator such as Ridge(design), got {check.shown(estimator)}")
         self.estimator, self.features = estimator, features
+        self._set(exploration, seed, name, estimator.design.dtype)
         self._width = estimator.design.dim
         self._front = Front(features, self._width, self._dtype)
         if self._front.map.output_dim != self._width:
@@ -196,20 +77,40 @@ class SharedBandit(BaseBandit):
         """The present estimate theta, shape (features,)."""
         return parameter(self._learned)
 
-    def decide(self, contexts: Any, arms: Any = None, k: int = 1) -> Decision:
+    def _model_estimator(self) -> Estimator:
+        return self.estimator
+
+    def decide(
+        self, contexts: Any, arms: Any = None, k: int = 1, *, id: Any = None, eligible: Any = None, tail: str = DRAWN
+    ) -> Decision:
         """Choose among K arms, contexts (K, dim); or take n decisions at once, contexts (n, K, dim).
 
-        Contexts as factors: `Outer` of left (d_u,) or (n, d_u) and right (K, d_a). arms: names, one per row, the same
-        for all n (default: the row's index). k: how many to rank. ValueError for NaN, a wrong shape or k above K;
-        FloatingPointError when a score is not finite.
+        Contexts as factors: `Outer` of left (d_u,) or (n, d_u) and right (K, d_a).
+        arms: names, one per row, each once, the same for all n (default: the row's index).
+        k: how many slots to fill, without replacement, from 1 to K (default 1).
+        id: a string, or n of them: the draw is then a function of the seed, the id and the model, and the generator
+        does not move (default: made, and drawn from the generator).
+        eligible: who may be chosen: booleans (K,), or (k, K) for each slot; or names, or k collections of them
+        (default: all).
+        tail: "drawn": every slot has a distribution over the arms left (the default); "greedy": slots after the first
+        take the best of the rest.
+        Returns a `Decision`, which `learn` takes with its reward. Nothing but the generator changes.
+        ValueError for NaN, a wrong shape or k above K; FloatingPointError when a score is not finite.
         """
         single, requests, count = self._requests(contexts)
         if not single and self.estimator.repeats_arms:
             raise ValueError("contexts must be those of one decision, for an arm is played several times in a row")
-        names = None if arms is None else named(arms, count)
+        names = None if arms is None else distinct(arms, count)
         if type(k) is not int or k != 1:
-            check.integer("k", k, 1, count)
-        each = [self._decide(request, names, k) for request in requests]
+            k = check.integer("k", k, 1, count)
+        greedy, among = checked_tail(tail), eligible_arms(eligible, names, count, k)
+        each = []
+        for i, one in enumerate(asked(id, None if single else len(requests), self.seed, self._rng)):
+            found = self._found(requests[i], one.rng, among, k, greedy)
+            if found[0][0] < 0:
+                raise failed(int(found[0][0]))
+            context = self._front.chosen(contexts, None if single else i, found[0], count)
+            each.append(recorded(one, found, names, context, tail, self._explores, self.rounds))
         return each[0] if single else together(each)
 
     def _requests(self, contexts: Any) -> tuple[bool, Any, int]:
@@ -223,29 +124,30 @@ class SharedBandit(BaseBandit):
         rows = self._front.transform(self._front.rows(contexts, (2, 3)))
         return rows.ndim == 2, [rows] if rows.ndim == 2 else rows, rows.shape[-2]
 
-    def _evaluate(
-        self, request: Any, noise: np.ndarray, choosing: bool = False
-    ) -> tuple[int, float, np.ndarray, np.ndarray, np.ndarray]:
+    def _found(self, request: Any, rng: np.random.Generator, among: np.ndarray, k: int, greedy: bool) -> Any:
+        """What `rounds.decide_rows` finds for one request."""
+        model = (self._learned, self._explores.rule, self.rounds, self._tally)
         if isinstance(request, tuple):
             user, right = request
-            if self._front.factors and right.shape[0] > right.shape[1] and not self.estimator.repeats_arms:
-                found = decide_outer(self._learned, self._rule, self.rounds, user, right, noise)
-            else:
-                request = self._front.met(user, right)
-        if not isinstance(request, tuple):
-            found = decide_once(self._learned, self._rule, self.rounds, request, noise)
-        if found[0] == -1:
-            raise trouble()
-        if found[0] == -2 and choosing:
-            raise not_offered()
-        return found
+            if self._factored(right):
+                normals, lots = self._noise(rng, right.shape[1], 1, k)
+                return rounds.decide_outer(*model, user, right, normals[0], among, lots[0], greedy)
+            request = self._front.met(user, right)
+        size, joint = self._size(len(request))
+        normals, lots = self._noise(rng, size, 1, k)
+        return rounds.decide_rows(*model, request, normals[0], joint, among, lots[0], greedy)
 
-    def _decide(self, request: Any, names: list[Any] | None, k: int) -> Decision:
-        noise = draw_noise(self._rule, self._width, 1, self._rng, self._dtype)[0]
-        chosen, propensity, scores, means, spreads = self._evaluate(request, noise, choosing=True)
-        best = ranked(scores, chosen, k)
-        found = best if names is None else [names[a] for a in best]
-        return Decision(found[0], found, scores, means, None if self._rule.spread == MEANS else spreads, propensity)
+    def _factored(self, right: np.ndarray) -> bool:
+        """Whether K rows of a user are worth scoring in the d_a dimensions that they lie in."""
+        return bool(self._front.factors) and right.shape[0] > right.shape[1] and not self.estimator.repeats_arms
+
+    def _size(self, count: int) -> tuple[int, bool]:
+        """Normals that a draw takes for K rows, and whether the rows are drawn jointly (see rounds.py)."""
+        joint = count <= min(self._explores.pairs, self._width)
+        return (count if joint else self._width), joint
+
+    def _noise(self, rng: np.random.Generator, size: int, count: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        return noise(self._explores.pairs, size, rng, count, k)
 
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
         """Scores of contexts (K, dim) or (n, K, dim), or of `Outer` factors, without side effects; arms: their names.
@@ -255,28 +157,60 @@ class SharedBandit(BaseBandit):
         """
         single, requests, count = self._requests(contexts)
         if arms is not None:
-            named(arms, count)
-        noise = np.zeros(2, self._dtype)
-        if self._rule.spread == DRAWS:
-            noise = draw_noise(self._rule, self._width, 1, np.random.default_rng(self.seed), self._dtype)[0]
-        if isinstance(contexts, Outer):
-            scores = np.stack([self._evaluate(request, noise)[2] for request in requests])
-            return scores[0] if single else scores
-        every = np.ascontiguousarray(requests[0] if single else requests.reshape(-1, requests.shape[-1]))
-        return self._evaluate(every, noise)[2].reshape((count,) if single else requests.shape[:-1])
+            distinct(arms, count)
+        if not isinstance(contexts, Outer):
+            every = requests if not single else requests[0]
+            flat = np.ascontiguousarray(every.reshape(-1, every.shape[-1]))
+            return self._scored(flat).reshape(every.shape[:-1])
+        each = [self._scored(request) for request in requests]
+        return each[0] if single else np.stack(each)
+
+    def _scored(self, request: Any) -> np.ndarray:
+        """Scores (K,) of rows, or of a user and the arms."""
+        model = (self._learned, self._explores.rule, self.rounds, self._tally)
+        if isinstance(request, tuple) and self._factored(request[1]):
+            found = rounds.score_outer(*model, *request, self._first_draw(request[1].shape[1]))
+        else:
+            rows = self._front.met(*request) if isinstance(request, tuple) else request
+            found = rounds.score_rows(*model, rows, self._first_draw(self._width))
+        if not np.isfinite(found).all():
+            raise trouble()
+        return found
+
+    def _first_draw(self, size: int) -> np.ndarray:
+        """The normals (1, size) of the first draw that the seed gives, for rules that draw."""
+        if self._explores.pairs == 0:
+            return np.zeros((0, 0))
+        return noise(1, size, np.random.default_rng(self.seed))[0][0]
 
     def _offered(self, contexts: Any, arms: Any) -> Any:
         count = len(contexts.right) if isinstance(contexts, Outer) else contexts.shape[1]
-        return range(count) if arms is None else named(arms, count)
+        return range(count) if arms is None else distinct(arms, count)
 
-    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None) -> None:
+    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False) -> None:
         """Learn contexts and rewards, late ones in any order: a row (dim,) and a number, or a batch (n, dim) and (n,).
 
-        `Outer` factors are taken in pairs. nu: the noise scale of the row, or of every row (n,), for estimators that
-        use one. ValueError, and nothing has changed, for NaN, infinities or shapes that do not match, a nu that is not
-        positive, a fixed horizon exceeded, an arm (a shared model knows none), or, for estimators that play an arm
-        several times in a row, a row out of turn: these need the rewards of one decision before the next.
+        contexts: rows; `Outer` factors, taken in pairs; or a `Decision`, n at once, or a list of them, from whose
+        records alone is learned: rewards is then a number per decision, for k slots k numbers, None where there was no
+        reward.
+        arm: None, for a shared model knows rows only. nu: the noise scale of the row, or of every row (n,), for
+        estimators that use one. again: learn a second reward of a decision, too (default False: it is refused, for the
+        last 10,000 decisions rewarded).
+        ValueError, and nothing has changed, for NaN, infinities or shapes that do not match, a nu that is not
+        positive, a fixed horizon exceeded, an arm, a decision that has had its reward, or, for estimators that play an
+        arm several times in a row, a row out of turn: these need the rewards of one decision before the next.
         """
+        if are_decisions(contexts):
+            if arm is not None or nu is not None:
+                raise ValueError("arm and nu must be None beside decisions, which know their arms")
+            self._reward(contexts, rewards, again)
+            return
+        self._learn(contexts, rewards, arm, nu)
+
+    def _known_by(self, arm: Any) -> None:
+        return None
+
+    def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any) -> None:
         if arm is not None:
             raise ValueError(f"arm must be None for a shared model, which knows rows only, got {arm!r}; use Disjoint")
         single, rows = self._front.pairs(contexts)
@@ -286,7 +220,8 @@ class SharedBandit(BaseBandit):
             self._permit(1, rows)
             told = self._learned if nu is None else expect(self._learned, float(self._noise_scales(nu, (0,), ())))
             with deferred():
-                self._learned = learn_row(told, self._front.advance(rows), rewards)
+                z = self._front.advance(rows)
+                self._learned, self._tally = rounds.learn_row(told, self._explores.rule, self._tally, z, rewards)
                 self.rounds += 1
             return
         values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (1,)))
@@ -297,7 +232,8 @@ class SharedBandit(BaseBandit):
         nus = np.empty(0) if nu is None else self._noise_scales(nu, (1,), values.shape)
         self._permit(len(rows), rows)
         with deferred():
-            self._learned = learn_rows(self._learned, self._front.advance(rows), values, nus)
+            z, explores = self._front.advance(rows), self._explores
+            self._learned, self._tally = rounds.learn_rows(self._learned, explores.rule, self._tally, z, values, nus)
             self.rounds += rows.shape[0]
 
     def _permit(self, count: int, rows: np.ndarray | None = None) -> None:
@@ -340,13 +276,25 @@ class SharedBandit(BaseBandit):
         if self._front.moves:
             return self._play_one_by_one(rows, values, nus)
         rows = self._front.transform(rows)
-        noise = draw_noise(self._rule, self._width, rows.shape[0], self._rng, self._dtype)
+        size, joint = self._size(rows.shape[1])
+        step = max(1, DRAWS_AT_ONCE // max(1, self._explores.pairs * size))
+        arms = [
+            self._played(rows[i : i + step], values[i : i + step], nus[i : i + step], size, joint)
+            for i in range(0, len(rows), step)
+        ]
+        return np.concatenate(arms)
+
+    def _played(self, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray, size: int, joint: bool) -> np.ndarray:
+        """`play` of some rounds."""
+        normals, lots = self._noise(self._rng, size, len(rows), 1)
+        rule = self._explores.rule
         with deferred():
-            learned, rule = self._learned, self._rule
-            self._learned, arms = play_rounds(learned, rule, self.rounds, rows, values, nus, noise)
+            self._learned, self._tally, arms = rounds.play_rounds(
+                self._learned, rule, self.rounds, self._tally, rows, rewards, nus, normals, joint, lots
+            )
             self.rounds += int(np.count_nonzero(arms >= 0))
         if arms[-1] < 0:
-            raise not_offered() if arms[-1] == -2 else trouble()
+            raise failed(int(arms[-1]))
         return arms
 
     def _play_one_by_one(self, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray) -> np.ndarray:

@@ -53,6 +53,28 @@ def root(state, z: np.ndarray) -> np.ndarray:
     raise _unknown(state, "root")
 
 
+@partial(generic, default=True)
+def inverse_gram(state, rows: np.ndarray) -> np.ndarray:
+    """X A^-1 X^T, the covariance of x^T theta under theta ~ N(0, A^-1), shape (n, dim) -> (n, n). Default: n solves."""
+    out = np.empty((rows.shape[0], rows.shape[0]), rows.dtype)
+    for i in range(rows.shape[0]):
+        solved = solve(state, rows[i])
+        for j in range(i + 1):
+            out[i, j] = out[j, i] = dot(rows[j], solved)
+    return out
+
+
+@partial(generic, default=True)
+def roots(state, z: np.ndarray) -> np.ndarray:
+    """R z for every row z of (n, dim): n draws. Default: one after the other."""
+    out = np.empty_like(z)
+    for i in range(z.shape[0]):
+        drawn = root(state, z[i])
+        for j in range(z.shape[1]):
+            out[i, j] = drawn[j]
+    return out
+
+
 @generic
 def log_det(state) -> float:
     """log det A."""

@@ -48,6 +48,7 @@ from onepass.design.subspace import (
     begun_subspace,
     enlarge,
     extend,
+    inverse_gram_in,
     inverse_quadratic_in,
     matrix_in,
     root_in,
@@ -253,6 +254,13 @@ def inverse_quadratic(state, rows):
     if state.phase == DENSE:
         return contract.inverse_quadratic(state.dense, rows)
     return inverse_quadratic_in(current(state), rows)
+
+
+@contract.inverse_gram.for_state(DyadicState)
+def inverse_gram(state, rows):
+    if state.phase == DENSE:
+        return contract.inverse_gram(state.dense, rows)
+    return inverse_gram_in(current(state), rows)
 
 
 @contract.root.for_state(DyadicState)

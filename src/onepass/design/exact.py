@@ -193,6 +193,17 @@ def inverse_quadratic(state, rows):
     return squared_norms(dot(rows, state.root))
 
 
+@contract.inverse_gram.for_state(ExactState)
+def inverse_gram(state, rows):
+    half = dot(rows, state.root)
+    return dot(half, half.T)
+
+
+@contract.roots.for_state(ExactState)
+def roots(state, z):
+    return dot(z, state.root.T)
+
+
 @contract.root.for_state(ExactState)
 def root(state, z):
     return dot(state.root, z)

@@ -35,6 +35,7 @@ from onepass.design.subspace import (
     enlarge,
     extend,
     grow,
+    inverse_gram_in,
     inverse_quadratic_in,
     root_in,
     solve_in,
@@ -237,6 +238,11 @@ def solve(state, b):
 @contract.inverse_quadratic.for_state(FrequentDirectionsState)
 def inverse_quadratic(state, rows):
     return inverse_quadratic_in(state.space, rows)
+
+
+@contract.inverse_gram.for_state(FrequentDirectionsState)
+def inverse_gram(state, rows):
+    return inverse_gram_in(state.space, rows)
 
 
 @contract.root.for_state(FrequentDirectionsState)

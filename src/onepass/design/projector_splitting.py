@@ -286,6 +286,12 @@ def inverse_quadratic(state, rows):
     return squared_norms(whitened(state, rows))
 
 
+@contract.inverse_gram.for_state(ProjectorSplittingState)
+def inverse_gram(state, rows):
+    half = whitened(state, rows)
+    return dot(half, half.T)
+
+
 @contract.root.for_state(ProjectorSplittingState)
 def root(state, z):
     return unwhitened(state, z)

@@ -15,6 +15,7 @@ from onepass.design.subspace import (
     begun_subspace,
     enlarge,
     extend,
+    inverse_gram_in,
     inverse_quadratic_in,
     matrix_in,
     root_in,
@@ -73,6 +74,11 @@ def solve(state, b):
 @contract.inverse_quadratic.for_state(SketchState)
 def inverse_quadratic(state, rows):
     return inverse_quadratic_in(state.space, rows)
+
+
+@contract.inverse_gram.for_state(SketchState)
+def inverse_gram(state, rows):
+    return inverse_gram_in(state.space, rows)
 
 
 @contract.root.for_state(SketchState)

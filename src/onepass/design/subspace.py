@@ -213,6 +213,29 @@ def inverse_quadratic_in(space, rows):
 
 
 @compiled
+def inverse_gram_in(space, rows):
+    """X A^-1 X^T = E E^T / ridge + T T^T with P = X Q^T, E = X - P Q, T = P R; E E^T = X X^T - P P^T while that has its
+    digits."""
+    basis, root = space.basis[: space.used], space.root[: space.used]
+    projected = dot(rows, basis.T)
+    inside = dot(projected, root)
+    total, covered, within = squared_norms(rows), squared_norms(projected), squared_norms(inside)
+    eps, lost = np.finfo(basis.dtype).eps, False
+    for i in range(rows.shape[0]):
+        lost = lost or digits_lost(max(total[i] - covered[i], 0.0), total[i], within[i], space.ridge, eps)
+    if lost:
+        outside = np.empty_like(rows)
+        for i in range(rows.shape[0]):
+            _, residual, length = split(basis, rows[i])
+            for j in range(rows.shape[1]):
+                outside[i, j] = residual[j] if length > 0.0 else 0.0
+        out = dot(outside, outside.T)
+    else:
+        out = dot(rows, rows.T) - dot(projected, projected.T)
+    return out / basis.dtype.type(space.ridge) + dot(inside, inside.T)
+
+
+@compiled
 def root_in(space, z):
     """((I - Q^T Q) / sqrt(ridge) + Q^T R Q) z."""
     basis = space.basis[: space.used]

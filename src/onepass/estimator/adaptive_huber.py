@@ -41,7 +41,7 @@ from onepass.estimator.heavy_tails import (
 )
 from onepass.estimator.history import History, new_history, remember
 from onepass.estimator.newton import into_ball
-from onepass.exploration import Theory
+from onepass.exploration.theory import Theory
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design.design import Design
-from onepass.exploration import Rule
+from onepass.exploration.theory import Theory
 from onepass.foundation import state as states
 from onepass.foundation.registry import plain
 
@@ -56,19 +56,20 @@ class Estimator:
         return f"{type(self).__name__}({self.design!r}{options})"
 
 
-def known_radius(rule: Rule, estimator: Estimator) -> None:
+def known_radius(theory: Theory | None, estimator: Estimator) -> None:
     """ValueError where a rule asks for a theoretical radius that the estimator has not, or learns by others."""
-    if not rule.theory.size:
+    if theory is None:
         return
     kind, own = type(estimator).__name__, estimator._options.get("theory")
     if not estimator.has_radius:
         raise ValueError(
             f"exploration must be a number for {kind}: it has no theoretical radius (here, without theory=)"
         )
-    if own is not None and (own.parameter_bound, own.row_bound, own.delta) != tuple(rule.theory[1:].tolist()):
+    bounds = (theory.parameter_bound, theory.row_bound, theory.delta)
+    if own is not None and (own.parameter_bound, own.row_bound, own.delta) != bounds:
         raise ValueError(
             f"exploration must have the parameter_bound, row_bound and delta of {kind}'s theory={own!r}, "
-            f"got {rule.theory[1:].tolist()}"
+            f"got {list(bounds)}"
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design.design import Design
-from onepass.exploration import Theory
+from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 

@@ -19,7 +19,7 @@ from onepass.estimator.contract import radius, repeated, update
 from onepass.estimator.epochs import Epoch, over, play, play_again
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, power, repetitions
-from onepass.exploration import Theory
+from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot

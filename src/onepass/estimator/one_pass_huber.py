@@ -42,7 +42,7 @@ from onepass.estimator.heavy_tails import (
     told,
 )
 from onepass.estimator.newton import into_ball, newton_step
-from onepass.exploration import Theory
+from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot

@@ -18,7 +18,7 @@ from onepass.estimator.contract import radius, update, update_rows
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, moment, power
 from onepass.estimator.history import History, new_history, remember
-from onepass.exploration import Theory
+from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot

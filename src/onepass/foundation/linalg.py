@@ -289,3 +289,29 @@ def _with_direction(basis, row):
     for j in range(row.size):
         wider[basis.shape[0], j] = residual[j] / length
     return wider, longer
+
+
+NOTHING_LEFT = 64.0  # roundings of a diagonal entry below which a pivot is zero: a row is in the span of those before
+
+
+@compiled
+def semidefinite_root(matrix):
+    """Lower triangular L with L L^T = M (n, n), symmetric and positive semi-definite, in double precision.
+
+    Where a pivot is zero, to `NOTHING_LEFT` roundings of M's own precision, its column is zero. O(n^3 / 3).
+    """
+    n, least = matrix.shape[0], NOTHING_LEFT * np.finfo(matrix.dtype).eps
+    out = np.zeros((n, n))
+    for j in range(n):
+        pivot = float(matrix[j, j])
+        for k in range(j):
+            pivot -= out[j, k] * out[j, k]
+        if not pivot > least * matrix[j, j]:
+            continue
+        out[j, j] = np.sqrt(pivot)
+        for i in range(j + 1, n):
+            rest = float(matrix[i, j])
+            for k in range(j):
+                rest -= out[i, k] * out[j, k]
+            out[i, j] = rest / out[j, j]
+    return out

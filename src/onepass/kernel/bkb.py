@@ -28,7 +28,9 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
-from onepass.exploration import DRAWING, Exploration, Theory, normals, uniforms
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.randomness import DRAWING, normals, uniforms
+from onepass.exploration.theory import Theory
 from onepass.features.nystrom import IN_SPAN, Nystrom, pivoted
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -329,16 +331,18 @@ class BKB(KernelBandit):
         rest = np.maximum(prior - np.einsum("ij,ij->j", z, z), 0.0)
         return means, ones, rest / self.reg + np.einsum("ij,ij->j", half, half)
 
-    def _draws(self, z: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _draws(self, z: np.ndarray, prior: np.ndarray, rng: np.random.Generator, count: int) -> np.ndarray:
         root = self._state.root[: len(z), : len(z)]
         rest = np.maximum(prior - np.einsum("ij,ij->j", z, z), 0.0) / self.reg
-        return (root @ normals(rng, len(z))) @ z + np.sqrt(rest) * normals(rng, len(prior))
+        return normals(rng, (count, len(z))) @ root.T @ z + np.sqrt(rest) * normals(rng, (count, len(prior)))
 
-    def _arm_draws(self, rng: np.random.Generator) -> np.ndarray:
-        return self._draws(self._state.rows[: self._state.used], self._state.prior, rng)
+    def _arm_draws(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        return self._draws(self._state.rows[: self._state.used], self._state.prior, rng, count)
 
-    def _row_draws(self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return self._draws(self._column(gram), prior, rng)
+    def _row_draws(
+        self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator, count: int
+    ) -> np.ndarray:
+        return self._draws(self._column(gram), prior, rng, count)
 
     def _radius(self, theory: Theory) -> float:
         """Calandriello et al. theorem 4.1 for its oversampling, at epsilon = 1/2, from its proof: D.1, with the / reg

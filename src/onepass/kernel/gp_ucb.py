@@ -17,7 +17,9 @@ import numpy as np
 from scipy.linalg import cholesky
 from scipy.linalg.lapack import dpstrf, dtrtri
 
-from onepass.exploration import Exploration, Theory, normals
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.randomness import normals
+from onepass.exploration.theory import Theory
 from onepass.features.kernels import indefinite
 from onepass.features.nystrom import IN_SPAN, NONE
 from onepass.foundation.generic import compiled
@@ -168,21 +170,23 @@ class GPUCB(KernelBandit):
         means, ones, variances = self._predicted_by(state, rows[:used], prior)
         return state._replace(means=means, ones=ones, variances=variances)
 
-    def _arm_draws(self, rng: np.random.Generator) -> np.ndarray:
-        """A draw of the prior, corrected by the plays (Matheron's rule)."""
+    def _arm_draws(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Draws of the prior, corrected by the plays (Matheron's rule)."""
         s = self._state
         if self._prior_root is None:
             self._prior_root = root_of(gram_of(self.kernel, s.points, s.points))
-        draw = normals(rng, len(self._prior_root)) @ self._prior_root
+        draws = normals(rng, (count, len(self._prior_root))) @ self._prior_root
         members = s.members[: s.used]
-        heard = draw[members] + np.sqrt(self.reg / s.plays[members]) * normals(rng, s.used)
+        heard = draws[:, members] + np.sqrt(self.reg / s.plays[members]) * normals(rng, (count, s.used))
         root = s.root[: s.used, : s.used]
-        return (draw - combined(root @ (root.T @ heard), s.rows)) / self.reg**0.5
+        return (draws - heard @ root @ root.T @ s.rows[: s.used, : s.size]) / self.reg**0.5
 
-    def _row_draws(self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _row_draws(
+        self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator, count: int
+    ) -> np.ndarray:
         half = self._state.root[: self._state.used, : self._state.used].T @ gram
         root = root_of(gram_of(self.kernel, rows, rows) - half.T @ half, prior)
-        return normals(rng, len(root)) @ root / self.reg**0.5
+        return normals(rng, (count, len(root))) @ root / self.reg**0.5
 
     def _radius(self, theory: Theory) -> float:
         """R sqrt(log det(I + K / reg) + 2 log(1 / delta)) + sqrt(reg) H (Durand et al. 2018; any reg)."""

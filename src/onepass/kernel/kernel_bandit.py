@@ -6,8 +6,28 @@ from typing import Any, Self
 
 import numpy as np
 
-from onepass.bandit.bandit import Decision, ranked, trouble
-from onepass.exploration import DRAWS, MEANS, UCB, EpsilonGreedy, Exploration, Rule, Theory, choose, normals, uniforms
+from onepass.bandit.deciding import (
+    Rule,
+    are_decisions,
+    asked,
+    checked_tail,
+    checked_tally,
+    failed,
+    paired,
+    recorded,
+    rule_of,
+    trouble,
+)
+from onepass.bandit.decision import DRAWN, Decision
+from onepass.bandit.ledger import Ledger
+from onepass.bandit.names import eligible_arms
+from onepass.bandit.rounds import Tally, counted, fill_slots, residual
+from onepass.exploration.contract import Seen, draws, score, strength
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.greedy import EpsilonGreedy
+from onepass.exploration.randomness import noise
+from onepass.exploration.theory import Theory
+from onepass.exploration.ucb import UCB
 from onepass.features.kernels import Kernel, Matern, as_kernel, median_distance, probed, rows_of
 from onepass.foundation import check, files
 from onepass.foundation import state as states
@@ -18,8 +38,8 @@ from onepass.kernel.posterior import (
     Posterior,
     Saved,
     begun,
+    centred,
     consistent,
-    scored,
     units,
     with_point,
 )
@@ -49,9 +69,7 @@ class KernelBandit(files.Owner, ABC):
             raise ValueError(f"normalize must be True, False or None, got {normalize!r}")
         self.normalize = self.fit_after > 0 if normalize is None else normalize
         self.seed = check.integer("seed", seed, 0, None)
-        if not (exploration is None or isinstance(exploration, Exploration)):
-            exploration = UCB(exploration)
-        self.exploration: Exploration | None = exploration
+        self.exploration = exploration
         points, self.fixed = table_of(arms), arms is not None
         if kernel is None and not self.fixed:
             raise ValueError("kernel must be given where arms are not, say Matern(2.5, length_scale=0.2)")
@@ -62,6 +80,7 @@ class KernelBandit(files.Owner, ABC):
             fittable(self.kernel)
         self._begun_with = (self.kernel, self.reg)
         self._rng = np.random.default_rng(self.seed)  # of decisions
+        self._tally, self._rewarded = Tally(count=0, squares=0.0), Ledger()
         self._coins = np.random.default_rng([self.seed, 1])  # of dictionaries: equal posteriors decide alike
         self._fits = self.fit_after > 0  # kernel and reg are still to be chosen
         self._first: list[tuple[int, float]] = []  # the plays that they will be chosen from
@@ -94,11 +113,13 @@ class KernelBandit(files.Owner, ABC):
         """The same plays under the present kernel and reg."""
 
     @abstractmethod
-    def _arm_draws(self, rng: np.random.Generator) -> np.ndarray:
-        """One draw of the posterior, less its mean, over the square root of reg, at all arms."""
+    def _arm_draws(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Draws of the posterior, less its mean, over the square root of reg, at all arms: (count, arms)."""
 
     @abstractmethod
-    def _row_draws(self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _row_draws(
+        self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator, count: int
+    ) -> np.ndarray:
         """The same at the rows, given k_U and k(x, x) there."""
 
     @abstractmethod
@@ -132,17 +153,27 @@ class KernelBandit(files.Owner, ABC):
         """log det(I + K / reg) / 2 of the plays: what they tell about f, in nats; BKB's, of its approximation of K."""
         return float(self._state.tally[LOG_DET]) / 2.0
 
+    @property
+    def exploration(self) -> Exploration | None:
+        """How arms are chosen, None: `UCB` of two standard deviations, 2 sqrt(reg). It may be changed at any time."""
+        return self._exploration
+
+    @exploration.setter
+    def exploration(self, exploration: Any) -> None:
+        if not (exploration is None or isinstance(exploration, Exploration)):
+            exploration = UCB(exploration)
+        self._exploration, self._explores = exploration, None if exploration is None else rule_of(exploration)
+
     def _rule(self, random: bool = True) -> tuple[Rule, float]:
         """The rule of exploration and its beta; random: arms can be drawn until kernel and reg are chosen."""
         if self._fits and random:
-            return EpsilonGreedy(1.0).rule(), 0.0
-        if self._fits or self.exploration is None:
-            return UCB(2.0 * self.reg**0.5).rule(), 2.0 * self.reg**0.5
-        rule = self.exploration.rule()
-        theory = getattr(self.exploration, "exploration", None)
-        if isinstance(theory, Theory):
-            return rule, rule.scale * self._radius(theory) / units(self._state, self.normalize)[1]
-        return rule, rule.scale * (self.reg / self._begun_with[1]) ** 0.5  # the same number of standard deviations
+            return rule_of(EpsilonGreedy(1.0)), 0.0
+        if self._fits or self._explores is None:
+            return rule_of(UCB(2.0 * self.reg**0.5)), 2.0 * self.reg**0.5
+        scale, theory = strength(self._explores.rule).scale, self._explores.exploration.theory
+        if theory is not None:
+            return self._explores, scale * self._radius(theory) / units(self._state, self.normalize)[1]
+        return self._explores, scale * (self.reg / self._begun_with[1]) ** 0.5  # as many standard deviations as before
 
     def _checked_rows(self, rows: Any) -> np.ndarray:
         rows = rows_of("rows", rows)
@@ -155,74 +186,104 @@ class KernelBandit(files.Owner, ABC):
             probed(self.kernel, rows)
         return rows
 
-    def _evaluated(self, rows: Any, rule: Rule, beta: float, rng: np.random.Generator) -> tuple[Any, Any, Any]:
-        """Scores, means and widths of the arms, or of the rows where arms change."""
-        s = self._state
+    def _seen(self, rows: Any, explores: Rule, beta: float, rng: np.random.Generator, pairs: int) -> Seen:
+        """What the rule sees of the arms, or of the rows where arms change; `pairs` of draws."""
+        s, shifts = self._state, np.zeros((0, 0))
         if rows is None:
             if not self.fixed:
                 raise ValueError("rows must be given where arms change: the arms of this round, one a row")
             means, ones, variances = s.means, s.ones, s.variances
-            draws = self._arm_draws(rng) if rule.spread == DRAWS else None
+            if pairs:
+                shifts = self._arm_draws(rng, pairs)
         else:
             gram, prior = gram_of(self.kernel, self.dictionary, rows), prior_of(self.kernel, rows)
-            draws = self._row_draws(rows, gram, prior, rng) if rule.spread == DRAWS else None
+            if pairs:
+                shifts = self._row_draws(rows, gram, prior, rng, pairs)
             means, ones, variances = self._predicted(gram, prior)
-        centre, scale = units(self._state, self.normalize)
-        beta = 0.0 if rule.spread == MEANS else beta
-        scores, means, widths = scored(means, ones, variances, centre, scale, beta if draws is None else 0.0)
-        if draws is None:
-            return scores, means, widths
-        return means + beta * scale * draws, means, scale * draws
+        centre, scale = units(s, self.normalize)
+        means, widths = centred(means, ones, variances, centre, scale)
+        samples = np.zeros((0, means.size))
+        if pairs:
+            samples = np.concatenate([means + beta * scale * shifts, means - beta * scale * shifts])
+            samples = samples[: draws(explores.rule)]
+        return Seen(
+            means=means,
+            widths=widths,
+            samples=samples,
+            beta=np.full(means.size, beta),
+            residual=residual(self._tally),
+            rounds=self.rounds,
+        )
 
-    def decide(self, rows: Any = None, k: int = 1, *, maximizer: Callable[[Score], Any] | None = None) -> Decision:
-        """Choose an arm: its index, among fixed arms or the rows (K, dim) of this round; k: how many to rank.
+    def decide(
+        self,
+        rows: Any = None,
+        k: int = 1,
+        *,
+        id: Any = None,
+        eligible: Any = None,
+        tail: str = DRAWN,
+        maximizer: Callable[[Score], Any] | None = None,
+    ) -> Decision:
+        """Choose an arm: its index, among fixed arms or the rows (K, dim) of this round.
 
+        k: slots to fill; id, eligible, tail: as for `SharedBandit.decide`.
         maximizer: where arms change and cannot be listed, a function that is given the score function,
-        (n, dim) -> (n,), and returns the row that is best; `arm` is then that row (UCB and greedy rules).
-        widths: sigma, or the draw for Thompson sampling, in units of rewards: scores are means + beta widths.
+        (n, dim) -> (n,), and returns the row that is best; `arm` is then that row (UCB and greedy rules, floor 0).
+        widths: sigma, in units of rewards: scores of UCB are means + beta widths.
         ValueError for bad rows or k; FloatingPointError when a score is not finite.
         """
         if self.fixed and not (rows is None and maximizer is None):
             raise ValueError("rows and maximizer are for arm sets that change: build the bandit with arms=None")
-        rule, beta = self._rule(random=maximizer is None)
+        explores, beta = self._rule(random=maximizer is None)
+        (one,) = asked(id, None, self.seed, self._rng)
         if maximizer is not None:
-            if rows is not None or k != 1 or rule.spread == DRAWS or rule.epsilon > 0.0:
-                raise ValueError("maximizer takes the place of rows, with k = 1 and a UCB or greedy exploration")
-            return self._maximized(maximizer, rule, beta)
+            random = explores.pairs or explores.rule.floor > 0.0 or explores.residual
+            if rows is not None or k != 1 or eligible is not None or random:
+                raise ValueError("maximizer takes the place of rows, with k = 1 and UCB or Greedy without a floor")
+            return self._maximized(maximizer, explores, beta, one)
         rows = rows if rows is None else self._checked_rows(rows)
         count = len(self._state.plays) if rows is None else len(rows)
         k = check.integer("k", k, 1, max(count, 1))
-        before = self._rng.bit_generator.state if rule.spread == DRAWS else None
+        among, greedy = eligible_arms(eligible, None, count, k), checked_tail(tail)
+        before = one.rng.bit_generator.state if explores.pairs else None
         try:
-            scores, means, widths = self._evaluated(rows, rule, beta, self._rng)
+            seen = self._seen(rows, explores, beta, one.rng, explores.pairs)
+            scores = score(explores.rule, seen)
             if not np.isfinite(scores).all():
                 raise trouble()
         except BaseException:
             if before is not None:
-                self._rng.bit_generator.state = before
+                one.rng.bit_generator.state = before
             raise
-        noise = normals(self._rng, 2) if rule.spread == DRAWS else uniforms(self._rng, 2)
-        arm, propensity = choose(rule, scores, noise)
-        best = ranked(scores, arm, k)
-        return Decision(arm, best, scores, means, None if rule.spread == MEANS else widths, propensity)
+        _, lots = noise(min(explores.pairs, 1), 0, one.rng, 1, k)
+        places, p = fill_slots(explores.rule, seen, scores, among, lots[0], greedy)
+        if places[0] < 0:
+            raise failed(int(places[0]))
+        context = None if rows is None else rows[places[0]].copy() if k == 1 else rows[places]
+        return recorded(one, (places, p, scores, seen.means, seen.widths), None, context, tail, explores, self.rounds)
 
-    def _maximized(self, maximizer: Callable[[Score], Any], rule: Rule, beta: float) -> Decision:
-        def score(points: Any) -> np.ndarray:
-            return self._evaluated(self._checked_rows(points), rule, beta, self._rng)[0]
+    def _maximized(self, maximizer: Callable[[Score], Any], explores: Rule, beta: float, one: Any) -> Decision:
+        def found(points: Any) -> tuple[np.ndarray, Seen]:
+            seen = self._seen(self._checked_rows(points), explores, beta, self._rng, 0)
+            return score(explores.rule, seen), seen
 
-        row = np.array(maximizer(score), np.float64)
+        row = np.array(maximizer(lambda points: found(points)[0]), np.float64)
         if row.ndim != 1:
             raise ValueError(f"maximizer must return one row (dim,), got shape {row.shape}")
-        found = self._evaluated(self._checked_rows(row[None]), rule, beta, self._rng)
-        if not np.isfinite(found[0][0]):
+        scores, seen = found(row[None])
+        if not np.isfinite(scores[0]):
             raise trouble()
-        return Decision(row, [row], *found[:2], None if rule.spread == MEANS else found[2], 1.0)
+        sure = np.zeros(1, np.int64), np.ones((1, 1)), scores, seen.means, seen.widths
+        decision = recorded(one, sure, None, row.copy(), DRAWN, explores, self.rounds)
+        return decision._replace(arm=row, arms=[row])
 
     def score(self, rows: Any = None) -> np.ndarray:
         """Scores of all arms, or of the rows, without side effects; of Thompson sampling for the seed's first draw."""
-        rule, beta = self._rule()
+        explores, beta = self._rule()
         rows = rows if rows is None else self._checked_rows(rows)
-        return self._evaluated(rows, rule, beta, np.random.default_rng(self.seed))[0]
+        seen = self._seen(rows, explores, beta, np.random.default_rng(self.seed), min(explores.pairs, 1))
+        return score(explores.rule, seen)
 
     def posterior(self, rows: Any = None) -> Posterior:
         """Means, variances and deviations of all arms (where arms change: of all points played), or of the rows."""
@@ -234,15 +295,22 @@ class KernelBandit(files.Owner, ABC):
                 gram_of(self.kernel, self.dictionary, rows), prior_of(self.kernel, rows)
             )
         centre, scale = units(self._state, self.normalize)
-        _, means, deviations = scored(means, ones, variances, centre, scale * self.reg**0.5, 0.0)
+        means, deviations = centred(means, ones, variances, centre, scale * self.reg**0.5)
         return Posterior(means, variances.copy(), deviations)
 
-    def learn(self, arm: Any, reward: Any) -> None:
+    def learn(self, arm: Any, reward: Any, *, again: bool = False) -> None:
         """Learn the reward of an arm: an index, or a row (dim,) where arms change; or several at once, in order.
 
-        ValueError, and nothing has changed, for an arm that does not exist, NaN, or a kernel found not to be positive
-        definite. Before several at once everything is copied, so that all or none are learned.
+        arm: or a `Decision`, or a list of them, from whose records alone is learned: reward is then a number per
+        decision, for k slots k numbers, None where there was none. again: learn a second reward of a decision, too
+        (default False: it is refused, for the last 10,000 decisions rewarded).
+        ValueError, and nothing has changed, for an arm that does not exist, NaN, a decision that has had its reward, or
+        a kernel found not to be positive definite. Before several at once everything is copied, so that all or none are
+        learned.
         """
+        if are_decisions(arm):
+            self._reward(arm, reward, again)
+            return
         known = self.fixed and type(arm) is int and 0 <= arm < len(self._state.plays)
         if known and type(reward) is float and -1e12 < reward < 1e12:  # the common case, checked at once
             self._learn(arm, reward)
@@ -263,6 +331,23 @@ class KernelBandit(files.Owner, ABC):
             self.__dict__.update(whole.__dict__)
             raise
 
+    def _reward(self, decisions: Any, rewards: Any, again: bool) -> None:
+        """Learn the rewards of decisions, all or none."""
+        given, paid = paired(decisions, rewards)
+        identities = [one.id for one in given]
+        if not again:
+            self._rewarded.refuse(identities)
+        arms, values = [], []
+        for one, each in zip(given, paid, strict=True):
+            if self.fixed != (one.context is None):
+                raise ValueError(f"decision {check.shown(one.id)} must be one of a bandit like this one")
+            rows = one.places.tolist() if self.fixed else list(one.context.reshape(len(one.arms), -1))
+            arms += [row for row, value in zip(rows, each, strict=True) if value is not None]
+            values += [value for value in each if value is not None]
+        if arms:
+            self.learn(arms if self.fixed else np.stack(arms), values)
+        self._rewarded.add(identities)
+
     def _arms(self, arm: Any) -> tuple[bool, list[Any]]:
         """Whether several arms were given, and all of them: indices, or rows."""
         if not self.fixed:
@@ -274,6 +359,7 @@ class KernelBandit(files.Owner, ABC):
     def _learn(self, arm: Any, reward: float) -> None:
         held = self._state, self.kernel, self.reg, self._fits
         coins, rounds, first, key = self._coins.bit_generator.state, self.rounds, list(self._first), None
+        deviation = 0.0
         fits = self._fits and rounds + 1 >= self.fit_after
         try:
             if fits:
@@ -287,7 +373,12 @@ class KernelBandit(files.Owner, ABC):
                     self._places[key] = place
                 else:
                     key = None
+            if self._explores is not None and self._explores.residual:
+                centre, s = units(self._state, self.normalize)[0], self._state
+                deviation = reward - float(centre + s.means[place] - centre * s.ones[place])
             self._play(place, reward)
+            if self._explores is not None and self._explores.residual:
+                self._tally = counted(self._tally, deviation)
             if self._fits:
                 self._first = [*first, (place, reward)][-self.fit_after :]
             if fits:
@@ -360,7 +451,9 @@ class KernelBandit(files.Owner, ABC):
     def contents(self) -> files.Contents:
         random = {"rng": self._rng.bit_generator.state, "coins": self._coins.bit_generator.state}
         now = {"fixed": self.fixed, "fits": self._fits, "kernel": self.kernel, "reg": self.reg}
-        return files.Contents({"kernel": self._begun_with[0], **self._arguments()}, {**random, **now}, self._held())
+        told = {"tally": list(self._tally), "rewarded": self._rewarded.text()}
+        params = {"kernel": self._begun_with[0], **self._arguments()}
+        return files.Contents(params, {**random, **now, **told}, self._held())
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
@@ -371,6 +464,7 @@ class KernelBandit(files.Owner, ABC):
         found = held.take(bandit._held(), bandit._consistent)
         bandit._restore(found, as_kernel(built(extra["kernel"])), extra["reg"], extra["fits"])
         bandit._rng.bit_generator.state, bandit._coins.bit_generator.state = extra["rng"], extra["coins"]
+        bandit._tally, bandit._rewarded = checked_tally(extra["tally"]), Ledger.of(extra["rewarded"])
         return bandit
 
     def _consistent(self, held: Saved) -> bool:

@@ -155,14 +155,13 @@ def units(state: KernelState, normalize: bool) -> tuple[float, float]:
 
 
 @compiled
-def scored(means, ones, variances, centre, scale, beta):
-    """Scores, means and widths (scale sigma) in units of rewards."""
-    scores, centred, widths = np.empty(means.size), np.empty(means.size), np.empty(means.size)
+def centred(means, ones, variances, centre, scale):
+    """Means and widths (scale sigma) in units of rewards."""
+    found, widths = np.empty(means.size), np.empty(means.size)
     for a in range(means.size):
-        centred[a] = centre + means[a] - centre * ones[a]
+        found[a] = centre + means[a] - centre * ones[a]
         widths[a] = scale * np.sqrt(variances[a])
-        scores[a] = centred[a] + beta * widths[a]
-    return scores, centred, widths
+    return found, widths
 
 
 @compiled

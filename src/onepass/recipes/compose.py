@@ -11,7 +11,10 @@ from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
-from onepass.exploration import UCB, Exploration, Theory, Thompson
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.theory import Theory
+from onepass.exploration.thompson import PlainThompson
+from onepass.exploration.ucb import UCB
 from onepass.features.factors import OuterProduct
 from onepass.foundation import check
 
@@ -54,7 +57,7 @@ def compose(
         model = Disjoint(estimate(make(*own)))
     else:
         model = Hybrid(shared=Ridge(make(*full)), arms=Ridge(make(*own)))
-    rule: Exploration = Thompson(exploration) if thompson else UCB(exploration)
+    rule: Exploration = PlainThompson(exploration) if thompson else UCB(exploration)
     return Bandit(model, rule, features=features, seed=seed, name=name)
 
 

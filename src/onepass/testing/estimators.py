@@ -14,7 +14,8 @@ from onepass.bandit.shared import SharedBandit
 from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.estimator.estimator import Estimator
-from onepass.exploration import UCB, Greedy
+from onepass.exploration.greedy import Greedy
+from onepass.exploration.ucb import UCB
 from onepass.foundation import state as states
 from onepass.foundation.files import load
 from onepass.foundation.registry import built, kinds, plain

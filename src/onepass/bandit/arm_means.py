@@ -1,0 +1,104 @@
+"""Means and widths of models per arm, whatever the contexts: one row for all, a row per arm, or factors."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from onepass.bandit.front import Front, split
+from onepass.bandit.models import Learned
+from onepass.bandit.reduction import lengths_along
+from onepass.estimator.contract import parameter
+from onepass.features.factors import Outer
+
+
+def evaluated(
+    learned: Learned, front: Front, contexts: Any, records: np.ndarray
+) -> tuple[bool, np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Whether it is a single decision; means and x^T A^-1 x of the arms' models (n, K); hybrid: n times (K, k) rows
+    of the shared model."""
+    store, shared, count = learned.store, learned.shared, len(records)
+    if isinstance(contexts, Outer):
+        left, right = front.sides(contexts, False)
+        single = np.ndim(contexts.left) == 1
+        if len(right) != count or len(left) == 0:
+            raise ValueError(f"contexts.right must have one row per arm ({count}), got {len(right)}")
+        lengths = lengths_along(learned.direction, records, right) if front.reduced else np.ones(count, front.dtype)
+        if shared == () and front.factors:
+            if front.reduced:
+                means, squares = same(learned, records, left)
+                return single, means * lengths, squares * lengths**2, []
+            return single, *store.evaluate_factors(records, left, right), []
+        each = []
+        for user in left:
+            full = front.met(user, right)
+            each.append(model(learned, records, lengths[:, None] * user if front.reduced else full, full))
+    else:
+        rows = front.rows(contexts, (1, 2, 3))
+        single = rows.ndim < 3
+        rows = rows.reshape(1, -1, front.map.input_dim) if single else rows
+        if rows.shape[1] != count and (rows.shape[1] != 1 or np.ndim(contexts) == 2):
+            raise ValueError(f"contexts must have one row, or one per arm ({count}), got shape {np.shape(contexts)}")
+        full = front.transform(rows)
+        if front.reduced:
+            each = [reduced_model(learned, front, records, x, z) for x, z in zip(rows, full, strict=True)]
+        elif full.shape[1] == 1 and shared == ():
+            means, squares = same(learned, records, np.ascontiguousarray(full[:, 0]))
+            return single, means, squares, []
+        else:
+            each = [model(learned, records, request, None) for request in full]
+    columns = list(zip(*each, strict=True))
+    return single, np.stack(columns[0]), np.stack(columns[1]), [] if shared == () else list(columns[2])
+
+
+def same(learned: Learned, records: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and squares (n, K) where each of n rows is the context of every arm."""
+    if len(rows) == 1:
+        means, squares = learned.store.evaluate(records, rows, np.empty((len(records), 0), rows.dtype))
+        return means[None], squares[None]
+    return learned.store.evaluate_users(records, rows)
+
+
+def model(
+    learned: Learned, records: np.ndarray, rows: np.ndarray, extra: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means and squares (K,) for rows (K or 1, width), and the rows of the shared model (K, k), which starts from
+    extra (default: the rows themselves)."""
+    if learned.shared == ():
+        extra = np.empty((len(records), 0), rows.dtype)
+    elif extra is None:
+        extra = np.array(np.broadcast_to(rows, (len(records), rows.shape[1])))
+    return *learned.store.evaluate(records, np.ascontiguousarray(rows), extra), extra
+
+
+def reduced_model(
+    learned: Learned, front: Front, records: np.ndarray, rows: np.ndarray, full: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`model` of rows (u, v), (K or 1, dim), and their z, where arms know ||v|| u."""
+    left, right = split(front.map, rows)
+    right = np.ascontiguousarray(np.broadcast_to(right, (len(records), right.shape[1])))
+    lengths = lengths_along(learned.direction, records, right)
+    extra = np.array(np.broadcast_to(full, (len(records), full.shape[1])))
+    return model(learned, records, lengths[:, None] * left, extra)
+
+
+def deviations(
+    learned: Learned,
+    front: Front,
+    rows: np.ndarray,
+    values: np.ndarray,
+    names: list[Any],
+    record_of: Callable[[Any], int],
+) -> np.ndarray:
+    """Rewards (n,) less their means under the models as they are, of checked rows x (n, dim) and the names of their
+    arms."""
+    out, places = values.astype(np.float64), {}
+    for place, name in enumerate(names):
+        places.setdefault(name, []).append(place)
+    for name, own in places.items():
+        record = np.array([record_of(name)])
+        _, means, _, adjusted = evaluated(learned, front, np.ascontiguousarray(rows[own][:, None]), record)
+        out[own] -= means[:, 0]
+        for place, z in zip(own, adjusted, strict=False):
+            out[place] -= float(z[0] @ parameter(learned.shared))
+    return out

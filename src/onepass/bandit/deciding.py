@@ -1,0 +1,162 @@
+"""What every bandit's `decide` and `learn` share, whatever the model: rules, identities, records, rewards."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.bandit.decision import DRAWN, GREEDY, Decision, made_id
+from onepass.bandit.rounds import NONE_LEFT, NOT_OFFERED, Tally
+from onepass.exploration.contract import draws, wants_residual, wants_widths
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.randomness import key_of, keyed
+from onepass.exploration.ucb import UCB
+from onepass.foundation import check
+
+
+class Rule(NamedTuple):
+    """How a bandit explores: as it was given, as compiled code reads it, as a record names it; pairs: of draws that it
+    counts; widths, residual: whether it looks at them."""
+
+    exploration: Exploration
+    rule: Any
+    text: str
+    pairs: int
+    widths: bool
+    residual: bool
+
+
+def rule_of(exploration: Exploration | None) -> Rule:
+    """The same from what a user gives, None: `UCB()`; ValueError for what is no exploration."""
+    exploration = UCB() if exploration is None else exploration
+    if not isinstance(exploration, Exploration):
+        raise ValueError(
+            "exploration must be UCB, Thompson, InverseGap, Softmax, Greedy or EpsilonGreedy, got "
+            f"{check.shown(exploration)}"
+        )
+    rule = exploration.rule()
+    pairs, looks = (draws(rule) + 1) // 2, (bool(wants_widths(rule)), bool(wants_residual(rule)))
+    return Rule(exploration, rule, repr(exploration), pairs, *looks)
+
+
+class Asked(NamedTuple):
+    """What a decision begins with: its identity, its random numbers, and what the record says they came from."""
+
+    id: str
+    rng: np.random.Generator
+    seed: int | str
+
+
+def asked(identity: Any, count: int | None, seed: int, rng: np.random.Generator) -> list[Asked]:
+    """Identities and random numbers of `count` decisions, None: of a single one; rng: of those whose id is made."""
+    if identity is None:
+        return [Asked(made_id(), rng, seed) for _ in range(1 if count is None else count)]
+    given = [identity] if count is None else identity
+    if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
+        wanted = "a string that is not empty" if count is None else "a list of them, one per decision"
+        raise ValueError(f"id must be {wanted}, got {check.shown(identity)}")
+    if len(given) != (1 if count is None else count) or len(set(given)) != len(given):
+        raise ValueError(f"id must have one string per decision ({count}), each once, got {check.shown(identity)}")
+    keys = [key_of(seed, one) for one in given]
+    return [Asked(one, keyed(key), key) for one, key in zip(given, keys, strict=True)]
+
+
+def recorded(
+    asked: Asked,
+    found: Any,
+    names: list[Any] | None,
+    context: np.ndarray | None,
+    tail: str,
+    explores: Rule,
+    rounds: int,
+) -> Decision:
+    """The record of what was found: places (k,), distributions (k, K), scores, means and widths."""
+    places, p, scores, means, widths = found
+    chosen = places.tolist()
+    shares = p[np.arange(places.size), places]
+    arms = chosen if names is None else [names[a] for a in chosen]
+    return Decision(
+        arm=arms[0],
+        arms=arms,
+        scores=scores,
+        means=means,
+        widths=widths if explores.widths else None,
+        propensity=float(shares[0]),
+        probabilities=p[0],
+        index=chosen[0],
+        places=places,
+        slots=p if places.size > 1 else None,
+        propensities=shares,
+        tail=tail,
+        id=asked.id,
+        context=context,
+        offered=names,
+        rounds=rounds,
+        rule=explores.text,
+        seed=asked.seed,
+    )
+
+
+def paired(decisions: Any, rewards: Any) -> tuple[list[Decision], list[list[Any]]]:
+    """Single decisions, and the rewards of each, one per slot, None where there was none; ValueError for another number
+    of them."""
+    given = [one for part in (decisions if isinstance(decisions, list) else [decisions]) for one in part.each()]
+    if isinstance(decisions, Decision) and not decisions.several:
+        return given, rewarded(given, [rewards])
+    return given, rewarded(given, rewards)
+
+
+def rewarded(decisions: list[Decision], rewards: Any) -> list[list[Any]]:
+    """The rewards of every decision, one per slot, None where there was none; ValueError for another number of them."""
+    rewards = rewards.tolist() if hasattr(rewards, "tolist") else rewards
+    if not isinstance(rewards, list | tuple) or len(rewards) != len(decisions):
+        raise ValueError(f"rewards must have one entry per decision ({len(decisions)}), got {check.shown(rewards)}")
+    out = []
+    for one, paid in zip(decisions, rewards, strict=True):
+        k, paid = len(one.arms), paid.tolist() if hasattr(paid, "tolist") else paid
+        if k == 1 and not isinstance(paid, list | tuple):
+            paid = [paid]
+        if not isinstance(paid, list | tuple) or len(paid) != k:
+            raise ValueError(f"rewards must have one number per slot ({k}), None for none, got {check.shown(paid)}")
+        out.append([None if value is None else check.real("rewards", value) for value in paid])
+    return out
+
+
+def are_decisions(value: Any) -> bool:
+    """Whether `learn` was given decisions: one, several at once, or a list of them."""
+    return isinstance(value, Decision) or (type(value) is list and len(value) > 0 and isinstance(value[0], Decision))
+
+
+def failed(place: int) -> Exception:
+    """Why no arm was chosen, where compiled code gives a negative place."""
+    if place == NOT_OFFERED:
+        return not_offered()
+    if place == NONE_LEFT:
+        return ValueError("eligible must leave an arm for every slot, but those of a slot are all taken by others")
+    return trouble()
+
+
+def checked_tail(tail: Any) -> bool:
+    """Whether slots after the first take the best of the rest."""
+    return check.choice("tail", tail, (DRAWN, GREEDY)) == GREEDY
+
+
+def trouble() -> FloatingPointError:
+    """What is raised when a score is not finite."""
+    return FloatingPointError("a score is not finite: rewards or contexts are too large for this reg; scale them down")
+
+
+def not_offered() -> ValueError:
+    """What is raised when an arm that an estimator plays several times in a row is missing."""
+    return ValueError(
+        "contexts must offer the arm being played until its rewards are complete, but it is missing; "
+        "CRMM and MENU need a fixed arm set: use HvtUCB where arms change"
+    )
+
+
+def checked_tally(held: Any) -> Tally:
+    """The tally that a file holds; ValueError for what is none."""
+    count, squares = held
+    tally = Tally(count=check.integer("tally", count, 0), squares=check.real("tally", squares))
+    if tally.squares < 0.0:
+        raise ValueError("the sum of squared deviations is negative")
+    return tally

@@ -1,0 +1,213 @@
+"""A decision as a record: what was chosen, from which distribution, and all that learning its reward will need.
+
+    p = probabilities,   arm ~ p,   propensity = p[index]            of the first slot
+    slots[j]  the distribution of slot j over the arms that are left
+
+A record outlives the process that made it: `to_dict` is plain JSON, every number in it exact.
+"""
+
+import itertools
+import math
+import os
+import secrets
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from onepass.foundation import check
+
+FORMAT = 1  # of the dictionary
+RANDOM = 8  # bytes that no other process has
+DRAWN, GREEDY = "drawn", "greedy"  # how the slots after the first are filled
+FROM_FILE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
+
+_made = {"process": secrets.token_hex(RANDOM), "count": itertools.count()}
+
+
+def _another_process() -> None:
+    _made.update(process=secrets.token_hex(RANDOM), count=itertools.count())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_another_process)
+
+
+def made_id() -> str:
+    """An identity that no other decision has: 16 random digits of the process, then a count."""
+    return f"{_made['process']}-{next(_made['count']):x}"  # type: ignore[call-overload]
+
+
+class Decision(NamedTuple):
+    """What a bandit decided. K arms were offered, k slots were filled. For n decisions at once every field that is not
+    the same for all has a leading axis n, or is a list of n; `each()` takes them apart.
+
+    arm: the name (or index) chosen, arms: those of all k slots; index: the place of `arm` among the arms offered,
+    places: of all slots (k,).
+    scores (K,): what the rule ranks by; means (K,): the estimates x^T theta; widths (K,): sqrt(x^T A^-1 x), None where
+    the rule does not look at them.
+    probabilities (K,): the distribution that `arm` was drawn from, 0 for arms that were not eligible; propensity: that
+    of `arm`. slots (k, K): the distribution of every slot over the arms left to it, where k > 1; propensities (k,).
+    tail: "drawn" (every slot from its distribution) or "greedy" (the best of the rest after the first: those slots tell
+    nothing of other arms).
+    id: given or made, a string; context (dim,), for k > 1 (k, dim): the rows of the chosen arms as they were before
+    any feature map, None where arms are fixed; offered: the names of all arms, None for indices; rounds: rows that the
+    model had learned; rule: the exploration, as text; seed: the key of the random numbers where the id was given
+    (hexadecimal digits), else the bandit's seed.
+    """
+
+    arm: Any
+    arms: Any
+    scores: np.ndarray
+    means: np.ndarray
+    widths: np.ndarray | None
+    propensity: Any
+    probabilities: np.ndarray
+    index: Any
+    places: np.ndarray
+    slots: np.ndarray | None
+    propensities: np.ndarray
+    tail: str
+    id: Any
+    context: np.ndarray | None
+    offered: Any
+    rounds: int
+    rule: str
+    seed: Any
+
+    @property
+    def several(self) -> bool:
+        """Whether this is n decisions at once."""
+        return isinstance(self.id, list)
+
+    def each(self) -> list["Decision"]:
+        """The decisions one by one; a single one in a list."""
+        if not self.several:
+            return [self]
+        pick = lambda part, i: None if part is None else part[i]  # noqa: E731
+        return [self._replace(**{name: pick(getattr(self, name), i) for name in SEVERAL}) for i in range(len(self.id))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: numbers, strings, lists. ValueError for several at once, or for names that JSON does not know
+        (strings, numbers, booleans, None and tuples of them it does)."""
+        if self.several:
+            raise ValueError("to_dict is of one decision: use [d.to_dict() for d in decisions.each()]")
+        out: dict[str, Any] = {"format": FORMAT}
+        for name, value in zip(self._fields, self, strict=True):
+            out[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        for name in ("arm", "arms", "offered"):
+            out[name] = _written(out[name])
+        return out
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Self:
+        """The inverse of `to_dict`: equal in every bit. ValueError for what is not such a dictionary."""
+        try:
+            return _read(cls, record)
+        except FROM_FILE as error:
+            raise ValueError(f"record must be what Decision.to_dict gave, but {error}") from None
+
+
+SEVERAL = (  # fields with an entry per decision
+    "arm", "arms", "scores", "means", "widths", "propensity", "probabilities", "index", "places", "slots",
+    "propensities", "id", "context", "seed",
+)  # fmt: skip
+
+
+def together(each: list[Decision]) -> Decision:
+    """Several decisions as one, whose fields have a leading axis."""
+    columns: dict[str, Any] = {name: [getattr(one, name) for one in each] for name in SEVERAL}
+    for name in ("scores", "means", "widths", "probabilities", "places", "slots", "propensities", "context"):
+        columns[name] = None if columns[name][0] is None else np.stack(columns[name])
+    for name in ("propensity", "index"):
+        columns[name] = np.array(columns[name])
+    return each[0]._replace(**columns)
+
+
+# ---- JSON ----
+
+
+def _written(name: Any) -> Any:
+    """A name, or a list of them, as JSON: numbers of NumPy as numbers, tuples as {"tuple": [...]}."""
+    if isinstance(name, list):
+        return [_written(part) for part in name]
+    if isinstance(name, np.generic):
+        name = name.item()
+    if isinstance(name, np.ndarray):
+        return {"row": name.tolist()}
+    if isinstance(name, tuple):
+        return {"tuple": [_written(part) for part in name]}
+    if name is None or isinstance(name, str | bool | int) or (isinstance(name, float) and math.isfinite(name)):
+        return name
+    raise ValueError(f"arm must be a string, a finite number or a tuple of them to be written, got {check.shown(name)}")
+
+
+def _named(name: Any) -> Any:
+    if isinstance(name, list):
+        return [_named(part) for part in name]
+    if isinstance(name, dict) and "row" in name:
+        return np.array(name["row"], np.float64)
+    if isinstance(name, dict):
+        return tuple(_named(part) for part in name["tuple"])
+    return name
+
+
+def _numbers(record: dict[str, Any], name: str, shape: tuple[int | None, ...], kind: Any = np.float64) -> np.ndarray:
+    out = np.array(record[name], kind)
+    if out.ndim != len(shape) or any(want not in (None, got) for want, got in zip(shape, out.shape, strict=True)):
+        raise ValueError(f"{name} has shape {out.shape}")
+    if not np.isfinite(out).all():
+        raise ValueError(f"{name} has a number that is not finite")
+    return out
+
+
+def _read(cls: Any, record: Any) -> Any:
+    if record["format"] != FORMAT:
+        raise ValueError(f"its format is {check.shown(record['format'])}, this version knows {FORMAT}")
+    probabilities = _numbers(record, "probabilities", (None,))
+    count, places = len(probabilities), _numbers(record, "places", (None,), np.int64)
+    k = len(places)
+    if not (k >= 1 and ((places >= 0) & (places < count)).all() and len(set(places.tolist())) == k):
+        raise ValueError("places are not those of arms offered")
+    slots = None if record["slots"] is None else _numbers(record, "slots", (k, count))
+    for row in probabilities[None] if slots is None else slots:
+        if (row < 0.0).any() or abs(row.sum() - 1.0) > SUM:
+            raise ValueError("its probabilities do not add up to 1")
+    context = record["context"]
+    if context is not None:
+        context = _numbers(record, "context", (None,) if k == 1 else (k, None))
+    offered, arms = _named(record["offered"]), _named(record["arms"])
+    found = places.tolist() if offered is None else [offered[place] for place in places]
+    wrong = (
+        (not isinstance(arms[0], np.ndarray) and found != arms)  # a row that a maximizer gave is its own name
+        or (offered is not None and len(offered) != count)
+        or not isinstance(record["id"], str)
+        or not isinstance(record["rule"], str)
+        or record["tail"] not in (DRAWN, GREEDY)
+        or not isinstance(record["seed"], int | str)
+    )
+    if wrong:
+        raise ValueError("its parts contradict each other")
+    propensities = _numbers(record, "propensities", (k,))
+    return cls(
+        arm=arms[0],
+        arms=arms,
+        scores=_numbers(record, "scores", (count,)),
+        means=_numbers(record, "means", (count,)),
+        widths=None if record["widths"] is None else _numbers(record, "widths", (count,)),
+        propensity=float(propensities[0]),
+        probabilities=probabilities,
+        index=int(places[0]),
+        places=places,
+        slots=slots,
+        propensities=propensities,
+        tail=record["tail"],
+        id=record["id"],
+        context=context,
+        offered=offered,
+        rounds=check.integer("rounds", record["rounds"], 0),
+        rule=record["rule"],
+        seed=record["seed"],
+    )
+
+
+SUM = 1e-9  # how far probabilities that were written may be from 1 in all: 10^5 arms round to 1e-12

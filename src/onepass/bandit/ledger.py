@@ -1,0 +1,59 @@
+"""Which decisions have had their reward: the last `LENGTH` of them, by 64 bits of their identities.
+
+A new identity shares its bits with one of them once in 2 10^15 times; its reward would then be refused.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+
+from onepass.foundation import check
+
+LENGTH = 10_000  # identities kept: 107 kB in a file
+BYTES = 8  # of each
+
+
+def _bits(identity: str) -> int:
+    return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=BYTES).digest(), "little")
+
+
+class Ledger:
+    """Identities in the order in which their rewards were learned."""
+
+    def __init__(self, bits: Iterable[int] = ()):
+        self._bits: dict[int, None] = dict.fromkeys(bits)
+
+    def __len__(self) -> int:
+        return len(self._bits)
+
+    def refuse(self, identities: list[str]) -> None:
+        """ValueError for an identity that is here, or twice among these."""
+        new = [_bits(identity) for identity in identities]
+        for place, bits in enumerate(new):
+            if bits in self._bits or bits in new[:place]:
+                raise ValueError(
+                    f"decision {check.shown(identities[place])} has had its reward; pass again=True to learn another"
+                )
+
+    def add(self, identities: list[str]) -> None:
+        """They have had their rewards."""
+        for identity in identities:
+            bits = _bits(identity)
+            self._bits.pop(bits, None)
+            self._bits[bits] = None
+            if len(self._bits) > LENGTH:
+                del self._bits[next(iter(self._bits))]
+
+    def text(self) -> str:
+        """As a string for a file."""
+        return base64.b64encode(np.fromiter(self._bits, np.dtype("<u8"), len(self._bits)).tobytes()).decode()
+
+    @classmethod
+    def of(cls, text: str) -> "Ledger":
+        """The inverse of `text`; ValueError for what is not one."""
+        held = np.frombuffer(base64.b64decode(text, validate=True), np.dtype("<u8")).tolist()
+        if len(held) > LENGTH or len(set(held)) != len(held):
+            raise ValueError("the decisions that had a reward do not fit")
+        return cls(held)

@@ -1,0 +1,236 @@
+"""Rounds of a shared model in compiled code: look at the rows, choose, learn.
+
+    means = Z theta,   widths^2 = diag(Z A^-1 Z^T),   draws: means + beta L e, L L^T = Z A^-1 Z^T, or means + beta Z R e
+
+A rule that counts draws is given the means under M of them, of theta + d and theta - d in turn. K rows need K normals a
+draw where L is made (K solves), `features` normals otherwise (a product with the root R); the cheaper one is taken.
+
+Contexts given as factors x = vec(u v^T): the K rows of a user u lie in d_a dimensions, x = E^T v with E (d_a, dim) made
+of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, then d_a^2 an arm.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.design import contract
+from onepass.estimator.contract import expect, parameter, radius, repeated, update, update_rows
+from onepass.exploration.choosing import choose
+from onepass.exploration.contract import Seen, draws, score, strength, wants_residual, wants_widths
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot, semidefinite_root
+
+AGAIN, NOT_FINITE, NOT_OFFERED, NONE_LEFT = -1, -1, -2, -3  # any arm; what `decide` returns in place of an arm
+
+
+class Tally(NamedTuple):
+    """Of rewards less their means as they were before: how many, and the sum of their squares."""
+
+    count: int
+    squares: float
+
+
+@compiled
+def residual(tally):
+    """Their root mean square, 0 where there is none."""
+    return np.sqrt(tally.squares / tally.count) if tally.count > 0 else 0.0
+
+
+@compiled
+def counted(tally, deviation):
+    """One more."""
+    return Tally(count=tally.count + 1, squares=tally.squares + deviation * deviation)
+
+
+@compiled
+def multiplier(estimator, rule, rounds):
+    """beta: the rule's number, times the theoretical radius where it asks for that."""
+    asked = strength(rule)
+    if asked.theory.size == 0:
+        return asked.scale
+    constants = asked.theory
+    return asked.scale * radius(estimator, rounds, constants[0], constants[1], constants[2], constants[3])
+
+
+@compiled
+def sampled(rule, means, beta, shifts):
+    """The means under theta + d and theta - d, (M, K), for shifts (pairs, K) = d^T x."""
+    pairs, count = shifts.shape[0], min(draws(rule), 2 * shifts.shape[0])
+    samples = np.empty((count, means.size))
+    for m in range(count):
+        sign = beta if m < pairs else -beta
+        for a in range(means.size):
+            samples[m, a] = means[a] + sign * shifts[m % pairs, a]
+    return samples
+
+
+@compiled
+def look(estimator, rule, rounds, tally, rows, normals, joint):
+    """What the rule sees of the rows (K, features).
+
+    normals (pairs, size), of which K make a draw if `joint`, else `features`.
+    """
+    design = estimator.design
+    means, widths = dot(rows, parameter(estimator)).astype(np.float64), np.zeros(rows.shape[0])
+    if wants_widths(rule):
+        widths = contract.inverse_quadratic(design, rows)
+        for a in range(widths.size):
+            widths[a] = np.sqrt(max(widths[a], 0.0))
+    beta, samples = multiplier(estimator, rule, rounds), np.empty((0, rows.shape[0]))
+    if draws(rule) > 0:
+        if joint:
+            shifts = dot(normals, semidefinite_root(contract.inverse_gram(design, rows)).T)
+        else:
+            shifts = dot(contract.roots(design, normals.astype(rows.dtype)), rows.T).astype(np.float64)
+        samples = sampled(rule, means, beta, shifts)
+    betas = np.full(means.size, beta)
+    return Seen(means=means, widths=widths, samples=samples, beta=betas, residual=residual(tally), rounds=rounds)
+
+
+@compiled
+def look_outer(estimator, rule, rounds, tally, user, right, normals):
+    """`look` at the rows vec(user v^T) of every row v of right (K, d_a), without forming them; normals (pairs, d_a)."""
+    theta, design, width = parameter(estimator), estimator.design, right.shape[1]
+    inner = np.zeros(width, right.dtype)
+    for i in range(user.size):
+        for j in range(width):
+            inner[j] += user[i] * theta[i * width + j]
+    means, widths = dot(right, inner).astype(np.float64), np.zeros(right.shape[0])
+    beta, samples = multiplier(estimator, rule, rounds), np.empty((0, right.shape[0]))
+    if wants_widths(rule) or draws(rule) > 0:
+        core = np.zeros((width, width), right.dtype)
+        for j in range(width):
+            row = np.zeros(theta.size, right.dtype)
+            for i in range(user.size):
+                row[i * width + j] = user[i]
+            solved = contract.solve(design, row)
+            for i in range(user.size):
+                for k in range(width):
+                    core[j, k] += user[i] * solved[i * width + k]
+        if wants_widths(rule):
+            half = dot(right, core)
+            for a in range(widths.size):
+                widths[a] = np.sqrt(max(float(dot(half[a], right[a])), 0.0))
+        if draws(rule) > 0:
+            drawn = dot(normals, semidefinite_root(core).T)
+            samples = sampled(rule, means, beta, dot(drawn, right.T.astype(np.float64)))
+    betas = np.full(means.size, beta)
+    return Seen(means=means, widths=widths, samples=samples, beta=betas, residual=residual(tally), rounds=rounds)
+
+
+@compiled
+def fill_slots(rule, seen, scores, among, lots, greedy):
+    """Arms (k,) and distributions (k, K) of k slots, k pairs of lots, without replacement.
+
+    among (1 or k, K): who may be chosen, in every slot or in each; greedy: the best of the rest after the first slot.
+    """
+    slots = lots.size // 2
+    arms, p, open_arms = np.empty(slots, np.int64), np.zeros((slots, scores.size)), among[0].copy()
+    for j in range(slots):
+        left = 0
+        for a in range(scores.size):
+            open_arms[a] = among[min(j, among.shape[0] - 1), a]
+        for i in range(j):
+            open_arms[arms[i]] = False
+        for a in range(scores.size):
+            left += open_arms[a]
+        if left == 0:
+            arms[0] = NONE_LEFT
+            return arms, p
+        if j > 0 and greedy:
+            best = -1
+            for a in range(scores.size):
+                if open_arms[a] and (best < 0 or scores[a] > scores[best]):
+                    best = a
+            arms[j], p[j, best] = best, 1.0
+        else:
+            arms[j], p[j] = choose(rule, seen, scores, open_arms, lots[2 * j : 2 * j + 2])
+            if arms[j] < 0:
+                arms[0] = NOT_FINITE
+                return arms, p
+    return arms, p
+
+
+@compiled
+def decide_rows(estimator, rule, rounds, tally, rows, normals, joint, among, lots, greedy):
+    """Arms (k,), their distributions (k, K), scores, means and widths for one set of rows (K, features)."""
+    seen = look(estimator, rule, rounds, tally, rows, normals, joint)
+    scores = score(rule, seen)
+    arms, p = fill_slots(rule, seen, scores, among, lots, greedy)
+    again = repeated(estimator, rows)
+    if again != AGAIN and arms[0] >= 0:  # an arm that the estimator plays several times in a row
+        arms[0] = again
+        if again >= 0:
+            p[0] = 0.0
+            p[0, again] = 1.0
+    return arms, p, scores, seen.means, seen.widths
+
+
+@compiled
+def decide_outer(estimator, rule, rounds, tally, user, right, normals, among, lots, greedy):
+    """The same for rows given as factors."""
+    seen = look_outer(estimator, rule, rounds, tally, user, right, normals)
+    scores = score(rule, seen)
+    arms, p = fill_slots(rule, seen, scores, among, lots, greedy)
+    return arms, p, scores, seen.means, seen.widths
+
+
+@compiled
+def score_rows(estimator, rule, rounds, tally, rows, normals):
+    """Scores (K,) of rows; normals (1, features) for a rule that draws."""
+    return score(rule, look(estimator, rule, rounds, tally, rows, normals, False))
+
+
+@compiled
+def score_outer(estimator, rule, rounds, tally, user, right, normals):
+    """The same for rows given as factors; normals (1, d_a)."""
+    return score(rule, look_outer(estimator, rule, rounds, tally, user, right, normals))
+
+
+@compiled
+def learn_row(estimator, rule, tally, row, reward):
+    """The estimator after one row (1, features) and its reward, and the tally, where the rule looks at it."""
+    if wants_residual(rule):
+        tally = counted(tally, reward - float(dot(row[0], parameter(estimator))))
+    return update(estimator, row[0], reward), tally
+
+
+@compiled
+def learn_rows(estimator, rule, tally, rows, rewards, nus):
+    """The same after a batch of rows (n, features), rewards (n,) and their noise scales, (n,) or none; what is counted
+    of a batch are its deviations from the means before it."""
+    if wants_residual(rule):
+        means = dot(rows, parameter(estimator))
+        for i in range(rows.shape[0]):
+            tally = counted(tally, float(rewards[i]) - float(means[i]))
+    if nus.size == 0:
+        return update_rows(estimator, rows, rewards), tally
+    for i in range(rows.shape[0]):
+        estimator = update(expect(estimator, nus[i]), rows[i], float(rewards[i]))
+    return estimator, tally
+
+
+@compiled
+def play_rounds(estimator, rule, rounds, tally, contexts, rewards, nus, normals, joint, lots):
+    """Score, choose, learn over contexts (T, K, features), rewards (T, K), noise scales (T, K) or (0, 0).
+
+    From where a score was not finite arms are -1, from where an arm to be repeated was not offered, -2.
+    """
+    arms, among = np.full(contexts.shape[0], NOT_FINITE), np.ones(contexts.shape[1], np.bool_)
+    for t in range(contexts.shape[0]):
+        rows = contexts[t]
+        seen = look(estimator, rule, rounds + t, tally, rows, normals[t], joint)
+        arm, _ = choose(rule, seen, score(rule, seen), among, lots[t])
+        again = repeated(estimator, rows)
+        if again != AGAIN and arm >= 0:
+            arm = again
+        if arm < 0:
+            arms[t:] = arm
+            break
+        arms[t] = arm
+        if nus.size > 0:
+            estimator = expect(estimator, nus[t, arm])
+        if wants_residual(rule):
+            tally = counted(tally, float(rewards[t, arm]) - seen.means[arm])
+        estimator = update(estimator, rows[arm], rewards[t, arm])
+    return estimator, tally, arms

@@ -1,0 +1,76 @@
+"""From a rule to an arm: its probabilities, floored, and the draw from them."""
+
+import numpy as np
+
+from onepass.exploration.contract import weigh
+from onepass.foundation.generic import compiled
+
+
+@compiled
+def choose(rule, seen, scores, among, lots):
+    """An arm drawn from p, and p (K,) = (1 - floor) chances + floor / count over the `count` arms in `among` (K,).
+
+    lots: two uniform numbers; the first says whether the arm comes from the floor, the second which one it is. -1 when
+    a score is not finite.
+    """
+    p, count = np.zeros(scores.size), 0
+    for a in range(scores.size):
+        if not np.isfinite(scores[a]):
+            return -1, p
+        count += among[a]
+    weigh(rule, seen, scores, among, p)
+    if lots[0] < rule.floor:
+        arm = nth(among, min(int(lots[1] * count), count - 1))
+    else:
+        arm = drawn(p, lots[1])
+    if rule.floor > 0.0:
+        for a in range(p.size):
+            if among[a]:
+                p[a] = (1.0 - rule.floor) * p[a] + rule.floor / count
+    return arm, p
+
+
+@compiled
+def nth(among, skip):
+    """Index of the n-th True, counted from 0."""
+    for a in range(among.size):
+        if among[a]:
+            if skip == 0:
+                return a
+            skip -= 1
+    return -1
+
+
+@compiled
+def drawn(p, lot):
+    """The first arm up to which the probabilities are above `lot`; of positive probability, whatever was rounded."""
+    total, last = 0.0, -1
+    for a in range(p.size):
+        if p[a] > 0.0:
+            total, last = total + p[a], a
+            if lot < total:
+                return a
+    return last
+
+
+@compiled
+def best(scores, k, order, excluded):
+    """The k best of every row of scores (n, K): indices (n, k), best first, -1 where fewer are left.
+
+    order: a permutation of the arms, in which ties are taken; excluded (n, K): what must not be taken, or (0, 0).
+    """
+    out = np.full((scores.shape[0], k), -1)
+    values = np.empty(k)
+    for i in range(scores.shape[0]):
+        filled = 0
+        for a in order:
+            value = scores[i, a]
+            if (filled == k and value <= values[k - 1]) or (excluded.size > 0 and excluded[i, a]):
+                continue
+            place = filled if filled < k else k - 1
+            while place > 0 and values[place - 1] < value:
+                values[place], out[i, place] = values[place - 1], out[i, place - 1]
+                place -= 1
+            values[place], out[i, place] = value, a
+            filled = min(filled + 1, k)
+    return out

@@ -1,0 +1,72 @@
+"""The contract of a rule: from what was seen of the arms to scores and probabilities.
+
+A rule is a `NamedTuple` of numbers with a field `floor`, and the functions below, registered for its type. What they do
+not say is derived: the probability is shared by the open arms with the largest score, and the score is the mean.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.exploration.theory import Strength
+from onepass.foundation.generic import generic
+
+
+class Seen(NamedTuple):
+    """What a model says of K arms: means (K,); widths (K,) = sqrt(x^T A^-1 x), zeros where the rule wants none; samples
+    (M, K), the means under M draws of the parameter; beta (K,), the multipliers of widths and draws; residual: the root
+    mean square of reward - mean of what was learned, 0 where nothing is known; rounds: rows learned."""
+
+    means: np.ndarray
+    widths: np.ndarray
+    samples: np.ndarray
+    beta: np.ndarray
+    residual: float
+    rounds: int
+
+
+@partial(generic, default=True)
+def strength(rule):
+    """The multiplier beta that the rule asks for. Default: none."""
+    return Strength(scale=0.0, theory=np.empty(0))
+
+
+@partial(generic, default=True)
+def wants_widths(rule) -> bool:
+    """Whether `Seen.widths` are looked at. Default: no."""
+    return False
+
+
+@partial(generic, default=True)
+def wants_residual(rule) -> bool:
+    """Whether `Seen.residual` is looked at. Default: no."""
+    return False
+
+
+@partial(generic, default=True)
+def draws(rule) -> int:
+    """How many draws of the parameter the rule counts. Default: none."""
+    return 0
+
+
+@partial(generic, default=True)
+def score(rule, seen: Seen) -> np.ndarray:
+    """What arms are ranked by, (K,). Default: their means."""
+    return seen.means.copy()
+
+
+@partial(generic, default=True)
+def weigh(rule, seen: Seen, scores: np.ndarray, among: np.ndarray, chances: np.ndarray) -> None:
+    """Fill chances (K,), zeros before, with the probabilities of the arms that may be chosen, `among` (K,), before the
+    floor. They add up to 1. Default: equal shares for the arms with the largest score."""
+    best, ties = -np.inf, 0
+    for a in range(scores.size):
+        if among[a]:
+            if scores[a] > best:
+                best, ties = scores[a], 1
+            elif scores[a] == best:
+                ties += 1
+    for a in range(scores.size):
+        if among[a] and scores[a] == best:
+            chances[a] = 1.0 / ties

@@ -1,0 +1,35 @@
+"""The public face of a rule: checks arguments, and gives the rule as compiled loops read it."""
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import Any
+
+from onepass.exploration.theory import Theory
+from onepass.foundation import check
+from onepass.foundation.registry import plain
+
+
+class Exploration(ABC):
+    """What a bandit takes as its exploration: a frozen dataclass that gives a rule (contract.py).
+
+    A class of your own is decorated with `onepass.savable`, so that bandits with it can be saved.
+    """
+
+    @abstractmethod
+    def rule(self) -> Any:
+        """The rule: a NamedTuple with a field `floor`, for whose type the functions of the contract are registered."""
+
+    @property
+    def theory(self) -> Theory | None:
+        """The theorem that its multiplier of widths is taken from, if any."""
+        found = getattr(self, "exploration", None)
+        return found if isinstance(found, Theory) else None
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given, as plain data."""
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+
+
+def floored(floor: float) -> float:
+    """`floor` as every rule takes it: from 0 to 1."""
+    return check.fraction("floor", floor)

@@ -1,0 +1,51 @@
+"""The largest mean, with or without a share of arms at random.
+
+p = 1 - epsilon on the largest mean, + epsilon / K on every arm
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from onepass.exploration.exploration import Exploration, floored
+from onepass.foundation import check
+from onepass.foundation.registry import savable
+
+
+class GreedyRule(NamedTuple):
+    """floor: the share that is spread over all arms."""
+
+    floor: float
+
+
+@savable
+@dataclass(frozen=True)
+class Greedy(Exploration):
+    """The largest mean.
+
+    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.0). ValueError outside.
+    """
+
+    floor: float = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "floor", floored(self.floor))
+
+    def rule(self) -> GreedyRule:
+        return GreedyRule(floor=self.floor)
+
+
+@savable
+@dataclass(frozen=True)
+class EpsilonGreedy(Exploration):
+    """The largest mean; with probability epsilon an eligible arm uniformly at random: `Greedy` with that floor.
+
+    epsilon: from 0 to 1 (default 0.1). ValueError outside.
+    """
+
+    epsilon: float = 0.1
+
+    def __post_init__(self):
+        object.__setattr__(self, "epsilon", check.fraction("epsilon", self.epsilon))
+
+    def rule(self) -> GreedyRule:
+        return GreedyRule(floor=self.epsilon)

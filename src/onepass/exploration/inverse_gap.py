@@ -1,0 +1,110 @@
+"""Inverse gap weighting.
+
+    p_a = 1 / (K + gamma (mean_b - mean_a)) for a != b,   p_b = 1 - the rest,        b the largest mean
+    gamma = scale sqrt(K t) / sigma by default,           sigma = the root mean square of reward - mean so far
+
+K counts the plausible arms only: those with mean + beta width >= max(mean - beta width). The others have the floor.
+Guarantee: regret O(sqrt(K T Reg_sq)) for gamma of the order of sqrt(K T / Reg_sq), Reg_sq the estimator's regret in
+squared loss. Source: SquareCB (Foster and Rakhlin 2020), FALCON (Simchi-Levi and Xu 2021); elimination by widths is
+that of LinUCB, gamma in units of the residual ours.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.exploration import contract
+from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.theory import Strength, Theory, checked, strength_of
+from onepass.foundation import check
+from onepass.foundation.registry import savable
+
+
+class InverseGapRule(NamedTuple):
+    """gamma, 0: scale sqrt(K t) / sigma; plausible: whether arms are eliminated by strength times their widths."""
+
+    gamma: float
+    scale: float
+    plausible: bool
+    strength: Strength
+    floor: float
+
+
+@contract.strength.for_state(InverseGapRule)
+def strength(rule):
+    return rule.strength
+
+
+@contract.wants_widths.for_state(InverseGapRule)
+def wants_widths(rule):
+    return rule.plausible
+
+
+@contract.wants_residual.for_state(InverseGapRule)
+def wants_residual(rule):
+    return rule.gamma == 0.0
+
+
+@contract.weigh.for_state(InverseGapRule)
+def weigh(rule, seen, scores, among, chances):
+    best, lower, count = -1, -np.inf, 0
+    for a in range(scores.size):
+        if among[a]:
+            lower = max(lower, scores[a] - seen.beta[a] * seen.widths[a])
+            if best < 0 or scores[a] > scores[best]:
+                best = a
+    for a in range(scores.size):
+        if among[a] and (not rule.plausible or a == best or scores[a] + seen.beta[a] * seen.widths[a] >= lower):
+            chances[a] = 1.0
+            count += 1
+    gamma = rule.gamma
+    if gamma == 0.0:
+        gamma = 0.0 if seen.rounds == 0 else np.inf
+        if seen.residual > 0.0:
+            gamma = rule.scale * np.sqrt(count * float(seen.rounds)) / seen.residual
+    total = 0.0
+    for a in range(scores.size):
+        if chances[a] > 0.0 and a != best:
+            gap = scores[best] - scores[a]
+            chances[a] = 1.0 / (count + (gamma * gap if gap > 0.0 else 0.0))
+            total += chances[a]
+    chances[best] = 1.0 - total
+
+
+@savable
+@dataclass(frozen=True)
+class InverseGap(Exploration):
+    """Every plausible arm with a probability that falls with the gap of its mean to the best one's.
+
+    exploration: beta, a number from 0 or `Theory`: arms are plausible whose mean + beta width reaches the largest mean
+    - beta width (default 0.1); None: all arms are, and no widths are computed.
+    gamma: in units of 1 / reward, above 0; None (the default): scale sqrt(K t) / sigma, sigma the running residual.
+    scale: above 0 (default 1.0), used where gamma is None.
+    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.01).
+    ValueError for values out of range.
+    """
+
+    exploration: float | Theory | None = 0.1
+    gamma: float | None = None
+    scale: float = 1.0
+    floor: float = 0.01
+
+    def __post_init__(self):
+        if self.exploration is not None:
+            object.__setattr__(self, "exploration", checked("exploration", self.exploration))
+            if not isinstance(self.exploration, Theory) and self.exploration < 0.0:
+                raise ValueError(f"exploration must be at least 0, got {self.exploration!r}; None for all arms")
+        if self.gamma is not None:
+            object.__setattr__(self, "gamma", check.positive("gamma", self.gamma))
+        object.__setattr__(self, "scale", check.positive("scale", self.scale))
+        object.__setattr__(self, "floor", floored(self.floor))
+
+    def rule(self) -> InverseGapRule:
+        return InverseGapRule(
+            gamma=self.gamma or 0.0,
+            scale=self.scale,
+            plausible=self.exploration is not None,
+            strength=strength_of(0.0 if self.exploration is None else self.exploration),
+            floor=self.floor,
+        )

@@ -1,0 +1,51 @@
+"""The random numbers of decisions: from a bandit's generator, or from the identity of a decision.
+
+A round takes `pairs` x `size` standard normals for a rule that draws, then two uniform numbers a slot. Either all are
+normals, uniforms as Phi(normal), or all are uniform: so a stream is the same in one call or in many.
+"""
+
+import hashlib
+import threading
+
+import numpy as np
+from scipy.special import ndtr
+
+from onepass.foundation.forks import open_at_fork
+
+DRAWING = open_at_fork(threading.RLock())  # a generator's own lock may be held at a fork
+KEY = 16  # bytes of a Philox key
+
+
+def noise(
+    pairs: int, size: int, rng: np.random.Generator, rounds: int = 1, slots: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """The random numbers of `rounds` rounds: normals (rounds, pairs, size), and lots (rounds, 2 slots), uniform.
+
+    pairs: of draws +- d that a rule takes, 0 where it takes none; size: of the normal vector behind a draw.
+    """
+    if pairs == 0:
+        return np.zeros((rounds, 0, size)), uniforms(rng, (rounds, 2 * slots))
+    every = normals(rng, (rounds, pairs * size + 2 * slots))
+    return every[:, : pairs * size].reshape(rounds, pairs, size).copy(), ndtr(every[:, pairs * size :])
+
+
+def normals(rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
+    """Standard normals; by one thread at a time, so that no child is forked meanwhile."""
+    with DRAWING:
+        return rng.standard_normal(shape)
+
+
+def uniforms(rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarray:
+    """Uniform numbers in [0, 1), likewise."""
+    with DRAWING:
+        return rng.random(shape)
+
+
+def key_of(salt: int, identity: str) -> str:
+    """The key of a decision's random numbers: a keyed hash of its identity, in hexadecimal digits."""
+    return hashlib.blake2b(identity.encode(), key=str(salt).encode()[-64:], digest_size=KEY).hexdigest()
+
+
+def keyed(key: str) -> np.random.Generator:
+    """The generator of a key."""
+    return np.random.Generator(np.random.Philox(key=int(key, 16)))

@@ -1,0 +1,76 @@
+"""Boltzmann exploration.
+
+    p_a = exp((mean_a - max mean) / T) / sum,        T = scale sqrt(K / t) sigma by default
+
+sigma: the root mean square of reward - mean so far; t rows were learned. A constant T never stops exploring: the
+default falls like the standard error of a mean.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.exploration import contract
+from onepass.exploration.exploration import Exploration, floored
+from onepass.foundation import check
+from onepass.foundation.registry import savable
+
+
+class SoftmaxRule(NamedTuple):
+    """temperature T in units of rewards, 0: scale sqrt(K / t) sigma; floor: the share spread over all arms."""
+
+    temperature: float
+    scale: float
+    floor: float
+
+
+@contract.wants_residual.for_state(SoftmaxRule)
+def wants_residual(rule):
+    return rule.temperature == 0.0
+
+
+@contract.weigh.for_state(SoftmaxRule)
+def weigh(rule, seen, scores, among, chances):
+    best, count = -np.inf, 0
+    for a in range(scores.size):
+        if among[a]:
+            best, count = max(best, scores[a]), count + 1
+    temperature = rule.temperature
+    if temperature == 0.0:
+        temperature = rule.scale * seen.residual * np.sqrt(count / max(seen.rounds, 1))
+        if seen.residual == 0.0 and seen.rounds == 0:
+            temperature = np.inf
+    total = 0.0
+    for a in range(scores.size):
+        if among[a]:
+            gap = best - scores[a]
+            chances[a] = 1.0 if gap == 0.0 else np.exp(-gap / temperature) if temperature > 0.0 else 0.0
+            total += chances[a]
+    for a in range(scores.size):
+        chances[a] /= total
+
+
+@savable
+@dataclass(frozen=True)
+class Softmax(Exploration):
+    """An arm with probability in proportion to exp(mean / temperature).
+
+    temperature: T in units of rewards, above 0; None (the default): scale sqrt(K / t) sigma, which falls as rows are
+    learned, sigma the running residual. scale: above 0 (default 1.0), used where temperature is None.
+    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.01).
+    ValueError for values out of range.
+    """
+
+    temperature: float | None = None
+    scale: float = 1.0
+    floor: float = 0.01
+
+    def __post_init__(self):
+        if self.temperature is not None:
+            object.__setattr__(self, "temperature", check.positive("temperature", self.temperature))
+        object.__setattr__(self, "scale", check.positive("scale", self.scale))
+        object.__setattr__(self, "floor", floored(self.floor))
+
+    def rule(self) -> SoftmaxRule:
+        return SoftmaxRule(temperature=self.temperature or 0.0, scale=self.scale, floor=self.floor)

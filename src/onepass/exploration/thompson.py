@@ -1,0 +1,106 @@
+"""Thompson sampling with probabilities that are known.
+
+    theta_1 .. theta_M ~ N(theta, beta^2 A^-1),   p_a = the share of the M in which x_a^T theta_m is largest,   arm ~ p
+
+The M draws and the draw of the arm are independent: given history, contexts and the M draws, the arm's law is p, so
+every importance-weighted estimate is exact for any M >= 1. Over the draws as well the arm's law is that of plain
+Thompson sampling, whatever M, for each draw is one: M only trades time for even weights. Draws are pairs theta +- d.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from onepass.exploration import contract
+from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.theory import Strength, Theory, checked, strength_of
+from onepass.foundation import check
+from onepass.foundation.registry import savable
+
+
+class ThompsonRule(NamedTuple):
+    """strength: of the draws; draws M; floor: the share that is spread over all arms."""
+
+    strength: Strength
+    draws: int
+    floor: float
+
+
+@contract.strength.for_state(ThompsonRule)
+def strength(rule):
+    return rule.strength
+
+
+@contract.draws.for_state(ThompsonRule)
+def draws(rule):
+    return rule.draws
+
+
+@contract.score.for_state(ThompsonRule)
+def score(rule, seen):
+    return seen.samples[0].copy()
+
+
+@contract.weigh.for_state(ThompsonRule)
+def weigh(rule, seen, scores, among, chances):
+    count = seen.samples.shape[0]
+    for m in range(count):
+        sample, best, ties = seen.samples[m], -1, 0
+        for a in range(sample.size):
+            if among[a]:
+                if best < 0 or sample[a] > sample[best]:
+                    best, ties = a, 1
+                elif sample[a] == sample[best]:
+                    ties += 1
+        if ties == 1:
+            chances[best] += 1.0
+        else:
+            for a in range(best, sample.size):
+                if among[a] and sample[a] == sample[best]:
+                    chances[a] += 1.0 / ties
+    for a in range(chances.size):
+        chances[a] /= count
+
+
+@savable
+@dataclass(frozen=True)
+class Thompson(Exploration):
+    """Thompson sampling with known probabilities: the shares of `draws` draws of theta ~ N(theta, exploration^2 A^-1).
+
+    exploration: beta, any finite number, or `Theory` (default 0.1).
+    draws: M, at least 1 (default 100): an arm's probability is a multiple of 1 / M before the floor.
+    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.01). With 0 an arm that is
+    best in no draw has probability 0, and the log tells nothing of it.
+    ValueError for values out of range. Source: Thompson (1933), Agrawal and Goyal (2013) for linear rewards; that the
+    acting draw is one more, ours.
+    """
+
+    exploration: float | Theory = 0.1
+    draws: int = 100
+    floor: float = 0.01
+
+    def __post_init__(self):
+        object.__setattr__(self, "exploration", checked("exploration", self.exploration))
+        object.__setattr__(self, "draws", check.integer("draws", self.draws, 1))
+        object.__setattr__(self, "floor", floored(self.floor))
+
+    def rule(self) -> ThompsonRule:
+        return ThompsonRule(strength=strength_of(self.exploration), draws=self.draws, floor=self.floor)
+
+
+@savable
+@dataclass(frozen=True)
+class PlainThompson(Exploration):
+    """Thompson sampling as in the papers, for regret studies: the best arm of one draw. It has no usable propensity.
+
+    exploration: beta, any finite number, or `Theory` (default 0.1). ValueError for anything else.
+    Given the draw, the probability of the arm is 1 and that of all others 0: nothing can be evaluated from such a log.
+    The law of the arms is that of `Thompson` with floor 0, at a hundredth of the draws.
+    """
+
+    exploration: float | Theory = 0.1
+
+    def __post_init__(self):
+        object.__setattr__(self, "exploration", checked("exploration", self.exploration))
+
+    def rule(self) -> ThompsonRule:
+        return ThompsonRule(strength=strength_of(self.exploration), draws=1, floor=0.0)

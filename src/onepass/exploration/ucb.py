@@ -1,0 +1,62 @@
+"""Upper confidence bounds.
+
+score = mean + beta width        the largest takes all; beta < 0 is pessimism
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.exploration import contract
+from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.theory import Strength, Theory, checked, strength_of
+from onepass.foundation.registry import savable
+
+
+class UCBRule(NamedTuple):
+    """strength: of the widths; floor: the share that is spread over all arms."""
+
+    strength: Strength
+    floor: float
+
+
+@contract.strength.for_state(UCBRule)
+def strength(rule):
+    return rule.strength
+
+
+@contract.wants_widths.for_state(UCBRule)
+def wants_widths(rule):
+    return True
+
+
+@contract.score.for_state(UCBRule)
+def score(rule, seen):
+    scores = np.empty(seen.means.size)
+    for a in range(scores.size):
+        scores[a] = seen.means[a] + seen.beta[a] * seen.widths[a]
+    return scores
+
+
+@savable
+@dataclass(frozen=True)
+class UCB(Exploration):
+    """Optimism: the arm with the largest mean + exploration * width.
+
+    exploration: beta, any finite number, or `Theory` (default 0.1); negative is pessimism, for learning from logs.
+    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.0: the best arm has
+    probability 1, and what was decided tells nothing of the others).
+    ValueError for values out of range. Guarantee: that of the estimator's radius, with `Theory` and floor 0; a floor
+    adds at most floor times the largest gap a round.
+    """
+
+    exploration: float | Theory = 0.1
+    floor: float = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "exploration", checked("exploration", self.exploration))
+        object.__setattr__(self, "floor", floored(self.floor))
+
+    def rule(self) -> UCBRule:
+        return UCBRule(strength=strength_of(self.exploration), floor=self.floor)
