@@ -35,9 +35,7 @@ def seen_of(count, draws, seed, ties=False):
     samples = means + 0.5 * widths * rng.standard_normal((max(draws, 1), count))
     if ties:
         means, widths, samples = np.round(means), np.ones(count), np.round(samples)
-    return Seen(
-        means=means, widths=widths, samples=samples, beta=np.full(count, 0.3), residual=0.8, rounds=50
-    )
+    return Seen(means=means, widths=widths, samples=samples, beta=np.full(count, 0.3), residual=0.8, rounds=50)
 
 
 def naive(rule, seen, among):
@@ -209,7 +207,9 @@ def test_play_equals_decide_and_learn_under_every_rule(parameters):
     contexts, rewards = rng.standard_normal((60, 4, 3)), rng.standard_normal((60, 4))
     for rule in RULES.values():
         model = op.Ridge(op.Exact(dim=3, reg=0.4))
-        played, stepped = (op.Bandit(model if parameters == "shared" else op.Disjoint(model), rule, seed=6) for _ in "ab")
+        played, stepped = (
+            op.Bandit(model if parameters == "shared" else op.Disjoint(model), rule, seed=6) for _ in "ab"
+        )
         arms = played.play(contexts, rewards)
         for t, row in enumerate(contexts):
             decision = stepped.decide(row, range(4))

@@ -1,0 +1,248 @@
+"""A decision is a record: identities, late rewards, other processes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onepass as op
+from onepass.bandit.ledger import LENGTH, Ledger
+
+DIM = 3
+POINTS = np.random.default_rng(8).standard_normal((6, 2))
+BANDITS = {
+    "shared": lambda **more: op.Bandit(op.Ridge(op.Exact(dim=DIM, reg=0.4)), seed=3, **more),
+    "float32": lambda **more: op.Bandit(op.Ridge(op.FrequentDirections(dim=DIM, size=2, dtype="float32")), **more),
+    "standardized": lambda **more: op.Bandit(
+        op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM), seed=3, **more
+    ),
+    "per arm": lambda **more: op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM, reg=0.4))), seed=3, **more),
+    "hybrid": lambda **more: op.Bandit(
+        op.Hybrid(shared=op.Ridge(op.Exact(dim=DIM)), arms=op.Ridge(op.Exact(dim=DIM))), seed=3, **more
+    ),
+    "factors": lambda **more: op.Bandit(
+        op.Ridge(op.Exact(dim=4)), features=op.OuterProduct(left=2, right=2), seed=3, **more
+    ),
+    "arm factors": lambda **more: op.Bandit(
+        op.Disjoint(op.Ridge(op.Exact(dim=2))), features=op.OuterProduct(left=2, right=2), seed=3, **more
+    ),
+}
+RULES = [op.UCB(0.5, floor=0.1), op.Thompson(0.5, draws=9), op.InverseGap(), op.Softmax()]
+NAMES = ["a", 2, ("c", 3, None), "d"]
+
+
+def offered(name, rng):
+    if "factors" in name:
+        return op.Outer(rng.standard_normal(2), np.arange(8.0).reshape(4, 2) + 1.0)
+    return rng.standard_normal((4, DIM))
+
+
+def bits(bandit):
+    return op.to_bytes(bandit)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize("name", BANDITS)
+def test_a_record_in_json_teaches_what_the_decision_itself_teaches(name, rule):
+    """Late, in another order, for one arm or several slots; in every bit."""
+    rng = np.random.default_rng(4)
+    one, other = (BANDITS[name](exploration=rule) for _ in "ab")
+    decisions = []
+    for t in range(12):
+        k = 1 + t % 3
+        decision = one.decide(offered(name, rng), NAMES, k=k, id=f"request {t}")
+        assert decision.propensity == decision.probabilities[decision.index] > 0.0
+        assert decision.arms == [NAMES[a] for a in decision.places]
+        record = op.Decision.from_dict(json.loads(json.dumps(decision.to_dict())))
+        same = op.Decision.from_dict(record.to_dict())
+        for mine, theirs in zip(record, same, strict=True):
+            assert np.array_equal(np.asarray(mine, object), np.asarray(theirs, object))
+        decisions.append((decision, record, [0.1 * t, None, -0.5][:k] if k > 1 else 0.1 * t))
+    order = rng.permutation(12)
+    one.learn([decisions[i][0] for i in order], [decisions[i][2] for i in order])
+    other.learn([decisions[i][1] for i in order], [decisions[i][2] for i in order])
+    assert bits(one) == bits(other)
+    for decision, record, paid in decisions:  # one by one, and once more
+        one.learn(decision, paid, again=True)
+        other.learn(record, paid, again=True)
+    assert bits(one) == bits(other)
+    with pytest.raises(ValueError, match="has had its reward; pass again=True"):
+        one.learn(decisions[3][1], decisions[3][2])
+    assert bits(one) == bits(other)
+
+
+@pytest.mark.parametrize("name", BANDITS)
+def test_a_decision_teaches_what_its_row_and_arm_teach(name):
+    rng = np.random.default_rng(5)
+    one, other = (BANDITS[name]() for _ in "ab")
+    for t in range(10):
+        context = offered(name, rng)
+        decision = one.decide(context, NAMES)
+        other.decide(context, NAMES)
+        one.learn(decision, 0.3 * t)
+        other.learn(decision.context, 0.3 * t, None if isinstance(other, op.SharedBandit) else decision.arm)
+    a, b = ({k: v for k, v in bandit.contents().extra.items() if k != "rewarded"} for bandit in (one, other))
+    assert a == b
+    assert np.array_equal(one.score(context, NAMES), other.score(context, NAMES))
+
+
+def test_another_process_learns_the_same_from_a_record(tmp_path):
+    bandit = op.Bandit(op.Ridge(op.FrequentDirections(dim=20, size=4)), op.Thompson(0.4), seed=2)
+    bandit.learn(np.random.default_rng(0).standard_normal((40, 20)), np.random.default_rng(1).standard_normal(40))
+    bandit.save(tmp_path / "model")
+    decision = bandit.decide(np.random.default_rng(2).standard_normal((5, 20)), id="one")
+    Path(tmp_path / "record.json").write_text(json.dumps(decision.to_dict()))
+    code = (
+        "import json, sys, onepass as op; from pathlib import Path; home = Path(sys.argv[1]);"
+        "bandit = op.load(home / 'model');"
+        "bandit.learn(op.Decision.from_dict(json.loads((home / 'record.json').read_text())), 0.7);"
+        "(home / 'bytes').write_bytes(op.to_bytes(bandit))"
+    )
+    there = {**os.environ, "PYTHONPATH": str(Path(op.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=there, timeout=300)
+    loaded = op.load(tmp_path / "model")
+    loaded.learn(decision, 0.7)
+    assert Path(tmp_path / "bytes").read_bytes() == op.to_bytes(loaded)
+
+
+@pytest.mark.parametrize("rule", [op.UCB(0.3), *RULES, op.PlainThompson(0.4)], ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize("name", ["shared", "per arm", "hybrid", "factors"])
+def test_the_same_id_and_model_give_the_same_answer_and_nothing_changes(name, rule):
+    bandit, rng = BANDITS[name](exploration=rule), np.random.default_rng(6)
+    for _ in range(5):
+        bandit.learn(bandit.decide(offered(name, rng), NAMES), float(rng.standard_normal()))
+    before, context = bits(bandit), offered(name, rng)
+    first = bandit.decide(context, NAMES, k=2, id="request")
+    again = op.from_bytes(before).decide(context, NAMES, k=2, id="request")
+    bandit.decide(context, [*NAMES[:3], "new"], id="other")
+    assert bits(bandit) == before
+    assert first.to_dict() == again.to_dict()
+    assert first.to_dict() == bandit.decide(context, NAMES, k=2, id="request").to_dict()
+    bandit.decide(context, [*NAMES[:3], "new"])  # without an id only the generator moves
+    moved = op.from_bytes(before)
+    moved._rng.bit_generator.state = bandit._rng.bit_generator.state
+    assert bits(moved) == bits(bandit)
+
+
+def test_ids_spread_the_draws_and_the_seed_is_their_salt():
+    rows = np.ones((2, DIM))
+    one, salted = (op.Bandit(op.Ridge(op.Exact(dim=DIM)), op.Greedy(), seed=seed) for seed in (0, 1))
+    chosen = np.array([[b.decide(rows, id=f"{i}").arm for i in range(400)] for b in (one, salted)])
+    assert (abs(chosen.mean(axis=1) - 0.5) < 4 * 0.5 / 20).all()
+    assert abs((chosen[0] == chosen[1]).mean() - 0.5) < 4 * 0.5 / 20
+
+
+def test_several_decisions_at_once_are_records_too():
+    bandit, rng = op.Bandit(op.Ridge(op.Exact(dim=DIM)), op.Softmax(), seed=1), np.random.default_rng(0)
+    contexts = rng.standard_normal((4, 5, DIM))
+    many = bandit.decide(contexts, ids := [f"{i}" for i in range(5)], id=ids[:4])
+    single = [bandit.decide(rows, ids, id=f"{i}") for i, rows in enumerate(contexts)]
+    assert [one.to_dict() for one in many.each()] == [one.to_dict() for one in single]
+    twin = bandit.copy()
+    bandit.learn(many, [0.1, 0.2, 0.3, 0.4])
+    twin.learn(single, [0.1, 0.2, 0.3, 0.4])
+    assert bits(bandit) == bits(twin)
+    with pytest.raises(ValueError, match="one by one|each"):
+        many.to_dict()
+    with pytest.raises(ValueError, match="one entry per decision"):
+        bandit.learn(single, [1.0], again=True)
+
+
+def test_made_ids_are_unique_also_in_a_child():
+    bandit = op.OFUL(dim=DIM)
+    made = {bandit.decide(np.eye(DIM)).id for _ in range(1000)}
+    assert len(made) == 1000
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, bandit.decide(np.eye(DIM)).id.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    theirs = os.read(read, 1000).decode()
+    os.close(read)
+    assert theirs.split("-")[0] != next(iter(made)).split("-")[0]
+
+
+def test_unknown_arms_do_not_become_known_by_being_offered():
+    bandit = BANDITS["per arm"]()
+    bandit.decide(np.ones(DIM), arms=["x", "y"])
+    bandit.score(np.ones(DIM), arms=["x", "y"])
+    assert bandit.arms == ()
+    bandit.learn(bandit.decide(np.ones(DIM), arms=["x", "y"]), 1.0)
+    assert len(bandit.arms) == 1
+
+
+def test_a_kernel_bandit_learns_from_records():
+    for arms in (POINTS, None):
+        make = lambda arms=arms: op.GPUCB(arms, op.RBF(1.0), exploration=op.Thompson(0.5, draws=7), seed=2)  # noqa: E731
+        one, other = make(), make()
+        for t in range(8):
+            rows = None if arms is not None else POINTS[t % 3 : t % 3 + 3]
+            decision = one.decide(rows, k=2, id=f"{t}")
+            assert decision.slots.sum(axis=1) == pytest.approx([1.0, 1.0])
+            record = op.Decision.from_dict(json.loads(json.dumps(decision.to_dict())))
+            one.learn(decision, [0.1 * t, None if t % 2 else 0.4])
+            other.learn(record, [0.1 * t, None if t % 2 else 0.4])
+            with pytest.raises(ValueError, match="has had its reward"):
+                one.learn(record, [0.0, 0.0])
+        assert bits(one) == bits(other)
+    wanted = op.GPUCB(None, op.RBF(1.0)).decide(maximizer=lambda score: POINTS[score(POINTS).argmax()])
+    assert np.array_equal(op.Decision.from_dict(wanted.to_dict()).arm, wanted.arm)
+
+
+def test_the_ledger_remembers_the_last_decisions_through_a_file():
+    ledger = Ledger()
+    ledger.add([f"{i}" for i in range(LENGTH + 5)])
+    assert len(ledger) == LENGTH
+    for kept in (ledger, Ledger.of(ledger.text())):
+        kept.refuse(["0", "4", "new"])
+        for known in ("5", f"{LENGTH + 4}"):
+            with pytest.raises(ValueError, match="has had its reward"):
+                kept.refuse([known])
+        with pytest.raises(ValueError, match="has had its reward"):
+            kept.refuse(["twice", "twice"])
+
+
+GOOD = op.OFUL(dim=2).decide(np.eye(2), ["a", "b"], id="x").to_dict()
+
+
+@pytest.mark.parametrize("change", [
+    {"format": 7}, {"format": None}, {"probabilities": [0.5, 0.6]}, {"probabilities": [-0.5, 1.5]}, {"places": [2]},
+    {"places": [0, 0]}, {"places": []}, {"places": ["a"]}, {"arms": ["b"], "arm": "b", "places": [0]}, {"offered": ["a"]},
+    {"context": [[1.0, 2.0]]}, {"context": ["x"]}, {"id": 3}, {"tail": "other"}, {"rounds": -1}, {"rounds": 1.5},
+    {"seed": None}, {"rule": None}, {"scores": [1.0]}, {"means": [1.0, None]}, {"widths": [1.0]}, {"slots": [[1.0, 0.0]] * 2},
+    {"propensities": [1.0, 2.0]}, {"context": [1e400, 0.0]},
+], ids=str)  # fmt: skip
+def test_a_record_that_contradicts_itself_is_refused(change):
+    with pytest.raises(ValueError, match="record must be what Decision.to_dict gave"):
+        op.Decision.from_dict({**GOOD, **change})
+    for damaged in ([], None, "record", {}, {key: GOOD[key] for key in list(GOOD)[:-1]}):
+        with pytest.raises(ValueError, match="record must be what Decision.to_dict gave"):
+            op.Decision.from_dict(damaged)
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda b: b.decide(np.eye(DIM), id=3), "id must be a string"),
+    (lambda b: b.decide(np.eye(DIM), id=""), "id must be a string"),
+    (lambda b: b.decide(np.ones((2, 3, DIM)), id=["a", "a"]), "each once"),
+    (lambda b: b.decide(np.ones((2, 3, DIM)), id="a"), "a list of them"),
+    (lambda b: b.decide(np.eye(DIM), ["a", "a", "b"]), "is there twice"),
+    (lambda b: b.score(np.eye(DIM), ["a", "a", "b"]), "is there twice"),
+    (lambda b: b.recommend(np.ones((1, 3, DIM)), 1, ["a", "a", "b"]), "is there twice"),
+    (lambda b: b.decide(np.eye(DIM), tail="end"), "tail must be one of"),
+    (lambda b: b.learn(b.decide(np.eye(DIM)), [1.0, 2.0]), "one number per slot"),
+    (lambda b: b.learn(b.decide(np.eye(DIM), k=2), 1.0), "one number per slot"),
+    (lambda b: b.learn(b.decide(np.eye(DIM)), np.nan), "rewards must be a finite number"),
+    (lambda b: b.learn(b.decide(np.eye(DIM)), 1.0, "a"), "arm and nu must be None"),
+], ids=str)  # fmt: skip
+def test_bad_requests_are_refused_and_nothing_changes(call, message):
+    bandit = op.OFUL(dim=DIM)
+    before = bandit.contents().extra["rounds"]
+    with pytest.raises(ValueError, match=message):
+        call(bandit)
+    assert bandit.rounds == before
