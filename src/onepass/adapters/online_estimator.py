@@ -1,5 +1,6 @@
 """What the scikit-learn estimators around online kernel learners share: checks, blocks, copies and files."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 
 from onepass.foundation import check, files
 from onepass.foundation.interrupts import deferred
-from onepass.foundation.registry import built, name_of
+from onepass.foundation.registry import name_of
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Held, Learner, take_back
 from onepass.learner.rows import blocks, checked
@@ -42,7 +43,7 @@ def all_floats() -> Iterator[None]:
         raise ValueError(f"X and y must hold numbers that a float can hold: {trouble}") from None
 
 
-class OnlineKernelEstimator(BaseEstimator):
+class OnlineKernelEstimator(BaseEstimator, ABC):
     """What both estimators share. `learners_`: the native learners, one, or one a class when there are several."""
 
     learner: Learner | None
@@ -53,13 +54,13 @@ class OnlineKernelEstimator(BaseEstimator):
     def __init__(self, learner: Learner | None = None):
         self.learner = learner
 
+    @abstractmethod
     def _default(self) -> Learner:
         """The learner that None stands for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _targets(self, y: np.ndarray) -> Callable[[int, slice], np.ndarray]:
         """The targets of learner k at a slice of the checked labels y."""
-        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -147,13 +148,13 @@ class OnlineKernelEstimator(BaseEstimator):
                 decisions[place, k] = learner.decided_rows(block)
         return decisions if decisions.shape[1] > 1 else decisions[:, 0]
 
+    @abstractmethod
     def predict(self, X: Any) -> np.ndarray:
         """Of every row of X, (n, d) -> (n,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def predict_one(self, x: Any) -> Any:
         """`predict` of one row x, (d,) or (1, d)."""
-        raise NotImplementedError
 
     def memory_usage(self) -> int:
         """Bytes of all arrays of all learners; 0 before the first example."""
@@ -199,16 +200,15 @@ class OnlineKernelEstimator(BaseEstimator):
                 raise ValueError(f"classes must be numbers or strings to be saved, got {self.classes_!r}")
             extra["classes"] = {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()}
         extra["fitted"] = len(getattr(self, "learners_", ()))
-        held = Held(sum((one.states() for one in getattr(self, "learners_", ())), ()), learner.prior_states())
+        held = Held(sum((one.states() for one in getattr(self, "learners_", ())), ()))
         return files.Contents({"learner": self.learner}, extra, held)
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        owner = cls(built(params["learner"]))
+        owner = cls(**params)
         owner._restore(extra)
-        pattern = owner._default() if owner.learner is None else owner.learner
-        take_back(pattern, getattr(owner, "learners_", []), check.integer("dim", extra["dim"], 0), held)
+        take_back(getattr(owner, "learners_", []), check.integer("dim", extra["dim"], 0), held)
         return owner
 
     def _restore(self, extra: dict[str, Any]) -> None:

@@ -76,7 +76,7 @@ def prior_of(estimator: Estimator, hold: int) -> Prior:
     if states.is_abstract():
         space = begun_subspace(design.dim, 0, design.params["reg"], design.dtype)
         return Prior(space=space, sums=Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0))
-    found = contract.prior(states.copy(design.state))
+    found = contract.prior(design.started())
     while found.space.used > hold:
         space, sums = cut_space(found.space, design.cutting().rule, found.sums)
         basis, root = space.basis[: space.used].copy(), space.root[: space.used, : space.used].copy()

@@ -20,7 +20,7 @@ from onepass.arena.stores import Compact, Store, fits_an_arena
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
 from onepass.foundation import check
-from onepass.foundation.registry import plain, savable
+from onepass.foundation.registry import savable
 
 
 def _ridge(name: str, value: Any) -> Ridge:
@@ -67,8 +67,8 @@ class Disjoint:
         return (Compact if self.compact else Separate)(self.arms, 0, self.threads)
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given, as plain data."""
-        return {"estimator": plain(self.arms), "compact": self.compact, "threads": self.threads}
+        """What the constructor was given."""
+        return {"estimator": self.arms, "compact": self.compact, "threads": self.threads}
 
     def __repr__(self) -> str:
         return f"Disjoint({self.arms!r})"
@@ -93,9 +93,8 @@ class Hybrid:
         return (Compact if self.compact else Separate)(self.arms, self.shared.design.dim, self.threads)
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given, as plain data."""
-        parts = {"shared": plain(self.shared), "arms": plain(self.arms)}
-        return {**parts, "compact": self.compact, "threads": self.threads}
+        """What the constructor was given."""
+        return {"shared": self.shared, "arms": self.arms, "compact": self.compact, "threads": self.threads}
 
     def __repr__(self) -> str:
         return f"Hybrid(shared={self.shared!r}, arms={self.arms!r})"

@@ -1,5 +1,6 @@
 """The public face of a design: checks arguments, holds the state, delegates to the generic functions."""
 
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -13,30 +14,34 @@ from onepass.foundation.interrupts import deferred
 class Design(files.Owner):
     """A = reg I + sum of x x^T, held through its inverse. Members are final: they set `params` and say how they begin.
 
-    `begin` is called when the state is first asked for. To be saved, a class is decorated with `onepass.savable`, and
-    says in `consistent` which states fit, unless all arrays keep the shapes that they begin with.
+    A design without rows holds no state yet. To be saved, a class is decorated with `onepass.savable`, and says in
+    `consistent` which states fit, unless all arrays keep the shapes that they begin with.
     """
 
     params: dict[str, Any]
     _state: Any = None
 
+    @abstractmethod
     def begin(self) -> Any:
         """The state of A = reg I. Arrays by `onepass.foundation.state.zeros` take no memory while a file is read."""
-        raise TypeError(f"{type(self).__name__} does not say how its state begins")
 
     @property
     def state(self) -> Any:
         """All that is held of A."""
-        if self._state is None:
-            begun = self.begin()
-            if state.is_abstract():
-                return begun
-            self._state = begun
-        return self._state
+        return self.begin() if self._state is None else self._state
 
     @state.setter
     def state(self, value: Any) -> None:
         self._state = value
+
+    def started(self) -> Any:
+        """`begin`, or a copy of what is held already: where an estimator, an arm or a learner starts from."""
+        return self.begin() if self._state is None else state.copy(self._state)
+
+    @property
+    def knows(self) -> bool:
+        """Whether there have been rows."""
+        return self._state is not None
 
     @property
     def fresh(self) -> Any:

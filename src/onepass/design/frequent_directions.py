@@ -27,19 +27,15 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Prior, Sums, added, certified, cut, heavier, nothing_cut, sums_consistent
+from onepass.design.cutting import Cutting, Sums, added, certified, cut, heavier, nothing_cut, sums_consistent
 from onepass.design.design import Design, common
+from onepass.design.on_a_space import on_a_space
 from onepass.design.subspace import (
     Subspace,
     begun_subspace,
     enlarge,
     extend,
     grow,
-    inverse_gram_in,
-    inverse_quadratic_in,
-    root_in,
-    solve_in,
-    spectrum_in,
     subspace,
     subspace_consistent,
     with_spectrum,
@@ -64,6 +60,7 @@ class FrequentDirectionsRule(NamedTuple):
     reg: float
 
 
+@on_a_space
 class FrequentDirectionsState(NamedTuple):
     """space: Q and the inverse on its span; triangle (capacity, capacity): T."""
 
@@ -230,40 +227,10 @@ def append(state, row):
     return receive(state, row, True)
 
 
-@contract.solve.for_state(FrequentDirectionsState)
-def solve(state, b):
-    return solve_in(state.space, b)
-
-
-@contract.inverse_quadratic.for_state(FrequentDirectionsState)
-def inverse_quadratic(state, rows):
-    return inverse_quadratic_in(state.space, rows)
-
-
-@contract.inverse_gram.for_state(FrequentDirectionsState)
-def inverse_gram(state, rows):
-    return inverse_gram_in(state.space, rows)
-
-
-@contract.root.for_state(FrequentDirectionsState)
-def root(state, z):
-    return root_in(state.space, z)
-
-
-@contract.log_det.for_state(FrequentDirectionsState)
-def log_det(state):
-    return state.space.log_det
-
-
 @contract.error_bound.for_state(FrequentDirectionsState)
 def error_bound(state):
     eps, mass = eps_of(state), state.sums.mass
     return certified(state.settings, state.sums, state.space.left + rounding(eps, mass, state.settings.reg))
-
-
-@contract.prior.for_state(FrequentDirectionsState)
-def prior(state):
-    return Prior(space=enlarge(state.space, 0), sums=state.sums)
 
 
 @compiled
@@ -277,11 +244,6 @@ def sketch_rows(state):
 def matrix(state):
     rows = sketch_rows(state).astype(np.float64)
     return state.space.ridge * np.eye(rows.shape[1]) + dot(rows.T, rows)
-
-
-@contract.spectrum.for_state(FrequentDirectionsState)
-def spectrum(state):
-    return spectrum_in(state.space)
 
 
 @compiled

@@ -9,20 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Prior, Sums, added, certified, cut_space, heavier, sums_consistent
-from onepass.design.subspace import (
-    Subspace,
-    begun_subspace,
-    enlarge,
-    extend,
-    inverse_gram_in,
-    inverse_quadratic_in,
-    matrix_in,
-    root_in,
-    solve_in,
-    spectrum_in,
-    subspace_consistent,
-)
+from onepass.design.cutting import Cutting, Sums, added, certified, cut_space, heavier, sums_consistent
+from onepass.design.on_a_space import on_a_space
+from onepass.design.subspace import Subspace, begun_subspace, extend, matrix_in, spectrum_in, subspace_consistent
 from onepass.foundation.linalg import dot, in_root
 
 
@@ -34,6 +23,7 @@ class SketchSettings(NamedTuple):
     reg: float
 
 
+@on_a_space
 class SketchState(NamedTuple):
     """space: A^-1 on what the rows span; sums: what they and the cuts came to."""
 
@@ -66,55 +56,15 @@ def append(state, row):
     return SketchState(space=space, sums=sums, settings=state.settings)
 
 
-@contract.solve.for_state(SketchState)
-def solve(state, b):
-    return solve_in(state.space, b)
-
-
-@contract.inverse_quadratic.for_state(SketchState)
-def inverse_quadratic(state, rows):
-    return inverse_quadratic_in(state.space, rows)
-
-
-@contract.inverse_gram.for_state(SketchState)
-def inverse_gram(state, rows):
-    return inverse_gram_in(state.space, rows)
-
-
-@contract.root.for_state(SketchState)
-def root(state, z):
-    return root_in(state.space, z)
-
-
-@contract.log_det.for_state(SketchState)
-def log_det(state):
-    return state.space.log_det
-
-
 @contract.error_bound.for_state(SketchState)
 def error_bound(state):
     mass, reg, eps = state.sums.mass, state.settings.reg, float(np.finfo(state.space.basis.dtype).eps)
     return certified(state.settings.rule, state.sums, state.space.left + in_root(eps, mass, reg))
 
 
-@contract.spectrum.for_state(SketchState)
-def spectrum(state):
-    return spectrum_in(state.space)
-
-
 @contract.matrix.for_state(SketchState)
 def matrix(state):
     return matrix_in(state.space)
-
-
-@contract.sums.for_state(SketchState)
-def sums(state):
-    return state.sums
-
-
-@contract.prior.for_state(SketchState)
-def prior(state):
-    return Prior(space=enlarge(state.space, 0), sums=state.sums)
 
 
 @contract.merge.for_state(SketchState)

@@ -1,5 +1,6 @@
 """The public face of an estimator: checks arguments, holds a design, begins states."""
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,7 +8,6 @@ import numpy as np
 from onepass.design.design import Design
 from onepass.exploration.theory import Theory
 from onepass.foundation import state as states
-from onepass.foundation.registry import plain
 
 
 class Weighing(NamedTuple):
@@ -20,7 +20,7 @@ class Weighing(NamedTuple):
     memory: int
 
 
-class Estimator:
+class Estimator(ABC):
     """What is learned on a design. Members are final; they set `design` and `_options`, and say how a state begins."""
 
     design: Design
@@ -29,9 +29,9 @@ class Estimator:
     has_radius = True  # whether a theoretical radius is known
     repeats_arms = False  # whether an arm is played several times in a row
 
+    @abstractmethod
     def begin(self) -> Any:
         """A state of its own; the design given is copied and stays as it is."""
-        raise TypeError(f"{type(self).__name__} does not say how its state begins")
 
     def weighing(self) -> Weighing | None:
         """How the arms of an arena learn; None: an arm is a whole state of this estimator instead."""
@@ -48,8 +48,8 @@ class Estimator:
         return self._options.get("horizon") or 0
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given, as plain data."""
-        return {"design": plain(self.design), **{name: plain(value) for name, value in self._options.items()}}
+        """What the constructor was given."""
+        return {"design": self.design, **self._options}
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self._options.items() if value is not None)
@@ -83,5 +83,5 @@ def checked_design(design: Any, kind: Any = Design) -> Any:
 
 
 def begun(design: Design) -> tuple[Any, np.ndarray]:
-    """A copy of the design's state, and a zero vector of its width and dtype."""
-    return states.copy(design.state), states.zeros(design.dim, dtype=design.dtype)
+    """A state of the design to start from, and a zero vector of its width and dtype."""
+    return design.started(), states.zeros(design.dim, dtype=design.dtype)

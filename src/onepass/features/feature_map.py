@@ -10,7 +10,6 @@ from onepass.features import contract
 from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.interrupts import deferred
-from onepass.foundation.registry import built
 
 
 class Factors(NamedTuple):
@@ -45,6 +44,7 @@ class FeatureMap(files.Owner, ABC):
     factors: Factors | None = None
     _own: Any = None  # the state behind `transform` and `learn`, made when it is first asked for
     _held: tuple[Any, ...] | None = None  # what a file or a copy said it had learned
+    _taught = False  # whether it has learned rows itself
 
     # ---- what a member says ----
 
@@ -99,7 +99,13 @@ class FeatureMap(files.Owner, ABC):
         checked, state = self._rows(rows), self.state
         with deferred():
             contract.advance(state, checked)
+            self._taught = bool(arrays(self.learned(state)))
         return self
+
+    @property
+    def knows(self) -> bool:
+        """Whether it has learned, itself or as what a file or a copy held."""
+        return self._taught or self._held is not None
 
     def _rows(self, rows: Any) -> np.ndarray:
         checked = check.array("rows", rows, np.dtype(np.float64), (1, 2), self.input_dim)
@@ -126,10 +132,17 @@ class FeatureMap(files.Owner, ABC):
         """Parameters and what was learned: what is drawn is drawn again from its seed."""
         return files.Contents(self.params, {}, self.learned(self.state))
 
+    def copy(self) -> Self:
+        """An independent copy, which goes on alike."""
+        return files.restored(*self.__reduce__()[1])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return files.restored, (type(self), self.params, {}, self.learned(self.state) if self.knows else None)
+
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        found = cls(**{name: built(part) for name, part in params.items()})
+        found = cls(**params)
         own = found.learned(found.state)
         found._held = held.take(own, lambda learned: fits(found, own, learned))
         return found

@@ -9,6 +9,7 @@ Any scikit-learn kernel and any function k(X, Y) is taken as well (`as_kernel`).
 pairs so close that it would cancel are computed again from their difference. Cost O(n m d), memory O(n m).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, cast
@@ -24,7 +25,7 @@ PROBED = 64  # rows on which a kernel is tried before anything relies on it
 JITTER = 1e-8  # of the largest variance: what a positive definite kernel may fall short of
 
 
-class Kernel:
+class Kernel(ABC):
     """A positive definite function of two points. Members are frozen dataclasses; `+` and `*` combine them."""
 
     def __call__(self, x: Any, y: Any) -> np.ndarray:
@@ -34,13 +35,13 @@ class Kernel:
             raise ValueError(f"x and y must have rows of one length, got shapes {x.shape} and {y.shape}")
         return self.gram(x, y)
 
+    @abstractmethod
     def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """`__call__` for arrays x (n, d) and y (m, d) that were checked."""
-        raise NotImplementedError
 
+    @abstractmethod
     def diagonal(self, x: Any) -> np.ndarray:
         """k(x_i, x_i) of every row of x, shape (n, d) -> (n,)."""
-        raise NotImplementedError
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data; ValueError for kernels that hold a function."""
@@ -85,9 +86,9 @@ class Stationary(Kernel):
             raise ValueError(f"length_scale must be one number or {x.shape[1]}, one per feature, got {scale.size}")
         return self._of_squared(squared_distances(x / scale, y / scale))
 
+    @abstractmethod
     def _of_squared(self, squared: np.ndarray) -> np.ndarray:
         """The kernel of r^2, in place where it can be."""
-        raise NotImplementedError
 
     def diagonal(self, x: Any) -> np.ndarray:
         return np.ones(len(x))

@@ -2,6 +2,7 @@
 
 An owner says what it is by `contents()`: the arguments of its constructor, what else is plain data, and its arrays;
 `restored(params, extra, held)` of its class is the inverse, where `held.take(template, fits)` gives the arrays back.
+Owners among the arguments that know something already, such as a design that holds rows, are written with theirs.
 Copies and pickles take them as they are, into memory of their own. Bytes and files are safetensors with a JSON header
 that carries the format version, the class, its parameters and a digest of all; no pickle: loading builds registered
 classes from checked parameters, abstractly, and holds the arrays against that before it keeps them. A file is written
@@ -16,13 +17,14 @@ import os
 import re
 import secrets
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from onepass.foundation.registry import kind_of, name_of, plain
+from onepass.foundation.registry import built, kind_of, name_of, plain
 from onepass.foundation.state import abstract, leaves, objects, own, rebuild
 
 VERSION = 2
@@ -38,6 +40,7 @@ CODES = {np.dtype(dtype).str: code for code, dtype in DTYPES.items()}
 ALIGNED = 8  # bytes: where the format wants the arrays to begin
 
 MISFIT = "its arrays do not fit its parameters"
+BETWEEN = "/"  # in names of arrays, after the place of the part that they belong to: in no path of a state
 
 Fits = Callable[[Any], bool]
 
@@ -105,17 +108,22 @@ def _value(array: np.ndarray, begun: Any) -> Any:
     return value
 
 
-class Owner:
+class Owner(ABC):
     """An owner of state: copied, pickled, saved by what its `contents` say."""
 
+    @abstractmethod
     def contents(self) -> Contents:
         """What is written of it."""
-        raise TypeError(f"{type(self).__name__} does not say what is written of it")
 
     @classmethod
+    @abstractmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: Holds) -> Self:
         """The inverse of `contents`; ValueError where these do not fit together. States that begin are abstract."""
-        raise TypeError(f"{cls.__name__} does not say how it is read")
+
+    @property
+    def knows(self) -> bool:
+        """Whether it holds more than its parameters tell, to be written where it is an argument of another owner."""
+        return False
 
     def copy(self) -> Self:
         """An independent copy, which goes on alike."""
@@ -171,12 +179,20 @@ def to_bytes(owner: Any) -> bytes:
 
 def packed(kind: str, contents: Contents) -> bytes:
     """The bytes of contents that a registered class of this name is restored from."""
-    params, extra = ({name: plain(value) for name, value in part.items()} for part in contents[:2])
-    header = {"version": VERSION, "kind": kind, "params": params, "extra": extra}
+    parts: list[Owner] = []
+    params = {name: plain(value, parts) for name, value in contents.params.items()}
+    extra = {name: plain(value) for name, value in contents.extra.items()}
+    header: dict[str, Any] = {"version": VERSION, "kind": kind, "params": params, "extra": extra}
+    written = list(leaves(contents.state))
+    if parts:
+        known = [part.contents() for part in parts]
+        header["parts"] = [one.extra for one in known]
+        for place, one in enumerate(known):
+            written += leaves(one.state, f"{place}{BETWEEN}")
     text = json.dumps(header)
     if len(text) > LARGEST_HEADER:
         raise ValueError(f"parameters must take up to {LARGEST_HEADER:,} bytes as text, got {len(text):,}")
-    tensors = {name: _written(value) for name, value in leaves(contents.state)}
+    tensors = {name: _written(value) for name, value in written}
     return serialized(tensors, {"onepass": text, "digest": _digest(tensors, header)})
 
 
@@ -374,8 +390,38 @@ def _built(data: bytes, source: str) -> Any:
     try:
         owner: Any = kind_of(header["kind"])
         with abstract(), np.errstate(all="ignore"):
-            return owner.restored(header["params"], header["extra"], Foreign(tensors))
+            own, parts = _dealt(tensors, header.get("parts", []))
+            params = {name: built(value, parts.built) for name, value in header["params"].items()}
+            if parts.left:
+                raise ValueError(MISFIT)
+            return owner.restored(params, header["extra"], Foreign(own))
     except UNFIT as trouble:
         reason = _sentence(trouble)
         reason = reason if reason == MISFIT else f"its parameters are refused ({reason})"
         raise ValueError(f"{source} is damaged: {reason}") from None
+
+
+class Parts(NamedTuple):
+    """What owners among the arguments know that are not built yet, by their places: what is plain data, and arrays."""
+
+    left: dict[int, tuple[dict[str, Any], Foreign]]
+
+    def built(self, kind: Any, given: dict[str, Any], place: Any) -> Any:
+        """The owner whose place this is; KeyError where it is another's."""
+        extra, held = self.left.pop(place)
+        return kind.restored(given, extra, held)
+
+
+def _dealt(tensors: dict[str, np.ndarray], extras: list[dict[str, Any]]) -> tuple[dict[str, np.ndarray], Parts]:
+    """The arrays of the owner itself, and those of its parts; KeyError or ValueError for one of neither."""
+    own: dict[str, np.ndarray] = {}
+    each: list[dict[str, np.ndarray]] = [{} for _ in extras]
+    for name, array in tensors.items():
+        place, between, path = name.rpartition(BETWEEN)
+        if not between:
+            own[name] = array
+        elif place in map(str, range(len(extras))):
+            each[int(place)][path] = array
+        else:
+            raise ValueError(MISFIT)
+    return own, Parts({i: (extra, Foreign(arrays)) for i, (extra, arrays) in enumerate(zip(extras, each, strict=True))})

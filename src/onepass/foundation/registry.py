@@ -2,8 +2,8 @@
 
 A class that is registered has `params`, what its constructor was given as plain data (a dictionary, or a method that
 gives one), and is built again by its constructor. An instance among the arguments of another one is written as
-`plain(instance)` = {"kind": the name of its class, **params}. What else a file holds of an owner of its own (a design,
-a bandit, a learner), and how it comes back, says `files.py`.
+`plain(instance)` = {"kind": the name of its class, **params}. What else a file holds of an owner, of its own or as a
+part of another one (a design that knows rows already), and how it comes back, says `files.py`.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,8 @@ Kind = TypeVar("Kind", bound=type)
 
 _known: dict[str, type] = {}
 _on_demand: dict[str, Callable[[], type]] = {}
+
+PART = "part"  # where an instance says which part of a file holds what it knows
 
 
 def savable(kind: Kind) -> Kind:
@@ -62,19 +64,33 @@ def name_of(owner: Any) -> str:
     return kind.__name__
 
 
-def plain(value: Any) -> Any:
-    """An argument as plain data: a registered instance by its kind and parameters, anything else as it is."""
+def plain(value: Any, parts: list[Any] | None = None) -> Any:
+    """An argument as plain data: a registered instance by its kind and parameters, anything else as it is.
+
+    parts: takes the instances that know more than their parameters tell; each says its place there. None: they do not.
+    """
     params = getattr(value, "given", getattr(value, "params", None))
     if params is None:
         return value
     given = params() if callable(params) else params
-    return {"kind": name_of(value), **{name: plain(part) for name, part in given.items()}}
+    found = {"kind": name_of(value), **{name: plain(part, parts) for name, part in given.items()}}
+    if parts is not None and getattr(value, "knows", False):
+        found[PART] = len(parts)
+        parts.append(value)
+    return found
 
 
-def built(value: Any) -> Any:
-    """The inverse of `plain`, of nested instances too; ValueError for a kind that is not registered."""
+def built(value: Any, part: Callable[[type, dict[str, Any], Any], Any] | None = None) -> Any:
+    """The inverse of `plain`, of nested instances too; ValueError for a kind that is not registered.
+
+    part: gives an instance that knows something, from its class, its arguments and its place.
+    """
     if not isinstance(value, dict):
         return value
     if "kind" not in value:
         raise ValueError("an argument has no kind")
-    return kind_of(value["kind"])(**{name: built(part) for name, part in value.items() if name != "kind"})
+    kind = kind_of(value["kind"])
+    given = {name: built(inner, part) for name, inner in value.items() if name not in ("kind", PART)}
+    if part is None or PART not in value:
+        return kind(**given)
+    return part(kind, given, value[PART])

@@ -41,7 +41,6 @@ from onepass.features.kernels import median_distance
 from onepass.features.landmarks import Landmarks, nystrom
 from onepass.features.sketched_nystrom import SketchedNystromState, sketched_nystrom
 from onepass.foundation import check
-from onepass.foundation import state as states
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
@@ -219,7 +218,7 @@ class KernelNewton(Learner):
     def _begin(self, dim: int) -> KernelNewtonState:
         p, design, most = self.params, self.design, np.finfo(np.float64).max
         return KernelNewtonState(
-            self._map(zeros(1, dim), 1.0), states.copy(design.state), zeros(design.dim), zeros(design.dim),
+            self._map(zeros(1, dim), 1.0), design.started(), zeros(design.dim), zeros(design.dim),
             zeros(dim), filled(-most, dim), filled(most, dim), 0.0, 1.0, zeros(dim), zeros(dim), 0.0, -1.0,
             zeros(p["warm_up"], dim), zeros(p["warm_up"]), 0, 1.0 / p["memory"] if p["memory"] else 0.0,
             loss_named(p["loss"], p["loss_width"]),
@@ -274,7 +273,7 @@ class KernelNewton(Learner):
         width = (median_distance(scaled) if p["width"] is None else p["width"]) * p["width_factor"]
         fresh = s._replace(
             map=self._map(scaled, width),
-            design=states.copy(self.design.state),
+            design=self.design.started(),
             w=np.zeros_like(s.w),
             inverse_scale=inverse_scale,
             low=low,

@@ -2,6 +2,7 @@
 
 import inspect
 import time
+from abc import abstractmethod
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.interrupts import deferred
-from onepass.foundation.registry import built, plain
 from onepass.foundation.state import as_begun
 from onepass.learner.budget import kernel_width
 from onepass.learner.contract import decide_rows, progress
@@ -34,8 +34,9 @@ class Learner(files.Owner):
         learner._given = args, named
         return learner
 
+    @abstractmethod
     def _begin(self, dim: int) -> Any:
-        raise NotImplementedError
+        """A state for rows of width `dim`."""
 
     @property
     def classifies(self) -> bool:
@@ -159,14 +160,14 @@ class Learner(files.Owner):
     # ---------------------------------------------------------------- files
 
     def contents(self) -> files.Contents:
-        return files.Contents(self._arguments(), {"dim": self.dim}, Held(self.states(), self.prior_states()))
+        return files.Contents(self._arguments(), {"dim": self.dim}, Held(self.states()))
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        learner = cls(**{name: built(value) for name, value in params.items()})
+        learner = cls(**params)
         dim = check.integer("dim", extra["dim"], 0)
-        take_back(learner, [learner] if dim else [], dim, held)
+        take_back([learner] if dim else [], dim, held)
         return learner
 
     def _arguments(self) -> dict[str, Any]:
@@ -174,16 +175,12 @@ class Learner(files.Owner):
         return {n: None if value is None else self.params.get(n, value) for n, value in self.get_params().items()}
 
     def given(self) -> dict[str, Any]:
-        """The constructor's arguments as plain data."""
-        return {name: plain(value) for name, value in self._arguments().items()}
+        """The constructor's arguments."""
+        return self._arguments()
 
     def states(self) -> tuple[Any, ...]:
         """The state, none before the first example."""
         return () if self._state is None else (self._state,)
-
-    def prior_states(self) -> Any:
-        """What a design that was given knew already."""
-        return () if self.params.get("design") is None else (self.params["design"].state,)
 
     def begin_as(self, state: Any, dim: int) -> None:
         """Go on from a state for rows of width `dim`."""
@@ -216,27 +213,22 @@ def finite(decisions: np.ndarray) -> None:
 
 
 class Held(NamedTuple):
-    """What a file of learners holds: their states, none before the first example, and a given design's state if any."""
+    """What a file of learners holds: their states, none before the first example."""
 
     states: tuple[Any, ...]
-    prior: Any
 
 
-def take_back(pattern: Learner, learners: list[Learner], dim: int, held: files.Holds) -> None:
-    """Fill learners with the states held, and the pattern's design with what it knew; ValueError for misfits."""
-    begun = Held(tuple(one.begun_for(dim) for one in learners), pattern.prior_states())
+def take_back(learners: list[Learner], dim: int, held: files.Holds) -> None:
+    """Fill learners with the states held; ValueError for misfits."""
+    begun = Held(tuple(one.begun_for(dim) for one in learners))
 
     def fits(found: Held) -> bool:
         three = zip(learners, found.states, begun.states, strict=True)
-        return all(pattern.params["design"].consistent(prior) for prior in found.prior) and all(
-            learner.consistent(state, fresh) for learner, state, fresh in three
-        )
+        return all(learner.consistent(state, fresh) for learner, state, fresh in three)
 
     found = held.take(begun, fits)
     for learner, state in zip(learners, found.states, strict=True):
         learner.begin_as(state, dim)
-    for learner in (pattern, *learners) if found.prior else ():
-        learner.params["design"].state = states.own(found.prior[0])
 
 
 def common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:

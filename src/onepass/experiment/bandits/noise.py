@@ -10,6 +10,7 @@ for Student t with 2.1 degrees of freedom at eps = 0.99.
 (1.0, 1.2, 4.4)
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import gamma, inf, pi
 
@@ -21,20 +22,20 @@ from scipy.special import beta, ndtr, stdtr
 TYPICAL = 1.4826
 
 
-class Noise:
+class Noise(ABC):
     """What all members share; a member says how it draws, P(|eta| <= s), and E|eta|^k."""
 
+    @abstractmethod
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Independent values of the noise."""
-        raise NotImplementedError
 
+    @abstractmethod
     def within(self, s: float) -> float:
         """P(|eta| <= s)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def moment(self, order: float) -> float:
         """E|eta|^order, order > 0."""
-        raise NotImplementedError
 
     @property
     def size(self) -> float:

@@ -1,0 +1,54 @@
+"""What a state answers whose inverse lies on a subspace: all that asks, nothing that learns."""
+
+from typing import TypeVar
+
+from onepass.design import contract
+from onepass.design.cutting import Prior
+from onepass.design.subspace import enlarge, inverse_gram_in, inverse_quadratic_in, root_in, solve_in, spectrum_in
+
+State = TypeVar("State", bound=type)
+
+
+def on_a_space(state_class: State) -> State:
+    """Register these for a state with the fields `space`, the inverse, and `sums`, what was cut: a decorator."""
+    contract.solve.for_state(state_class)(solve)
+    contract.inverse_quadratic.for_state(state_class)(inverse_quadratic)
+    contract.inverse_gram.for_state(state_class)(inverse_gram)
+    contract.root.for_state(state_class)(root)
+    contract.log_det.for_state(state_class)(log_det)
+    contract.spectrum.for_state(state_class)(spectrum)
+    contract.sums.for_state(state_class)(sums)
+    contract.prior.for_state(state_class)(prior)
+    return state_class
+
+
+def solve(state, b):
+    return solve_in(state.space, b)
+
+
+def inverse_quadratic(state, rows):
+    return inverse_quadratic_in(state.space, rows)
+
+
+def inverse_gram(state, rows):
+    return inverse_gram_in(state.space, rows)
+
+
+def root(state, z):
+    return root_in(state.space, z)
+
+
+def log_det(state):
+    return state.space.log_det
+
+
+def spectrum(state):
+    return spectrum_in(state.space)
+
+
+def sums(state):
+    return state.sums
+
+
+def prior(state):
+    return Prior(space=enlarge(state.space, 0), sums=state.sums)
