@@ -9,6 +9,8 @@ import pytest
 
 import onepass
 from onepass import recipes
+from onepass.features import kernels
+from onepass.learner import learner
 
 
 def callables(name: str, thing: Any) -> Iterator[tuple[str, Any, str]]:
@@ -63,3 +65,38 @@ def test_a_recipe_says_of_every_argument_what_it_is_its_default_and_what_comes_b
 
 def test_dir_shows_public_names_only() -> None:
     assert {name for name in dir(onepass) if not name.startswith("__")} == set(onepass.__all__)
+
+
+FAMILIES = (
+    onepass.Design, onepass.Estimator, onepass.FeatureMap, onepass.BKB, onepass.GPUCB, onepass.Disjoint, onepass.Hybrid,
+    learner.Learner, kernels.Kernel,
+)  # fmt: skip
+CLASSES = [
+    name for name in onepass.__all__
+    if inspect.isclass(kind := getattr(onepass, name)) and issubclass(kind, FAMILIES) and not inspect.isabstract(kind)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_says_of_every_argument_what_it_is_and_its_default(name: str) -> None:
+    kind = getattr(onepass, name)
+    text = inspect.getdoc(kind) or ""
+    entries = re.findall(r"^((?:\w+, )*\w+): (.*(?:\n {4}.*)*)", text, re.M)
+    said = {argument: entry for names, entry in entries for argument in names.split(", ")}
+    for argument in inspect.signature(kind).parameters.values():
+        assert argument.name in said, f"{name}: {argument.name}"
+        entry, default = said[argument.name], argument.default
+        if default is not inspect.Parameter.empty and not re.match(r"(of .*, )?as for `", entry):
+            assert re.search(rf"\b{re.escape(str(default))}\b", entry), f"{name}: {argument.name} is {default!r}"
+            assert "default" in entry, f"{name}: {argument.name}"
+    assert "ValueError" in text
+
+
+ARRAYS = {"rows", "contexts", "rewards", "X", "y", "x", "z", "b"}
+SHAPED = [entry for entry in PUBLIC if entry[0].partition(".")[0] not in ("BKB", "GPUCB")]
+
+
+@pytest.mark.parametrize(("name", "called", "text"), SHAPED, ids=[name for name, _, _ in SHAPED])
+def test_what_takes_arrays_says_their_shapes(name: str, called: Any, text: str) -> None:
+    if ARRAYS.intersection(arguments(called)):
+        assert re.search(r"\(\w+(, \w+)*,?\)|shapes as in the class", text), text

@@ -45,11 +45,11 @@ class Disjoint:
     """One model per arm: r = x^T theta_a.
 
     estimator: what every arm begins with, e.g. ``Ridge(ProjectorSplitting(dim=169, rank=16))``; rows that its design
-    holds already are every arm's prior.
+        holds already are every arm's prior.
     compact: keep all arms in one arena that grows with what was learned (Ridge on Exact, FrequentDirections or
-    ProjectorSplitting, OnePassHuber without a ball on Exact, designs and estimators of your own that declare their
-    rules; None: where it can), or False: one state per arm, as all others do.
-    threads: for large batches, None: as many as there are processors; results do not depend on it.
+        ProjectorSplitting, OnePassHuber without a ball on Exact, designs and estimators of your own that declare their
+        rules), or False: one state per arm, as all others do; default None: an arena where it can.
+    threads: for large batches, at least 1; default None: as many as there are processors. Results do not depend on it.
     ValueError for what is not an estimator.
     """
 
@@ -78,8 +78,9 @@ class Disjoint:
 class Hybrid:
     """A shared and a per-arm part: r = x^T (beta + theta_a).
 
-    shared, arms: estimators for rows of the same width (for contexts given as factors: `arms` of the reduced width);
-    compact, threads: see `Disjoint`. ValueError for what is not an estimator.
+    shared, arms: `Ridge` on designs for rows of the same width (for contexts given as factors: `arms` of the reduced
+        width) and of one dtype.
+    compact, threads: as for `Disjoint`. ValueError for what is not `Ridge`.
     """
 
     def __init__(self, *, shared: Ridge, arms: Ridge, compact: bool | None = None, threads: int | None = None):

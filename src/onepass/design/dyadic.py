@@ -310,8 +310,12 @@ def spectrum_of_dyadic(state):
 class Dyadic(Design):
     """Dyadic blocks of Frequent Directions: the sketch grows until ||A - A_hat|| <= 2 error is certain.
 
-    dim: width of a row, at least 1; size l0: of the first block, from 1 to dim; error > 0: the bound's half, in units
-    of ||x||^2; reg: above 0 (1.0); base: "fd" (default) or "rfd" (compensated); dtype: "float64" (default), "float32".
+    dim: width d of a row, at least 1.
+    size: l0 directions of the first block, from 1 to dim.
+    error: the bound's half, in units of ||x||^2, above 0.
+    reg: regularization, in units of ||x||^2, above 0 (default 1.0).
+    base: "fd" (default), or "rfd", compensated.
+    dtype: of all arrays, "float64" (default) or "float32".
     With log2(dim / size + 1) < 2 there is room for one block only, so every row is exact. ValueError elsewhere.
 
     >>> import onepass as op

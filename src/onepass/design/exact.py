@@ -247,7 +247,10 @@ def merge(state, other):
 class Exact(Design):
     """The exact design A = reg I + X^T X.
 
-    dim: width of a row; reg > 0: regularization; dtype: "float64" or "float32". ValueError outside those ranges.
+    dim: width d of a row, at least 1.
+    reg: regularization, in units of ||x||^2, above 0 (default 1.0).
+    dtype: of all arrays, "float64" (default) or "float32".
+    Exact: no error bound. Cost O(dim^2) a row. ValueError outside those ranges.
 
     >>> import onepass as op
     >>> design = op.Exact(dim=2, reg=0.5).append([[1.0, 0.0], [1.0, 0.0]])

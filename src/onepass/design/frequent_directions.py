@@ -292,8 +292,11 @@ def sketch_consistent(s: FrequentDirectionsState, dim: int) -> bool:
 class FrequentDirections(Design):
     """Frequent Directions: A = (reg + compensation shed) I + S^T S with `size` directions kept at every shrink.
 
-    dim: width of a row, at least 1; size l: from 1 to dim (exact while the rank stays below 2 l); reg: above 0 (1.0);
-    compensation: from 0 (FD, the default) to 1 (robust FD); dtype: "float64" (default) or "float32".
+    dim: width d of a row, at least 1.
+    size: l directions, from 1 to dim; exact while the rank stays below 2 l.
+    reg: regularization, in units of ||x||^2, above 0 (default 1.0).
+    compensation: share of what was cut that joins the ridge, from 0.0 (default, FD) to 1.0 (robust FD).
+    dtype: of all arrays, "float64" (default) or "float32".
     ValueError outside those ranges.
 
     >>> import onepass as op

@@ -346,9 +346,12 @@ def spectrum(state):
 class ProjectorSplitting(Design):
     """Projector splitting: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(ridge), U V^T of at most 2 rank columns.
 
-    dim: width of a row, at least 1; rank r: from 1 to dim (exact while rank(X) <= r); reg: above 0 (1.0); compensate:
-    order by the spectrum of A and put the mass that was cut back as a multiple of I (default False); dtype: "float64"
-    (default) or "float32". ValueError outside those ranges.
+    dim: width d of a row, at least 1.
+    rank: r, from 1 to dim; exact while rank(X) <= r.
+    reg: regularization, in units of ||x||^2 and of the order of the spectrum, above 0 (default 1.0).
+    compensate: order by the spectrum of A and put the mass that was cut back as a multiple of I (default False).
+    dtype: of all arrays, "float64" (default) or "float32".
+    ValueError outside those ranges.
 
     >>> import onepass as op
     >>> design = op.ProjectorSplitting(dim=4, rank=1, reg=2.0).append([[1.0, 1.0, 0, 0]] * 5)

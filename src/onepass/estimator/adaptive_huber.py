@@ -153,10 +153,11 @@ def expect_nu(state, nu):
 class AdaptiveHuber(Estimator):
     """Adaptive Huber regression on an `Exact` design: the whole history, minimized again after every row or batch.
 
-    epsilon, nu, horizon, radius, clip, floor, parameter_bound, theory: as for `OnePassHuber`, and the same errors.
-    O(t dim) memory and time a round. The radius under `theory`
-    is that of the exact minimizer; it holds with probability 1 - theory.delta (the theorem's delta is a third of it) if
-    horizon and nu are given, clip is 1 and floor 0.
+    design: an `Exact` one; it is copied.
+    epsilon, nu, horizon, radius, clip, floor, parameter_bound, theory: as for `OnePassHuber`, ValueError too.
+    O(t dim) memory and time a round. The radius under `theory` is that of the exact minimizer; it holds with
+    probability 1 - theory.delta (the theorem's delta is a third of it) if horizon and nu are given, clip is 1 and floor
+    0.
     """
 
     takes_nu = True

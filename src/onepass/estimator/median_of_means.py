@@ -102,10 +102,13 @@ def repeated_by_means(state, rows):
 class MedianOfMeans(Estimator):
     """Median of means on `design`: every arm chosen is played `repeats` times in a row.
 
-    epsilon, moment v > 0: E|eta|^(1 + epsilon) <= v, for the radius; horizon T: rows to come in all; repeats: None for
-    ceil(24 log(eT / delta)), which needs a horizon; theory: its delta there, which a theoretical radius needs (None:
-    1 / (8T), and no such radius); with fewer repeats than these the radius is not proved. ValueError outside those
-    ranges.
+    design: any; it is copied.
+    epsilon: moments of the noise of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
+    moment: v >= E|eta|^(1 + epsilon), in that power of the unit of rewards, above 0, for the radius (default 1.0).
+    horizon: T rows to come in all, at least 1; default None: any time, which asks for repeats.
+    repeats: at least 1; default None: ceil(24 log(eT / delta)); with fewer the radius is not proved.
+    theory: its delta there, which a theoretical radius needs; default None: 1 / (8T), and no such radius.
+    ValueError outside those ranges.
     """
 
     repeats_arms = True

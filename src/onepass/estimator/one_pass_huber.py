@@ -139,15 +139,23 @@ def expect_nu(state, nu):
 class OnePassHuber(Estimator):
     """One-pass Huber regression on `design`: O(1) solves and appends a row, no history.
 
-    epsilon: moments of order 1 + epsilon are finite; nu: the noise's typical size (in practice), its moment bound
-    (E|eta|^(1 + epsilon))^(1 / (1 + epsilon)) (in the theorem), None: a running robust estimate, heuristic; `learn` may
-    tell a row's own. horizon: rows to come in all, None: any time. radius, clip, floor: the practical radius in the
-    guard of sigma, the factor of tau and its least value; theory: Wang et al.'s constants instead (radius, clip 1,
-    floor 0), and its ball; its radius then holds in all T rounds with probability 1 - theory.delta (Wang et al.'s delta
-    is theory.delta / 4, in tau_0 as in the radius; its choice 1 / (8T) is theory.delta = 1 / (2T)). Proved for a
-    horizon and a nu that are given, clip 1, floor 0, step 4 and an exact design. step a: a = 1 makes the unclipped
-    update ridge regression and was better in measurements. parameter_bound S: the ball, None beside theory. ValueError
-    outside those ranges.
+    design: any; it is copied.
+    epsilon: moments of the noise of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
+    nu: size of the noise in units of rewards, above 0: the typical one in practice, its moment bound
+        (E|eta|^(1 + epsilon))^(1 / (1 + epsilon)) in the theorem; default None: a running robust estimate, heuristic.
+        `learn` may tell a row's own.
+    horizon: rows to come in all, at least 1; default None: any time.
+    radius: of the practical guard of sigma, at least 0 (default 1.5).
+    clip: factor of tau, above 0; default None: 0.1, beside theory 1.0.
+    floor: least value of tau, at least 0; default None: 1.0, beside theory 0.0.
+    step: a, above 0; default None: 1.0, which makes the unclipped update ridge regression and was better in
+        measurements, beside theory 4.0.
+    parameter_bound: S, above 0: the ball ||theta|| <= S; default None: no ball, beside theory its own.
+    theory: Wang et al.'s constants instead of radius, clip and floor, and its ball; default None. Its radius then holds
+        in all T rounds with probability 1 - theory.delta (Wang et al.'s delta is theory.delta / 4, in tau_0 as in the
+        radius; its choice 1 / (8T) is theory.delta = 1 / (2T)).
+    Proved for a horizon and a nu that are given, clip 1, floor 0, step 4 and an exact design. ValueError outside those
+    ranges.
     """
 
     takes_nu = True

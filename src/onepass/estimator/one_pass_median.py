@@ -50,8 +50,11 @@ def repeated_by_median(state, rows):
 class OnePassMedian(Estimator):
     """Mean of medians on `design`: every arm chosen is played `repeats` times in a row.
 
-    horizon T: rows to come in all; repeats: None for ceil(16 log(4T / delta)), delta = 1 / (8T), which needs a horizon;
-    parameter_bound S: the ball, None: no ball. ValueError outside those ranges.
+    design: any; it is copied.
+    horizon: T rows to come in all, at least 1; default None: any time, which asks for repeats.
+    repeats: at least 1; default None: ceil(16 log(4T / delta)) with delta = 1 / (8T).
+    parameter_bound: S, above 0: the ball ||theta|| <= S; default None: no ball.
+    ValueError outside those ranges.
     """
 
     has_radius = False

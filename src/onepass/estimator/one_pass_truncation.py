@@ -53,8 +53,13 @@ def update_truncation(state, row, reward):
 class OnePassTruncation(Estimator):
     """One-pass truncation on `design`.
 
-    moment u > 0 bounds E|r|^(1 + epsilon); clip > 0 scales the threshold (1: the paper's); horizon: rows to come in
-    all, None: any time; parameter_bound S: the ball, None: no ball. ValueError outside those ranges.
+    design: any; it is copied.
+    epsilon: moments of rewards of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
+    moment: u >= E|r|^(1 + epsilon), in that power of the unit of rewards, above 0 (default 1.0).
+    horizon: rows to come in all, at least 1; default None: any time.
+    clip: factor of the threshold, above 0 (default 1.0, the paper's).
+    parameter_bound: S, above 0: the ball ||theta|| <= S; default None: no ball.
+    ValueError outside those ranges.
     """
 
     has_radius = False

@@ -46,7 +46,11 @@ def update_newton(state, row, reward):
 
 @savable
 class OnlineNewton(Estimator):
-    """Recursive least squares on `design`; step a > 0 (1: ridge regression where the design is exact). ValueError else.
+    """Recursive least squares on `design`.
+
+    design: any; it is copied.
+    step: a, above 0 (default 1.0, which is ridge regression where the design is exact).
+    ValueError outside those ranges.
 
     >>> import onepass as op
     >>> bandit = op.Bandit(op.OnlineNewton(op.FrequentDirections(dim=300, size=20, reg=0.1)), op.UCB(0.1))

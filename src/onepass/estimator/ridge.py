@@ -50,7 +50,10 @@ def radius_of_ridge(state, rounds, noise, parameter_bound, row_bound, delta):
 
 @savable
 class Ridge(Estimator):
-    """Ridge regression on `design`, e.g. ``Ridge(Exact(dim=20, reg=1.0))``; regularization lives in the design."""
+    """Ridge regression on `design`, e.g. ``Ridge(Exact(dim=20, reg=1.0))``; regularization lives in the design.
+
+    design: rows that it holds are known already, with rewards of 0; it is copied. ValueError for what is no design.
+    """
 
     def __init__(self, design: Design):
         self.design, self._options = checked_design(design), {}

@@ -95,9 +95,13 @@ def radius_of_truncated(state, rounds, noise, parameter_bound, row_bound, delta)
 class TruncatedRidge(Estimator):
     """Ridge regression on an `Exact` design, truncated in whitened coordinates, over the whole history.
 
-    moment v > 0 bounds E|r|^(1 + epsilon); clip > 0 scales the threshold (1: the paper's); horizon: rows to come in
-    all, None: any time; theory: its delta in the threshold, which a theoretical radius needs (None: 1 / (8T), and no
-    such radius). The radius is proved for a horizon that is given and clip 1. ValueError outside those ranges.
+    design: an `Exact` one; it is copied.
+    epsilon: moments of rewards of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
+    moment: v >= E|r|^(1 + epsilon), in that power of the unit of rewards, above 0 (default 1.0).
+    horizon: rows to come in all, at least 1; default None: any time.
+    clip: factor of the threshold, above 0 (default 1.0, the paper's).
+    theory: its delta in the threshold, which a theoretical radius needs; default None: 1 / (8T), and no such radius.
+    The radius is proved for a horizon that is given and clip 1. ValueError outside those ranges.
     """
 
     def __init__(

@@ -47,7 +47,8 @@ class Chain(FeatureMap):
     """z = b(a(x)): the maps in this order, each fed by the one before; a map that learns sees rows as they reach it.
 
     first, second, others: feature maps, compositions too, the input_dim of each the output_dim of the one before. Three
-    or more are kept as first, then a chain of the rest. Certified and repeatable if all parts are. Costs add up.
+        or more are kept as first, then a chain of the rest.
+    Certified and repeatable if all parts are. Costs add up.
     ValueError for what is no feature map, or widths that do not fit.
 
     >>> import onepass as op

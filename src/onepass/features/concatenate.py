@@ -60,7 +60,8 @@ class Concatenate(FeatureMap):
     """z = (a(x), b(x), ...): the features of several maps of the same row, one after the other.
 
     first, second, others: feature maps of one input_dim, compositions too. Three or more are kept as first, then a
-    concatenation of the rest. A name that occurred before gets primes. Certified and repeatable if all parts are. Costs
+        concatenation of the rest.
+    A name that occurred before gets primes. Certified and repeatable if all parts are. Costs
     add up. ValueError for what is no feature map, or for widths or sides that differ.
 
     >>> import onepass as op

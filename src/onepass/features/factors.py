@@ -53,9 +53,10 @@ def embed_product(state, x, z):
 class OuterProduct(FeatureMap):
     """z = vec(u v^T) = np.outer(u, v).ravel() of rows x = (u, v), mostly given as contexts `Outer(u, v)`.
 
-    left, right: widths of u and v, at least 1; reduce: let arms of a disjoint or hybrid model work in `left`
-    dimensions, on ||v_a|| u: exact for ridge regression, as long as every arm keeps its direction v_a (another one is
-    refused). Certificates survive. Cost O(left right) a row where z is formed; a bandit that has this map alone scores
+    left, right: widths of u and v, at least 1.
+    reduce: let arms of a disjoint or hybrid model work in `left` dimensions, on ||v_a|| u: exact for ridge regression,
+        as long as every arm keeps its direction v_a, another one is refused (default True).
+    Certificates survive. Cost O(left right) a row where z is formed; a bandit that has this map alone scores
     without forming it. ValueError for widths below 1.
 
     >>> import onepass as op

@@ -95,7 +95,8 @@ class FeatureMap(files.Owner, ABC):
         return z[0] if np.ndim(rows) == 1 else z
 
     def learn(self, rows: Any) -> Self:
-        """Let a map that learns see rows, one or many, before a bandit does. Errors as `transform`."""
+        """Let a map that learns see rows, one (input_dim,) or many (n, input_dim), before a bandit does. Errors as
+        `transform`."""
         checked, state = self._rows(rows), self.state
         with deferred():
             contract.advance(state, checked)

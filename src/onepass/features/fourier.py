@@ -88,9 +88,11 @@ class Fourier(FeatureMap):
     """z = sqrt(2 / size) [cos(W x), sin(W x)]: z(x)^T z(y) approximates exp(-||(x - y) / length_scale||^2 / 2), the
     kernel `RBF`, wherever x is; no other kernel's frequencies are known here (`Nystrom` takes any).
 
-    dim: width of x, at least 1; size: of z, even, at least 2: the error of a product is about sqrt(1 / size);
-    length_scale: above 0, in the unit of x, or one number per column; seed, from 0 to 2^32 - 1: W is drawn from it
-    alone and is not written to files. Certificates do not survive (the draw's error is in none). Cost O(size dim) a
+    dim: width of x, at least 1.
+    size: width of z, even, at least 2: the error of a product is about sqrt(1 / size).
+    length_scale: above 0, in the unit of x (default 1.0), or one number per column, (dim,).
+    seed: from 0 (default) to 2^32 - 1: W is drawn from it alone and is not written to files.
+    Certificates do not survive (the draw's error is in none). Cost O(size dim) a
     row, memory O(size dim). ValueError outside those ranges.
 
     >>> import numpy as np, onepass as op

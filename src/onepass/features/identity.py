@@ -37,7 +37,8 @@ def transform_identity(state, rows):
 class Identity(FeatureMap):
     """z = x, rows as they are: what a bandit does without `features`.
 
-    dim: width of x and of z, at least 1. Certificates survive. No cost, no memory. ValueError for a dim below 1.
+    dim: width of x and of z, at least 1.
+    Certificates survive. No cost, no memory. ValueError for a dim below 1.
 
     >>> import onepass as op
     >>> op.Concatenate(op.Identity(dim=2), op.Intercept(dim=2)).transform([3.0, 4.0])

@@ -31,7 +31,8 @@ def embed_intercept(state, x, z):
 class Intercept(FeatureMap):
     """z = 1, one feature: beside others (`Concatenate`) it learns the mean reward, which centered features cannot.
 
-    dim: width of x, at least 1. Certificates survive. ValueError for a dim below 1.
+    dim: width of x, at least 1.
+    Certificates survive. ValueError for a dim below 1.
 
     >>> import onepass as op
     >>> op.Concatenate(op.Standardize(dim=2), op.Intercept(dim=2)).output_dim

@@ -97,7 +97,10 @@ class Stationary(Kernel):
 @savable
 @dataclass(frozen=True)
 class RBF(Stationary):
-    """exp(-||x - y||^2 / (2 length_scale^2)); length_scale: a number, or one per feature. ValueError unless positive.
+    """exp(-||x - y||^2 / (2 length_scale^2)).
+
+    length_scale: above 0, in the unit of x (default 1.0), or one number per feature, (d,).
+    ValueError for anything else.
 
     >>> import onepass as op
     >>> bool(op.RBF(2.0)([[0.0, 0.0]], [[0.0, 2.0]])[0, 0] == 2.718281828459045**-0.5)
@@ -117,9 +120,11 @@ class RBF(Stationary):
 @savable
 @dataclass(frozen=True)
 class Matern(Stationary):
-    """The Matern kernel with nu 0.5, 1.5 or 2.5, of draws with 0, 1 or 2 derivatives (Rasmussen and Williams, 4.14).
+    """The Matern kernel, of draws with 0, 1 or 2 derivatives (Rasmussen and Williams, 4.14).
 
-    length_scale: above 0, a number, or one per feature. ValueError for anything else.
+    nu: 0.5, 1.5 or 2.5 (default).
+    length_scale: above 0, in the unit of x (default 1.0), or one number per feature, (d,).
+    ValueError for anything else.
     """
 
     nu: float = 2.5
@@ -146,7 +151,10 @@ class Matern(Stationary):
 @savable
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """x^T y + bias, bias at least 0: with it a kernel bandit is a linear one."""
+    """x^T y + bias: with it a kernel bandit is a linear one.
+
+    bias: at least 0 (default 0.0), in units of ||x||^2. ValueError for anything else.
+    """
 
     bias: float = 0.0
 
@@ -163,7 +171,11 @@ class Linear(Kernel):
 @savable
 @dataclass(frozen=True)
 class Polynomial(Kernel):
-    """(x^T y + bias)^degree, degree an integer from 1, bias at least 0."""
+    """(x^T y + bias)^degree.
+
+    degree: an integer, at least 1 (default 3).
+    bias: at least 0 (default 1.0), in units of ||x||^2. ValueError for anything else.
+    """
 
     degree: int = 3
     bias: float = 1.0
@@ -200,7 +212,11 @@ def _operand(kernel: Kernel, kinds: Any) -> str:
 @savable
 @dataclass(frozen=True)
 class Scaled(Kernel):
-    """scale k(x, y), scale above 0: the variance of the function where k(x, x) = 1."""
+    """scale k(x, y), written ``scale * kernel``.
+
+    kernel: k, a kernel such as `RBF()`.
+    scale: above 0: the variance of the function where k(x, x) = 1. ValueError for anything else.
+    """
 
     kernel: Kernel
     scale: float
@@ -224,7 +240,10 @@ class Scaled(Kernel):
 @savable
 @dataclass(frozen=True)
 class Sum(Kernel):
-    """left(x, y) + right(x, y)."""
+    """left(x, y) + right(x, y), written ``left + right``.
+
+    left, right: kernels such as `RBF()`; of functions and scikit-learn's by `+`. ValueError for what is no kernel.
+    """
 
     left: Kernel
     right: Kernel
@@ -248,7 +267,10 @@ class Sum(Kernel):
 @savable
 @dataclass(frozen=True)
 class Product(Kernel):
-    """left(x, y) right(x, y)."""
+    """left(x, y) right(x, y), written ``left * right``.
+
+    left, right: kernels such as `RBF()`; of functions and scikit-learn's by `*`. ValueError for what is no kernel.
+    """
 
     left: Kernel
     right: Kernel

@@ -78,11 +78,12 @@ def embed_nystrom(state, x, z):
 class Nystrom(FeatureMap):
     """z(x) = L^-1 k_S(x), so that z(x)^T z(y) = k_S(x)^T K_S^+ k_S(y): a kernel's features on landmarks S.
 
-    points S (m, dim): finite rows; kernel: of onepass or scikit-learn, or a function k(X, Y) (which cannot be saved).
-    `size`, the dimension of z and so of the design, is the number of points that are not in the span of others;
-    reduced: there are none such, keep them all. Computed in float64. Certificates survive: they are about rows z.
-    Cost O(size (dim + size)) a row; on a sketched design of l directions an arm costs O(m^2 + m l) a round.
-    ValueError for bad points, or a kernel that is not positive definite.
+    points: S (m, dim), finite rows, at least one.
+    kernel: of onepass or scikit-learn, or a function k(X, Y), (n, dim) and (m, dim) -> (n, m), which cannot be saved.
+    reduced: keep all points, for none is in the span of others (default False: those that are in it are left out).
+    `size`, the width of z and so of the design, is the number of points that are kept. Computed in float64.
+    Certificates survive: they are about rows z. Cost O(size (dim + size)) a row; on a sketched design of l directions
+    an arm costs O(m^2 + m l) a round. ValueError for bad points, or a kernel that is not positive definite.
 
     >>> import numpy as np, onepass as op
     >>> grid = np.linspace(0.0, 1.0, 12)[:, None]

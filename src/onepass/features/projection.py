@@ -41,8 +41,11 @@ class GaussianProjection(FeatureMap):
     """z = R x with R (size, dim) of N(0, 1 / size) entries: norms and angles survive up to about sqrt(log n / size)
     (Johnson and Lindenstrauss 1984), in expectation; certificates and radii do not.
 
-    dim: width of x, at least 1; size: of z, from 1 to dim; seed, from 0 to 2^32 - 1: R is drawn from it alone (NumPy's
-    frozen generator, so the same in every version) and is not written to files. Cost O(dim size) a row, memory
+    dim: width of x, at least 1.
+    size: width of z, from 1 to dim.
+    seed: from 0 (default) to 2^32 - 1: R is drawn from it alone (NumPy's frozen generator, so the same in every
+        version) and is not written to files.
+    Cost O(dim size) a row, memory
     O(dim size). ValueError outside those ranges.
 
     >>> import onepass as op

@@ -78,7 +78,8 @@ def advance_standardize(state, rows):
 class Standardize(FeatureMap):
     """z_j = (x_j - mean_j) / deviation_j over the rows learned so far (not those decided on); see the module.
 
-    dim: width of x and of z, at least 1. A column that has been constant gives 0, so does everything before the second
+    dim: width of x and of z, at least 1.
+    A column that has been constant gives 0, so does everything before the second
     row. Learning moves it; deciding does not. Centered features have no intercept: put an `Intercept` beside them
     where rewards do not average 0. Certificates do not survive. Cost O(dim) a row. ValueError for a dim below 1.
 

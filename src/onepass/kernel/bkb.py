@@ -148,15 +148,18 @@ class BKB(KernelBandit):
     """Budgeted kernel bandit: GP-UCB at O(A m) a round, m of the order of the effective dimension.
 
     arms, kernel, reg, exploration, normalize, fit_after, seed: as for `GPUCB`.
-    oversampling qbar, above 0: a drawing has in expectation at most qbar (d + v) points (or the one that is kept when
-    all are lost), d the `effective_dimension` and v the variance of the played point, both *before* that play: the
-    variances under the new dictionary may be less. Points that join until the next drawing come on top, in expectation
-    at most qbar times their variances then. For theorem 3.1, of variances and of sizes, it must be `bkb_oversampling`,
-    with staleness=1, redundancy=0 and incremental=False; far less does: what holds is in `variance_factor`.
-    staleness from 1, inf: never drawn again; 1 is the paper's algorithm, O((A + u) m^2) a round for u distinct points
-    played. redundancy from 0 (the paper) to below 1: the share of a point's variance that must lie outside the span of
-    the dictionary for it to join. incremental: drawings only thin the dictionary that is, and add the new play; no
-    theorem, and no faster by orders, but no point comes back that was not played again. See onepass.kernel.bkb.
+    oversampling: qbar, above 0 (default 10.0): a drawing has in expectation at most qbar (d + v) points (or the one
+        that is kept when all are lost), d the `effective_dimension` and v the variance of the played point, both
+        *before* that play: the variances under the new dictionary may be less. Points that join until the next drawing
+        come on top, in expectation at most qbar times their variances then. For theorem 3.1, of variances and of sizes,
+        it must be `bkb_oversampling`, with staleness=1, redundancy=0 and incremental=False; far less does: what holds
+        is in `variance_factor`.
+    staleness: at least 1 (default 2.0), inf: never drawn again; 1 is the paper's algorithm, O((A + u) m^2) a round for
+        u distinct points played.
+    redundancy: from 0 (the paper) to below 1 (default 0.001): the share of a point's variance that must lie outside the
+        span of the dictionary for it to join.
+    incremental: drawings only thin the dictionary that is, and add the new play; no theorem, and no faster by orders,
+        but no point comes back that was not played again (default False).
     Thompson sampling: draws have the posterior's covariance in the span of the dictionary, and independent parts with
     the variances outside it. ValueError for arguments out of range and kernels that are not positive definite.
 

@@ -84,17 +84,20 @@ def play_new(state, row, covariance, weights, own, place, reward, reg):
 class GPUCB(KernelBandit):
     """Exact GP-UCB; by `exploration` also Thompson sampling and others.
 
-    arms (A, d): a fixed set, arms are its indices; None: arm sets that change, arms are rows. kernel: see
-    onepass.features.kernels; None: Matern 5/2 with the median distance of the arms.
-    reg: lambda, the noise's variance where the kernel's is that of the function; exploration beta in
-    mean + beta sigma, with sigma^2 <= k(x, x) / reg: a number, `Theory`, an `Exploration`, or None: 2 sqrt(reg), two
-    standard deviations of the posterior. normalize: centre and scale rewards by their running mean and deviation;
-    None: where fit_after is set. fit_after: until so many plays are learned, arms are chosen uniformly at random (those
-    of a maximizer are not); then reg and the kernel's parameters are chosen by marginal likelihood, or later, while all
-    rewards are equal. A numeric exploration is kept in standard deviations: it is multiplied by the root of the ratio
-    of the regs. `Theory` is in units of rewards; nothing is proved where they are normalized.
+    arms: (A, d), a fixed set, arms are its indices; default None: arm sets that change, arms are rows.
+    kernel: see onepass.features.kernels, a scikit-learn kernel, or a function k(X, Y); default None: Matern 5/2 with
+        the median distance of the arms.
+    reg: lambda, the noise's variance where the kernel's is that of the function, above 0 (default 0.01).
+    exploration: beta in mean + beta sigma, with sigma^2 <= k(x, x) / reg: a number, `Theory` or an `Exploration`;
+        default None: 2 sqrt(reg), two standard deviations of the posterior. A number is kept in standard deviations:
+        where reg is fitted it is multiplied by the root of the ratio of the regs. `Theory` is in units of rewards;
+        nothing is proved where they are normalized.
+    normalize: centre and scale rewards by their running mean and deviation; default None: where fit_after is set.
+    fit_after: plays, at least 0 (default 0, never): until so many are learned, arms are chosen uniformly at random
+        (those of a maximizer are not); then reg and the kernel's parameters are chosen by marginal likelihood, or
+        later, while all rewards are equal.
+    seed: of draws and of ties, at least 0 (default 0).
     Thompson sampling: joint draws; on fixed arms O(A r) a round after O(A r^2) once, r the rank of the kernel matrix.
-    seed, at least 0: of draws and of ties.
     ValueError for arguments out of range and kernels that are not positive definite.
 
     >>> import numpy as np, onepass as op

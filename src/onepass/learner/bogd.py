@@ -53,10 +53,14 @@ def step(state, x, y):
 
 @savable
 class BOGD(Learner):
-    """Bounded online gradient descent; see onepass.learner.bogd. budget from 2; reg, cap: lambda and C.
+    """Bounded online gradient descent; see onepass.learner.bogd.
 
-    width, loss, loss_width, step: as for `KOGD`; seed, at least 0: of what is thrown out. ValueError outside those
-    ranges.
+    budget: most examples held, at least 2 (default 100).
+    width, loss, loss_width, step: as for `KOGD`.
+    reg: lambda, by which weights shrink, from 0 to below 1 / step (default 0.01).
+    cap: C, which no weight exceeds, above 0 (default 1.0).
+    seed: of what is thrown out, from 0 (default) to 2^32 - 1.
+    ValueError outside those ranges.
 
     >>> import onepass as op
     >>> op.BOGD(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])

@@ -56,9 +56,12 @@ def step(state, x, y):
 
 @savable
 class BPAS(Learner):
-    """Budgeted passive-aggressive learning, BPA-S; see onepass.learner.bpas.
+    """Budgeted passive-aggressive learning, BPA-S, for targets -1 and 1; see onepass.learner.bpas.
 
-    budget from 2; width: as for `KOGD`; aggressiveness: C. ValueError outside those ranges.
+    budget: most examples held, at least 2 (default 100).
+    width: as for `KOGD`.
+    aggressiveness: C, the largest step, above 0 (default 1.0).
+    ValueError outside those ranges.
 
     >>> import onepass as op
     >>> op.BPAS(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])

@@ -52,8 +52,11 @@ def step(state, x, y):
 class FOGD(Learner):
     """Gradient descent on random Fourier features; see onepass.learner.fogd.
 
-    features D, even (None: 4 budget, as in Wen, Zhang et al.); width, loss, loss_width, step: as for `KOGD`; seed: of
-    the features. ValueError outside those ranges.
+    budget: B, which decides on the features where these are not given, an integer (default 100).
+    features: D, even, at least 2; default None: 4 budget, as in Wen, Zhang et al.
+    width, loss, loss_width, step: as for `KOGD`.
+    seed: of the features, from 0 (default) to 2^32 - 1.
+    ValueError outside those ranges.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)

@@ -72,18 +72,25 @@ def step(state, x, y):
 class FORKS(Learner):
     """FORKS: second-order online kernel learning on an incremental sketch; see onepass.learner.forks.
 
-    budget B: 2 B examples are buffered, then sketched; sketch_size s_p (None: B), sample_size s_m (None: a fifth of
-    s_p), rank k (None: a tenth of B), blocks D: of the sketches; update_every: losses between their updates, or, below
-    1, their share of all examples so far (Wen, Zhang et al.: 0.3 of the stream's length); each update keeps one example
-    more, so that with an integer memory and the time of an update grow for ever; targets of regression must lie within
-    bound; width, loss, loss_width, step: as for `KOGD`; alpha, above 0: A before the first loss and after a reset;
-    bound C: |f| <= C after a step; seed: of the sketch.
+    budget: B, at least 2 (default 50): 2 B examples are buffered, then sketched.
+    rank: k, from 1 to the smaller of sketch_size and sample_size; default None: a tenth of B.
+    sketch_size: s_p, at least 1; default None: B.
+    sample_size: s_m, from 1 to 2 B; default None: a fifth of s_p.
+    blocks: D of the sketches, at least 1, a divisor of sketch_size (default 1).
+    update_every: losses between updates of the sketches, or, below 1, their share of all examples so far (default 0.3;
+        Wen, Zhang et al.: 0.3 of the stream's length). Each update keeps one example more, so that with an integer
+        memory and the time of an update grow for ever.
+    width, loss, loss_width, step: as for `KOGD`.
+    alpha: A before the first loss and after a reset is alpha I, above 0 (default 0.01).
+    curvature: sigma, at least 0 (default 0.04).
+    decaying_curvature: eta, at least 0 (default 0.0).
+    bound: C, above 0 (default 1.0): |f| <= C after a step; targets of regression must lie within it.
+    seed: of the sketches, from 0 (default) to 2^32 - 1.
 
-    curvature sigma and decaying_curvature eta, from 0: the t-th loss since a reset adds (sigma + eta / sqrt(t)) g g^T
-    to A. Wen, Zhang et al.'s theorem has two schedules, for A / step in place of our A: for losses with a curvature
-    L_Cur along their gradients eta = 0, sigma = step L_Cur, and a regret of O(log T) on the sketch; for losses that are
-    only convex (hinge, epsilon_insensitive) sigma = 0, eta = step sqrt(k) / L with |l'| ||phi|| <= L, and O(sqrt(T)).
-    Both 0: gradient descent with steps of step / alpha.
+    The t-th loss since a reset adds (sigma + eta / sqrt(t)) g g^T to A. Wen, Zhang et al.'s theorem has two schedules,
+    for A / step in place of our A: for losses with a curvature L_Cur along their gradients eta = 0, sigma = step L_Cur,
+    and a regret of O(log T) on the sketch; for losses that are only convex (hinge, epsilon_insensitive) sigma = 0, eta
+    = step sqrt(k) / L with |l'| ||phi|| <= L, and O(sqrt(T)). Both 0: gradient descent with steps of step / alpha.
 
     ValueError for a budget below 2, a rank above sketch or sample size, sizes that do not fit, a negative curvature.
 

@@ -142,16 +142,27 @@ def deviations(rows: np.ndarray) -> np.ndarray:
 class KernelNewton(Learner):
     """Online Newton steps on features of the Gaussian kernel; see onepass.learner.kernel_newton.
 
-    features: "nystrom" (size landmarks), "fourier" (size features, even) or "sketched" (size landmarks, sketches of
-    size rows); rank: leading directions of the landmarks (None: size, sketched: half of it; Fourier has none); design:
-    of dim rank + 2, or size + 2 for Fourier features (None: an exact one), with its own reg, the penalty on ||w||^2;
-    reg: of the exact one; width: of the kernel after standardizing (None: the median distance), times width_factor;
+    features: "nystrom" (default; size landmarks), "fourier" (size features) or "sketched" (size landmarks, sketches of
+        size rows).
+    size: at least 2, even for Fourier features (default 100).
+    rank: leading directions of the landmarks, from 1 to size; default None: size, sketched: half of it. None for
+        Fourier features.
+    design: of dim rank + 2, or size + 2 for Fourier features, in float64, with its own reg, the penalty on ||w||^2;
+        default None: an exact one.
+    reg: of the exact one, above 0 (default 0.1).
+    width: of the kernel, in standard deviations if these are divided by, above 0; default None: the median distance.
+    width_factor: by which the width is multiplied, above 0 (default 1.0).
     standardize: divide features by their standard deviations and cut them where they leave their range by half of it,
-    for regression learn (y - mean) / deviation, of which loss_width is then a multiple; recent: whether the example
-    before votes; memory: how many examples weigh in a direction (None: all of them, for streams that stand still);
-    warm_up: examples that decide on scale, width and landmarks (None: 4 size); loss: squared_hinge, hinge, logistic
-    (targets -1 and 1), squared, huber, epsilon_insensitive (loss_width is that of the last two); seed: of landmarks,
-    frequencies and sketches. ValueError for sizes that do not fit.
+        for regression learn (y - mean) / deviation, of which loss_width is then a multiple (default True).
+    recent: whether the example before votes (default True).
+    memory: how many examples weigh in a direction, above 0 (default 20.0); None: all of them, for streams that stand
+        still.
+    warm_up: examples that decide on scale, width and landmarks, at least 2; default None: 4 size.
+    loss: "squared_hinge" (default), "hinge" or "logistic" for targets -1 and 1, "squared", "huber" or
+        "epsilon_insensitive" for numbers.
+    loss_width: of huber and epsilon_insensitive, above 0 (default 1.0).
+    seed: of landmarks, frequencies and sketches, from 0 (default) to 2^32 - 1.
+    ValueError for sizes that do not fit.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)

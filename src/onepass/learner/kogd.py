@@ -48,8 +48,13 @@ def step(state, x, y):
 class KOGD(Learner):
     """Kernelized online gradient descent without a budget; see onepass.learner.kogd.
 
-    width: of the kernel exp(-||x - y||^2 / (2 width^2)); loss, loss_width: see onepass.learner.losses; step: eta; reg:
-    lambda, by which weights shrink. ValueError outside those ranges.
+    width: of the kernel exp(-||x - y||^2 / (2 width^2)), in the unit of x, above 0 (default 1.0).
+    loss: "hinge" (default), "squared_hinge" or "logistic" for targets -1 and 1, "squared", "huber" or
+        "epsilon_insensitive" for numbers; see onepass.learner.losses.
+    loss_width: of huber and epsilon_insensitive, in the unit of targets, above 0 (default 1.0).
+    step: eta, above 0 (default 0.2).
+    reg: lambda, by which weights shrink, from 0.0 (default) to below 1 / step.
+    ValueError outside those ranges.
 
     >>> import onepass as op
     >>> learner = op.KOGD(width=1.0).partial_fit([[0.0], [1.0]], [-1.0, 1.0])

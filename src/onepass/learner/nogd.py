@@ -69,8 +69,10 @@ def step(state, x, y):
 class NOGD(Learner):
     """Gradient descent on Nystrom features; see onepass.learner.nogd.
 
-    budget B, from 2; rank k, up to 2 B (None: a fifth of B; Wen, Zhang et al. have a tenth); width, loss, loss_width,
-    step: as for `KOGD`. ValueError outside those ranges.
+    budget: B, at least 2 (default 100): 2 B examples are held.
+    rank: k, from 1 to 2 B; default None: a fifth of B (Wen, Zhang et al. have a tenth).
+    width, loss, loss_width, step: as for `KOGD`.
+    ValueError outside those ranges.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)

@@ -80,9 +80,12 @@ def step(state, x, y):
 
 @savable
 class Projectron(Learner):
-    """Projectron, and with `margins` Projectron++; see onepass.learner.projectron.
+    """Projectron, and with `margins` Projectron++, for targets -1 and 1; see onepass.learner.projectron.
 
-    budget from 2; width: as for `KOGD`; eta, above 0 and below 1: distances up to which an example is projected.
+    budget: most examples held, at least 2 (default 100).
+    width: as for `KOGD`.
+    eta: distances up to which an example is projected, above 0 and below 1 (default 0.1).
+    margins: whether examples that are right, but by less than 1, are learned too (default False).
     ValueError outside those ranges.
 
     >>> import onepass as op

@@ -184,10 +184,15 @@ def step(state, x, y):
 class PROSNKONS(Learner):
     """PROS-N-KONS; see onepass.learner.pros_n_kons.
 
-    budget: the most points of the dictionary, from 2 (None: no cap); oversampling beta, epsilon, reg gamma: of its
-    sampling; reset: whether weights are forgotten when a point joins; alpha, curvature, bound: of the Newton step as
-    for `FORKS`; width, loss, loss_width, step: as for `KOGD`.
-    seed, at least 0: of the sampling. ValueError outside those ranges.
+    budget: most points of the dictionary, at least 2; default None: no cap.
+    width, loss, loss_width, step: as for `KOGD`.
+    alpha, curvature, bound: of the Newton step, as for `FORKS`.
+    oversampling: beta of the sampling, above 0 (default 1.0).
+    epsilon: of the sampling, above 0 (default 0.5).
+    reg: gamma of the sampling, above 0 (default 1.0).
+    reset: whether weights are forgotten when a point joins (default True).
+    seed: of the sampling, from 0 (default) to 2^32 - 1.
+    ValueError outside those ranges.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)

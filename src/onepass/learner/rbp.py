@@ -39,8 +39,12 @@ def step(state, x, y):
 
 @savable
 class RBP(Learner):
-    """The randomized budget perceptron; see onepass.learner.rbp. budget from 2: points held; width: as for `KOGD`;
-    seed, at least 0: of what is thrown out. ValueError outside those ranges.
+    """The randomized budget perceptron, for targets -1 and 1; see onepass.learner.rbp.
+
+    budget: most examples held, at least 2 (default 100).
+    width: as for `KOGD`.
+    seed: of what is thrown out, from 0 (default) to 2^32 - 1.
+    ValueError outside those ranges.
 
     >>> import onepass as op
     >>> op.RBP(budget=10).partial_fit([[0.0], [1.0]], [-1.0, 1.0]).predict([[0.1], [0.9]])

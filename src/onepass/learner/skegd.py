@@ -86,8 +86,9 @@ def step(state, x, y):
 class SkeGD(Learner):
     """Gradient descent on an incremental sketch; see onepass.learner.skegd.
 
-    budget, rank, sketch_size, sample_size, blocks, update_every, seed: of the sketch, as for `FORKS`; width, loss,
-    loss_width, step: as for `KOGD`. ValueError outside those ranges.
+    budget, rank, sketch_size, sample_size, blocks, update_every, seed: of the sketch, as for `FORKS`.
+    width, loss, loss_width, step: as for `KOGD`.
+    ValueError outside those ranges.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
