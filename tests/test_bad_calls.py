@@ -9,6 +9,7 @@ import pytest
 import onepass as op
 from calling import OWNERS, PUBLIC, arguments, methods
 from counts import many
+from onepass.foundation import waiting
 
 CALLS = many(2_000, 20_000)
 SECONDS = 2.0  # of processor time, compilation apart
@@ -23,7 +24,7 @@ def whole():
 
 def outcome(function, positional, named):
     """How a call ends: "works", "refused", or what is wrong with it."""
-    began = time.process_time()
+    began = time.process_time() - waiting.spent()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -33,7 +34,7 @@ def outcome(function, positional, named):
             ended = "refused" if str(refusal).strip() else f"{type(refusal).__name__} without a word"
         except Exception as trouble:
             ended = f"{type(trouble).__name__}: {trouble}"[:200]
-    seconds = time.process_time() - began
+    seconds = time.process_time() - waiting.spent() - began
     return ended if seconds < SECONDS else f"{ended} after {seconds:.1f} s"
 
 
