@@ -15,3 +15,5 @@ ProjectorSplitting L L^T, L^-1 = (I - U V^T)/√reg O(d r)       4 r d          
 Sources: exact.py, frequent_directions.py, dyadic.py, projector_splitting.py. The contract they keep: contract.py.
 What they share: subspace.py (an inverse that is dense on a subspace) and design.py (the public face).
 """
+
+from onepass.design import dyadic_merge  # noqa: F401  # registers how dyadic blocks merge

@@ -7,7 +7,7 @@ import numpy as np
 
 from onepass.design.exact import after, new_exact
 from onepass.design.frequent_directions import ridge_of, sketch_rows
-from onepass.design.subspace import Subspace, enlarge, extend, matrix_in, root_in, subspace
+from onepass.design.subspace import Subspace, enlarge, extend, matrix_in, root_in, spanned, spectrum_in, subspace
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import fill, svd
 
@@ -31,13 +31,12 @@ def rebuild(whole, spectrum, block, shed):
 
 
 @compiled
-def joined(whole, spectrum, block, shed):
-    """The frozen blocks and one more: their common space with a diagonal root, and the eigenvalues of S^T S on it.
+def joined(whole, spectrum, rows, ridge):
+    """The frozen blocks and more rows: their common space with a diagonal root, and the eigenvalues of S^T S on it.
 
     From the rows, not from the root: the root knows an eigenvalue v of S^T S to eps v sqrt(v / ridge) only.
     """
-    frozen, held = spectrum.size, block.space.used
-    ridge, dim = ridge_of(block.settings, shed + block.sums.shed), whole.basis.shape[1]
+    frozen, held, dim = spectrum.size, rows.shape[0], whole.basis.shape[1]
     if frozen + held == 0:
         return subspace(whole.basis, 0, ridge), np.empty(0)
     stacked = np.empty((frozen + held, dim))
@@ -45,7 +44,7 @@ def joined(whole, spectrum, block, shed):
         scale = np.sqrt(spectrum[i])
         for j in range(dim):
             stacked[i, j] = scale * whole.basis[i, j]
-    fill(stacked[frozen:], sketch_rows(block))
+    fill(stacked[frozen:], rows)
     _, singular, vectors = svd(stacked)
     used, least = 0, 10.0 * np.finfo(whole.basis.dtype).eps * singular[0]
     while used < singular.size and singular[used] > least:
@@ -58,6 +57,36 @@ def joined(whole, spectrum, block, shed):
         space.root[i, i] = 1.0 / np.sqrt(values[i] + ridge)
         log_det += np.log1p(values[i] / ridge)
     return Subspace(basis=space.basis, root=space.root, used=used, ridge=ridge, log_det=log_det, left=0.0), values
+
+
+@compiled
+def beyond(values, vectors, ridge):
+    """Rows whose Gram matrix is what eigenvalues (k,) and eigenvectors (k, dim) have beyond ridge I."""
+    rows = np.empty_like(vectors)
+    for i in range(values.size):
+        scale = np.sqrt(max(values[i] - ridge, 0.0))
+        for j in range(rows.shape[1]):
+            rows[i, j] = vectors[i, j] * scale
+    return rows
+
+
+@compiled
+def stacked(whole, spectrum, block):
+    """The rows of all blocks together, the frozen ones by their common spectrum."""
+    frozen, rows = spectrum.size, sketch_rows(block)
+    out = np.empty((frozen + rows.shape[0], whole.basis.shape[1]), whole.basis.dtype)
+    fill(out[:frozen], beyond(spectrum, whole.basis[:frozen], 0.0))
+    fill(out[frozen:], rows)
+    return out
+
+
+@compiled
+def with_ridge(whole, ridge):
+    """The same rows above another ridge."""
+    values, vectors, before = spectrum_in(whole)
+    for i in range(values.size):
+        values[i] += ridge - before
+    return spanned(vectors, values, ridge, 0.0)
 
 
 @compiled

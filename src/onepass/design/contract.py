@@ -146,3 +146,16 @@ def prior(state):
 def merge(state, other):
     """The state of both streams together; defined where the certificate survives."""
     raise _unknown(state, "merge")
+
+
+@generic
+def since(state, start):
+    """A - A_start + reg I: of the rows learned since the state was `start`. Registered where that is exact; for others
+    the state itself, if nothing had been learned then, or ValueError."""
+    known = prior(start)
+    if known.space.used > 0 or max(known.sums) > 0.0:
+        raise ValueError(
+            f"start must have learned nothing for {type(state).__name__}, from which rows cannot be taken away again; "
+            "let only one of those that are merged know rows from before"
+        )
+    return state

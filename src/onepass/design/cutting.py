@@ -99,6 +99,26 @@ def certified(rule, sums: Sums, rounded: float) -> float:
     return np.inf if sums.shed > 0.0 else sums.dust + rounded
 
 
+@partial(generic, default=True)
+def ridge_after(rule, ridge: float, sums: Sums) -> float:
+    """The ridge once all cuts came to `sums`, where they are those of two streams: it stays, unless the rule puts back
+    what was cut."""
+    return ridge
+
+
+class Together(NamedTuple):
+    """The rule of two streams whose directions are held already: nothing is cut, their sums are added up."""
+
+    rule: Any
+    other: Sums
+
+
+@cut.for_state(Together)
+def cut_together(together, spectrum, ridge, sums, dim, precision, eps):
+    both = added(sums, together.other)
+    return spectrum.copy(), ridge_after(together.rule, ridge, both), both
+
+
 @compiled
 def decided(space, rule, sums):
     """What a cut would leave of a space: the spectrum kept (k,), the ridge, the sums, and the turn; nothing is written.

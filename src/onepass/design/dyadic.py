@@ -138,7 +138,8 @@ def freeze(state):
     if block.sums.shed > nothing(eps_of(block)) * block.sums.mass:
         block = shrink(block)
     whole = state.whole if state.frozen > 0 else block.space
-    whole, spectrum = joined(whole, state.spectrum, block, state.sums.shed)
+    ridge = ridge_of(block.settings, state.sums.shed + block.sums.shed)
+    whole, spectrum = joined(whole, state.spectrum, sketch_rows(block), ridge)
     frozen, dim, size = state.frozen + 1, whole.basis.shape[1], 2 * block.settings.size
     phase = SKETCHED if frozen < most_blocks(dim, state.settings.size) - 1 else ADDED
     if phase == SKETCHED:

@@ -19,12 +19,13 @@ from onepass.design import contract
 from onepass.design.cutting import Cutting, certified, cut
 from onepass.design.design import Design, common
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, eigh, fill, squared_norms, svd
+from onepass.foundation.linalg import ROUNDINGS, dot, eigh, fill, squared_norms, svd
 from onepass.foundation.registry import savable
 from onepass.foundation.roots import eigenvalue, spectrum_of_root, update_root, update_root_rows
 from onepass.foundation.state import identity, zeros
 
 BUFFER = 64  # rows that join A by one product
+UNTOUCHED = 8.0  # roundings of 1 / sqrt(reg), squared
 DRIFT = 5e5  # roundings of A (R R^T x) = x from which the root is made anew
 
 
@@ -241,6 +242,53 @@ def merge(state, other):
         for j in range(singular.size):
             rows[i, j] = vectors[j, i] * scale
     return contract.append_rows(state, rows)
+
+
+@compiled
+def untouched(state):
+    """Whether the root is that of A = reg I, to its last digit."""
+    first = float(state.root[0, 0]) if state.root.size > 0 else 1.0 / np.sqrt(state.settings.reg)
+    for i in range(state.root.shape[0]):
+        for j in range(state.root.shape[1]):
+            if state.root[i, j] != (state.root[0, 0] if i == j else 0.0):
+                return False
+    return abs(first * first * state.settings.reg - 1.0) <= UNTOUCHED * np.finfo(state.root.dtype).eps
+
+
+@compiled
+def increments(root, inverse):
+    """Rows Y in coordinates with Y^T Y = A - A_start: R R^T = A^-1, inverse = R_start^-1.
+
+    R_start^-1 R = P diag(s) Q, so A = R_start^-T P diag(1 / s^2) P^T R_start^-1. What an eigenvalue 1 / s^2 has above 1
+    by rounding is none; the roots of the rest, which scale the rows, are returned as well.
+    """
+    vectors, singular, _ = svd(dot(inverse, root))
+    rows, sizes, least = dot(vectors.T, inverse), np.zeros(singular.size), ROUNDINGS * float(np.finfo(root.dtype).eps)
+    for i in range(singular.size):
+        gain = eigenvalue(singular[i]) - 1.0
+        if gain > least:
+            sizes[i] = np.sqrt(gain)
+        for j in range(rows.shape[1]):
+            rows[i, j] *= sizes[i]
+    return rows, sizes
+
+
+@compiled
+def inverted(root):
+    """R^-1."""
+    vectors, singular, turned = svd(root)
+    for i in range(singular.size):
+        for j in range(turned.shape[1]):
+            turned[i, j] /= singular[i]
+    return dot(turned.T, vectors.T)
+
+
+@contract.since.for_state(ExactState)
+def since(state, start):
+    if untouched(start):
+        return state
+    rows, _ = increments(state.root, inverted(start.root))
+    return contract.append_rows(new_exact(rows, state.settings.reg), rows)
 
 
 @savable

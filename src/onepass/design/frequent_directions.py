@@ -27,7 +27,17 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Sums, added, certified, cut, heavier, nothing_cut, sums_consistent
+from onepass.design.cutting import (
+    Cutting,
+    Sums,
+    added,
+    certified,
+    cut,
+    heavier,
+    nothing_cut,
+    ridge_after,
+    sums_consistent,
+)
 from onepass.design.design import Design, common
 from onepass.design.on_a_space import on_a_space
 from onepass.design.subspace import (
@@ -81,6 +91,11 @@ def cut_at_size(rule, spectrum, ridge, sums, dim, precision, eps):
 @certified.for_state(FrequentDirectionsRule)
 def certified_by_shed(rule, sums, rounded):
     return max(rule.compensation, 1.0 - rule.compensation) * sums.shed + sums.dust + rounded
+
+
+@ridge_after.for_state(FrequentDirectionsRule)
+def ridge_after_cuts(rule, ridge, sums):
+    return ridge_of(rule, sums.shed)
 
 
 @compiled

@@ -57,6 +57,18 @@ def repeated(state, rows: np.ndarray) -> int:
     return -1
 
 
+@generic
+def merge(state, other, start):
+    """The state after the rows of both, each counted once; `start`: what both of them began with.
+
+    For Python alone, registered by `merge.register(State)`: only where the order of rows is of no consequence.
+    """
+    raise TypeError(
+        f"merge is not defined for {type(state).__name__}: what it learns from a row depends on the rows before it; "
+        "learn the rows again, one stream after the other"
+    )
+
+
 @partial(generic, default=True)
 def weighed(rule, memory: np.ndarray, space, coordinates: np.ndarray, moment: np.ndarray, t: int, reward: float):
     """(weight, target): the t-th row of an arm and its reward are learned as weight * row and target, by ridge

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.design import contract
 from onepass.design.contract import append, solve
 from onepass.design.design import Design
-from onepass.estimator.contract import radius, repeated, update
+from onepass.estimator.contract import merge, radius, repeated, update
 from onepass.estimator.epochs import Epoch, over, play, play_again
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, power, repetitions
@@ -91,6 +92,17 @@ def radius_of_means(state, rounds, noise, parameter_bound, row_bound, delta):
     spread = (9.0 * state.theta.size * state.bound) ** (1.0 / (1.0 + state.tail.epsilon))
     growth = float(max(state.epochs, 1)) ** power(state.tail.epsilon)
     return 3.0 * spread * growth + 3.0 * np.sqrt(state.tail.reg) * parameter_bound
+
+
+@merge.register(MedianOfMeansState)
+def merge_means(state, other, start):
+    """A and all b_j are sums over epochs; ValueError while the other one is in the midst of an epoch."""
+    if other.epoch.played or start.epoch.played:
+        raise ValueError("other must have finished its epoch: an arm whose rewards are not complete cannot be merged")
+    design = contract.merge(state.design, contract.since(other.design, start.design))
+    moments, epochs = state.moments + other.moments - start.moments, state.epochs + other.epochs - start.epochs
+    theta = most_central(design, moments)
+    return state._replace(design=design, theta=theta, moments=moments, epochs=epochs)
 
 
 @repeated.for_state(MedianOfMeansState)

@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.design import contract
 from onepass.design.contract import solve
 from onepass.design.design import Design
-from onepass.estimator.contract import update
+from onepass.estimator.contract import merge, update
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.newton import squared_step
 from onepass.foundation import check
@@ -42,6 +43,22 @@ def update_newton(state, row, reward):
     direction = solve(state.design, row)
     design = squared_step(state.design, state.theta, row, direction, reward, 1.0 / state.step)
     return OnlineNewtonState(design, state.theta, state.step)
+
+
+@merge.register(OnlineNewtonState)
+def merge_newton(state, other, start):
+    """With a = 1 on an exact design A theta = sum of r x, which adds up; else steps depend on the steps before."""
+    if state.step != 1.0 or contract.error_bound(state.design) > 0.0:
+        raise TypeError(
+            "merge is defined for OnlineNewton with step=1 on an exact design, where A theta is a sum over rows; "
+            "else use Ridge, or learn the rows again, one stream after the other"
+        )
+    moment = sum(
+        sign * contract.matrix(s.design) @ s.theta for sign, s in ((1.0, state), (1.0, other), (-1.0, start))
+    )
+    design = contract.merge(state.design, contract.since(other.design, start.design))
+    theta = contract.solve(design, moment.astype(state.theta.dtype))
+    return OnlineNewtonState(design=design, theta=theta, step=state.step)
 
 
 @savable

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.design import contract
 from onepass.design.contract import append, append_rows, solve
 from onepass.design.design import Design
-from onepass.estimator.contract import parameter, radius, update, update_rows
+from onepass.estimator.contract import merge, parameter, radius, update, update_rows
 from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
 from onepass.estimator.radii import confidence_radius
 from onepass.foundation.linalg import dot
@@ -41,6 +42,13 @@ def update_ridge_rows(state, rows, rewards):
 @parameter.for_state(RidgeState)
 def parameter_of_ridge(state):
     return solve(state.design, state.moment)
+
+
+@merge.register(RidgeState)
+def merge_ridge(state, other, start):
+    """A and b are sums over rows: both add up, less what both began with."""
+    design = contract.merge(state.design, contract.since(other.design, start.design))
+    return RidgeState(design=design, moment=state.moment + other.moment - start.moment)
 
 
 @radius.for_state(RidgeState)

@@ -14,7 +14,7 @@ import numpy as np
 
 from onepass.design.contract import append, spectrum
 from onepass.design.exact import Exact
-from onepass.estimator.contract import radius, update, update_rows
+from onepass.estimator.contract import merge, radius, update, update_rows
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, moment, power
 from onepass.estimator.history import History, new_history, remember
@@ -80,6 +80,13 @@ def update_truncated_rows(state, rows, rewards):
     if rows.shape[0] > 0:
         refit(state)
     return state
+
+
+@merge.register(TruncatedRidgeState)
+def merge_truncated(state, other, start):
+    """The history is a set of rows: those that the other one has learned since the start are learned."""
+    new = slice(start.history.used, other.history.used)
+    return update_rows(state, other.history.rows[new].copy(), other.history.values[new].copy())
 
 
 @radius.for_state(TruncatedRidgeState)

@@ -42,6 +42,11 @@ def compiled(function: Callable, *, nogil: bool = False) -> Any:
     return python
 
 
+def defined(function: Any, state: Any) -> bool:
+    """Whether a generic function is registered for the type of a state."""
+    return function.dispatch(type(state)) is not function.dispatch(object)
+
+
 def generic(function: Callable, *, default: bool = False) -> Any:
     """A function that dispatches on the type of its first argument, in Python and in compiled code alike.
 

@@ -80,6 +80,11 @@ def plain(value: Any, parts: list[Any] | None = None) -> Any:
     return found
 
 
+def alike(one: Any, other: Any) -> bool:
+    """Whether two instances of registered classes, or two pieces of plain data, were built with equal arguments."""
+    return one is other or (type(one) is type(other) and bool(plain(one) == plain(other)))
+
+
 def built(value: Any, part: Callable[[type, dict[str, Any], Any], Any] | None = None) -> Any:
     """The inverse of `plain`, of nested instances too; ValueError for a kind that is not registered.
 
