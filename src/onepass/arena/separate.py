@@ -6,11 +6,12 @@ import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.design import contract
-from onepass.estimator.contract import parameter, radius, update_rows
+from onepass.estimator.contract import merge, parameter, path_dependent, radius, update_rows
 from onepass.estimator.estimator import Estimator
+from onepass.estimator.ridge import RidgeState
 from onepass.features.factors import products
 from onepass.foundation import state as states
-from onepass.foundation.generic import compiled
+from onepass.foundation.generic import compiled, defined
 from onepass.foundation.linalg import dot
 
 
@@ -149,3 +150,60 @@ class Separate:
 
     def parameter(self, record):
         return parameter(self._states[record][0])
+
+    # ---- single arms ----
+
+    def export(self, record):
+        return states.copy(self._states[record]) if record != NONE else self._fresh()
+
+    def template_of_arm(self):
+        return self._fresh()
+
+    def rows_in(self, arm):
+        """Rows learned by an arm that was exported."""
+        return int(arm[2])
+
+    def arm_fits(self, arm):
+        """Whether an arm of a file fits."""
+        learned, cross, rows = arm
+        width = (self._estimator.design.dim, self._extra)
+        return self._estimator.consistent(learned) and cross.shape == width and rows >= 0
+
+    def adopt(self, arms):
+        """Take arms that were exported; the records that they have here."""
+        records = []
+        for arm in arms:
+            records.append(self.open())
+            self._states[records[-1]] = arm
+        return records
+
+    def carry(self, other, records):
+        """Take arms of another store of the same kind; the records that they have here."""
+        return self.adopt([other.export(record) for record in records])
+
+    def replace(self, record, arm):
+        self._states[record] = arm
+
+    def mergeable(self, exact):
+        begun = self._estimator.begin()
+        if not defined(merge, begun):
+            raise path_dependent(type(self._estimator).__name__)
+        if not defined(contract.merge, begun.design):
+            raise contract.unknown(begun.design, "merge")
+        if exact and not defined(contract.since, begun.design):
+            raise contract.not_removable(begun.design)
+
+    def united(self, arm, other, start):
+        learned = merge(states.copy(arm[0]), states.copy(other[0]), start[0])
+        return learned, arm[1] + other[1] - start[1], arm[2] + other[2] - start[2]
+
+    def turned(self, arm):
+        learned, cross, rows = arm
+        if not isinstance(learned, RidgeState):
+            raise path_dependent(type(self._estimator).__name__)
+        return learned._replace(moment=-learned.moment), -cross, rows
+
+    def eliminated(self, arm):
+        learned, cross, _ = arm
+        solved = np.array([contract.solve(learned.design, column) for column in np.ascontiguousarray(cross.T)])
+        return solved @ cross, solved @ learned.moment

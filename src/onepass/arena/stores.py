@@ -13,19 +13,27 @@ from typing import Any, Protocol
 import numpy as np
 
 from onepass.arena import arena as arenas
-from onepass.arena import learning, scoring
+from onepass.arena import learning, moving, scoring
 from onepass.arena.arena import NONE, ArenaState
 from onepass.design import contract
 from onepass.design.cutting import Cutting, Prior, Sums, cut_space, dustier
 from onepass.design.subspace import begun_subspace
+from onepass.estimator.contract import path_dependent
 from onepass.estimator.estimator import Estimator, Weighing
 from onepass.foundation import state as states
+from onepass.foundation.generic import defined
 
 BLOCK_BYTES = 32_000_000  # of rows learned at a time: slots are reserved for them, and most are given back
 
 
 class Store(Protocol):
-    """What a bandit asks of either store. Rows (n, dim); extra (n, k): shared features z of a hybrid model."""
+    """What a bandit asks of either store. Rows (n, dim); extra (n, k): shared features z of a hybrid model.
+
+    Single arms are values: `export` copies one (NONE: the prior), `adopt` and `carry` take new ones in, bit for bit,
+    `united` is the arm after the rows of two, each counted once, once `mergeable` has raised nothing (TypeError where
+    design or estimator do not merge, ValueError where `exact` sums are wanted and rows cannot be taken away again).
+    `turned`: the same arm of rows with the opposite sign; `eliminated`: B^T A^-1 B and B^T A^-1 b (hybrid).
+    """
 
     @property
     def state(self) -> Any: ...
@@ -52,6 +60,17 @@ class Store(Protocol):
     def vacant(self, state: Any) -> np.ndarray: ...
     def fits(self, state: Any) -> bool: ...
     def restore(self, state: Any) -> None: ...
+    def export(self, record: int) -> Any: ...
+    def template_of_arm(self) -> Any: ...
+    def arm_fits(self, arm: Any) -> bool: ...
+    def rows_in(self, arm: Any) -> int: ...
+    def adopt(self, arms: list[Any]) -> list[int]: ...
+    def carry(self, other: Any, records: np.ndarray) -> list[int]: ...
+    def replace(self, record: int, arm: Any) -> None: ...
+    def mergeable(self, exact: bool) -> None: ...
+    def united(self, arm: Any, other: Any, start: Any) -> Any: ...
+    def turned(self, arm: Any) -> Any: ...
+    def eliminated(self, arm: Any) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 def _resized(array: np.ndarray, length: int) -> np.ndarray:
@@ -110,6 +129,7 @@ class Compact:
         slots, records = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.threads = threads
         self._rule, self._limit, self._weighing = cutting.rule, cutting.limit, weighing.rule
+        self._estimator = estimator
         self.state = ArenaState(
             basis=np.zeros((0, dim), kind),
             root=np.zeros((0, hold), kind),
@@ -178,13 +198,17 @@ class Compact:
         slots = {name: getattr(self.state, name)[: self.state.top] for name in arenas.PER_SLOT}
         return self.state._replace(**slots, **{n: getattr(self.state, n)[: self._count] for n in arenas.PER_ARM})
 
-    def open(self) -> int:
+    def _record(self) -> int:
+        """A record that no arm has."""
         if self._vacant:
-            record = self._vacant.pop()
-        else:
-            record, self._count = self._count, self._count + 1
-            if record >= self.state.first.size:
-                self._grow(arenas.PER_ARM, record + 16 + record // 8)
+            return self._vacant.pop()
+        record, self._count = self._count, self._count + 1
+        if record >= self.state.first.size:
+            self._grow(arenas.PER_ARM, record + 16 + record // 8)
+        return record
+
+    def open(self) -> int:
+        record = self._record()
         self._room(self.state.prior.space.used)
         free, top = arenas.begin(self.state, record)
         self.state = self.state._replace(free=free, top=top)
@@ -269,3 +293,92 @@ class Compact:
         eye = np.eye(self.state.basis.shape[1], dtype=self.state.basis.dtype)
         means, _ = self.evaluate_users(np.array([record]), eye)
         return means[:, 0].astype(self.state.basis.dtype)
+
+    # ---- single arms (moving.py) ----
+
+    def export(self, record):
+        return moving.taken_out(self.state, record)
+
+    def template_of_arm(self):
+        mine, none = self.state, states.zeros(0, dtype=self.state.basis.dtype)
+        basis = states.zeros(0, mine.basis.shape[1], dtype=none.dtype)
+        return moving.Arm(
+            basis=basis,
+            root=states.zeros(0, 0, dtype=none.dtype),
+            moment=none,
+            weight=none,
+            cross=states.zeros(0, mine.cross.shape[1], dtype=none.dtype),
+            outside=basis,
+            rows=0,
+            ridge=1.0,
+            log_det=0.0,
+            sums=mine.prior.sums,
+            memory=states.zeros(mine.memory.shape[1]),
+        )
+
+    def rows_in(self, arm):
+        """Rows learned by an arm that was exported."""
+        return int(arm.rows)
+
+    def arm_fits(self, arm):
+        """Whether an arm of a file can be one of this arena."""
+        used, mine = len(arm.moment), self.state
+        dim, k = mine.basis.shape[1], mine.cross.shape[1]
+        return (
+            arm.basis.shape == (used, dim)
+            and arm.root.shape == (used, used)
+            and arm.weight.shape == (used,)
+            and arm.cross.shape == (used, k)
+            and arm.outside.shape == (1 if arm.sums.shed > 0.0 else 0, dim)
+            and arm.memory.shape == mine.memory.shape[1:]
+            and used <= mine.root.shape[1]
+            and arm.rows >= 0
+            and arm.ridge > 0.0
+            and min(arm.sums) >= 0.0
+        )
+
+    def adopt(self, arms):
+        """Take arms that were exported; the records that they have here."""
+        self._room(sum(len(arm.moment) + len(arm.outside) for arm in arms))
+        records = [self._record() for _ in arms]
+        for record, arm in zip(records, arms, strict=True):
+            self._put(record, arm)
+        return records
+
+    def _put(self, record: int, arm: moving.Arm) -> None:
+        free, top = moving.put_in(self.state, record, arm, self.state.free, self.state.top)
+        self.state = self.state._replace(free=free, top=top)
+
+    def carry(self, other, records):
+        """Take arms of another store of the same kind; the records that they have here."""
+        theirs = other.state
+        self._room(int(theirs.used[records].sum() + np.count_nonzero(theirs.outside[records] != NONE)))
+        targets = [self._record() for _ in range(len(records))]
+        free, top = moving.carried(self.state, theirs, records, np.array(targets, np.int64))
+        self.state = self.state._replace(free=free, top=top)
+        return targets
+
+    def replace(self, record, arm):
+        self._room(len(arm.moment) + len(arm.outside))
+        self.state = self.state._replace(free=arenas.vacate(self.state, record))
+        self._put(record, arm)
+
+    def mergeable(self, exact):
+        design = self._estimator.design
+        begun = design.fresh
+        if self._weighing != ():
+            raise path_dependent(type(self._estimator).__name__)
+        if not defined(contract.merge, begun):
+            raise contract.unknown(begun, "merge")
+        known = self.state.prior.space.used > 0 or max(self.state.prior.sums) > 0.0
+        if (exact or known) and not defined(contract.since, begun):
+            raise contract.not_removable(begun)
+
+    def united(self, arm, other, start):
+        return moving.united(self._rule, self._limit, self.state.root.shape[1], arm, other, start)
+
+    def turned(self, arm):
+        return arm._replace(moment=-arm.moment, weight=-arm.weight, cross=-arm.cross, outside=-arm.outside)
+
+    def eliminated(self, arm):
+        return moving.schur(arm)

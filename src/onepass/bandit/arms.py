@@ -6,16 +6,18 @@ sqrt(||x||^2 / reg).
 """
 
 from collections.abc import Hashable, Iterable
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.bandit.arm_means import deviations, evaluated, model
+from onepass.bandit.arm_model import ArmModel, exported, fitting, imported
 from onepass.bandit.bandit import BaseBandit
 from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front
+from onepass.bandit.merging import Arms, Side, agree, arms_together, comparable, known_before, settled, shared_together
 from onepass.bandit.models import Disjoint, Hybrid, Learned
 from onepass.bandit.names import eligible_arms, hashable, named
 from onepass.bandit.reduction import directions_for, lengths_along
@@ -37,7 +39,7 @@ from onepass.foundation.state import objects
 
 class Saved(NamedTuple):
     """What is written: names, the record of each (NONE: never learned from), and all states, that of the feature map as
-    far as it has learned."""
+    far as it has learned; before: of the shared model where its design began with rows, else ()."""
 
     names: np.ndarray
     records: np.ndarray
@@ -45,6 +47,7 @@ class Saved(NamedTuple):
     shared: Any
     store: Any
     features: Any
+    before: Any
 
 
 @final
@@ -83,6 +86,7 @@ class ArmBandit(BaseBandit):
             raise ValueError(f"designs must have dim={sizes} to fit features={features!r}, got {estimator!r}")
         begun = () if shared is None else shared.begin()
         self._learned = Learned(estimator.store(), begun, np.zeros((0, sides)))
+        self._before = () if shared is None else known_before(shared)
         self._roster = Roster()
 
     # ---- arms ----
@@ -352,18 +356,22 @@ class ArmBandit(BaseBandit):
     def _saved(self) -> Saved:
         learned, roster = self._learned, self._roster
         names, store = objects(list(roster.names)), learned.store.kept()
-        return Saved(names, roster.records, learned.direction, learned.shared, store, self._front.learned)
+        parts = names, roster.records, learned.direction, learned.shared, store, self._front.learned, self._before
+        return Saved(*parts)
 
     def _restore(self, held: files.Holds) -> None:
         learned, features = self._learned, self._front.learned
         parts = len({name.split(".")[1] for name in held.arrays if name.startswith("store.")})
         none, nobody = np.zeros(0, np.int64), objects([])
-        begun = Saved(nobody, none, learned.direction, learned.shared, learned.store.template(parts), features)
+        before = learned.shared if any(name.startswith("before.") for name in held.arrays) else ()
+        template = learned.store.template(parts)
+        begun = Saved(nobody, none, learned.direction, learned.shared, template, features, before)
         saved = held.take(begun, self._fits)
         learned.store.restore(saved.store)
         self._front.restore(saved.features)
         self._learned = learned._replace(shared=saved.shared, direction=saved.direction)
         self._roster = Roster(zip(saved.names, saved.records.tolist(), strict=True))
+        self._before = saved.before
 
     def _fits(self, saved: Saved) -> bool:
         """Whether the parts of what a file holds do not contradict each other."""
@@ -375,6 +383,64 @@ class ArmBandit(BaseBandit):
             and (saved.direction.shape[1] == 0 or len(saved.direction) >= len(places))
             and np.array_equal(np.sort(places), np.arange(learned.store.records(saved.store)))
             and (learned.shared == () or estimator.shared.consistent(saved.shared))
+            and (saved.before == () or estimator.shared.consistent(saved.before))
             and self._front.fits(saved.features)
             and learned.store.fits(saved.store)
         )
+
+    # ---- merging and moving ----
+
+    def merge(self, other: "ArmBandit", *, since: "ArmBandit | None" = None) -> Self:
+        """Learn what `other` has learned, which stays as it is: as if its rows had been learned here; returns this one.
+
+        Arms that only `other` knows are moved as they are, bit for bit. An arm of both is united: exactly for `Ridge`
+        and `TruncatedRidge` on `Exact` designs; on sketches that merge the certificates add. Hybrid: exact on `Exact`
+        designs; with sketches no arm may be one of both. since: a bandit that both began as copies of, whose rows are
+        counted once (None: as they were constructed). Exploration, seed and generator stay this one's.
+        TypeError for estimators and designs whose arms cannot be united, and for what is no `ArmBandit`; ValueError,
+        and nothing has changed, for bandits of other parts, for features that have learned different rows, for an arm
+        whose factor has turned, and where a sketch would have to give rows back.
+        """
+        mine, shared = self._side(), self._learned.shared
+        for name, one in (("other", other), ("since", since)):
+            if one is not None:
+                comparable(self, one, name)
+                agree(mine, one._side(), name)
+        if shared != ():
+            start = () if since is None else since._learned.shared
+            shared = shared_together(self.estimator.shared, self._before, shared, other._learned.shared, start)
+        known = Arms(self._roster, self._learned)
+        begun = None if since is None else Arms(since._roster, since._learned)
+        union = arms_together(known, Arms(other._roster, other._learned), begun, shared)
+        with deferred():
+            self._learned = settled(known, other._learned, union)
+            self.rounds += other.rounds - (0 if since is None else since.rounds)
+        return self
+
+    def export_arm(self, arm: Hashable) -> ArmModel:
+        """A copy of what an arm has learned, which `import_arm` gives to another bandit, and `to_bytes` to a file.
+
+        ValueError if the arm is not known, and for hybrid models, whose shared part knows the arm as well.
+        """
+        record = self._roster.known(arm)
+        learned = self._learned
+        return exported(self.estimator, self.features, learned, record, self._front.learned)
+
+    def import_arm(self, arm: Hashable, model: ArmModel) -> None:
+        """Give an arm that has not learned yet what another one of that or any name has learned elsewhere, bit for bit.
+
+        model: what `export_arm` of a bandit with the same parts gave. ValueError, and nothing has changed, where the
+        parts differ, or if the arm has learned already; TypeError for what is no `ArmModel`.
+        """
+        hashable([arm])
+        if self._roster.record(arm) != NONE:
+            raise ValueError(f"arm must not have learned yet, but {arm!r} has: remove it first, or merge whole bandits")
+        held = fitting(self.estimator, self.features, self._learned, self._front.learned, model)
+        with deferred():
+            self._learned = imported(self._learned, self._roster, arm, held)
+            self.rounds += model.rows
+
+    def _side(self) -> Side:
+        store = self._learned.store
+        parts = self.estimator.arms, self.estimator.shared, self.estimator.compact
+        return Side(parts, self.features, self._front.learned, (store.export(NONE), self._before))

@@ -6,7 +6,7 @@ a draw, or nothing), choose the largest, learn (z, reward). `play` runs many rou
 one matrix product.
 """
 
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from onepass.bandit.bandit import BaseBandit
 from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front
+from onepass.bandit.merging import Side, agree, comparable, known_before, shared_together
 from onepass.bandit.names import distinct, eligible_arms
 from onepass.design import contract
 from onepass.estimator.contract import expect, parameter
@@ -33,10 +34,11 @@ DRAWS_AT_ONCE = 1_000_000  # random numbers that `play` holds
 
 
 class Moved(NamedTuple):
-    """What goes into a file where the feature map learns as well."""
+    """What goes into a file where the feature map learns as well, or the design began with rows: before, else ()."""
 
     model: Any
     features: Any
+    before: Any
 
 
 @final
@@ -71,6 +73,7 @@ class SharedBandit(BaseBandit):
             raise ValueError(f"features must be repeatable for {kind}, which knows an arm by its row, got {features!r}")
         self.dim = self._front.map.input_dim
         self._learned = estimator.begin()
+        self._before = known_before(estimator)
 
     @property
     def parameter(self) -> np.ndarray:
@@ -315,12 +318,43 @@ class SharedBandit(BaseBandit):
         return self._front.state, self._learned
 
     def _saved(self) -> Any:
-        return Moved(self._learned, self._front.learned) if self._front.moves else self._learned
+        if self._front.moves or self._before != ():
+            return Moved(self._learned, self._front.learned, self._before)
+        return self._learned
 
     def _restore(self, held: files.Holds) -> None:
-        if not self._front.moves:
-            self._learned = held.take(self._learned, self.estimator.consistent)
+        before = self._learned if any(name.startswith("before.") for name in held.arrays) else ()
+        if not self._front.moves and before == ():
+            self._learned, self._before = held.take(self._learned, self.estimator.consistent), ()
             return
-        fits = lambda s: self.estimator.consistent(s.model) and self._front.fits(s.features)  # noqa: E731
-        self._learned, learned = held.take(self._saved(), fits)
+        begun, known = Moved(self._learned, self._front.learned, before), self.estimator.consistent
+        fits = lambda s: known(s.model) and self._front.fits(s.features) and (before == () or known(s.before))  # noqa: E731
+        self._learned, learned, self._before = held.take(begun, fits)
         self._front.restore(learned)
+
+    def merge(self, other: "SharedBandit", *, since: "SharedBandit | None" = None) -> Self:
+        """Learn what `other` has learned, which stays as it is: as if its rows had been learned here; returns this one.
+
+        since: a bandit that both began as copies of, whose rows are counted once (None: as they were constructed).
+        Exact for `Ridge`, `OnlineNewton` with step 1, on `Exact` designs, `TruncatedRidge` and `MedianOfMeans`; on
+        sketches that merge the certificates add. Exploration, seed and generator stay this one's.
+        TypeError for estimators and designs that cannot be merged, and for what is no `SharedBandit`; ValueError, and
+        nothing has changed, for bandits of other parts, for features that have learned different rows, beyond a fixed
+        horizon, in the midst of an epoch, and where a sketch would have to give rows back.
+        """
+        mine, start, rounds = self._side(), (), 0
+        for name, one in (("other", other), ("since", since)):
+            if one is not None:
+                comparable(self, one, name)
+                agree(mine, one._side(), name)
+        if since is not None:
+            start, rounds = since._learned, since.rounds
+        self._permit(other.rounds - rounds)
+        learned = shared_together(self.estimator, self._before, self._learned, other._learned, start)
+        with deferred():
+            self._learned = learned
+            self.rounds += other.rounds - rounds
+        return self
+
+    def _side(self) -> Side:
+        return Side(self.estimator, self.features, self._front.learned, self._before)

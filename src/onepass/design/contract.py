@@ -17,14 +17,23 @@ from onepass.foundation.linalg import ROUNDINGS, dot
 from onepass.foundation.roots import spectrum_of_root
 
 
-def _unknown(state, name: str) -> TypeError:
+def unknown(state, name: str) -> TypeError:
+    """What is raised for a type that nobody has registered."""
     return TypeError(f"{name} is not defined for {type(state).__name__}; register it with {name}.for_state(...)")
+
+
+def not_removable(state) -> ValueError:
+    """What is raised where rows would have to be taken away from a sketch."""
+    return ValueError(
+        f"rows cannot be taken away from a {type(state).__name__} again: merge sketches that began with nothing "
+        "(no rows in the design, no since), and of models per arm those with different arms or exact designs"
+    )
 
 
 @generic
 def append(state, row: np.ndarray):
     """The state after A += x x^T for one row x, shape (dim,)."""
-    raise _unknown(state, "append")
+    raise unknown(state, "append")
 
 
 @partial(generic, default=True)
@@ -38,19 +47,19 @@ def append_rows(state, rows: np.ndarray):
 @generic
 def solve(state, b: np.ndarray) -> np.ndarray:
     """A^-1 b, shape (dim,) -> (dim,)."""
-    raise _unknown(state, "solve")
+    raise unknown(state, "solve")
 
 
 @generic
 def inverse_quadratic(state, rows: np.ndarray) -> np.ndarray:
     """x^T A^-1 x for every row x, shape (n, dim) -> (n,)."""
-    raise _unknown(state, "inverse_quadratic")
+    raise unknown(state, "inverse_quadratic")
 
 
 @generic
 def root(state, z: np.ndarray) -> np.ndarray:
     """R z with R R^T = A^-1, shape (dim,) -> (dim,): a draw from N(0, A^-1) when z is standard normal."""
-    raise _unknown(state, "root")
+    raise unknown(state, "root")
 
 
 @partial(generic, default=True)
@@ -78,7 +87,7 @@ def roots(state, z: np.ndarray) -> np.ndarray:
 @generic
 def log_det(state) -> float:
     """log det A."""
-    raise _unknown(state, "log_det")
+    raise unknown(state, "log_det")
 
 
 @generic
@@ -87,7 +96,7 @@ def error_bound(state) -> float:
 
     Zero for an exact design, whose rounding is watched and repaired (exact.py).
     """
-    raise _unknown(state, "error_bound")
+    raise unknown(state, "error_bound")
 
 
 @partial(generic, default=True)
@@ -145,7 +154,13 @@ def prior(state):
 @generic
 def merge(state, other):
     """The state of both streams together; defined where the certificate survives."""
-    raise _unknown(state, "merge")
+    raise unknown(state, "merge")
+
+
+@generic
+def adjusted(state, change: np.ndarray):
+    """A + change, (dim, dim) and symmetric, of which A - reg I stays positive semi-definite; exact designs only."""
+    raise unknown(state, "adjusted")
 
 
 @generic
@@ -154,8 +169,5 @@ def since(state, start):
     the state itself, if nothing had been learned then, or ValueError."""
     known = prior(start)
     if known.space.used > 0 or max(known.sums) > 0.0:
-        raise ValueError(
-            f"start must have learned nothing for {type(state).__name__}, from which rows cannot be taken away again; "
-            "let only one of those that are merged know rows from before"
-        )
+        raise not_removable(start)
     return state

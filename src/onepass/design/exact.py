@@ -291,6 +291,15 @@ def since(state, start):
     return contract.append_rows(new_exact(rows, state.settings.reg), rows)
 
 
+@contract.adjusted.for_state(ExactState)
+def adjusted(state, change):
+    state = flush(state)
+    fill(state.gram, state.gram + change)
+    root, log_det = refactorize(state.gram, state.settings.reg)
+    fill(state.root, root)
+    return after(state, 0, state.repairs, log_det)
+
+
 @savable
 class Exact(Design):
     """The exact design A = reg I + X^T X.

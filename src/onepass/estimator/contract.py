@@ -10,6 +10,14 @@ import numpy as np
 from onepass.foundation.generic import generic
 
 
+def path_dependent(kind: str) -> TypeError:
+    """What is raised where two streams cannot be put together from what was learned of each."""
+    return TypeError(
+        f"merge is not defined for {kind}: what it learns from a row depends on the rows before it; "
+        "learn all rows again, one stream after the other"
+    )
+
+
 @generic
 def update(state, row: np.ndarray, reward: float):
     """The state after one row (dim,) and its reward. Every estimator registers this one."""
@@ -63,10 +71,7 @@ def merge(state, other, start):
 
     For Python alone, registered by `merge.register(State)`: only where the order of rows is of no consequence.
     """
-    raise TypeError(
-        f"merge is not defined for {type(state).__name__}: what it learns from a row depends on the rows before it; "
-        "learn the rows again, one stream after the other"
-    )
+    raise path_dependent(type(state).__name__.removesuffix("State"))
 
 
 @partial(generic, default=True)

@@ -53,9 +53,7 @@ def merge_newton(state, other, start):
             "merge is defined for OnlineNewton with step=1 on an exact design, where A theta is a sum over rows; "
             "else use Ridge, or learn the rows again, one stream after the other"
         )
-    moment = sum(
-        sign * contract.matrix(s.design) @ s.theta for sign, s in ((1.0, state), (1.0, other), (-1.0, start))
-    )
+    moment = sum(sign * contract.matrix(s.design) @ s.theta for sign, s in ((1.0, state), (1.0, other), (-1.0, start)))
     design = contract.merge(state.design, contract.since(other.design, start.design))
     theta = contract.solve(design, moment.astype(state.theta.dtype))
     return OnlineNewtonState(design=design, theta=theta, step=state.step)

@@ -81,7 +81,9 @@ def plain(value: Any, parts: list[Any] | None = None) -> Any:
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether two instances of registered classes, or two pieces of plain data, were built with equal arguments."""
+    """Whether two instances of registered classes were built with equal arguments; tuples of them, part by part."""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(alike, one, other))
     return one is other or (type(one) is type(other) and bool(plain(one) == plain(other)))
 
 

@@ -89,6 +89,12 @@ def copy(state: Any) -> Any:
     return state if is_abstract() else own(state)
 
 
+def equal(one: Any, other: Any) -> bool:
+    """Whether two states hold the same numbers."""
+    mine, its = dict(leaves(one)), dict(leaves(other))
+    return mine.keys() == its.keys() and all(np.array_equal(mine[path], its[path]) for path in mine)
+
+
 def nbytes(state: Any) -> int:
     """Bytes held by the arrays of a state, 8 for every scalar."""
     return sum(value.nbytes if isinstance(value, np.ndarray) else 8 for _, value in leaves(state))

@@ -1,0 +1,284 @@
+"""One arm of an arena as a value: taken out, put into another arena bit for bit, or united with the same arm of there.
+
+    A = A_1 + A_2 - A_start,   b = b_1 + b_2 - b_start      start: what both began with, the prior if nothing else
+
+What the second arm has learned since the start are rows in its own directions (`design/exact.increments`); the first
+one learns them as it learns any row, without rewards, and is cut by the design's rule where that is asked for. b_2 is
+added by its coordinates, and what has none joins o. Sums of cuts add, and so do certificates (design/cutting.py). A
+sketch must have started with nothing: rows cannot be taken away from one.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.arena.arena import NONE, set_sums, sums_of
+from onepass.arena.learning import Scratch, cut_arm, taken_in
+from onepass.design.cutting import Sums, Together, added, dustier, heavier, ridge_after
+from onepass.design.exact import increments, inverted
+from onepass.design.subspace import Subspace, raised
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import ROUNDINGS, dot, fill
+from onepass.foundation.roots import update_root_within
+
+
+class Arm(NamedTuple):
+    """basis (n, dim), root (n, n), moment, weight (n,), cross (n, k) of the n directions used, outside (1, dim) or
+    (0, dim): o; rows learned; ridge, log_det, sums; memory (m,): what the estimator keeps. As in ArenaState.
+    """
+
+    basis: np.ndarray
+    root: np.ndarray
+    moment: np.ndarray
+    weight: np.ndarray
+    cross: np.ndarray
+    outside: np.ndarray
+    rows: int
+    ridge: float
+    log_det: float
+    sums: Sums
+    memory: np.ndarray
+
+
+@compiled
+def room_for(arena, used, outside):
+    """Arrays of an arm: basis, root, moment, weight, cross, o."""
+    kind, dim = arena.basis.dtype, arena.basis.shape[1]
+    return (
+        np.zeros((used, dim), kind),
+        np.zeros((used, used), kind),
+        np.zeros(used, kind),
+        np.zeros(used, kind),
+        np.zeros((used, arena.cross.shape[1]), kind),
+        np.zeros((outside, dim), kind),
+    )
+
+
+@compiled
+def taken_out(arena, record):
+    """A copy of the arm at a record; of the prior for NONE."""
+    if record == NONE:
+        space = arena.prior.space
+        basis, root, moment, weight, cross, outside = room_for(arena, space.used, 0)
+        fill(basis, space.basis)
+        fill(root, space.root)
+        memory, ridge, log_det, rows, sums = (
+            np.zeros(arena.memory.shape[1]), space.ridge, space.log_det, 0, arena.prior.sums,
+        )  # fmt: skip
+    else:
+        used, place = arena.used[record], arena.outside[record]
+        basis, root, moment, weight, cross, outside = room_for(arena, used, 0 if place == NONE else 1)
+        slot = arena.first[record]
+        for i in range(used):
+            moment[i], weight[i] = arena.moment[slot], arena.weight[slot]
+            for j in range(basis.shape[1]):
+                basis[i, j] = arena.basis[slot, j]
+            for j in range(used):
+                root[i, j] = arena.root[slot, j]
+            for j in range(cross.shape[1]):
+                cross[i, j] = arena.cross[slot, j]
+            slot = arena.link[slot]
+        for j in range(outside.shape[1] if place != NONE else 0):
+            outside[0, j] = arena.basis[place, j]
+        memory, ridge, log_det, rows, sums = (
+            arena.memory[record].copy(), arena.ridge[record], arena.log_det[record], arena.rows[record],
+            sums_of(arena, record),
+        )  # fmt: skip
+    return Arm(basis, root, moment, weight, cross, outside, rows, ridge, log_det, sums, memory)
+
+
+@compiled
+def put_in(arena, record, arm, free, top):
+    """The arm at a record that holds no slots: the new (free, top). There is room above `top`."""
+    used, last = arm.moment.size, NONE
+    arena.first[record], arena.outside[record] = NONE, NONE
+    for i in range(used + arm.outside.shape[0]):
+        if free != NONE:
+            slot, free = free, arena.link[free]
+        else:
+            slot, top = top, top + 1
+        arena.link[slot] = NONE
+        if i == used:
+            arena.outside[record] = slot
+            for j in range(arm.outside.shape[1]):
+                arena.basis[slot, j] = arm.outside[0, j]
+            continue
+        if last == NONE:
+            arena.first[record] = slot
+        else:
+            arena.link[last] = slot
+        last = slot
+        arena.moment[slot], arena.weight[slot] = arm.moment[i], arm.weight[i]
+        for j in range(arm.basis.shape[1]):
+            arena.basis[slot, j] = arm.basis[i, j]
+        for j in range(arena.root.shape[1]):
+            arena.root[slot, j] = arm.root[i, j] if j < used else 0.0
+        for j in range(arm.cross.shape[1]):
+            arena.cross[slot, j] = arm.cross[i, j]
+    arena.used[record], arena.held[record], arena.rows[record] = used, used, arm.rows
+    arena.ridge[record], arena.log_det[record] = arm.ridge, arm.log_det
+    set_sums(arena, record, arm.sums)
+    for j in range(arm.memory.size):
+        arena.memory[record, j] = arm.memory[j]
+    return free, top
+
+
+@compiled
+def rows_since(arm, start):
+    """Rows (n, dim) whose Gram matrix is what an arm's A has beyond that of its start."""
+    used, ridge = arm.moment.size, arm.ridge
+    if used == 0:
+        return arm.basis
+    inverse = np.zeros_like(arm.root)
+    if start.moment.size == 0:
+        for i in range(used):
+            inverse[i, i] = np.sqrt(ridge)
+    else:
+        across = dot(arm.basis, start.basis.T)
+        inside = dot(across, dot(start.root, across.T))
+        shadow = dot(across, across.T)
+        for i in range(used):
+            for j in range(used):
+                inside[i, j] += ((1.0 if i == j else 0.0) - shadow[i, j]) / np.sqrt(ridge)
+        inverse = inverted(inside)
+    rows, sizes = increments(arm.root, inverse)
+    kept = 0
+    for i in range(used):
+        if sizes[i] > 0.0:
+            for j in range(used):
+                rows[kept, j] = rows[i, j]
+            kept += 1
+    return dot(rows[:kept], arm.basis)
+
+
+@compiled
+def whole_moment(arm):
+    """b (dim,)."""
+    b = dot(arm.moment, arm.basis)
+    for i in range(arm.outside.shape[0]):
+        for j in range(b.size):
+            b[j] += arm.outside[i, j]
+    return b
+
+
+@compiled
+def scratch_of(arm, limit):
+    """An arm in arrays that hold up to `limit` directions."""
+    kind, dim, k = arm.basis.dtype, arm.basis.shape[1], arm.cross.shape[1]
+    work = Scratch(
+        basis=np.zeros((limit, dim), kind),
+        root=np.zeros((limit, limit), kind),
+        moment=np.zeros(limit, kind),
+        cross=np.zeros((limit, k), kind),
+        outside=np.zeros(dim, kind),
+        z=np.zeros(limit, kind),
+        v=np.zeros(limit, kind),
+        u=np.zeros(limit, kind),
+        chunk=np.zeros((0, dim), kind),
+    )
+    used = arm.moment.size
+    fill(work.basis[:used], arm.basis)
+    fill(work.root[:used, :used], arm.root)
+    fill(work.cross[:used], arm.cross)
+    for i in range(used):
+        work.moment[i] = arm.moment[i]
+    for i in range(arm.outside.shape[0]):
+        for j in range(dim):
+            work.outside[j] = arm.outside[i, j]
+    space = Subspace(
+        basis=work.basis, root=work.root, used=used, ridge=arm.ridge, log_det=arm.log_det, left=0.0
+    )  # fmt: skip
+    return work, space
+
+
+@compiled
+def from_scratch(work, space, rows, sums, memory):
+    """The arm that was worked on; w = R R^T Q b."""
+    used = space.used
+    root, moment = work.root[:used, :used].copy(), work.moment[:used].copy()
+    outside = np.zeros((1 if sums.shed > 0.0 else 0, work.outside.size), work.outside.dtype)
+    for i in range(outside.shape[0]):
+        for j in range(outside.shape[1]):
+            outside[i, j] = work.outside[j]
+    return Arm(
+        basis=work.basis[:used].copy(),
+        root=root,
+        moment=moment,
+        weight=dot(root, dot(moment, root)),
+        cross=work.cross[:used].copy(),
+        outside=outside,
+        rows=rows,
+        ridge=space.ridge,
+        log_det=space.log_det,
+        sums=dustier(sums, space.left),
+        memory=memory.copy(),
+    )
+
+
+@compiled
+def gained(work, space, arm, sign, shed):
+    """Add sign b and sign B of another arm, by their coordinates; what of b has none joins o once anything was shed."""
+    used, b = space.used, whole_moment(arm)
+    basis = work.basis[:used]
+    along = dot(basis, b)
+    rest = dot(along, basis)
+    for i in range(used):
+        work.moment[i] += sign * along[i]
+    if work.cross.shape[1] > 0 and arm.moment.size > 0:
+        cross = dot(dot(basis, arm.basis.T), arm.cross)
+        for i in range(used):
+            for j in range(cross.shape[1]):
+                work.cross[i, j] += sign * cross[i, j]
+    if shed > 0.0 and used < b.size:
+        for j in range(b.size):
+            work.outside[j] += sign * (b[j] - rest[j])
+
+
+@compiled
+def united(rule, limit, hold, arm, other, start):
+    """The arm after the rows of both, each counted once."""
+    rows, dim = rows_since(other, start), arm.basis.shape[1]
+    work, space = scratch_of(arm, min(arm.moment.size + rows.shape[0], min(limit, dim)))
+    sums = arm.sums
+    for a in range(rows.shape[0]):
+        row, base = rows[a], space.used
+        inside = dot(work.basis[:base], row)
+        residual = dot(inside, work.basis[:base])
+        for j in range(dim):
+            residual[j] = row[j] - residual[j]
+        space = taken_in(work, space, base, row, inside, residual, sums.shed)
+        space = raised(space, update_root_within(space.root, work.z[: space.used], work.v, work.u))
+        sums = heavier(sums, float(dot(row, row)))
+        if space.used == limit:
+            space, sums = cut_arm(rule, work, space, sums)
+    if space.used > hold:
+        space, sums = cut_arm(rule, work, space, sums)
+    most = ROUNDINGS * float(np.finfo(work.basis.dtype).eps) * other.ridge  # `increments` takes less for nothing
+    sums = Sums(
+        mass=arm.sums.mass - start.sums.mass,
+        shed=sums.shed - start.sums.shed,
+        weighted=sums.weighted - start.sums.weighted,
+        dust=max(sums.dust - start.sums.dust, 0.0) + most,
+    )
+    both = added(sums, other.sums)
+    if ridge_after(rule, space.ridge, both) != space.ridge:
+        space, sums = cut_arm(Together(rule=rule, other=other.sums), work, space, sums)
+    gained(work, space, other, 1.0, both.shed)
+    gained(work, space, start, -1.0, both.shed)
+    return from_scratch(work, space, arm.rows + other.rows - start.rows, both, arm.memory)
+
+
+@compiled
+def schur(arm):
+    """B^T A^-1 B (k, k) and B^T A^-1 b (k,): what a hybrid model has eliminated of an arm that was never cut."""
+    half = dot(arm.root.T, arm.cross)
+    return dot(half.T, half), dot(arm.weight, arm.cross)
+
+
+@compiled
+def carried(arena, source, records, targets):
+    """The arms at `records` of another arena at `targets`, which hold no slots: the new (free, top)."""
+    free, top = arena.free, arena.top
+    for g in range(records.size):
+        free, top = put_in(arena, targets[g], taken_out(source, records[g]), free, top)
+    return free, top
