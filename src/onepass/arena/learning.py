@@ -4,7 +4,6 @@ What is the arena's own: rows are projected on the arm's directions by one produ
 coordinates Q b (and what has none, o), and, in a hybrid model, B = sum of x z^T likewise.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -231,7 +230,7 @@ def learn_arm(arena, rule, limit, weighing, record, rows, right, rewards, extra,
     arena.rows[record] += chosen.size
 
 
-@partial(compiled, nogil=True)
+@compiled
 def learn_arms(
     arena, rule, limit, weighing, records, starts, order, rows, right, rewards, extra, begin, end, increments, targets
 ):  # fmt: skip

@@ -6,9 +6,10 @@ those that say how their arms are cut (`Design.cutting`) and weighed (`Estimator
 """
 
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +25,12 @@ from onepass.foundation import state as states
 from onepass.foundation.generic import defined
 
 BLOCK_BYTES = 32_000_000  # of rows learned at a time: slots are reserved for them, and most are given back
+
+
+class Moment(NamedTuple):
+    """A state of one array, to count with."""
+
+    array: np.ndarray
 
 
 class Store(Protocol):
@@ -73,15 +80,25 @@ class Store(Protocol):
     def eliminated(self, arm: Any) -> tuple[np.ndarray, np.ndarray]: ...
 
 
-def _resized(array: np.ndarray, length: int) -> np.ndarray:
-    """The array with another first axis: in place where its memory is its own (no second copy of a large arena)."""
-    try:
-        array.resize((length, *array.shape[1:]), refcheck=False)  # nobody keeps views of an arena
+def _holders(array: np.ndarray) -> int:
+    """How many refer to an array that is handed on by an attribute, views and those who compute with it included."""
+    return sys.getrefcount(array)
+
+
+_moment = Moment(np.zeros(0))
+ALONE = _holders(_moment.array)  # of an array that nobody has but the state it is an attribute of
+
+
+def _resized(state: NamedTuple, name: str, length: int) -> np.ndarray:
+    """The array with another first axis: in place where nobody else has it (no second copy of a large arena)."""
+    alone = _holders(getattr(state, name)) == ALONE
+    array: np.ndarray = getattr(state, name)
+    if alone and array.flags.owndata:
+        array.resize((length, *array.shape[1:]), refcheck=False)
         return array
-    except ValueError:
-        grown = np.zeros((length, *array.shape[1:]), array.dtype)
-        grown[: min(length, len(array))] = array[:length]
-        return grown
+    grown = np.zeros((length, *array.shape[1:]), array.dtype)
+    grown[: min(length, len(array))] = array[:length]
+    return grown
 
 
 def fits_an_arena(estimator: Estimator) -> bool:
@@ -185,7 +202,7 @@ class Compact:
         return np.flatnonzero(state.rows < 0)
 
     def _grow(self, names: tuple[str, ...], length: int) -> None:
-        grown: dict[str, Any] = {name: _resized(getattr(self.state, name), length) for name in names}
+        grown: dict[str, Any] = {name: _resized(self.state, name, length) for name in names}
         self.state = self.state._replace(**grown)
 
     def trim(self) -> None:

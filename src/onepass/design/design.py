@@ -9,6 +9,7 @@ from onepass.design import contract
 from onepass.design.cutting import Cutting
 from onepass.foundation import check, files, state
 from onepass.foundation.interrupts import deferred
+from onepass.foundation.sharing import reading, writing
 
 
 class Design(files.Owner):
@@ -34,8 +35,9 @@ class Design(files.Owner):
     def state(self, value: Any) -> None:
         self._state = value
 
+    @reading
     def started(self) -> Any:
-        """`begin`, or a copy of what is held already: where an estimator, an arm or a learner starts from."""
+        """The state at one moment, in arrays of its own: where an estimator, an arm or a learner starts from."""
         return self.begin() if self._state is None else state.copy(self._state)
 
     @property
@@ -63,6 +65,7 @@ class Design(files.Owner):
         out = check.array(name, rows, self.dtype, dims, self.dim)
         return check.finite_rows(name, out.reshape(-1, self.dim))
 
+    @writing
     def append(self, rows: Any) -> Self:
         """A += X^T X for rows X, (dim,) or (n, dim). ValueError, and no change, for NaN or a wrong shape."""
         checked = self._rows("rows", rows)
@@ -73,26 +76,32 @@ class Design(files.Owner):
                 self.state = contract.append_rows(self.state, checked)
         return self
 
+    @reading
     def solve(self, b: Any) -> np.ndarray:
         """A^-1 b, shape (dim,) -> (dim,)."""
         return contract.solve(self.state, self._rows("b", b, (1,))[0])
 
+    @reading
     def inverse_quadratic(self, rows: Any) -> np.ndarray:
         """x^T A^-1 x for every row x of rows, shape (n, dim) -> (n,)."""
         return contract.inverse_quadratic(self.state, self._rows("rows", rows))
 
+    @reading
     def root(self, z: Any) -> np.ndarray:
         """R z with R R^T = A^-1, shape (dim,) -> (dim,)."""
         return contract.root(self.state, self._rows("z", z, (1,))[0])
 
+    @reading
     def log_det(self) -> float:
         """log det A."""
         return float(contract.log_det(self.state))
 
+    @reading
     def error_bound(self) -> float:
         """Certified bound on ||A - A_hat||_2, its rounding included; zero for `Exact`, infinite where none is known."""
         return float(contract.error_bound(self.state))
 
+    @reading
     def matrix(self) -> np.ndarray:
         """The dense (dim, dim) matrix that the state stands for."""
         return contract.matrix(self.state)
@@ -104,8 +113,12 @@ class Design(files.Owner):
         """
         if type(other) is not type(self) or other.params != self.params:
             raise ValueError(f"other must be a {self!r}, got {other!r}; only designs of equal parameters merge")
+        return self._merge(other.started())
+
+    @writing
+    def _merge(self, other: Any) -> Self:
         with deferred():
-            self.state = contract.merge(self.state, state.copy(other.state))
+            self.state = contract.merge(self.state, other)
         return self
 
     def cutting(self) -> Cutting | None:
@@ -116,6 +129,7 @@ class Design(files.Owner):
         """Whether counters and shapes of a state of a file fit the parameters; here: the shapes as they begin."""
         return state.shaped_as(state, self.fresh)
 
+    @reading
     def memory_usage(self) -> int:
         """Bytes of all arrays of the state."""
         return state.nbytes(self.state)
@@ -123,18 +137,22 @@ class Design(files.Owner):
     def contents(self) -> files.Contents:
         return files.Contents(self.params, {}, self.state)
 
+    @reading
     def copy(self) -> Self:
         """An independent copy."""
         return files.restored(type(self), dict(self.params), {}, self._state)
 
+    @reading
     def __reduce__(self) -> tuple[Any, ...]:
-        return files.restored, (type(self), self.params, {}, self._state)
+        return files.restored, (type(self), self.params, {}, None if self._state is None else state.own(self._state))
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         design = cls(**params)
-        design._state = held.take(design.begin() if design._state is None else design._state, design.consistent)
+        found = held.take(design.begin() if design._state is None else design._state, design.consistent)
+        if found is not None:
+            design._state = found
         return design
 
     def __repr__(self) -> str:

@@ -50,6 +50,15 @@ def advance(state, rows: np.ndarray) -> np.ndarray:
     return transform(state, rows)
 
 
+@partial(generic, default=True)
+def apart(state):
+    """The state with scratch of its own, for who computes beside others; itself where computing writes nothing.
+
+    Only for states that hold scratch arrays, as those of learners do: their loops allocate nothing.
+    """
+    return state
+
+
 def part_by_part(kind: type) -> None:
     """Let a composition run outside compiled code as Python, part by part: one of them may have no compiled code."""
     for function in (output_dim, embed, transform, advance):

@@ -10,6 +10,7 @@ from onepass.features import contract
 from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.interrupts import deferred
+from onepass.foundation.sharing import reading, writing
 
 
 class Factors(NamedTuple):
@@ -66,6 +67,7 @@ class FeatureMap(files.Owner, ABC):
 
     # ---- what follows ----
 
+    @reading
     def started(self, dtype: np.dtype) -> Any:
         """`begin` for rows of `dtype`, and then what this map itself has learned: where a bandit starts from."""
         state = self.begin(dtype)
@@ -82,9 +84,10 @@ class FeatureMap(files.Owner, ABC):
                 return begun
             if self._held is not None:
                 write(self.learned(begun), self._held)
-            self._own = begun
+            return self.__dict__.setdefault("_own", begun)  # one act: another thread may have begun meanwhile
         return self._own
 
+    @reading
     def transform(self, rows: Any) -> np.ndarray:
         """z in float64 of rows, one (input_dim,) or many (n, input_dim): (output_dim,) or (n, output_dim).
 
@@ -94,6 +97,7 @@ class FeatureMap(files.Owner, ABC):
         z = np.array(contract.transform(self.state, checked))
         return z[0] if np.ndim(rows) == 1 else z
 
+    @writing
     def learn(self, rows: Any) -> Self:
         """Let a map that learns see rows, one (input_dim,) or many (n, input_dim), before a bandit does. Errors as
         `transform`."""
@@ -125,6 +129,7 @@ class FeatureMap(files.Owner, ABC):
             raise ValueError(f"names must be {self.input_dim} different strings, got {given!r}")
         return tuple(self.named(given))
 
+    @reading
     def memory_usage(self) -> int:
         """Bytes of all arrays of the map's own state."""
         return states.nbytes((self.state,))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import embed, output_dim
+from onepass.features.contract import apart, embed, output_dim
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import eigh, squared_distances
 
@@ -49,6 +49,11 @@ def embed_landmarks(state, x, phi):
     for i in range(near.size):
         for j in range(phi.size):
             phi[j] += near[i] * z[i, j]
+
+
+@apart.for_state(Landmarks)
+def apart_landmarks(state):
+    return Landmarks(state.points, state.z, np.empty(state.near.size), state.precision)
 
 
 @compiled

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import embed, output_dim
+from onepass.features.contract import apart, embed, output_dim
 from onepass.features.landmarks import Landmarks, gaussian_into
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, eigh, roomy, svd, tisvd
@@ -162,3 +162,11 @@ def output_dim_sketched(state):
 @embed.for_state(SketchedNystromState)
 def embed_sketched(state, x, phi):
     embed(state.features, x, phi)
+
+
+@apart.for_state(SketchedNystromState)
+def apart_sketched(state):
+    return SketchedNystromState(
+        apart(state.features), state.points, state.pm, state.pp, state.vectors, state.values, state.used, state.blocks,
+        state.seed,
+    )  # fmt: skip

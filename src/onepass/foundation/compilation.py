@@ -34,7 +34,7 @@ from onepass.foundation.waiting import compiling
 
 NEVER_COMPILED = {
     "__main__.py", "adapters", "benchmark", "cache.py", "cli.py", "experiment", "files.py", "precompile.py",
-    "recipes", "registry.py", "testing", "waiting.py",
+    "recipes", "registry.py", "sharing.py", "testing", "waiting.py",
 }  # fmt: skip
 PLAIN = (
     types.Array, types.Number, types.Boolean, types.NoneType, types.DType, types.Literal, types.Omitted,

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from onepass.foundation.registry import built, kind_of, name_of, plain
+from onepass.foundation.sharing import Shared, reading
 from onepass.foundation.state import abstract, leaves, objects, own, rebuild
 
 VERSION = 2
@@ -108,12 +109,14 @@ def _value(array: np.ndarray, begun: Any) -> Any:
     return value
 
 
-class Owner(ABC):
-    """An owner of state: copied, pickled, saved by what its `contents` say."""
+class Owner(Shared, ABC):
+    """An owner of state: copied, pickled, saved by what its `contents` say. Any number of threads may use it: methods
+    that change it are `writing`, others `reading` (sharing.py).
+    """
 
     @abstractmethod
     def contents(self) -> Contents:
-        """What is written of it."""
+        """What is written of it, arrays as they are: `taken` is for who keeps them."""
 
     @classmethod
     @abstractmethod
@@ -125,6 +128,7 @@ class Owner(ABC):
         """Whether it holds more than its parameters tell, to be written where it is an argument of another owner."""
         return False
 
+    @reading
     def copy(self) -> Self:
         """An independent copy, which goes on alike."""
         return restored(type(self), *self.contents())
@@ -136,7 +140,7 @@ class Owner(ABC):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (type(self), *self.contents())
+        return restored, (type(self), *taken(self))
 
     def save(self, path: str | Path) -> None:
         """Write everything to `path`, atomically; read with `onepass.load`.
@@ -145,6 +149,13 @@ class Owner(ABC):
         is something else than a regular file.
         """
         save(path, self)
+
+
+@reading
+def taken(owner: Any) -> Contents:
+    """The contents of an owner at one moment, in arrays of their own."""
+    contents = owner.contents()
+    return contents._replace(state=None if contents.state is None else own(contents.state))
 
 
 def restored(kind: Any, params: dict[str, Any], extra: dict[str, Any], state: Any) -> Any:
@@ -174,7 +185,7 @@ def to_bytes(owner: Any) -> bytes:
     """
     if isinstance(owner, type) or not hasattr(owner, "contents"):
         raise TypeError(f"owner must be a bandit, a design or a learner, got {owner!r}")
-    return packed(name_of(owner), owner.contents())
+    return packed(name_of(owner), taken(owner))
 
 
 def packed(kind: str, contents: Contents) -> bytes:
@@ -211,7 +222,8 @@ def serialized(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> byte
         end += array.nbytes
     header = json.dumps({"__metadata__": metadata, **places}).encode()
     header += b" " * (-len(header) % ALIGNED)
-    return b"".join([len(header).to_bytes(8, "little"), header, *(tensors[name].tobytes() for name in sorted(tensors))])
+    parts = [np.ascontiguousarray(tensors[name]).reshape(-1).view(np.uint8).data for name in sorted(tensors)]
+    return b"".join([len(header).to_bytes(8, "little"), header, *parts])
 
 
 def _written(leaf: Any) -> np.ndarray:

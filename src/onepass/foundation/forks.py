@@ -1,14 +1,57 @@
 """A child forked while threads work gets their locks as they are, and the threads that would open them are gone.
 
-So whoever forks waits until the locks are open. They are re-entrant, for a signal's handler may fork as well.
+So whoever forks waits until the locks are open: first what threads may hold while they wait for other locks (objects
+that learn, sharing.py), then the others. They are re-entrant, for a signal's handler may fork as well.
 """
 
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Outer(NamedTuple):
+    """What is done before a fork, and afterwards in the parent and in the child."""
+
+    close: Callable[[], None]
+    open: Callable[[], None]
+    open_in_child: Callable[[], None]
+
+
+_outer: list[Outer] = []
+_locks: list[Any] = []
 
 
 def open_at_fork(lock: Any) -> Any:
     """The lock, which `os.fork` waits for, and which is open in the child."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    _locks.append(lock)
     return lock
+
+
+def outermost_at_fork(outer: Outer) -> None:
+    """Close these before all locks, and open them after all."""
+    _outer.append(outer)
+
+
+def _before() -> None:
+    for outer in _outer:
+        outer.close()
+    for lock in _locks:
+        lock.acquire()
+
+
+def _in_parent() -> None:
+    for lock in reversed(_locks):
+        lock.release()
+    for outer in reversed(_outer):
+        outer.open()
+
+
+def _in_child() -> None:
+    for lock in reversed(_locks):
+        lock.release()
+    for outer in reversed(_outer):
+        outer.open_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

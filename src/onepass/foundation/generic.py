@@ -24,12 +24,12 @@ from onepass.foundation import boxing  # noqa: F401  # how states leave compiled
 from onepass.foundation.compilation import cached, is_ours, replaced
 
 
-def compiled(function: Callable, *, nogil: bool = False) -> Any:
+def compiled(function: Callable, *, nogil: bool = True) -> Any:
     """``numba.njit`` with a disk cache that cannot go stale; a function without a source file is not cached.
 
     Sums may be reassociated (so that they are vectorized); NaN and infinities keep their meaning. Use it for helpers
     of your own designs as well: a plain ``njit`` function in another file is not seen by the cache.
-    nogil: let other Python threads run meanwhile.
+    nogil: let other Python threads run while Python has called it; that takes 0.06 µs. False for what is over sooner.
 
     Compiled callers get a twin that Python cannot call (parts.py).
     """

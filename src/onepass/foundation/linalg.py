@@ -1,5 +1,7 @@
 """Compiled functions on arrays; no states, no classes. Rows are vectors: k directions in d dimensions are (k, d)."""
 
+from functools import partial
+
 import numpy as np
 
 from onepass.foundation.generic import compiled
@@ -201,7 +203,7 @@ def in_root(eps, mass, reg):
     return rounding(eps, mass, reg) * lost if eps * lost < 0.1 else np.inf
 
 
-@compiled
+@partial(compiled, nogil=False)
 def first_nonfinite(rows, largest):
     """Index of the first row that has a NaN, an infinity, or a norm above `largest`; -1 if there is none."""
     square = largest * largest

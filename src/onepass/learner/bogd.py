@@ -8,6 +8,7 @@ No weight exceeds `cap` in size (the paper's C), or removals would let them grow
 
 from typing import Any, NamedTuple
 
+from onepass.features.contract import apart
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.learner import contract
@@ -27,6 +28,12 @@ class BOGDState(NamedTuple):
     step: float
     reg: float
     cap: float
+
+
+@apart.for_state(BOGDState)
+def apart_bogd(state):
+    budget = apart(state.budget)
+    return BOGDState(budget, state.turn, state.seed, state.loss, state.step, state.reg, state.cap)
 
 
 @contract.decision.for_state(BOGDState)

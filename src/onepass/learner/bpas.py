@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.features.contract import apart
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.learner import contract
@@ -25,6 +26,11 @@ class BPASState(NamedTuple):
 
     budget: Budget
     aggressiveness: float
+
+
+@apart.for_state(BPASState)
+def apart_bpas(state):
+    return BPASState(apart(state.budget), state.aggressiveness)
 
 
 @contract.decision.for_state(BPASState)

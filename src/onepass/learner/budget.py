@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.features.contract import apart
 from onepass.features.landmarks import gaussian_into
 from onepass.features.sketched_nystrom import mixed
 from onepass.foundation import check
@@ -20,6 +21,11 @@ class Budget(NamedTuple):
     near: np.ndarray
     used: int
     precision: float
+
+
+@apart.for_state(Budget)
+def apart_budget(budget):
+    return Budget(budget.points, budget.weights, np.empty(budget.near.size), budget.used, budget.precision)
 
 
 @compiled

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from onepass.features.contract import apart
 from onepass.foundation.generic import compiled, generic
 
 
@@ -11,7 +12,7 @@ def _unknown(state, name: str) -> TypeError:
 
 @generic
 def decision(state, x: np.ndarray) -> float:
-    """f(x) for one row, shape (dim,)."""
+    """f(x) for one row, shape (dim,). It may write to scratch arrays of the state (`apart` gives others)."""
     raise _unknown(state, "decision")
 
 
@@ -32,8 +33,8 @@ def progress(state, rows, targets):
 
 @compiled
 def decide_rows(state, rows):
-    """f of every row, (n, dim) -> (n,)."""
-    out = np.empty(rows.shape[0])
+    """f of every row, (n, dim) -> (n,). Nothing of the state is written: many threads may decide at once."""
+    out, own = np.empty(rows.shape[0]), apart(state)
     for i in range(rows.shape[0]):
-        out[i] = decision(state, rows[i])
+        out[i] = decision(own, rows[i])
     return out

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import embed
+from onepass.features.contract import apart, embed
 from onepass.features.fourier import FourierState, fourier
 from onepass.foundation import check
 from onepass.foundation.registry import savable
@@ -30,6 +30,11 @@ class FOGDState(NamedTuple):
     phi: np.ndarray
     loss: Loss
     step: float
+
+
+@apart.for_state(FOGDState)
+def apart_fogd(state):
+    return FOGDState(state.map, state.w, np.empty(state.phi.size), state.loss, state.step)
 
 
 @contract.decision.for_state(FOGDState)

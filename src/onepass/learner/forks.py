@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import embed
+from onepass.features.contract import apart, embed
 from onepass.foundation.registry import savable
 from onepass.learner import contract, sketching
 from onepass.learner import newton as steps
@@ -41,6 +41,11 @@ class FORKSState(NamedTuple):
     newton: Newton
     loss: Loss
     decaying: float
+
+
+@apart.for_state(FORKSState)
+def apart_forks(state):
+    return FORKSState(apart(state.sketching), state.newton, state.loss, state.decaying)
 
 
 @contract.decision.for_state(FORKSState)

@@ -35,7 +35,7 @@ from onepass.design.contract import solve
 from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.estimator.newton import newton_step
-from onepass.features.contract import embed
+from onepass.features.contract import apart, embed
 from onepass.features.fourier import fourier
 from onepass.features.kernels import median_distance
 from onepass.features.landmarks import Landmarks, nystrom
@@ -98,6 +98,15 @@ def decided(state, x):
         vote = state.last_target * np.exp(-state.nearness * square)
     state.phi[rank], state.phi[rank + 1] = 1.0, vote
     return float(dot(state.w, state.phi))
+
+
+@apart.for_state(KernelNewtonState)
+def apart_newton(state):
+    return KernelNewtonState(
+        apart(state.map), state.design, state.w, np.empty(state.phi.size), state.inverse_scale, state.low, state.high,
+        state.center, state.spread, np.empty(state.scaled.size), state.last, state.last_target, state.nearness,
+        state.early, state.targets, state.seen, state.least, state.loss,
+    )  # fmt: skip
 
 
 @contract.decision.for_state(KernelNewtonState)

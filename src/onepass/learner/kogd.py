@@ -7,6 +7,7 @@ Cost O(n d) an example and O(n d) memory for n examples learned from.
 
 from typing import Any, NamedTuple
 
+from onepass.features.contract import apart
 from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, roomier, shrinkage
@@ -22,6 +23,11 @@ class KOGDState(NamedTuple):
     loss: Loss
     step: float
     reg: float
+
+
+@apart.for_state(KOGDState)
+def apart_kogd(state):
+    return KOGDState(apart(state.budget), state.loss, state.step, state.reg)
 
 
 @contract.decision.for_state(KOGDState)

@@ -10,6 +10,7 @@ import numpy as np
 from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.interrupts import deferred
+from onepass.foundation.sharing import composed, reading, writing
 from onepass.foundation.state import as_begun
 from onepass.learner.budget import kernel_width
 from onepass.learner.contract import decide_rows, progress
@@ -30,7 +31,7 @@ class Learner(files.Owner):
     _given: tuple[tuple[Any, ...], dict[str, Any]]  # to the constructor
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
-        learner = object.__new__(cls)
+        learner = super().__new__(cls)
         learner._given = args, named
         return learner
 
@@ -67,10 +68,12 @@ class Learner(files.Owner):
         self._progress(X, y)
         return self
 
+    @composed
     def _progress(self, X: Any, y: Any) -> np.ndarray:
         rows = self._rows(X)
         return self.advance(rows, self._targets(y, rows.shape[0]))
 
+    @writing
     def advance(self, rows: Any, targets: np.ndarray) -> np.ndarray:
         """Decide and learn checked rows and targets; the decisions (n,)."""
         decisions = np.empty(len(targets))
@@ -87,6 +90,7 @@ class Learner(files.Owner):
         self._state, decisions = progress(self._state, rows, targets)
         return decisions
 
+    @reading
     def rehearse(self, X: Any, y: Any) -> None:
         """Compile what learning examples X (n, dim), y (n,) needs; the learner stays as it is."""
         rows = self._rows(X)
@@ -99,10 +103,12 @@ class Learner(files.Owner):
             return decisions, (np.where(decisions < 0.0, -1.0, 1.0) != targets).astype(np.float64)
         return decisions, (decisions - targets) ** 2
 
+    @reading
     def decision_function(self, X: Any) -> np.ndarray:
         """f of every row of X, (n, dim) -> (n,); 0 before the first example. ValueError for bad rows."""
         return self.decided_rows(self._rows(X))
 
+    @reading
     def decided_rows(self, rows: Any) -> np.ndarray:
         """`decision_function` of rows (n, dim) that were checked."""
         out = np.zeros(rows.shape[0])
@@ -125,6 +131,7 @@ class Learner(files.Owner):
         """`predict` of one row x (dim,)."""
         return float(self.predict(check.array("x", x, np.dtype(np.float64), (1,))[None])[0])
 
+    @reading
     def memory_usage(self) -> int:
         """Bytes of all arrays of the state."""
         return 0 if self._state is None else states.nbytes(self._state)
@@ -139,6 +146,7 @@ class Learner(files.Owner):
         bound.apply_defaults()
         return dict(bound.arguments)
 
+    @writing
     def set_params(self, **changed: Any) -> Self:
         """The same learner built again with other arguments: what was learned is forgotten.
 

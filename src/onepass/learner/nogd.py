@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import embed
+from onepass.features.contract import apart, embed
 from onepass.features.landmarks import Landmarks, nystrom
 from onepass.foundation import check
 from onepass.foundation.registry import savable
@@ -34,6 +34,12 @@ class NOGDState(NamedTuple):
     mapped: bool
     loss: Loss
     step: float
+
+
+@apart.for_state(NOGDState)
+def apart_nogd(state):
+    first, features, phi = apart(state.first), apart(state.map), np.empty(state.phi.size)
+    return NOGDState(first, features, state.w, phi, state.mapped, state.loss, state.step)
 
 
 @contract.decision.for_state(NOGDState)

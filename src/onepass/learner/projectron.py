@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.features.contract import apart
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
@@ -35,6 +36,12 @@ class ProjectronState(NamedTuple):
     across: np.ndarray
     eta: float
     margins: bool
+
+
+@apart.for_state(ProjectronState)
+def apart_projectron(state):
+    budget = apart(state.budget)
+    return ProjectronState(budget, state.root, state.half, state.across, state.eta, state.margins)
 
 
 @contract.decision.for_state(ProjectronState)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.features.contract import apart
 from onepass.features.landmarks import gaussian_into
 from onepass.features.sketched_nystrom import mixed
 from onepass.foundation import check
@@ -125,6 +126,17 @@ def roomier(d, newton):
     return larger, Newton(
         w, square(newton.root), np.zeros(size), np.zeros(size), newton.step, newton.alpha,
         newton.curvature, newton.bound,
+    )  # fmt: skip
+
+
+@apart.for_state(PROSNKONSState)
+def apart_pros_n_kons(state):
+    d = state.dictionary
+    near, phi = np.empty(d.near.size), np.empty(d.phi.size)
+    return PROSNKONSState(
+        Dictionary(d.points, d.scales, d.whitening, d.ridge, near, phi, d.scaled, d.half, d.used), state.newton,
+        state.most, state.turn, state.seed, state.precision, state.oversampling, state.epsilon, state.reg, state.reset,
+        state.loss,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ Classification only; cost O(B d) an example.
 
 from typing import Any, NamedTuple
 
+from onepass.features.contract import apart
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.learner import contract
@@ -21,6 +22,11 @@ class RBPState(NamedTuple):
     budget: Budget
     turn: int
     seed: int
+
+
+@apart.for_state(RBPState)
+def apart_rbp(state):
+    return RBPState(apart(state.budget), state.turn, state.seed)
 
 
 @contract.decision.for_state(RBPState)

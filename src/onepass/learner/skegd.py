@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import embed
+from onepass.features.contract import apart, embed
 from onepass.features.sketched_nystrom import CUT
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import svd
@@ -58,6 +58,11 @@ def fit(w, before, after):
                 fitted[j] += part / singular[i] * right[i, j]
     for j in range(w.size):
         w[j] = fitted[j]
+
+
+@apart.for_state(SkeGDState)
+def apart_skegd(state):
+    return SkeGDState(apart(state.sketching), state.w, state.loss, state.step)
 
 
 @contract.decision.for_state(SkeGDState)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.features.contract import embed
+from onepass.features.contract import apart, embed
 from onepass.features.landmarks import Landmarks
 from onepass.features.sketched_nystrom import SketchedNystromState, absorb, sketched_nystrom
 from onepass.foundation import check
@@ -40,6 +40,12 @@ class Sketching(NamedTuple):
     phi: np.ndarray
     mapped: bool
     clock: Clock
+
+
+@apart.for_state(Sketching)
+def apart_sketching(state):
+    phi = np.empty(state.phi.size)
+    return Sketching(apart(state.first), state.places, apart(state.sketch), phi, state.mapped, state.clock)
 
 
 @compiled
