@@ -11,6 +11,7 @@ import numpy as np
 from onepass.foundation import check, files
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import name_of
+from onepass.foundation.sharing import Shared, composed, reading
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Held, Learner, take_back
 from onepass.learner.rows import blocks, checked
@@ -43,8 +44,10 @@ def all_floats() -> Iterator[None]:
         raise ValueError(f"X and y must hold numbers that a float can hold: {trouble}") from None
 
 
-class OnlineKernelEstimator(BaseEstimator, ABC):
-    """What both estimators share. `learners_`: the native learners, one, or one a class when there are several."""
+class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
+    """What both estimators share. `learners_`: the native learners, one, or one a class when there are several. They
+    are parts of the estimator: threads read or write all of them or none.
+    """
 
     learner: Learner | None
     learners_: list[Learner]
@@ -105,7 +108,12 @@ class OnlineKernelEstimator(BaseEstimator, ABC):
         if not isinstance(learner, Learner) or learner.classifies is not self._classifies:
             losses = "hinge, squared_hinge or logistic" if self._classifies else "squared, huber or epsilon_insensitive"
             raise ValueError(f"learner must be an online kernel learner with the loss {losses}, got {learner!r}")
-        return [clone(learner) for _ in range(count)]
+        return self._parts([clone(learner) for _ in range(count)])
+
+    def _parts(self, learners: list[Learner]) -> list[Learner]:
+        for learner in learners:
+            learner.sharing = self.sharing
+        return learners
 
     def _forget(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_")]:
@@ -156,21 +164,35 @@ class OnlineKernelEstimator(BaseEstimator, ABC):
     def predict_one(self, x: Any) -> Any:
         """`predict` of one row x, (d,) or (1, d)."""
 
+    @reading
     def memory_usage(self) -> int:
         """Bytes of all arrays of all learners; 0 before the first example."""
         return sum(learner.memory_usage() for learner in getattr(self, "learners_", ()))
 
+    @reading
     def copy(self) -> Self:
         """An independent copy, with what was learned; scikit-learn's `clone` copies without."""
         twin = clone(self)
         vars(twin).update({name: value for name, value in vars(self).items() if name.endswith("_")})
         if self.__sklearn_is_fitted__():
-            twin.learners_ = [learner.copy() for learner in self.learners_]
+            twin.learners_ = twin._parts([learner.copy() for learner in self.learners_])
         return twin
 
     def __copy__(self) -> Self:
         return self.copy()
 
+    @reading
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(vars(self))
+        if "learners_" in state:
+            state["learners_"] = [learner.copy() for learner in self.learners_]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._parts(getattr(self, "learners_", []))
+
+    @composed
     def rehearse(self, X: Any, y: Any) -> None:
         """Compile what learning examples X (n, d), y (n,) needs; the estimator stays as it is."""
         with self._all_or_nothing():

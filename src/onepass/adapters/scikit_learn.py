@@ -18,6 +18,7 @@ from onepass.adapters.online_estimator import (
     check_classification_targets,
     single,
 )
+from onepass.foundation.sharing import composed, reading
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Learner
 
@@ -49,6 +50,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         tags.classifier_tags.poor_score = self._promises_nothing
         return tags
 
+    @composed
     def fit(self, X: Any, y: Any) -> Self:
         """Learn examples X (n, d) with labels y (n,), in order, after forgetting what was learned before."""
         with self._all_or_nothing():
@@ -56,11 +58,13 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             self._progress(X, y, np.unique)
         return self
 
+    @composed
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn more examples X (n, d), y (n,). classes: all labels that will ever occur, given at the first call."""
         self._progress(X, y, lambda _: self._named(classes), classes)
         return self
 
+    @composed
     def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
         """`partial_fit` of one row x, (d,) or (1, d), and its label y; classes: as there."""
         if classes is not None or not self.__sklearn_is_fitted__():
@@ -68,6 +72,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         self._advance(self._row(x), self._codes(np.asarray([y])))
         return self
 
+    @reading
     def predict_one(self, x: Any) -> Any:
         return self._labels(self._decided(self._row(x)))[0]
 
@@ -121,14 +126,17 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     def _labels(self, decisions: np.ndarray) -> np.ndarray:
         return self.classes_[(decisions >= 0.0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)]
 
+    @reading
     def decision_function(self, X: Any) -> np.ndarray:
         """f of every row of X (n, d): (n,), 0 and above for the second class of two; (n, classes) for more than two."""
         return self._decisions(X)
 
+    @reading
     def predict(self, X: Any) -> np.ndarray:
         """The class of every row of X, (n, d) -> (n,)."""
         return self._labels(self._decisions(X))
 
+    @composed
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Decisions and mistakes (n,) while examples X (n, d), y (n,) are learned."""
         decisions = self._progress(X, y, np.unique)
@@ -161,6 +169,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         tags.regressor_tags.poor_score = self._promises_nothing
         return tags
 
+    @composed
     def fit(self, X: Any, y: Any) -> Self:
         """Learn examples X (n, d) with targets y (n,), in order, after forgetting what was learned before."""
         with self._all_or_nothing():
@@ -168,11 +177,13 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
             self._progress(X, y)
         return self
 
+    @composed
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn examples X (n, d) with targets y (n,) more, in order."""
         self._progress(X, y)
         return self
 
+    @composed
     def learn_one(self, x: Any, y: Any) -> Self:
         """`partial_fit` of one row x, (d,) or (1, d), and its target y."""
         if not self.__sklearn_is_fitted__():
@@ -180,6 +191,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         self._advance(self._row(x), self.learners_[0]._targets([y], 1))
         return self
 
+    @reading
     def predict_one(self, x: Any) -> Any:
         return self._decided(self._row(x))[0]
 
@@ -194,10 +206,12 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
     def _targets(self, y: np.ndarray) -> Callable[[int, slice], np.ndarray]:
         return lambda k, place: y[place]
 
+    @reading
     def predict(self, X: Any) -> np.ndarray:
         """f of every row of X, (n, d) -> (n,)."""
         return self._decisions(X)
 
+    @composed
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Decisions and mistakes (n,) while examples X (n, d), y (n,) are learned."""
         decisions = self._progress(X, y)

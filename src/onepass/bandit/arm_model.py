@@ -11,7 +11,7 @@ from onepass.bandit.merging import Side, agree, direction_of, with_directions
 from onepass.bandit.models import Disjoint, Hybrid, Learned
 from onepass.bandit.roster import Roster
 from onepass.features.feature_map import FeatureMap
-from onepass.foundation import files
+from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.registry import built, savable
 
