@@ -34,6 +34,7 @@ from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import savable
+from onepass.foundation.sharing import composed, reading, writing
 from onepass.foundation.state import objects
 
 
@@ -92,14 +93,17 @@ class ArmBandit(BaseBandit):
     # ---- arms ----
 
     @property
+    @reading
     def arms(self) -> tuple[Any, ...]:
         """All known arms, in the order in which they appeared."""
         return self._roster.names
 
+    @writing
     def add_arm(self, arm: Hashable) -> None:
         """Make an arm known before it is learned from; ValueError if it is known already or not hashable."""
         self._roster.add(arm)
 
+    @writing
     def remove_arm(self, arm: Hashable) -> None:
         """Forget an arm and all it has learned (a shared part keeps what it learned). ValueError if it is not known."""
         record = self._roster.known(arm)
@@ -108,6 +112,7 @@ class ArmBandit(BaseBandit):
                 self._learned.store.close(record)
             self._roster.remove(arm)
 
+    @reading
     def parameter_of(self, arm: Hashable) -> np.ndarray:
         """theta_a (features,), for hybrid parameters beta + theta_a; the prior's zero for an arm that has not learned.
 
@@ -125,6 +130,7 @@ class ArmBandit(BaseBandit):
         each = [model(self._learned, record, row[None], None) for row in eye]
         return np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], self._dtype)
 
+    @reading
     def rows_of(self, arm: Hashable) -> int:
         """Rows learned from an arm; ValueError if it is not known."""
         record = self._roster.known(arm)
@@ -140,6 +146,7 @@ class ArmBandit(BaseBandit):
             raise ValueError("exploration must be a number for hybrid parameters: no radius is known for them")
         super()._permits(exploration)
 
+    @reading
     def decide(
         self, contexts: Any, arms: Any = None, k: int = 1, *, id: Any = None, eligible: Any = None, tail: str = DRAWN
     ) -> Decision:
@@ -194,6 +201,7 @@ class ArmBandit(BaseBandit):
         left = residual(self._tally)
         return Seen(means=means, widths=widths, samples=samples, beta=beta, residual=left, rounds=self.rounds)
 
+    @reading
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
         """Scores (K,) of `arms` (default: all known), or (n, K) for n contexts, without side effects.
 
@@ -223,6 +231,7 @@ class ArmBandit(BaseBandit):
 
     # ---- learning ----
 
+    @writing
     def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False) -> None:
         """Learn contexts, rewards and arms: one row (dim,), a number and a name, or (n, dim), (n,) and n names.
 
@@ -320,6 +329,7 @@ class ArmBandit(BaseBandit):
                 self._learned = self._learned._replace(direction=grown)
         return record
 
+    @composed
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
         """Play recorded rounds: contexts (T, K, dim) or (T, 1, dim), rewards (T, K); the arms are named 0 .. K - 1.
 
@@ -343,6 +353,7 @@ class ArmBandit(BaseBandit):
 
     # ---- bookkeeping ----
 
+    @reading
     def error_bound(self) -> float:
         """The largest certified ||A_a - A_hat_a||_2 of all arms; infinite behind features without certificates."""
         if not self._front.map.certified:
@@ -417,6 +428,7 @@ class ArmBandit(BaseBandit):
             self.rounds += other.rounds - (0 if since is None else since.rounds)
         return self
 
+    @reading
     def export_arm(self, arm: Hashable) -> ArmModel:
         """A copy of what an arm has learned, which `import_arm` gives to another bandit, and `to_bytes` to a file.
 
@@ -426,6 +438,7 @@ class ArmBandit(BaseBandit):
         learned = self._learned
         return exported(self.estimator, self.features, learned, record, self._front.learned)
 
+    @writing
     def import_arm(self, arm: Hashable, model: ArmModel) -> None:
         """Give an arm that has not learned yet what another one of that or any name has learned elsewhere, bit for bit.
 

@@ -19,6 +19,7 @@ from onepass.features.factors import Outer
 from onepass.foundation import check, files, state
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, plain
+from onepass.foundation.sharing import reading, writing
 
 BLOCK = 4_000_000  # scores held at a time by `recommend`
 
@@ -33,7 +34,8 @@ class Recommendation(NamedTuple):
 class BaseBandit(files.Owner, ABC):
     """What `SharedBandit` and `ArmBandit`, the two final classes, share: all that hangs on scores alone, and files.
 
-    Thread safety: `decide`, `score` and `recommend` may run in several threads while none learns.
+    Thread safety: any number of threads may use a bandit. Those that decide and score do so at once; who learns does so
+    alone, and nobody sees half of it (docs/threads.md).
     """
 
     estimator: Any
@@ -49,7 +51,7 @@ class BaseBandit(files.Owner, ABC):
         if not isinstance(name, str):
             raise ValueError(f"name must be a string, got {check.shown(name)}")
         self.name = name
-        self.exploration = exploration  # type: ignore[assignment]
+        self._explore(exploration)
         self.seed = check.integer("seed", seed, 0, None)
         self._dtype = dtype
         self.rounds = 0  # rows learned so far
@@ -63,7 +65,11 @@ class BaseBandit(files.Owner, ABC):
         return self._explores.exploration
 
     @exploration.setter
+    @writing
     def exploration(self, exploration: Exploration | None) -> None:
+        self._explore(exploration)
+
+    def _explore(self, exploration: Exploration | None) -> None:
         found = rule_of(exploration)
         self._permits(found.exploration)
         self._explores = found
@@ -103,6 +109,7 @@ class BaseBandit(files.Owner, ABC):
     def _offered(self, contexts: Any, arms: Any) -> Sequence[Any]:
         """The names that a request offers."""
 
+    @reading
     def recommend(
         self, contexts: Any, k: int, arms: Any = None, exclude: Sequence[Collection[Hashable]] | None = None
     ) -> Recommendation:
@@ -186,13 +193,14 @@ class BaseBandit(files.Owner, ABC):
     def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any) -> None:
         """`learn` of rows."""
 
+    @reading
     def exploring(self, exploration: Exploration) -> Self:
         """The same model under another exploration, from the seed on. What is learned is shared, not copied: let one of
         the two learn, or take a `copy` first. ValueError for what is no exploration.
         """
-        twin = object.__new__(type(self))
+        twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin.exploration = exploration
+        twin._explore(exploration)
         twin._rng = np.random.default_rng(self.seed)
         return twin
 
@@ -201,6 +209,7 @@ class BaseBandit(files.Owner, ABC):
         """All that was learned, as compiled code sees it: not to be written to, and no part of a stable interface."""
         return self._learned
 
+    @reading
     def memory_usage(self) -> int:
         """Bytes of all arrays of the state, the feature map's included."""
         return state.nbytes(self._state())
@@ -245,6 +254,7 @@ class BaseBandit(files.Owner, ABC):
     def _restore(self, held: files.Holds) -> None:
         """Take `_saved` back; ValueError for arrays that do not fit."""
 
+    @reading
     def __repr__(self) -> str:
         parts = [repr(self.estimator), repr(self.exploration)]
         parts += [] if self.features is None else [f"features={self.features!r}"]

@@ -29,6 +29,7 @@ from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import savable
+from onepass.foundation.sharing import composed, reading, writing
 
 DRAWS_AT_ONCE = 1_000_000  # random numbers that `play` holds
 
@@ -76,6 +77,7 @@ class SharedBandit(BaseBandit):
         self._before = known_before(estimator)
 
     @property
+    @reading
     def parameter(self) -> np.ndarray:
         """The present estimate theta, shape (features,)."""
         return parameter(self._learned)
@@ -83,6 +85,7 @@ class SharedBandit(BaseBandit):
     def _model_estimator(self) -> Estimator:
         return self.estimator
 
+    @reading
     def decide(
         self, contexts: Any, arms: Any = None, k: int = 1, *, id: Any = None, eligible: Any = None, tail: str = DRAWN
     ) -> Decision:
@@ -152,6 +155,7 @@ class SharedBandit(BaseBandit):
     def _noise(self, rng: np.random.Generator, size: int, count: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         return noise(self._explores.pairs, size, rng, count, k)
 
+    @reading
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
         """Scores of contexts (K, dim) or (n, K, dim), or of `Outer` factors, without side effects; arms: their names.
 
@@ -190,6 +194,7 @@ class SharedBandit(BaseBandit):
         count = len(contexts.right) if isinstance(contexts, Outer) else contexts.shape[1]
         return range(count) if arms is None else distinct(arms, count)
 
+    @writing
     def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False) -> None:
         """Learn contexts and rewards, late ones in any order: a row (dim,) and a number, or a batch (n, dim) and (n,).
 
@@ -260,6 +265,7 @@ class SharedBandit(BaseBandit):
             )
         return np.broadcast_to(out, shape[:1]).copy() if out.ndim == 0 and shape else out
 
+    @composed
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
         """Play recorded rounds in one compiled loop: contexts (T, K, dim), rewards (T, K) what each arm would pay.
 
@@ -308,6 +314,7 @@ class SharedBandit(BaseBandit):
             self.learn(rows[t, a], float(rewards[t, a]), nu=float(nus[t, a]) if nus.size else None)
         return arms
 
+    @reading
     def error_bound(self) -> float:
         """Certified bound on ||A - A_hat||_2 of the design; infinite behind features without certificates."""
         if not self._front.map.certified:

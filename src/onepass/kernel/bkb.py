@@ -37,6 +37,7 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 from onepass.foundation.roots import shift_root
+from onepass.foundation.sharing import reading
 from onepass.foundation.state import zeros
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import (
@@ -359,6 +360,7 @@ class BKB(KernelBandit):
         spread = np.sqrt(growth * FACTOR * self.effective_dimension() + 2.0 * np.log(1.0 / theory.delta))
         return float(theory.noise * spread + (1.0 + (1.0 - EPSILON) ** -0.5) * self.reg**0.5 * theory.parameter_bound)
 
+    @reading
     def variance_factor(self) -> float:
         """A certified f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, whatever the dictionary.
 
@@ -388,6 +390,7 @@ class BKB(KernelBandit):
         tau = plays @ np.where(np.isin(seen, members), 0.0, left)
         return float((1.0 + np.sqrt(tau)) ** 2 * (1.0 + rho) / (1.0 - rho))
 
+    @reading
     def nystrom(self) -> Nystrom:
         """The feature map of the dictionary as it is, for linear bandits. ValueError before the first play."""
         if not self.dictionary_size:

@@ -26,6 +26,7 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 from onepass.foundation.roots import shift_root
+from onepass.foundation.sharing import reading
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import LOG_DET, USED, KernelState, combined, played, with_room
 from onepass.kernel.values import gram_of, priors_of, rounded, row_of
@@ -196,6 +197,7 @@ class GPUCB(KernelBandit):
         spread = np.sqrt(self._state.tally[LOG_DET] + 2.0 * np.log(1.0 / theory.delta))
         return float(theory.noise * spread + self.reg**0.5 * theory.parameter_bound)
 
+    @reading
     def memory_usage(self) -> int:
         """Bytes of all arrays held; Thompson sampling on fixed arms holds a factor of the kernel matrix."""
         return super().memory_usage() + (0 if self._prior_root is None else self._prior_root.nbytes)

@@ -31,7 +31,9 @@ from onepass.exploration.ucb import UCB
 from onepass.features.kernels import Kernel, Matern, as_kernel, median_distance, probed, rows_of
 from onepass.foundation import check, files
 from onepass.foundation import state as states
+from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, plain
+from onepass.foundation.sharing import reading, writing
 from onepass.kernel.posterior import (
     LOG_DET,
     KernelState,
@@ -129,6 +131,7 @@ class KernelBandit(files.Owner, ABC):
     # ---------------------------------------------------------------- what is held
 
     @property
+    @reading
     def dictionary(self) -> np.ndarray:
         """The points that the posterior rests on, shape (m, dim)."""
         return self._state.points[self._state.members[: self._state.used]]
@@ -143,12 +146,14 @@ class KernelBandit(files.Owner, ABC):
         """Plays learned so far."""
         return self._state.rounds
 
+    @reading
     def effective_dimension(self) -> float:
         """Sum over all plays of the variance of their point as it is now (Calandriello et al. eq. 5): the degrees of
         freedom in use.
         """
         return float(self._state.plays @ self._state.variances)
 
+    @reading
     def information_gain(self) -> float:
         """log det(I + K / reg) / 2 of the plays: what they tell about f, in nats; BKB's, of its approximation of K."""
         return float(self._state.tally[LOG_DET]) / 2.0
@@ -159,6 +164,7 @@ class KernelBandit(files.Owner, ABC):
         return self._exploration
 
     @exploration.setter
+    @writing
     def exploration(self, exploration: Any) -> None:
         if not (exploration is None or isinstance(exploration, Exploration)):
             exploration = UCB(exploration)
@@ -215,6 +221,7 @@ class KernelBandit(files.Owner, ABC):
             rounds=self.rounds,
         )
 
+    @reading
     def decide(
         self,
         rows: Any = None,
@@ -278,6 +285,7 @@ class KernelBandit(files.Owner, ABC):
         decision = recorded(one, sure, None, row.copy(), DRAWN, explores, self.rounds)
         return decision._replace(arm=row, arms=[row])
 
+    @reading
     def score(self, rows: Any = None) -> np.ndarray:
         """Scores of all arms, or of the rows, without side effects; of Thompson sampling for the seed's first draw."""
         explores, beta = self._rule()
@@ -285,6 +293,7 @@ class KernelBandit(files.Owner, ABC):
         seen = self._seen(rows, explores, beta, np.random.default_rng(self.seed), min(explores.pairs, 1))
         return score(explores.rule, seen)
 
+    @reading
     def posterior(self, rows: Any = None) -> Posterior:
         """Means, variances and deviations of all arms (where arms change: of all points played), or of the rows."""
         s = self._state
@@ -298,6 +307,7 @@ class KernelBandit(files.Owner, ABC):
         means, deviations = centred(means, ones, variances, centre, scale * self.reg**0.5)
         return Posterior(means, variances.copy(), deviations)
 
+    @writing
     def learn(self, arm: Any, reward: Any, *, again: bool = False) -> None:
         """Learn the reward of an arm: an index, or a row (dim,) where arms change; or several at once, in order.
 
@@ -310,7 +320,11 @@ class KernelBandit(files.Owner, ABC):
         """
         if are_decisions(arm):
             self._reward(arm, reward, again)
-            return
+        else:
+            self._learn_all(arm, reward)
+
+    def _learn_all(self, arm: Any, reward: Any) -> None:
+        """`learn` of arms."""
         known = self.fixed and type(arm) is int and 0 <= arm < len(self._state.plays)
         if known and type(reward) is float and -1e12 < reward < 1e12:  # the common case, checked at once
             self._learn(arm, reward)
@@ -345,7 +359,7 @@ class KernelBandit(files.Owner, ABC):
             arms += [row for row, value in zip(rows, each, strict=True) if value is not None]
             values += [value for value in each if value is not None]
         if arms:
-            self.learn(arms if self.fixed else np.stack(arms), values)
+            self._learn_all(arms if self.fixed else np.stack(arms), values)
         self._rewarded.add(identities)
 
     def _arms(self, arm: Any) -> tuple[bool, list[Any]]:
@@ -414,9 +428,11 @@ class KernelBandit(files.Owner, ABC):
         if max(rewards) == min(rewards):
             return
         rows = self._state.points[list(places)]
-        self.kernel, self.reg = fitted(self.kernel, self.reg, rows, np.array(rewards), self.normalize)
-        self._state = self._rebuilt(self._state)
-        self._fits, self._first = False, []
+        found = fitted(self.kernel, self.reg, rows, np.array(rewards), self.normalize)
+        with deferred():  # a handler that saves must not find the new kernel beside the old state
+            self.kernel, self.reg = found
+            self._state = self._rebuilt(self._state)
+            self._fits, self._first = False, []
 
     def play(self, reward: Callable[[int], float], rounds: int) -> np.ndarray:
         """Decide and learn `rounds` times on a fixed set of arms; reward(arm) is what an arm pays. The arms chosen."""
@@ -432,6 +448,7 @@ class KernelBandit(files.Owner, ABC):
 
     # ---------------------------------------------------------------- files and manners
 
+    @reading
     def memory_usage(self) -> int:
         """Bytes of all arrays held."""
         return states.nbytes(self._state)
@@ -485,6 +502,7 @@ class KernelBandit(files.Owner, ABC):
             rows = self._state.points[: self._state.size]
             self._places = {(row + 0.0).tobytes(): place for place, row in enumerate(rows)}
 
+    @reading
     def __repr__(self) -> str:
         arms = f"{len(self._state.plays)} arms" if self.fixed else "changing arms"
         parts = [arms, repr(self.kernel), *(f"{k}={v!r}" for k, v in {**self._arguments(), "reg": self.reg}.items())]
