@@ -7,6 +7,7 @@ from onepass.bandit.arms import ArmBandit
 from onepass.bandit.bandit import Recommendation
 from onepass.bandit.build import Bandit
 from onepass.bandit.decision import Decision
+from onepass.bandit.explanation import Difference, Explanation, Gap, Term
 from onepass.bandit.models import Disjoint, Hybrid
 from onepass.bandit.shared import SharedBandit
 from onepass.design.design import Design
@@ -110,15 +111,18 @@ __all__ = [
     "DBSLinUCB",
     "Decision",
     "Design",
+    "Difference",
     "Disjoint",
     "Dyadic",
     "EpsilonGreedy",
     "Estimator",
     "Exact",
+    "Explanation",
     "Exploration",
     "FeatureMap",
     "Fourier",
     "FrequentDirections",
+    "Gap",
     "GaussianProjection",
     "Greedy",
     "HeavyOFUL",
@@ -156,6 +160,7 @@ __all__ = [
     "SkeGD",
     "Softmax",
     "Standardize",
+    "Term",
     "Theory",
     "Thompson",
     "TruncatedRidge",

@@ -149,7 +149,14 @@ class Separate:
         return max((float(contract.error_bound(s[0].design)) for s in self._states if s is not None), default=0.0)
 
     def parameter(self, record):
-        return parameter(self._states[record][0])
+        return parameter(self._of(record)[0])
+
+    def solve(self, record, row):
+        return contract.solve(self._of(record)[0].design, row)
+
+    def coupled(self, record, y):
+        learned, cross, _ = self._of(record)
+        return contract.solve(learned.design, cross @ y) if len(cross) else np.zeros_like(parameter(learned))
 
     # ---- single arms ----
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from onepass.arena import arena as arenas
-from onepass.arena import learning, moving, scoring
+from onepass.arena import learning, moving, scoring, weights
 from onepass.arena.arena import NONE, ArenaState
 from onepass.design import contract
 from onepass.design.cutting import Cutting, Prior, Sums, cut_space, dustier
@@ -60,6 +60,8 @@ class Store(Protocol):
     def rows(self, record: int) -> int: ...
     def error_bound(self) -> float: ...
     def parameter(self, record: int) -> np.ndarray: ...
+    def solve(self, record: int, row: np.ndarray) -> np.ndarray: ...
+    def coupled(self, record: int, y: np.ndarray) -> np.ndarray: ...
     def trim(self) -> None: ...
     def kept(self) -> Any: ...
     def template(self, records: int) -> Any: ...
@@ -307,9 +309,13 @@ class Compact:
         return max((learning.error_bound(self.state, self._rule, record) for record in range(self._count)), default=0.0)
 
     def parameter(self, record):
-        eye = np.eye(self.state.basis.shape[1], dtype=self.state.basis.dtype)
-        means, _ = self.evaluate_users(np.array([record]), eye)
-        return means[:, 0].astype(self.state.basis.dtype)
+        return weights.parameter(self.state, record)
+
+    def solve(self, record, row):
+        return weights.solve(self.state, record, row)
+
+    def coupled(self, record, y):
+        return weights.coupled(self.state, record, y)
 
     # ---- single arms (moving.py) ----
 

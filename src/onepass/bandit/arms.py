@@ -16,13 +16,14 @@ from onepass.bandit.arm_model import ArmModel, exported, fitting, imported
 from onepass.bandit.bandit import BaseBandit
 from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
-from onepass.bandit.front import Front
+from onepass.bandit.front import Front, split
 from onepass.bandit.merging import Arms, Side, agree, arms_together, comparable, known_before, settled, shared_together
 from onepass.bandit.models import Disjoint, Hybrid, Learned
 from onepass.bandit.names import eligible_arms, hashable, named
 from onepass.bandit.reduction import directions_for, lengths_along
 from onepass.bandit.roster import Roster
 from onepass.bandit.rounds import counted, fill_slots, residual
+from onepass.bandit.weights import Weights, arm_weights
 from onepass.design import contract
 from onepass.estimator.contract import parameter, update_rows
 from onepass.estimator.estimator import Estimator
@@ -457,3 +458,7 @@ class ArmBandit(BaseBandit):
         store = self._learned.store
         parts = self.estimator.arms, self.estimator.shared, self.estimator.compact
         return Side(parts, self.features, self._front.learned, (store.export(NONE), self._before))
+
+    def _weights(self, arms: list[Any], rows: np.ndarray, z: np.ndarray) -> list[list[Weights]]:
+        records = np.array([self._roster.record(name) for name in arms])
+        return arm_weights(self._learned, records, z, split(self._front.map, rows) if self._front.reduced else None)

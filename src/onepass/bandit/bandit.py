@@ -1,17 +1,19 @@
 """Bandit = parameters x estimator x exploration: decide, learn, recommend, save. Here: what both bandits share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from onepass.bandit.deciding import Rule, checked_tally, paired, rule_of
 from onepass.bandit.decision import DRAWN, Decision
+from onepass.bandit.explanation import Explanation, contenders, explanation
 from onepass.bandit.front import Front
 from onepass.bandit.ledger import Ledger
 from onepass.bandit.names import distinct
 from onepass.bandit.rounds import Tally
+from onepass.bandit.weights import Weights, requested, sides_of
 from onepass.estimator.estimator import Estimator, known_radius
 from onepass.exploration.choosing import best
 from onepass.exploration.exploration import Exploration
@@ -261,3 +263,37 @@ class BaseBandit(files.Owner, ABC):
         bound = self.error_bound()
         learned = f"{self.rounds} rows learned, {self.memory_usage():,} bytes, error bound {bound:.3g}"
         return f"<{self.name}: {', '.join(parts)}, seed={self.seed}; {learned}>"
+
+    # ---- why ----
+
+    @reading
+    def explain(
+        self,
+        contexts: Any,
+        arm: Any = None,
+        other: Any = None,
+        *,
+        arms: Any = None,
+        names: Iterable[str] | None = None,
+    ) -> Explanation:
+        """What the mean and the width of an arm are made of, feature by feature, and its difference to another arm.
+
+        contexts, arms: those of one decision, as `decide` takes them; arm: a name of `arms`, or an index where a shared
+        model is given none (None: the arm of the largest score); other: another one, to be compared with (None: the
+        nearest competitor, of the largest score beside it); names: of the columns of a context, or of those of left,
+        then of right (None: x0, x1, ...). Scores are those of `score`. Nothing changes, no arm becomes known.
+        ValueError for arms that are not offered, twice the same arm, wrong names, and as `score`.
+        """
+        arms = arms if arms is None else tuple(distinct(arms))
+        rows, names = requested(self._front, contexts), self._front.map.input_names(names)
+        scores, offered = self.score(contexts, arms), self._offered(rows[None], arms)
+        places = contenders(scores, offered, arm, other)
+        asked = np.ascontiguousarray(rows[places if len(rows) > 1 else [0] * len(places)])
+        z = np.concatenate([self._front.transform(row[None]) for row in asked])
+        found, front = [offered[place] for place in places], self._front
+        sides = lambda m: sides_of(front, names, asked[:m], z[:m], self._weights(found[:m], asked[:m], z[:m]))  # noqa: E731
+        return explanation(found, scores[places].tolist(), sides)
+
+    @abstractmethod
+    def _weights(self, arms: list[Any], rows: np.ndarray, z: np.ndarray) -> list[list[Weights]]:
+        """Of one arm, or of two, with contexts rows (m, dim) and features z (m, D): what z is multiplied by."""

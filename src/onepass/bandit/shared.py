@@ -17,6 +17,7 @@ from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front
 from onepass.bandit.merging import Side, agree, comparable, known_before, shared_together
 from onepass.bandit.names import distinct, eligible_arms
+from onepass.bandit.weights import Weights, shared_weights
 from onepass.design import contract
 from onepass.estimator.contract import expect, parameter
 from onepass.estimator.epochs import in_turn
@@ -365,3 +366,6 @@ class SharedBandit(BaseBandit):
 
     def _side(self) -> Side:
         return Side(self.estimator, self.features, self._front.learned, self._before)
+
+    def _weights(self, arms: list[Any], rows: np.ndarray, z: np.ndarray) -> list[list[Weights]]:
+        return shared_weights(self._learned, z)

@@ -4,6 +4,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from onepass.features.attribution import joined
 from onepass.features.contract import advance, embed, output_dim, part_by_part, transform
 from onepass.features.feature_map import FeatureMap, checked_map
 from onepass.foundation.registry import savable
@@ -82,6 +83,14 @@ class Chain(FeatureMap):
 
     def named(self, names):
         return self.second.feature_names(self.first.feature_names(names))
+
+    def explained(self, state, x, features, names):
+        between = transform(state.first, x[None])[0]
+        outer = self.second.explained(state.second, between, features, self.first.feature_names(names))
+        if outer.inputs is None:
+            return outer
+        inner = self.first.explained(state.first, x, outer.inputs, names)
+        return joined(inner, outer, inner.inputs)
 
     def __repr__(self) -> str:
         return f"Chain({self.first!r}, {self.second!r})"

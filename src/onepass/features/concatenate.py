@@ -4,6 +4,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from onepass.features.attribution import Linear, added, joined, primed
 from onepass.features.contract import advance, embed, output_dim, part_by_part, transform
 from onepass.features.feature_map import FeatureMap, checked_map
 from onepass.foundation.generic import compiled
@@ -96,12 +97,16 @@ class Concatenate(FeatureMap):
         return self.first.consistent(learned[0]) and self.second.consistent(learned[1])
 
     def named(self, names):
-        found = dict.fromkeys(self.first.feature_names(names))
-        for name in self.second.feature_names(names):
-            while name in found:
-                name += "'"
-            found[name] = None
-        return found
+        return primed((*self.first.feature_names(names), *self.second.feature_names(names)))
+
+    def explained(self, state, x, features, names):
+        width = self.first.output_dim
+        left, right = (
+            Linear(features.slopes[:, part], features.parts[:, part]) for part in (slice(width), slice(width, None))
+        )
+        first = self.first.explained(state.first, x, left, names)
+        second = self.second.explained(state.second, x, right, names)
+        return joined(first, second, added(first.inputs, second.inputs))
 
     def __repr__(self) -> str:
         return f"Concatenate({self.first!r}, {self.second!r})"

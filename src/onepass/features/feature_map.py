@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from onepass.features import contract
+from onepass.features import attribution, contract
+from onepass.features.attribution import Attribution, Linear
 from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.interrupts import deferred
@@ -65,6 +66,11 @@ class FeatureMap(files.Owner, ABC):
         """Names of the features, all different, from the `names` of x, which are checked already."""
         return (f"{type(self).__name__.lower()}{j}" for j in range(self.output_dim))
 
+    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
+        """What functions of z = map(x) come from (attribution.py), `names` being those of x. Here: from every z_j, by
+        its name. A linear map hands them on to its inputs; one whose features say little names better terms."""
+        return attribution.named(self.feature_names(names), contract.transform(state, x[None])[0], features)
+
     # ---- what follows ----
 
     @reading
@@ -121,13 +127,17 @@ class FeatureMap(files.Owner, ABC):
 
         ValueError for another number of names, for what is no string, or for the same name twice.
         """
+        return tuple(self.named(self.input_names(names)))
+
+    def input_names(self, names: Iterable[str] | None = None) -> tuple[str, ...]:
+        """`names` of the inputs, checked; None: x0, x1, ... Errors as `feature_names`."""
         if not (names is None or isinstance(names, Iterable)):
             raise ValueError(f"names must be {self.input_dim} different strings, got {check.shown(names)}")
         given = tuple(f"x{j}" for j in range(self.input_dim)) if names is None else tuple(names)
         strings = all(type(name) is str for name in given)
         if len(given) != self.input_dim or not strings or len(set(given)) != len(given):
             raise ValueError(f"names must be {self.input_dim} different strings, got {given!r}")
-        return tuple(self.named(given))
+        return given
 
     @reading
     def memory_usage(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from onepass.features.attribution import Linear, named
 from onepass.features.contract import embed, output_dim
 from onepass.features.feature_map import FeatureMap
 from onepass.features.kernels import RBF
@@ -125,3 +126,12 @@ class Fourier(FeatureMap):
 
     def named(self, names):
         return (f"{wave}{j}" for wave in ("cos", "sin") for j in range(self.output_dim // 2))
+
+    def explained(self, state, x, features, names):
+        """By frequency: its cosine and its sine together are a wave; value: its angle, slope: its amplitude."""
+        half = self.output_dim // 2
+        waves = Linear(
+            np.hypot(features.slopes[:, :half], features.slopes[:, half:]) / np.sqrt(half),
+            features.parts[:, :half] + features.parts[:, half:],
+        )
+        return named((f"frequency{j}" for j in range(half)), state.frequencies @ x, waves)

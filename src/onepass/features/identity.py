@@ -4,6 +4,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from onepass.features.attribution import handed_on
 from onepass.features.contract import embed, output_dim, transform
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
@@ -57,3 +58,6 @@ class Identity(FeatureMap):
 
     def named(self, names):
         return names
+
+    def explained(self, state, x, features, names):
+        return handed_on(features)

@@ -4,6 +4,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from onepass.features.attribution import Linear, named
 from onepass.features.contract import embed, output_dim
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
@@ -52,3 +53,7 @@ class Intercept(FeatureMap):
 
     def named(self, names):
         return ("intercept",)
+
+    def explained(self, state, x, features, names):
+        none = np.zeros((len(features.parts), 0))
+        return named((), (), Linear(none, none), features.parts[:, 0])

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
+from onepass.features.attribution import Linear, constant_in, named
 from onepass.features.contract import advance, embed, output_dim, transform
 from onepass.features.feature_map import FeatureMap
 from onepass.features.kernels import JITTER, Kernel, as_kernel, indefinite, probed, rows_of
@@ -137,6 +138,13 @@ class Nystrom(FeatureMap):
 
     def named(self, names):
         return (f"landmark{j}" for j in range(self.output_dim))
+
+    def explained(self, state, x, features, names):
+        """By landmark: slopes^T L^-1 k_S(x) = (L^-T slopes)^T k_S(x); value: k(landmark, x)."""
+        near = state.kernel.gram(state.points, x[None].astype(np.float64))[:, 0]
+        slopes = solve_triangular(state.lower, features.slopes.T, lower=True, trans=1, check_finite=False).T
+        rest = constant_in(features, transform_nystrom(state, x[None])[0])
+        return named(self.named(names), near, Linear(slopes, slopes * near), rest)
 
     def __repr__(self) -> str:
         return f"Nystrom({self.size} points in {self.input_dim} dimensions, {self.kernel!r})"

@@ -4,6 +4,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from onepass.features.attribution import Linear, constant_in, handed_on
 from onepass.features.contract import embed, output_dim, transform
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
@@ -67,3 +68,7 @@ class GaussianProjection(FeatureMap):
 
     def named(self, names):
         return (f"projection{j}" for j in range(self.output_dim))
+
+    def explained(self, state, x, features, names):
+        slopes = features.slopes @ state.transposed.T.astype(np.float64)
+        return handed_on(Linear(slopes, slopes * x), constant_in(features, transform(state, x[None])[0]))

@@ -39,6 +39,7 @@ from onepass.foundation.registry import savable
 from onepass.foundation.roots import shift_root
 from onepass.foundation.sharing import reading
 from onepass.foundation.state import zeros
+from onepass.kernel.explaining import budgeted_weights
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import (
     LOG_DET,
@@ -396,3 +397,6 @@ class BKB(KernelBandit):
         if not self.dictionary_size:
             raise ValueError("nystrom needs a dictionary: learn a play first")
         return Nystrom(self.dictionary, self.kernel, reduced=True)
+
+    def _weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return budgeted_weights(self._state, near, self.reg)

@@ -27,6 +27,7 @@ from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 from onepass.foundation.roots import shift_root
 from onepass.foundation.sharing import reading
+from onepass.kernel.explaining import exact_weights
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import LOG_DET, USED, KernelState, combined, played, with_room
 from onepass.kernel.values import gram_of, priors_of, rounded, row_of
@@ -201,6 +202,9 @@ class GPUCB(KernelBandit):
     def memory_usage(self) -> int:
         """Bytes of all arrays held; Thompson sampling on fixed arms holds a factor of the kernel matrix."""
         return super().memory_usage() + (0 if self._prior_root is None else self._prior_root.nbytes)
+
+    def _weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return exact_weights(self._state, near, self.reg)
 
 
 def root_of(gram: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:

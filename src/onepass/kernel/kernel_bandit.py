@@ -19,6 +19,7 @@ from onepass.bandit.deciding import (
     trouble,
 )
 from onepass.bandit.decision import DRAWN, Decision
+from onepass.bandit.explanation import Explanation, contenders, explanation
 from onepass.bandit.ledger import Ledger
 from onepass.bandit.names import eligible_arms
 from onepass.bandit.rounds import Tally, counted, fill_slots, residual
@@ -34,6 +35,7 @@ from onepass.foundation import state as states
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, plain
 from onepass.foundation.sharing import reading, writing
+from onepass.kernel.explaining import expanded, expansion
 from onepass.kernel.posterior import (
     LOG_DET,
     KernelState,
@@ -508,3 +510,23 @@ class KernelBandit(files.Owner, ABC):
         parts = [arms, repr(self.kernel), *(f"{k}={v!r}" for k, v in {**self._arguments(), "reg": self.reg}.items())]
         learned = f"{self.rounds} plays, a dictionary of {self.dictionary_size}, {self.memory_usage():,} bytes"
         return f"<{type(self).__name__}({', '.join(parts)}); {learned}>"
+
+    # ---------------------------------------------------------------- why
+
+    def explain(self, rows: Any = None, arm: Any = None, other: Any = None) -> Explanation:
+        """What the mean and the width of an arm are made of, dictionary point by dictionary point (explaining.py).
+
+        rows: where arms change, (K, dim), those of this round; arm, other: indices, as in `Bandit.explain` (None: the
+        arm of the largest score, and its nearest competitor). A term is a point, "arm7" among fixed arms, else "point2"
+        for the third of `dictionary`; its value is the kernel's there. Errors as `score`, and for arms not offered.
+        """
+        scores = self.score(rows)
+        places = contenders(scores, range(len(scores)), arm, other)
+        points = self._state.points[places] if rows is None else self._checked_rows(rows)[places]
+        found = expansion(self._state, self.kernel, points, self.reg, self.fixed, self.normalize)
+        return explanation(places, scores[places].tolist(), lambda m: expanded(found, *self._weights(found.near(m)), m))
+
+    @abstractmethod
+    def _weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (used, 2) of k_U in means and ones, and C k (used,) of k = near (used,): k(x, x) / reg - k^T C k is
+        the variance."""

@@ -1,0 +1,223 @@
+"""Why an arm has its score: what every feature adds to its mean, and to the square of its width.
+
+    mean    = theta^T z    = sum of contributions    z_j theta_j
+    width^2 = z^T A^-1 z   = sum of shares           z_j (A^-1 z)_j
+    arm a less arm b: the same of mean_a - mean_b, and of the width of theta^T (z_a - z_b); terms of a less terms of b
+
+Both are linear functions of z once theta and s = A^-1 z are known, and so are attributed alike, through feature maps
+too (features/attribution.py). Shares can be negative: a feature that makes a row more like those learned narrows it.
+Of two arms s solves for both at once, z_a with +, z_b with -: models that share nothing add their squares.
+"""
+
+from collections.abc import Callable, Sequence
+from math import fsum, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.features.attribution import Terms
+from onepass.foundation import check
+
+SHOWN = 5  # terms that `str` shows
+
+
+class Term(NamedTuple):
+    """What a feature adds to the mean of an arm, and to the square of its width.
+
+    part: of the model, "shared" by all arms or the "arm"'s own; name, value: of the feature; weight: what a unit of it
+    counts; contribution: weight times value, of a standardized column weight times (value - mean), and of a `Fourier`
+    frequency, whose value is an angle and whose weight an amplitude, what the wave is there; share: of width^2, in its
+    unit, may be negative.
+    """
+
+    part: str
+    name: str
+    value: float
+    weight: float
+    contribution: float
+    share: float
+
+
+class Gap(NamedTuple):
+    """What a feature adds to the lead of an arm over another.
+
+    part, name: as in `Term`; values, weights: of the arm and of the other; contribution: to the difference of the
+    means; share: of the square of that difference's width, may be negative.
+    """
+
+    part: str
+    name: str
+    values: tuple[float, float]
+    weights: tuple[float, float]
+    contribution: float
+    share: float
+
+
+class Difference(NamedTuple):
+    """An arm less the other: score, mean, and the width of theta^T (z_arm - z_other), all by the model as it is.
+
+    terms: every `Gap`, the largest contribution first; contributions add up to mean, shares to width^2.
+    """
+
+    arm: Any
+    other: Any
+    score: float
+    mean: float
+    width: float
+    terms: tuple[Gap, ...]
+
+    def top(self, k: int) -> tuple[Gap, ...]:
+        """The k terms of the largest contributions, of either sign. ValueError for k below 0."""
+        return self.terms[: check.integer("k", k, 0)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as JSON takes it; a name that JSON has no word for as its `repr`."""
+        found = {"arm": plain_name(self.arm), "other": plain_name(self.other)}
+        terms = [{**term._asdict(), "values": list(term.values), "weights": list(term.weights)} for term in self.terms]
+        return {**found, "score": self.score, "mean": self.mean, "width": self.width, "terms": terms}
+
+    def __str__(self) -> str:
+        head = f"{self.arm!r} against {self.other!r}"
+        said = [f"{_pair(term.values)}, weight {_pair(term.weights)}" for term in self.top(SHOWN)]
+        return _table(head, self, said)
+
+
+class Explanation(NamedTuple):
+    """An arm: its score, mean and width for this context, by the model as it is.
+
+    terms: every `Term`, the largest contribution first; contributions add up to mean, shares to width^2, to rounding.
+    difference: to the nearest competitor, or to the arm asked for; None where no other arm is offered.
+    """
+
+    arm: Any
+    score: float
+    mean: float
+    width: float
+    terms: tuple[Term, ...]
+    difference: Difference | None
+
+    def top(self, k: int) -> tuple[Term, ...]:
+        """The k terms of the largest contributions, of either sign. ValueError for k below 0."""
+        return self.terms[: check.integer("k", k, 0)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as JSON takes it; a name that JSON has no word for as its `repr`."""
+        difference = None if self.difference is None else self.difference.to_dict()
+        numbers = {"score": self.score, "mean": self.mean, "width": self.width}
+        terms = [term._asdict() for term in self.terms]
+        return {"arm": plain_name(self.arm), **numbers, "terms": terms, "difference": difference}
+
+    def __str__(self) -> str:
+        said = [f"{term.value:.4g}, weight {term.weight:.4g}" for term in self.top(SHOWN)]
+        found = _table(repr(self.arm), self, said)
+        return found if self.difference is None else f"{found}\n{self.difference}"
+
+
+class Side(NamedTuple):
+    """Of one arm, what one part of the model says: its terms, two functions of them, contributions and shares; mean and
+    square: their sums, to rounding. Of two arms square is what the difference's is made of: the first's less the
+    second's."""
+
+    part: str
+    terms: Terms
+    mean: float
+    square: float
+
+
+Sides = Callable[[int], Sequence[Sequence[Side]]]  # of the first, or of both of two arms, every part of the model
+
+
+def explanation(arms: Sequence[Any], scores: Sequence[float], sides: Sides) -> Explanation:
+    """Of one arm, or of two: the second is the other one."""
+    mine = sides(1)[0]
+    terms = [
+        Term(side.part, *row)
+        for side in mine
+        for row in zip(
+            side.terms.names,
+            *(side.terms.values.tolist(), side.terms.slopes[0].tolist()),
+            *(side.terms.parts[0].tolist(), side.terms.parts[1].tolist()),
+            strict=True,
+        )
+    ]
+    mean, width = fsum(side.mean for side in mine), _width([side.square for side in mine])
+    difference = None if len(arms) == 1 else _difference(arms, scores, *sides(2))
+    return Explanation(arms[0], float(scores[0]), mean, width, tuple(_ordered(terms)), difference)
+
+
+def _difference(
+    arms: Sequence[Any], scores: Sequence[float], mine: Sequence[Side], theirs: Sequence[Side]
+) -> Difference:
+    gaps = []
+    for own, other in zip(mine, theirs, strict=True):
+        a, b = own.terms, other.terms
+        values = zip(a.values.tolist(), b.values.tolist(), strict=True)
+        weights = zip(a.slopes[0].tolist(), b.slopes[0].tolist(), strict=True)
+        parts = (a.parts - b.parts).tolist()
+        gaps += [Gap(own.part, *row) for row in zip(a.names, values, weights, *parts, strict=True)]
+    sides = [(side, sign) for sign, found in ((1.0, mine), (-1.0, theirs)) for side in found]
+    mean, width = fsum(s * side.mean for side, s in sides), _width([s * side.square for side, s in sides])
+    return Difference(arms[0], arms[1], float(scores[0] - scores[1]), mean, width, tuple(_ordered(gaps)))
+
+
+def _width(squares: list[float]) -> float:
+    return sqrt(max(fsum(squares), 0.0))
+
+
+def _ordered(terms: list[Any]) -> list[Any]:
+    """The largest contribution first, then the largest share; an intercept that says nothing is left out."""
+    told = [t for t in terms if t.name != "intercept" or t.contribution or t.share]
+    return sorted(told, key=lambda term: (-abs(term.contribution), -abs(term.share)))
+
+
+def contenders(scores: np.ndarray, offered: Sequence[Any], arm: Any, other: Any) -> list[int]:
+    """The places of an arm (None: of the largest score) and of another one (None: of the largest score beside it), or
+    of the arm alone where nothing else is offered. ValueError for arms not offered, or twice the same."""
+    first = int(np.argmax(scores)) if arm is None else place_of("arm", arm, offered)
+    if other is not None:
+        second = place_of("other", other, offered)
+        if second == first:
+            raise ValueError(f"other must be another arm than {offered[first]!r}, which is explained")
+        return [first, second]
+    rest = np.array(scores, np.float64)
+    rest[first] = -np.inf
+    return [first, int(np.argmax(rest))] if len(rest) > 1 else [first]
+
+
+def place_of(argument: str, name: Any, offered: Sequence[Any]) -> int:
+    """Where a name stands among the arms offered; ValueError if it does not."""
+    try:
+        return list(offered).index(name)
+    except ValueError:
+        raise ValueError(
+            f"{argument} must be one of the {len(offered)} arms offered, got {check.shown(name)}"
+        ) from None
+
+
+def plain_name(name: Any) -> Any:
+    """A name of an arm as JSON has it."""
+    name = name.item() if isinstance(name, np.generic) else name
+    if isinstance(name, tuple):
+        return [plain_name(part) for part in name]
+    return name if name is None or isinstance(name, str | int | float | bool) else repr(name)
+
+
+def _pair(two: tuple[float, float]) -> str:
+    return f"{two[0]:.4g}" if two[0] == two[1] else f"{two[0]:.4g} against {two[1]:.4g}"
+
+
+def _table(head: str, found: Any, said: list[str]) -> str:
+    """Head line, the first terms, and what the others add up to."""
+    square, several = found.width**2, len({term.part for term in found.terms}) > 1
+    rows = [
+        (term.contribution, term.share, f"{term.part + ' ' if several else ''}{term.name} = {text}")
+        for term, text in zip(found.terms, said, strict=False)
+    ]
+    rest = found.terms[len(said) :]
+    if rest:
+        rows.append((fsum(t.contribution for t in rest), fsum(t.share for t in rest), f"the other {len(rest)} terms"))
+    lines = [f"{head}: score {found.score:.4g}, mean {found.mean:.4g}, width {found.width:.4g}"]
+    for contribution, share, text in rows:
+        of = f"{100.0 * share / square:.0f}%" if square > 0.0 else "-"
+        lines.append(f"  {contribution:+10.4g}  {of:>6} of width^2  {text}")
+    return "\n".join(lines)
