@@ -5,10 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from onepass.bandit.deciding import Rule
 from onepass.bandit.front import Front, split
 from onepass.bandit.models import Learned
 from onepass.bandit.reduction import lengths_along
+from onepass.bandit.rounds import Tally, residual
+from onepass.design import contract
 from onepass.estimator.contract import parameter
+from onepass.exploration.contract import Seen, draws, strength
 from onepass.features.factors import Outer
 
 
@@ -82,6 +86,39 @@ def reduced_model(
     return model(learned, records, lengths[:, None] * left, extra)
 
 
+def seen(
+    learned: Learned,
+    explores: Rule,
+    tally: Tally,
+    rounds: int,
+    records: np.ndarray,
+    means: np.ndarray,
+    squares: np.ndarray,
+    rows: np.ndarray | None,
+    normals: np.ndarray,
+) -> Seen:
+    """What a rule sees of arms with means and squares x^T A_a^-1 x (K,).
+
+    rows (K, k): of the shared model of a hybrid one, which adds its part to the means. normals (pairs, K, and those of
+    the shared model): arms share no data, so draws from N(theta_a, A_a^-1) are independent: one normal an arm will do.
+    """
+    shared, count, wanted = learned.shared, len(records), strength(explores.rule)
+    widths, beta = np.sqrt(np.maximum(squares, 0.0)), np.ones(count)
+    shifts = normals[:, :count] * widths
+    if rows is not None:
+        means += rows @ parameter(shared)
+        if explores.widths:
+            widths = np.sqrt(np.maximum(squares + contract.inverse_quadratic(shared.design, rows), 0.0))
+        if len(normals):
+            shifts = shifts + contract.roots(shared.design, normals[:, count:].astype(rows.dtype)) @ rows.T
+    if wanted.theory.size:
+        beta = np.asarray(learned.store.radii(records, wanted.theory))
+    beta = beta * wanted.scale
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is raised by who asks
+        samples = np.concatenate([means + beta * shifts, means - beta * shifts])[: draws(explores.rule)]
+    return Seen(means=means, widths=widths, samples=samples, beta=beta, residual=residual(tally), rounds=rounds)
+
+
 def deviations(
     learned: Learned,
     front: Front,
@@ -92,7 +129,8 @@ def deviations(
 ) -> np.ndarray:
     """Rewards (n,) less their means under the models as they are, of checked rows x (n, dim) and the names of their
     arms."""
-    out, places = values.astype(np.float64), {}
+    out = values.astype(np.float64)
+    places: dict[Any, list[int]] = {}
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
     for name, own in places.items():

@@ -6,12 +6,13 @@ sqrt(||x||^2 / reg).
 """
 
 from collections.abc import Hashable, Iterable
-from typing import Any, NamedTuple, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.bandit.arm_means import deviations, evaluated, model
+from onepass.bandit.arm_files import Saved, saved, taken
+from onepass.bandit.arm_means import deviations, evaluated, model, seen
 from onepass.bandit.arm_model import ArmModel, exported, fitting, imported
 from onepass.bandit.bandit import BaseBandit
 from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, recorded, trouble
@@ -22,12 +23,12 @@ from onepass.bandit.models import Disjoint, Hybrid, Learned
 from onepass.bandit.names import eligible_arms, hashable, named
 from onepass.bandit.reduction import directions_for, lengths_along
 from onepass.bandit.roster import Roster
-from onepass.bandit.rounds import counted, fill_slots, residual
+from onepass.bandit.rounds import counted, fill_slots
 from onepass.bandit.weights import Weights, arm_weights
 from onepass.design import contract
 from onepass.estimator.contract import parameter, update_rows
 from onepass.estimator.estimator import Estimator
-from onepass.exploration.contract import Seen, draws, score, strength
+from onepass.exploration.contract import Seen, score
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import noise
 from onepass.features.factors import Outer, products
@@ -36,20 +37,6 @@ from onepass.foundation import check, files
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import savable
 from onepass.foundation.sharing import composed, reading, writing
-from onepass.foundation.state import objects
-
-
-class Saved(NamedTuple):
-    """What is written: names, the record of each (NONE: never learned from), and all states, that of the feature map as
-    far as it has learned; before: of the shared model where its design began with rows, else ()."""
-
-    names: np.ndarray
-    records: np.ndarray
-    direction: np.ndarray
-    shared: Any
-    store: Any
-    features: Any
-    before: Any
 
 
 @final
@@ -182,25 +169,7 @@ class ArmBandit(BaseBandit):
     def _seen(
         self, records: np.ndarray, means: np.ndarray, squares: np.ndarray, rows: np.ndarray | None, normals: np.ndarray
     ) -> Seen:
-        """What the rule sees of arms with means and squares x^T A_a^-1 x (K,); hybrid: and rows (K, k) of the shared
-        model; normals (pairs, `_normals`)."""
-        rule, shared, count = self._explores.rule, self._learned.shared, len(records)
-        wanted, beta = strength(rule), np.ones(count)
-        widths = np.sqrt(np.maximum(squares, 0.0))
-        shifts = normals[:, :count] * widths
-        if rows is not None:
-            means += rows @ parameter(shared)
-            if self._explores.widths:
-                widths = np.sqrt(np.maximum(squares + contract.inverse_quadratic(shared.design, rows), 0.0))
-            if len(normals):
-                shifts = shifts + contract.roots(shared.design, normals[:, count:].astype(self._dtype)) @ rows.T
-        if wanted.theory.size:
-            beta = np.asarray(self._learned.store.radii(records, wanted.theory))
-        beta = beta * wanted.scale
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is raised by who asks
-            samples = np.concatenate([means + beta * shifts, means - beta * shifts])[: draws(rule)]
-        left = residual(self._tally)
-        return Seen(means=means, widths=widths, samples=samples, beta=beta, residual=left, rounds=self.rounds)
+        return seen(self._learned, self._explores, self._tally, self.rounds, records, means, squares, rows, normals)
 
     @reading
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
@@ -366,39 +335,15 @@ class ArmBandit(BaseBandit):
         return self._front.state, self._learned.store.state, self._learned.shared, (self._learned.direction,)
 
     def _saved(self) -> Saved:
-        learned, roster = self._learned, self._roster
-        names, store = objects(list(roster.names)), learned.store.kept()
-        parts = names, roster.records, learned.direction, learned.shared, store, self._front.learned, self._before
-        return Saved(*parts)
+        return saved(self._learned, self._roster, self._front, self._before)
 
     def _restore(self, held: files.Holds) -> None:
-        learned, features = self._learned, self._front.learned
-        parts = len({name.split(".")[1] for name in held.arrays if name.startswith("store.")})
-        none, nobody = np.zeros(0, np.int64), objects([])
-        before = learned.shared if any(name.startswith("before.") for name in held.arrays) else ()
-        template = learned.store.template(parts)
-        begun = Saved(nobody, none, learned.direction, learned.shared, template, features, before)
-        saved = held.take(begun, self._fits)
-        learned.store.restore(saved.store)
-        self._front.restore(saved.features)
-        self._learned = learned._replace(shared=saved.shared, direction=saved.direction)
-        self._roster = Roster(zip(saved.names, saved.records.tolist(), strict=True))
-        self._before = saved.before
-
-    def _fits(self, saved: Saved) -> bool:
-        """Whether the parts of what a file holds do not contradict each other."""
-        learned, estimator = self._learned, self.estimator
-        places = np.concatenate([saved.records[saved.records != NONE], learned.store.vacant(saved.store)])
-        return (
-            len(saved.names) == len(set(saved.names)) == len(saved.records)
-            and saved.direction.shape[1:] == learned.direction.shape[1:]
-            and (saved.direction.shape[1] == 0 or len(saved.direction) >= len(places))
-            and np.array_equal(np.sort(places), np.arange(learned.store.records(saved.store)))
-            and (learned.shared == () or estimator.shared.consistent(saved.shared))
-            and (saved.before == () or estimator.shared.consistent(saved.before))
-            and self._front.fits(saved.features)
-            and learned.store.fits(saved.store)
-        )
+        found = taken(held, self._learned, self._front, self.estimator)
+        self._learned.store.restore(found.store)
+        self._front.restore(found.features)
+        self._learned = self._learned._replace(shared=found.shared, direction=found.direction)
+        self._roster = Roster(zip(found.names, found.records.tolist(), strict=True))
+        self._before = found.before
 
     # ---- merging and moving ----
 

@@ -57,7 +57,7 @@ class BaseBandit(files.Owner, ABC):
         self.seed = check.integer("seed", seed, 0, None)
         self._dtype = dtype
         self.rounds = 0  # rows learned so far
-        self._tally = Tally(count=0, squares=0.0)
+        self._tally = Tally(rows=0, squares=0.0)
         self._rewarded = Ledger()
         self._rng = np.random.default_rng(self.seed)
 

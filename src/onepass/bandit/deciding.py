@@ -156,7 +156,7 @@ def not_offered() -> ValueError:
 def checked_tally(held: Any) -> Tally:
     """The tally that a file holds; ValueError for what is none."""
     count, squares = held
-    tally = Tally(count=check.integer("tally", count, 0), squares=check.real("tally", squares))
+    tally = Tally(rows=check.integer("tally", count, 0), squares=check.real("tally", squares))
     if tally.squares < 0.0:
         raise ValueError("the sum of squared deviations is negative")
     return tally

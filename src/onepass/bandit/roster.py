@@ -42,8 +42,14 @@ class Roster:
         hashable([arm])
         if arm in self._records:
             raise ValueError(f"arm must be a new one, but {arm!r} is known already")
+        self.meet([arm])
+
+    def meet(self, names: Iterable[Any]) -> None:
+        """Make arms known that are not yet."""
         with NAMING:
-            self._records[arm], self._kept = NONE, None
+            for name in names:
+                self._records.setdefault(name, NONE)
+            self._kept = None
 
     def remove(self, arm: Hashable) -> None:
         """Forget a known arm."""

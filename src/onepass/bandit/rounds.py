@@ -26,20 +26,20 @@ AGAIN, NOT_FINITE, NOT_OFFERED, NONE_LEFT = -1, -1, -2, -3  # any arm; what `dec
 class Tally(NamedTuple):
     """Of rewards less their means as they were before: how many, and the sum of their squares."""
 
-    count: int
+    rows: int
     squares: float
 
 
 @compiled
 def residual(tally):
     """Their root mean square, 0 where there is none."""
-    return np.sqrt(tally.squares / tally.count) if tally.count > 0 else 0.0
+    return np.sqrt(tally.squares / tally.rows) if tally.rows > 0 else 0.0
 
 
 @compiled
 def counted(tally, deviation):
     """One more."""
-    return Tally(count=tally.count + 1, squares=tally.squares + deviation * deviation)
+    return Tally(rows=tally.rows + 1, squares=tally.squares + deviation * deviation)
 
 
 @compiled

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.bandit.bandit import Decision
+from onepass.bandit.decision import Decision
 from onepass.features.kernels import JITTER, Kernel, indefinite, rows_of
 from onepass.foundation import check
 from onepass.kernel.posterior import KernelState
