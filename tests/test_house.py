@@ -104,3 +104,14 @@ def foreign(name: str, tree: ast.Module) -> Iterator[str]:
 
 def test_no_module_uses_an_underscore_name_of_another_one():
     assert {name: names for name, tree in MODULES.items() if (names := sorted(set(foreign(name, tree))))} == {}
+
+
+def test_no_function_stands_for_one_that_is_missing():
+    """What a member must say is abstract."""
+    raised = {
+        name: node.lineno
+        for name, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id == "NotImplementedError"
+    }
+    assert raised == {}
