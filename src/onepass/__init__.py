@@ -3,6 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from onepass.bandit.arm_model import ArmModel
 from onepass.bandit.arms import ArmBandit
 from onepass.bandit.bandit import Recommendation
 from onepass.bandit.build import Bandit
@@ -43,6 +44,7 @@ from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection
 from onepass.features.standardize import Standardize
 from onepass.foundation.files import from_bytes, load, to_bytes
+from onepass.foundation.merged import merged
 from onepass.foundation.registry import on_demand, savable
 from onepass.kernel.bkb import BKB
 from onepass.kernel.gp_ucb import GPUCB
@@ -105,6 +107,7 @@ __all__ = [
     "UCB",
     "AdaptiveHuber",
     "ArmBandit",
+    "ArmModel",
     "Bandit",
     "Chain",
     "Concatenate",
@@ -169,6 +172,7 @@ __all__ = [
     "bkb_size_bound",
     "from_bytes",
     "load",
+    "merged",
     "progressive_validation",
     "savable",
     "to_bytes",

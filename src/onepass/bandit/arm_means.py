@@ -71,7 +71,7 @@ def model(
     if learned.shared == ():
         extra = np.empty((len(records), 0), rows.dtype)
     elif extra is None:
-        extra = np.array(np.broadcast_to(rows, (len(records), rows.shape[1])))
+        extra = np.array(np.broadcast_to(rows, (len(records), rows.shape[1])), order="C")
     return *learned.store.evaluate(records, np.ascontiguousarray(rows), extra), extra
 
 
@@ -82,7 +82,7 @@ def reduced_model(
     left, right = split(front.map, rows)
     right = np.ascontiguousarray(np.broadcast_to(right, (len(records), right.shape[1])))
     lengths = lengths_along(learned.direction, records, right)
-    extra = np.array(np.broadcast_to(full, (len(records), full.shape[1])))
+    extra = np.array(np.broadcast_to(full, (len(records), full.shape[1])), order="C")
     return model(learned, records, lengths[:, None] * left, extra)
 
 

@@ -1,4 +1,4 @@
-"""What one arm has learned, as an owner of its own: taken from a bandit, written, given to another, bit for bit."""
+"""What one arm has learned, as an owner of its own: taken from one bandit, written, given to another, bit for bit."""
 
 from collections.abc import Hashable
 from typing import Any, NamedTuple, Self, final
@@ -11,7 +11,7 @@ from onepass.bandit.merging import Side, agree, direction_of, with_directions
 from onepass.bandit.models import Disjoint, Hybrid, Learned
 from onepass.bandit.roster import Roster
 from onepass.features.feature_map import FeatureMap
-from onepass.foundation import check, files
+from onepass.foundation import files
 from onepass.foundation import state as states
 from onepass.foundation.registry import built, savable
 
@@ -46,8 +46,8 @@ class ArmModel(files.Owner):
     def __init__(self, estimator: Disjoint, features: FeatureMap | None = None):
         if not isinstance(estimator, Disjoint):
             raise ValueError(
-                "estimator must be Disjoint: an arm of a hybrid model is known to its shared part too, got "
-                f"{check.shown(estimator)}"
+                "estimator must be Disjoint: an arm of a hybrid model is known to its shared part too, "
+                f"got {estimator!r}"
             )
         self.estimator, self.features = estimator, features
         store, front = estimator.store(), Front(features, estimator.arms.design.dim, estimator.arms.design.dtype)

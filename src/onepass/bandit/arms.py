@@ -376,7 +376,7 @@ class ArmBandit(BaseBandit):
 
     @reading
     def export_arm(self, arm: Hashable) -> ArmModel:
-        """A copy of what an arm has learned, which `import_arm` gives to another bandit, and `to_bytes` to a file.
+        """A copy of what an arm has learned: for `import_arm` of another bandit, for files and `to_bytes`.
 
         ValueError if the arm is not known, and for hybrid models, whose shared part knows the arm as well.
         """

@@ -83,8 +83,12 @@ class Decision(NamedTuple):
         """The decisions one by one; a single one in a list."""
         if not self.several:
             return [self]
-        pick = lambda part, i: None if part is None else part[i]  # noqa: E731
-        return [self._replace(**{name: pick(getattr(self, name), i) for name in SEVERAL}) for i in range(len(self.id))]
+        columns = {name: getattr(self, name) for name in SEVERAL}
+        rows: list[dict[str, Any]] = [
+            {name: None if column is None else column[i] for name, column in columns.items()}
+            for i in range(len(self.id))
+        ]
+        return [self._replace(**row) for row in rows]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: numbers, strings, lists. ValueError for several at once, or for names that JSON does not know

@@ -187,8 +187,8 @@ def contenders(scores: np.ndarray, offered: Sequence[Any], arm: Any, other: Any)
 def place_of(argument: str, name: Any, offered: Sequence[Any]) -> int:
     """Where a name stands among the arms offered; ValueError if it does not."""
     try:
-        return list(offered).index(name)
-    except ValueError:
+        return {one: place for place, one in reversed(list(enumerate(offered)))}[name]
+    except (KeyError, TypeError):  # not among them, or not hashable
         raise ValueError(
             f"{argument} must be one of the {len(offered)} arms offered, got {check.shown(name)}"
         ) from None

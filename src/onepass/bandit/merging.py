@@ -119,20 +119,23 @@ def aligned(learned: Learned, other: Learned, record: int, its: int, name: Any) 
     return learned.store.turned(arm) if along < 0.0 else arm, mine
 
 
+def same_arm(learned: Learned, record: int, other: Learned, its: int) -> bool:
+    """Whether an arm has learned the same in two bandits."""
+    return states.equal(learned.store.export(record), other.store.export(its))
+
+
 def news(mine: Arms, its: Arms, since: Arms | None) -> Iterator[tuple[Any, int, int, int]]:
     """Of every arm that the other one has learned more about: its name and records here, there and at the start."""
     for name, record in zip(its.roster.names, its.roster.records.tolist(), strict=True):
         before = NONE if since is None else since.roster.record(name)
         if record == NONE:
             continue
-        known = before != NONE and since is not None
-        if known and states.equal(its.learned.store.export(record), since.learned.store.export(before)):
-            continue
-        yield name, mine.roster.record(name), record, before
+        if since is None or before == NONE or not same_arm(its.learned, record, since.learned, before):
+            yield name, mine.roster.record(name), record, before
 
 
 def arms_together(mine: Arms, its: Arms, since: Arms | None, shared: Any) -> Union:
-    """What the union of two bandits is; nothing changes. shared: of both, arms by themselves, () if disjoint."""
+    """What the union of two bandits is; nothing changes. shared: of both, their arms apart, () where disjoint."""
     store, found = mine.learned.store, list(news(mine, its, since))
     carried = [(name, record) for name, own, record, before in found if own == before == NONE]
     both = [entry for entry in found if not entry[1] == entry[3] == NONE]

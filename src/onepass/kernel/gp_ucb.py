@@ -11,7 +11,7 @@ replayed point's small covariance free of cancellation. The posterior is that of
 with alpha = reg, whose variance is reg times ours.
 """
 
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -22,13 +22,16 @@ from onepass.exploration.randomness import normals
 from onepass.exploration.theory import Theory
 from onepass.features.kernels import indefinite
 from onepass.features.nystrom import IN_SPAN, NONE
+from onepass.foundation import check
 from onepass.foundation.generic import compiled
+from onepass.foundation.interrupts import deferred
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 from onepass.foundation.roots import shift_root
 from onepass.foundation.sharing import reading
 from onepass.kernel.explaining import exact_weights
 from onepass.kernel.kernel_bandit import KernelBandit
+from onepass.kernel.merging import agree, plays_together
 from onepass.kernel.posterior import LOG_DET, USED, KernelState, combined, played, with_room
 from onepass.kernel.values import gram_of, priors_of, rounded, row_of
 
@@ -197,6 +200,24 @@ class GPUCB(KernelBandit):
         """R sqrt(log det(I + K / reg) + 2 log(1 / delta)) + sqrt(reg) H (Durand et al. 2018; any reg)."""
         spread = np.sqrt(self._state.tally[LOG_DET] + 2.0 * np.log(1.0 / theory.delta))
         return float(theory.noise * spread + self.reg**0.5 * theory.parameter_bound)
+
+    def merge(self, other: "GPUCB") -> Self:
+        """Learn the plays of `other`, which stays as it is: as if they had been learned here; returns this one.
+
+        Exact: the posterior is that of all plays, in any order. Exploration, seed and generator stay this one's.
+        TypeError for what is no `GPUCB`; ValueError, and nothing has changed, for another kernel, reg, normalize or set
+        of arms, and while kernel and reg are still to be chosen (fit_after).
+        """
+        if not isinstance(other, GPUCB):
+            raise TypeError(f"other must be a GPUCB, got {check.shown(other)}")
+        agree(self.contents(), other.contents())
+        state = plays_together(self._state, other._state, self.reg, self.fixed)
+        state = self._rebuilt(state) if state.used else state
+        rows = state.points[: 0 if self.fixed else state.size]
+        places = {(row + 0.0).tobytes(): place for place, row in enumerate(rows)}
+        with deferred():
+            self._state, self._places = state, places
+        return self
 
     @reading
     def memory_usage(self) -> int:

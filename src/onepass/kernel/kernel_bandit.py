@@ -200,7 +200,7 @@ class KernelBandit(KernelModel):
         for one, each in zip(given, paid, strict=True):
             if self.fixed != (one.context is None):
                 raise ValueError(f"decision {check.shown(one.id)} must be one of a bandit like this one")
-            rows = one.places.tolist() if self.fixed else list(one.context.reshape(len(one.arms), -1))
+            rows = one.places.tolist() if one.context is None else list(one.context.reshape(len(one.arms), -1))
             arms += [row for row, value in zip(rows, each, strict=True) if value is not None]
             values += [value for value in each if value is not None]
         if arms:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from onepass.bandit.arms import ArmBandit
-from onepass.bandit.bandit import BaseBandit, Decision
+from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.decision import Decision
 from onepass.foundation.files import from_bytes, load, to_bytes
 
 ARMS = ("a", "b", "c", "d", "e")
