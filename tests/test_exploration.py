@@ -133,7 +133,7 @@ def test_every_slot_is_drawn_from_its_own_distribution_without_replacement(name)
     seen, among = seen_of(count, min(getattr(given, "draws", 1), 20), 3), np.ones((1, count), np.bool_)
     lots = np.random.default_rng(1).random((DRAWN, 4))
     counts, total = slot_frequencies(rule, seen, among, lots, count)
-    assert total.sum() == pytest.approx(DRAWN, rel=1e-12)
+    assert total.sum() == pytest.approx(DRAWN, rel=1e-9)
     assert agrees(counts, total / DRAWN)
     scores = score(rule, seen)
     for lot in lots[:50]:
