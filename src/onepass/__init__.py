@@ -10,6 +10,7 @@ from onepass.bandit.build import Bandit
 from onepass.bandit.decision import Decision
 from onepass.bandit.explanation import Difference, Explanation, Gap, Term
 from onepass.bandit.models import Disjoint, Hybrid
+from onepass.bandit.pending import Pending
 from onepass.bandit.shared import SharedBandit
 from onepass.design.design import Design
 from onepass.design.dyadic import Dyadic
@@ -151,6 +152,7 @@ __all__ = [
     "Outer",
     "OuterProduct",
     "PSILinUCB",
+    "Pending",
     "PlainThompson",
     "Polynomial",
     "Posterior",

@@ -202,9 +202,15 @@ class BaseBandit(files.Owner, ABC):
         """
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
+        twin.sharing = self.sharing
         twin._explore(exploration)
         twin._rng = np.random.default_rng(self.seed)
         return twin
+
+    @property
+    def knows(self) -> bool:
+        """True: it is written where it is an argument of another owner."""
+        return True
 
     @property
     def learned(self) -> Any:
