@@ -146,7 +146,7 @@ def test_several_decisions_at_once_are_records_too():
     bandit.learn(many, [0.1, 0.2, 0.3, 0.4])
     twin.learn(single, [0.1, 0.2, 0.3, 0.4])
     assert bits(bandit) == bits(twin)
-    with pytest.raises(ValueError, match="one by one|each"):
+    with pytest.raises(ValueError, match="to_dict is of one decision"):
         many.to_dict()
     with pytest.raises(ValueError, match="one entry per decision"):
         bandit.learn(single, [1.0], again=True)
@@ -213,16 +213,18 @@ GOOD = op.OFUL(dim=2).decide(np.eye(2), ["a", "b"], id="x").to_dict()
 
 @pytest.mark.parametrize("change", [
     {"format": 7}, {"format": None}, {"probabilities": [0.5, 0.6]}, {"probabilities": [-0.5, 1.5]}, {"places": [2]},
-    {"places": [0, 0]}, {"places": []}, {"places": ["a"]}, {"arms": ["b"], "arm": "b", "places": [0]}, {"offered": ["a"]},
+    {"places": [0, 0]}, {"places": []}, {"places": ["a"]}, {"arms": ["b"], "arm": "b", "places": [0]},
+    {"offered": ["a"]},
     {"context": [[1.0, 2.0]]}, {"context": ["x"]}, {"id": 3}, {"tail": "other"}, {"rounds": -1}, {"rounds": 1.5},
-    {"seed": None}, {"rule": None}, {"scores": [1.0]}, {"means": [1.0, None]}, {"widths": [1.0]}, {"slots": [[1.0, 0.0]] * 2},
+    {"seed": None}, {"rule": None}, {"scores": [1.0]}, {"means": [1.0, None]}, {"widths": [1.0]},
+    {"slots": [[1.0, 0.0]] * 2},
     {"propensities": [1.0, 2.0]}, {"context": [1e400, 0.0]},
 ], ids=str)  # fmt: skip
 def test_a_record_that_contradicts_itself_is_refused(change):
-    with pytest.raises(ValueError, match="record must be what Decision.to_dict gave"):
+    with pytest.raises(ValueError, match=r"record must be what Decision\.to_dict gave"):
         op.Decision.from_dict({**GOOD, **change})
     for damaged in ([], None, "record", {}, {key: GOOD[key] for key in list(GOOD)[:-1]}):
-        with pytest.raises(ValueError, match="record must be what Decision.to_dict gave"):
+        with pytest.raises(ValueError, match=r"record must be what Decision\.to_dict gave"):
             op.Decision.from_dict(damaged)
 
 

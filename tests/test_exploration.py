@@ -119,7 +119,8 @@ def test_probabilities_are_those_of_the_formula_and_arms_are_drawn_from_them(nam
         _, p = choose(rule, seen, score(rule, seen), among, np.array([0.5, 0.5]))
         assert p == pytest.approx(naive(given, seen, among), abs=1e-12)
         assert abs(p.sum() - 1.0) < 1e-12
-        assert (p[~among] == 0.0).all() and (p >= 0.0).all()
+        assert (p[~among] == 0.0).all()
+        assert (p >= 0.0).all()
         floor = rule.floor
         assert (p[among] >= floor / among.sum() * (1 - 1e-12)).all()
         lots = np.random.default_rng(seed + 100).random((DRAWN if count < 1000 else DRAWN // 4, 2))

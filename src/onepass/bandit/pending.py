@@ -58,7 +58,7 @@ class Pending(files.Owner):
 
     @composed
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, *, now: Any = None, **options: Any) -> Decision:
-        """`decide` of the bandit; the decision waits from now on. One with the id of a decision that waits is that one's.
+        """`decide` of the bandit; the decision waits from now on, one of the same id as it has waited so far.
 
         contexts, arms, k, options (id, eligible, tail): as the bandit takes them, for one decision or several at once.
         now: seconds, as of `time.time`, the default. Errors as there.
@@ -102,11 +102,10 @@ class Pending(files.Owner):
 
     def contents(self) -> files.Contents:
         waiting = list(self._waiting.values())
+        due = np.array([due for due, _ in waiting], np.float64)
         records = objects([json.dumps(one.to_dict()) for _, one in waiting])
         params = {"bandit": self.bandit, "after": self.after, "default": self.default}
-        return files.Contents(
-            params, {}, Waiting(due=np.array([due for due, _ in waiting], np.float64), records=records)
-        )
+        return files.Contents(params, {}, Waiting(due=due, records=records))
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
