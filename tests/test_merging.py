@@ -156,9 +156,9 @@ def test_bandits_of_other_parts_are_refused():
     refused(bandit, ridge(reg=2.0), ValueError, "must have the estimator")
     refused(bandit, ridge(dtype="float32"), ValueError, "must have the estimator")
     refused(bandit, op.Bandit(op.OnlineNewton(op.Exact(dim=DIM))), ValueError, "must have the estimator")
-    refused(bandit, op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM)))), TypeError, "must be a SharedBandit")
-    refused(bandit, op.Exact(dim=DIM), TypeError, "must be a SharedBandit")
-    refused(bandit, ridge(), TypeError, "since must be a SharedBandit", since=op.Exact(dim=DIM))
+    refused(bandit, op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM)))), TypeError, "must be another SharedBandit")
+    refused(bandit, op.Exact(dim=DIM), TypeError, "must be another SharedBandit")
+    refused(bandit, ridge(), TypeError, "since must be another SharedBandit", since=op.Exact(dim=DIM))
     limited = lambda: op.Bandit(op.TruncatedRidge(op.Exact(dim=DIM), horizon=100))  # noqa: E731
     refused(learned(limited, FIRST), learned(limited, SECOND), ValueError, "horizon was fixed at 100")
     means = lambda: op.Bandit(op.MedianOfMeans(op.Exact(dim=DIM), repeats=3))  # noqa: E731

@@ -57,7 +57,7 @@ class Side(NamedTuple):
 def comparable(bandit: Any, other: Any, name: str = "other") -> None:
     """TypeError for another kind of bandit."""
     if type(other) is not type(bandit):
-        raise TypeError(f"{name} must be a {type(bandit).__name__}, got {check.shown(other)}")
+        raise TypeError(f"{name} must be another {type(bandit).__name__}, got {check.shown(other)}")
 
 
 def agree(mine: Side, its: Side, name: str = "other") -> None:
