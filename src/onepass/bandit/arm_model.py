@@ -39,7 +39,7 @@ class ArmModel(files.Owner):
     >>> here, there = (op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2)))) for _ in range(2))
     >>> here.learn([1.0, 0.0], 1.0, arm="left")
     >>> there.import_arm("left", op.from_bytes(op.to_bytes(here.export_arm("left"))))
-    >>> there.parameter_of("left").tolist(), there.rows_of("left")
+    >>> there.parameter_of("left").round(12).tolist(), there.rows_of("left")
     ([0.5, 0.0], 1)
     """
 
@@ -77,7 +77,7 @@ class ArmModel(files.Owner):
         return model.holding(held.take(model._held, model._fits))
 
     def holding(self, held: Any) -> Self:
-        """This one, once it holds what a store has exported."""
+        """This one, once it holds what a store has exported: `held`, taken as it is."""
         self._held = held
         return self
 

@@ -21,6 +21,7 @@ from onepass.arena.arena import NONE
 from onepass.bandit.models import Learned
 from onepass.bandit.roster import Roster
 from onepass.design import contract as designs
+from onepass.design.design import Design
 from onepass.estimator import contract as estimators
 from onepass.estimator.estimator import Estimator
 from onepass.foundation import check
@@ -33,7 +34,9 @@ PARALLEL = 1e-6  # how far the unit vectors of one arm's factor may differ, as i
 
 def known_before(estimator: Estimator) -> Any:
     """What a bandit of this estimator begins with, if its design holds rows already; () where A = reg I."""
-    if states.is_abstract() or states.equal(estimator.design.state, estimator.design.begin()):
+    design = estimator.design
+    unsaid = type(design).begin is Design.begin  # a design of one's own that has its state from elsewhere
+    if states.is_abstract() or unsaid or states.equal(design.state, design.begin()):
         return ()
     return estimator.begin()
 
