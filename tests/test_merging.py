@@ -1,5 +1,7 @@
 """merge(A, B) is the model that has learned both streams, each row once: shared models, beside dense ridge."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -186,3 +188,31 @@ def test_learners_and_other_owners_say_that_they_cannot_be_merged():
     for owner in (op.KernelNewton(), op.FORKS(), op.BKB(ROWS[:5], op.RBF(1.0)), op.Standardize(dim=2), op.Exact, 3):
         with pytest.raises(TypeError, match="cannot be merged"):
             op.merged(owner, owner)
+
+
+def test_residuals_and_decisions_that_had_their_reward_are_merged_too():
+    make = lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), op.InverseGap())  # noqa: E731
+    shards = [make() for _ in range(3)]
+    common = shards.pop()
+    decisions = [shard.decide(ROWS[i : i + 4]) for i, shard in enumerate(shards)]
+    for shard, decision in zip(shards, decisions, strict=True):
+        shard.learn(decision, 1.0)
+    merged = op.merged(*shards, since=common)
+    count, squares = zip(*(bandit.contents().extra["tally"] for bandit in (*shards, merged)), strict=True)
+    assert count == (1, 1, 2)
+    assert squares[2] == squares[0] + squares[1] > 0.0
+    for decision in decisions:
+        with pytest.raises(ValueError, match="has had its reward"):
+            merged.learn(decision, 1.0)
+
+
+def test_shards_that_merge_into_each_other_at_once_do_not_wait_for_ever():
+    make = lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)))  # noqa: E731
+    first, second = learned(make, slice(0, 1)), learned(make, slice(1, 2))
+    both = [threading.Thread(target=a.merge, args=(b,), daemon=True) for a, b in ((first, second), (second, first))]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join(60.0)
+        assert not thread.is_alive()
+    assert {first.rounds, second.rounds} <= {2, 3}

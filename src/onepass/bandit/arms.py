@@ -358,11 +358,17 @@ class ArmBandit(BaseBandit):
         and nothing has changed, for bandits of other parts, for features that have learned different rows, for an arm
         whose factor has turned, and where a sketch would have to give rows back.
         """
-        mine, shared = self._side(), self._learned.shared
         for name, one in (("other", other), ("since", since)):
-            if one is not None:
+            if one is not None or name == "other":
                 comparable(self, one, name)
-                agree(mine, one._side(), name)
+        return self._merge(other.copy(), None if since is None else since.copy())
+
+    @writing
+    def _merge(self, other: Self, since: Self | None) -> Self:
+        agree(self._side(), other._side(), "other")
+        if since is not None:
+            agree(self._side(), since._side(), "since")
+        shared = self._learned.shared
         if shared != ():
             start = () if since is None else since._learned.shared
             shared = shared_together(self.estimator.shared, self._before, shared, other._learned.shared, start)
@@ -371,7 +377,7 @@ class ArmBandit(BaseBandit):
         union = arms_together(known, Arms(other._roster, other._learned), begun, shared)
         with deferred():
             self._learned = settled(known, other._learned, union)
-            self.rounds += other.rounds - (0 if since is None else since.rounds)
+            self._count_in(other, since)
         return self
 
     @reading

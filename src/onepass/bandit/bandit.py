@@ -12,7 +12,7 @@ from onepass.bandit.explanation import Explanation, contenders, explanation
 from onepass.bandit.front import Front
 from onepass.bandit.ledger import Ledger
 from onepass.bandit.names import distinct
-from onepass.bandit.rounds import Tally
+from onepass.bandit.rounds import Tally, pooled
 from onepass.bandit.weights import Weights, requested, sides_of
 from onepass.estimator.estimator import Estimator, known_radius
 from onepass.exploration.choosing import best
@@ -253,6 +253,12 @@ class BaseBandit(files.Owner, ABC):
         bandit._tally = checked_tally(extra["tally"])
         bandit._rewarded = Ledger.of(extra["rewarded"])
         return bandit
+
+    def _count_in(self, other: "BaseBandit", since: "BaseBandit | None") -> None:
+        """Count the rows, residuals and decisions that another one has learned, beyond those of `since`."""
+        self.rounds += other.rounds - (0 if since is None else since.rounds)
+        self._tally = pooled(self._tally, other._tally, None if since is None else since._tally)
+        self._rewarded.join(other._rewarded)
 
     @abstractmethod
     def _saved(self) -> Any:

@@ -46,6 +46,14 @@ class Ledger:
             if len(self._bits) > LENGTH:
                 del self._bits[next(iter(self._bits))]
 
+    def join(self, other: "Ledger") -> None:
+        """Those of another one as well, as if they came last."""
+        for bits in other._bits:
+            self._bits.pop(bits, None)
+            self._bits[bits] = None
+        for bits in list(self._bits)[: max(len(self) - LENGTH, 0)]:
+            del self._bits[bits]
+
     def text(self) -> str:
         """As a string for a file."""
         return base64.b64encode(np.fromiter(self._bits, np.dtype("<u8"), len(self._bits)).tobytes()).decode()

@@ -21,7 +21,6 @@ from onepass.arena.arena import NONE
 from onepass.bandit.models import Learned
 from onepass.bandit.roster import Roster
 from onepass.design import contract as designs
-from onepass.design.design import Design
 from onepass.estimator import contract as estimators
 from onepass.estimator.estimator import Estimator
 from onepass.foundation import check
@@ -34,11 +33,10 @@ PARALLEL = 1e-6  # how far the unit vectors of one arm's factor may differ, as i
 
 def known_before(estimator: Estimator) -> Any:
     """What a bandit of this estimator begins with, if its design holds rows already; () where A = reg I."""
-    design = estimator.design
-    unsaid = type(design).begin is Design.begin  # a design of one's own that has its state from elsewhere
-    if states.is_abstract() or unsaid or states.equal(design.state, design.begin()):
+    if states.is_abstract() or not estimator.design.knows:
         return ()
-    return estimator.begin()
+    begun = estimator.begin()
+    return () if states.equal(begun.design, estimator.design.begin()) else begun
 
 
 def beginning(estimator: Estimator, before: Any) -> Any:
@@ -79,9 +77,9 @@ def agree(mine: Side, its: Side, name: str = "other") -> None:
 
 
 def shared_together(estimator: Estimator, before: Any, learned: Any, other: Any, since: Any) -> Any:
-    """The state of the shared model; since: what both began with, () where nobody says so."""
+    """The state of the shared model; since: what both began with, () where nobody says so. `other` is used up."""
     start = beginning(estimator, before) if since == () else since
-    return estimators.merge(states.copy(learned), states.copy(other), start)
+    return estimators.merge(states.copy(learned), other, start)
 
 
 # ---- models per arm ----

@@ -42,6 +42,12 @@ def counted(tally, deviation):
     return Tally(rows=tally.rows + 1, squares=tally.squares + deviation * deviation)
 
 
+def pooled(mine: Tally, its: Tally, since: Tally | None) -> Tally:
+    """Of two streams, less that with which both began."""
+    rows, squares = since or (0, 0.0)
+    return Tally(rows=mine.rows + its.rows - rows, squares=max(mine.squares + its.squares - squares, 0.0))
+
+
 @compiled
 def multiplier(estimator, rule, rounds):
     """beta: the rule's number, times the theoretical radius where it asks for that."""

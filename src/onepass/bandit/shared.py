@@ -350,18 +350,22 @@ class SharedBandit(BaseBandit):
         nothing has changed, for bandits of other parts, for features that have learned different rows, beyond a fixed
         horizon, in the midst of an epoch, and where a sketch would have to give rows back.
         """
-        mine, start, rounds = self._side(), (), 0
         for name, one in (("other", other), ("since", since)):
-            if one is not None:
+            if one is not None or name == "other":
                 comparable(self, one, name)
-                agree(mine, one._side(), name)
+        return self._merge(other.copy(), None if since is None else since.copy())
+
+    @writing
+    def _merge(self, other: Self, since: Self | None) -> Self:
+        agree(self._side(), other._side(), "other")
         if since is not None:
-            start, rounds = since._learned, since.rounds
-        self._permit(other.rounds - rounds)
+            agree(self._side(), since._side(), "since")
+        self._permit(other.rounds - (0 if since is None else since.rounds))
+        start = () if since is None else since._learned
         learned = shared_together(self.estimator, self._before, self._learned, other._learned, start)
         with deferred():
             self._learned = learned
-            self.rounds += other.rounds - rounds
+            self._count_in(other, since)
         return self
 
     def _side(self) -> Side:

@@ -28,7 +28,7 @@ from onepass.foundation.interrupts import deferred
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 from onepass.foundation.roots import shift_root
-from onepass.foundation.sharing import reading
+from onepass.foundation.sharing import reading, writing
 from onepass.kernel.explaining import exact_weights
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.merging import agree, plays_together
@@ -210,6 +210,10 @@ class GPUCB(KernelBandit):
         """
         if not isinstance(other, GPUCB):
             raise TypeError(f"other must be a GPUCB, got {check.shown(other)}")
+        return self._merge(other.copy())
+
+    @writing
+    def _merge(self, other: Self) -> Self:
         agree(self.contents(), other.contents())
         state = plays_together(self._state, other._state, self.reg, self.fixed)
         state = self._rebuilt(state) if state.used else state
@@ -217,6 +221,7 @@ class GPUCB(KernelBandit):
         places = {(row + 0.0).tobytes(): place for place, row in enumerate(rows)}
         with deferred():
             self._state, self._places = state, places
+            self._count_in(other)
         return self
 
     @reading

@@ -10,7 +10,7 @@ from onepass.bandit.deciding import (
     rule_of,
 )
 from onepass.bandit.ledger import Ledger
-from onepass.bandit.rounds import Tally, counted
+from onepass.bandit.rounds import Tally, counted, pooled
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.theory import Theory
 from onepass.exploration.ucb import UCB
@@ -109,6 +109,11 @@ class KernelModel(files.Owner, ABC):
     @abstractmethod
     def _radius(self, theory: Theory) -> float:
         """beta of the confidence intervals that are proved."""
+
+    def _count_in(self, other: "KernelModel") -> None:
+        """Count the residuals and decisions of another one."""
+        self._tally = pooled(self._tally, other._tally, None)
+        self._rewarded.join(other._rewarded)
 
     @property
     @reading
