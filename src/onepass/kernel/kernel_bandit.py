@@ -222,9 +222,10 @@ class KernelBandit(KernelModel):
     def explain(self, rows: Any = None, arm: Any = None, other: Any = None) -> Explanation:
         """What the mean and the width of an arm are made of, dictionary point by dictionary point (explaining.py).
 
-        rows: where arms change, (K, dim), those of this round; arm, other: indices, as in `Bandit.explain` (None: the
-        arm of the largest score, and its nearest competitor). A term is a point, "arm7" among fixed arms, else "point2"
-        for the third of `dictionary`; its value is the kernel's there. Errors as `score`, and for arms not offered.
+        rows: (K, dim), the arms of this round where they change, or any others, as `score` takes them; arm, other:
+        indices, as in `SharedBandit.explain` (None: the arm of the largest score, and its nearest competitor). A term
+        is a point, "arm7" among fixed arms, else "point2" for the third of `dictionary`; its value is the kernel's
+        there. Errors as `score`, and for arms not offered. Nothing changes.
         """
         scores = self.score(rows)
         places = contenders(scores, range(len(scores)), arm, other)
