@@ -67,8 +67,11 @@ class FeatureMap(files.Owner, ABC):
         return (f"{type(self).__name__.lower()}{j}" for j in range(self.output_dim))
 
     def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
-        """What functions of z = map(x) come from (attribution.py), `names` being those of x. Here: from every z_j, by
-        its name. A linear map hands them on to its inputs; one whose features say little names better terms."""
+        """What linear functions of z = map(x) come from (attribution.py). Here: from every z_j, by its name. A linear
+        map hands them on to its inputs; one whose features say little names better terms.
+
+        state: the map's; x (input_dim,): one row, names: of its numbers; features: the functions.
+        """
         return attribution.named(self.feature_names(names), contract.transform(state, x[None])[0], features)
 
     # ---- what follows ----

@@ -128,8 +128,7 @@ class Fourier(FeatureMap):
         return (f"{wave}{j}" for wave in ("cos", "sin") for j in range(self.output_dim // 2))
 
     def explained(self, state, x, features, names):
-        """By frequency: its cosine and its sine together are a wave; value: its angle, slope: its amplitude."""
-        half = self.output_dim // 2
+        half = self.output_dim // 2  # by frequency: cosine and sine are a wave; value: its angle, slope: its amplitude
         waves = Linear(
             np.hypot(features.slopes[:, :half], features.slopes[:, half:]) / np.sqrt(half),
             features.parts[:, :half] + features.parts[:, half:],

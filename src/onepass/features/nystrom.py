@@ -140,7 +140,7 @@ class Nystrom(FeatureMap):
         return (f"landmark{j}" for j in range(self.output_dim))
 
     def explained(self, state, x, features, names):
-        """By landmark: slopes^T L^-1 k_S(x) = (L^-T slopes)^T k_S(x); value: k(landmark, x)."""
+        # by landmark: slopes^T L^-1 k_S(x) = (L^-T slopes)^T k_S(x)
         near = state.kernel.gram(state.points, x[None].astype(np.float64))[:, 0]
         slopes = solve_triangular(state.lower, features.slopes.T, lower=True, trans=1, check_finite=False).T
         rest = constant_in(features, transform_nystrom(state, x[None])[0])

@@ -13,6 +13,7 @@ from onepass.bandit.models import Disjoint, Hybrid
 from onepass.design.exact import Exact
 from onepass.estimator.ridge import Ridge
 from onepass.features import contract as maps
+from onepass.features.attribution import attributed
 from onepass.features.factors import Outer
 from onepass.features.feature_map import FeatureMap, arrays
 from onepass.foundation.files import load
@@ -25,9 +26,10 @@ def check_feature_map(make: Callable[[], FeatureMap], count: int = 40, tolerance
 
     z has the width and dtype that were promised and is finite on rows of all kinds; one row at a time gives what all
     at once give; `transform` changes nothing; two maps of the same arguments agree; bad rows are refused with a
-    ValueError and change nothing; names of features are different strings; copies, pickles and, once the class is
-    `onepass.savable`, files are independent and continue alike; bandits with shared, disjoint and hybrid parameters
-    score and learn as those without a map that are given z, also after a save in between.
+    ValueError and change nothing; names of features are different strings; what `explained` says adds up; copies,
+    pickles and, once the class is `onepass.savable`, files are independent and continue alike; bandits with shared,
+    disjoint and hybrid parameters score and learn as those without a map that are given z, also after a save in
+    between.
     """
     for kind, rows in rows_of_all_kinds(make().input_dim, count):
         _check_map(make, kind, rows, tolerance)
@@ -55,10 +57,23 @@ def _check_map(make: Callable[[], FeatureMap], kind: str, rows: np.ndarray, tole
     scale = np.abs(asked).max(axis=0)
     assert (np.abs(row - asked[0]) <= tolerance * scale).all(), f"{where}: embed and transform disagree"
     assert _equal(before, arrays(features.learned(state))), f"{where}: transform has changed the map"
+    _check_explained(features, state, rows[half], tolerance, where)
     maps.advance(other, rows[:half])
     assert np.array_equal(maps.transform(other, rows[half:]), asked), f"{where}: two maps of the same arguments differ"
     short = maps.transform(features.begin(np.dtype(np.float32)), rows[half:].astype(np.float32))
     assert short.dtype == np.float32, f"{where}: features of float32 rows have dtype {short.dtype}"
+
+
+def _check_explained(features: FeatureMap, state: Any, x: np.ndarray, tolerance: float, where: str) -> None:
+    z, names = maps.transform(state, x[None])[0], features.input_names()
+    slopes = np.random.default_rng(4).standard_normal((2, z.size))
+    found = attributed(features, state, x, z, slopes, names)
+    shape = (2, len(found.names))
+    assert len(set(found.names)) == len(found.values), f"{where}: terms are {found.names}"
+    assert found.slopes.shape == found.parts.shape == shape, f"{where}: {found.parts.shape} parts of {shape} terms"
+    off = np.abs(found.parts.sum(axis=1) - slopes @ z)
+    largest = np.maximum(np.abs(found.parts).max(axis=1), np.abs(slopes * z).max(axis=1))
+    assert (off <= tolerance * largest).all(), f"{where}: what explains features does not add up to them, off by {off}"
 
 
 def _equal(some: list[np.ndarray], others: list[np.ndarray]) -> bool:
