@@ -38,14 +38,6 @@ class StandardizeState(NamedTuple):
     least: float
 
 
-@compiled
-def deviation_of(state, j):
-    """The standard deviation of a column, 0.0 for one that is constant but for rounding."""
-    deviation = np.sqrt(state.spread[j] / max(state.seen[0], 1.0))
-    moves = state.spread[j] > LEAST_SPREAD and deviation > state.least * abs(state.mean[j])
-    return deviation if moves else 0.0
-
-
 @output_dim.for_state(StandardizeState)
 def output_dim_standardize(state):
     return state.mean.size
@@ -53,9 +45,13 @@ def output_dim_standardize(state):
 
 @embed.for_state(StandardizeState)
 def embed_standardize(state, x, z):
+    count = max(state.seen[0], 1.0)
     for j in range(x.size):
-        deviation = deviation_of(state, j)
-        z[j] = (x[j] - state.mean[j]) / deviation if deviation > 0.0 else 0.0
+        deviation = np.sqrt(state.spread[j] / count)
+        if state.spread[j] > LEAST_SPREAD and deviation > state.least * abs(state.mean[j]):
+            z[j] = (x[j] - state.mean[j]) / deviation
+        else:
+            z[j] = 0.0
 
 
 @compiled
@@ -114,6 +110,7 @@ class Standardize(FeatureMap):
         return names
 
     def explained(self, state, x, features, names):
-        deviations = np.array([deviation_of(state, j) for j in range(x.size)])
-        per_unit = np.divide(1.0, deviations, out=np.zeros(x.size), where=deviations > 0.0)
+        deviation = np.sqrt(state.spread / max(state.seen[0], 1.0))
+        told = (state.spread > LEAST_SPREAD) & (deviation > state.least * np.abs(state.mean))
+        per_unit = np.divide(1.0, deviation, out=np.zeros(x.size), where=told)
         return handed_on(Linear(features.slopes * per_unit, features.parts))
