@@ -22,6 +22,7 @@ Without contention a call costs about 0.2 µs read, 0.3 µs written, all of it P
 import functools
 import inspect
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,11 +33,12 @@ from typing import Any, Self, TypeVar
 from onepass.foundation.forks import Outer, outermost_at_fork
 
 PATIENCE = 0.02  # seconds after which who waits looks again by himself
-LONG = 1.0  # seconds for which whoever forks keeps others from writing while one still does
+LONG = 0.1  # seconds after which whoever forks lets others write, and begins again
 NOBODY = 0  # no thread has this number
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+_forking = threading.RLock()
 _numbers = count()
 _living: dict[int, weakref.ref["Sharing"]] = {}
 
@@ -67,7 +69,8 @@ class Sharing:
         self.composed = False  # writes in parts, between which the state is whole
         self.left = _shut()  # opened by the last reader
         number = next(_numbers)
-        _living[number] = weakref.ref(self, functools.partial(_living.pop, number))
+        with _forking:  # none is made while a thread forks
+            _living[number] = weakref.ref(self, functools.partial(_living.pop, number))
 
     def admit(self, me: int) -> None:
         """Wait until this reader, who has said so and saw a writer, is among the readers while nobody writes."""
@@ -258,45 +261,42 @@ def _within(template: str, method: Method) -> Method:
 
 # ---- forks ----
 
-_forking = threading.RLock()
-_closed: list[Sharing] = []  # by the thread that forks
-
-
-def _all() -> list[Sharing]:
-    return [found for found in [ref() for ref in list(_living.values())] if found is not None]
+_closed: list[list[Sharing]] = []  # by the thread that forks, and by those forks that a handler does meanwhile
 
 
 def _close() -> None:
-    """Wait until no other thread writes, and let none begin. While this one reads or writes, none does."""
-    _forking.acquire()
-    while not _closed_all(get_ident()):
-        _release()
+    """Wait until no other thread writes, and let none begin."""
+    while True:
+        _forking.acquire()
+        _closed.append([])
+        if _closed_all(_closed[-1], get_ident()):
+            return
+        _reopen()
+        time.sleep(PATIENCE)
 
 
-def _closed_all(me: int) -> bool:
-    """False where one writes for long, perhaps until it may write to another that was closed before."""
-    for sharing in _all():
+def _closed_all(closed: list[Sharing], me: int) -> bool:
+    """False where one still writes: perhaps he needs another object that was closed before, or a new one.
+
+    While this thread reads or writes an object, no other one writes it.
+    """
+    for sharing in [found for found in [ref() for ref in list(_living.values())] if found is not None]:
         if not (me in sharing.readers or sharing.writer == me):
             if not sharing.turn.acquire(timeout=LONG):
                 return False
-            _closed.append(sharing)
+            closed.append(sharing)
     return True
 
 
-def _release() -> None:
-    for sharing in _closed:
-        sharing.turn.release()
-    _closed.clear()
-
-
 def _reopen() -> None:
-    _release()
+    for sharing in _closed.pop():
+        sharing.turn.release()
     _forking.release()
 
 
 def _reopen_in_child() -> None:
-    closed, me = {id(sharing) for sharing in _closed}, get_ident()
-    for sharing in _all():
+    closed, me = {id(sharing) for part in _closed for sharing in part}, get_ident()
+    for sharing in [found for found in [ref() for ref in list(_living.values())] if found is not None]:
         sharing.forget_others(me, id(sharing) in closed)
     _reopen()
 

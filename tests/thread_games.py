@@ -1,0 +1,231 @@
+"""Games of threads: one learns at full speed, others score, one saves and copies; a twin knows all states."""
+
+import contextlib
+import pickle
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import onepass as op
+
+SWITCH = 0.0005  # seconds between two switches of threads
+READERS = 4
+CALLS = 120  # of a stream
+DIM = 10
+
+rng = np.random.default_rng(5)
+ROWS = rng.standard_normal((CALLS + 8, DIM))
+REWARDS = np.where(ROWS[:, 0] * ROWS[:, 1] > 0.0, 1.0, -1.0)
+ASKED = rng.standard_normal((7, DIM))
+POINTS = rng.standard_normal((40, 2))
+
+
+class Kind(NamedTuple):
+    """How an object begins, its i-th write, and what is asked of it: an array."""
+
+    make: Callable[[], Any]
+    write: Callable[[Any, int], Any]
+    read: Callable[[Any], np.ndarray]
+
+
+def rows_at(i: int) -> slice | int:
+    """The rows of the i-th call: every tenth takes eight of them."""
+    return slice(i, i + 8) if i % 10 == 9 else i
+
+
+def told(reward: Any) -> Any:
+    return reward if np.ndim(reward) else float(reward)
+
+
+def shared(make):
+    return Kind(make, lambda b, i: b.learn(ROWS[rows_at(i)], told(REWARDS[rows_at(i)])), lambda b: b.score(ASKED))
+
+
+def names_at(i: int) -> Any:
+    """Arms of a call, ever new ones among them: the arrays of all arms grow."""
+    return [i % 7, 100 + i, 200 + i, 300 + i, 400 + i, i % 3, i % 5, 6] if i % 10 == 9 else i % 11
+
+
+def arms(make):
+    asked = (0, 1, 2, 3, 4, 5, 109)
+    return Kind(
+        make,
+        lambda b, i: b.learn(ROWS[rows_at(i)], told(REWARDS[rows_at(i)]), names_at(i)),
+        lambda b: b.score(ASKED, asked),
+    )
+
+
+def kernel(make):
+    def write(b, i):
+        b.learn(*(([i % 9, i % 7], [1.0, 0.5]) if i % 10 == 9 else (i % 29, float(REWARDS[i]))))
+
+    return Kind(make, write, lambda b: b.score())
+
+
+def changing(make):
+    def write(b, i):
+        b.learn(*((ROWS[i : i + 2], [1.0, 0.5]) if i % 10 == 9 else (ROWS[i], float(REWARDS[i]))))
+
+    return Kind(make, write, lambda b: b.score(ASKED))
+
+
+def learner(make):
+    def write(one, i):
+        block = slice(i, i + (8 if i % 10 == 9 else 1))
+        one.partial_fit(ROWS[block], REWARDS[block])
+
+    return Kind(make, write, lambda one: one.decision_function(ASKED))
+
+
+def design(make):
+    return Kind(make, lambda d, i: d.append(ROWS[rows_at(i)]), lambda d: d.inverse_quadratic(ASKED))
+
+
+def classifier():
+    labels = (REWARDS + 1.5).astype(int) + (ROWS[:, 2] > 0.0)
+
+    def write(one, i):
+        one.partial_fit(ROWS[i : i + 2], labels[i : i + 2], classes=[0, 1, 2, 3])
+
+    return Kind(
+        lambda: op.OnlineKernelClassifier(op.FOGD(features=20)).partial_fit(ROWS[:2], labels[:2], classes=[0, 1, 2, 3]),
+        write,
+        lambda one: one.decision_function(ASKED),
+    )
+
+
+def per_arm(member, **options):
+    return lambda: op.Bandit(op.Disjoint(op.Ridge(member), **options))
+
+
+SKETCH = op.FrequentDirections(dim=DIM, size=4, reg=0.37)
+BANDITS = {
+    "exact": shared(lambda: op.OFUL(dim=DIM, reg=0.37)),
+    "sketch": shared(lambda: op.SOFUL(dim=DIM, size=3, reg=0.37)),
+    "blocks": shared(lambda: op.DBSLinUCB(dim=DIM, size=2, error=4.0, reg=0.37)),
+    "huber": shared(lambda: op.HvtUCB(dim=DIM, reg=0.37)),
+    "moving map": shared(lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM))),
+    "arms in an arena": arms(per_arm(SKETCH)),
+    "arms apart": arms(per_arm(SKETCH, compact=False)),
+    "hybrid": arms(lambda: op.Bandit(op.Hybrid(shared=op.Ridge(op.Exact(dim=DIM)), arms=op.Ridge(SKETCH)))),
+}
+KERNELS = {
+    "GPUCB": kernel(lambda: op.GPUCB(POINTS, op.RBF(1.0))),
+    "GPUCB, normalized": kernel(lambda: op.GPUCB(POINTS, op.RBF(1.0), normalize=True)),
+    "GPUCB, changing arms": changing(lambda: op.GPUCB(None, op.RBF(1.0))),
+    "BKB": kernel(lambda: op.BKB(POINTS, op.RBF(1.0))),
+}
+LEARNERS = {
+    "KOGD": learner(lambda: op.KOGD()),
+    "RBP": learner(lambda: op.RBP(budget=10)),
+    "BPAS": learner(lambda: op.BPAS(budget=10)),
+    "BOGD": learner(lambda: op.BOGD(budget=10)),
+    "Projectron": learner(lambda: op.Projectron(budget=10)),
+    "FOGD": learner(lambda: op.FOGD(features=20)),
+    "NOGD": learner(lambda: op.NOGD(budget=10)),
+    "SkeGD": learner(lambda: op.SkeGD(budget=10)),
+    "FORKS": learner(lambda: op.FORKS(budget=10, width=2.0)),
+    "PROSNKONS": learner(lambda: op.PROSNKONS()),
+    "KernelNewton": learner(lambda: op.KernelNewton(size=6, warm_up=20)),
+    "KernelNewton, sketched": learner(lambda: op.KernelNewton(size=6, warm_up=20, features="sketched")),
+    "classifier": classifier(),
+}
+PARTS = {
+    "Exact": design(lambda: op.Exact(dim=DIM, reg=0.37)),
+    "FrequentDirections": design(lambda: op.FrequentDirections(dim=DIM, size=4, reg=0.37)),
+    "Dyadic": design(lambda: op.Dyadic(dim=DIM, size=2, error=4.0, reg=0.37)),
+    "Standardize": Kind(lambda: op.Standardize(dim=DIM), lambda m, i: m.learn(ROWS[i]), lambda m: m.transform(ASKED)),
+}
+ALL = {**BANDITS, **KERNELS, **LEARNERS, **PARTS}
+
+
+def history(kind: Kind) -> dict[bytes, list[int]]:
+    """What every state answers, and after how many calls: some come back to an answer they gave before."""
+    one = kind.make()
+    found = {kind.read(one).tobytes(): [0]}
+    for i in range(CALLS):
+        kind.write(one, i)
+        found.setdefault(kind.read(one).tobytes(), []).append(i + 1)
+    return found
+
+
+@contextlib.contextmanager
+def switching():
+    """Threads take turns often."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
+
+
+def together(*jobs: Callable[[], None]) -> list[BaseException]:
+    """Run all of them in threads of their own, begun at once; what they raised."""
+    raised, begin = [], threading.Barrier(len(jobs))
+
+    def run(job):
+        begin.wait()
+        try:
+            job()
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
+    with switching():
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return raised
+
+
+def played(kind: Kind, known: dict[bytes, list[int]], path: Any) -> dict[str, int]:
+    """One stream beside readers and one who saves; how many scores, copies and files were looked at. AssertionError for
+    one that no state gives, or that is older than what the same reader has seen before.
+    """
+    one, over = kind.make(), threading.Event()
+    seen = {"scores": 0, "files": 0}
+
+    def write():
+        try:
+            for i in range(CALLS):
+                kind.write(one, i)
+        finally:
+            over.set()
+
+    def read():
+        before = 0
+        while not over.is_set():
+            places = known.get(kind.read(one).tobytes(), [])
+            later = [place for place in places if place >= before]
+            assert later, f"a score of {places or 'no state'} after one of {before}"
+            before = later[0]
+            seen["scores"] += 1
+
+    def save():
+        while not over.is_set():
+            one.save(path)
+            for twin in (op.load(path), one.copy(), pickle.loads(pickle.dumps(one))):
+                assert kind.read(twin).tobytes() in known
+            seen["files"] += 1
+
+    raised = together(write, save, *[read] * READERS)
+    if raised:
+        raise raised[0]
+    assert kind.read(one).tobytes() in known
+    return seen
+
+
+def for_seconds(seconds: float, game: Callable[[], dict[str, int]]) -> dict[str, int]:
+    """The game again and again; the sums of its counts."""
+    total: dict[str, int] = {}
+    end = time.monotonic() + seconds
+    while not total or time.monotonic() < end:
+        for name, count in game().items():
+            total[name] = total.get(name, 0) + count
+    return total
