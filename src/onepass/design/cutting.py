@@ -17,12 +17,14 @@ from onepass.foundation.generic import compiled, generic
 from onepass.foundation.linalg import ROUNDINGS, svd
 from onepass.foundation.roots import eigenvalue
 
+UNKNOWN = float(np.finfo(np.float64).max)  # of dust and shed: infinity, which no file may hold
+
 
 class Sums(NamedTuple):
     """What rows and cuts came to.
 
     mass: trace of X^T X; shed: sum of all cuts, weighted: sum of place * cut; dust: bounds what rounding did to A in
-    the cuts.
+    the cuts. From UNKNOWN on nothing is certified.
     """
 
     mass: float
@@ -67,20 +69,26 @@ def heavier(sums, mass):
 
 
 @compiled
+def more(total, part):
+    """total + part, at most UNKNOWN."""
+    return min(total + part, UNKNOWN)
+
+
+@compiled
 def added(first, second):
     """The sums of two streams together."""
     return Sums(
         mass=first.mass + second.mass,
-        shed=first.shed + second.shed,
-        weighted=first.weighted + second.weighted,
-        dust=first.dust + second.dust,
+        shed=more(first.shed, second.shed),
+        weighted=more(first.weighted, second.weighted),
+        dust=more(first.dust, second.dust),
     )
 
 
 @compiled
 def dustier(sums, dust):
     """The sums after that much more rounding."""
-    return Sums(mass=sums.mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust + dust)
+    return Sums(mass=sums.mass, shed=sums.shed, weighted=sums.weighted, dust=more(sums.dust, dust))
 
 
 @generic
@@ -96,7 +104,7 @@ def cut(rule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precisio
 @partial(generic, default=True)
 def certified(rule, sums: Sums, rounded: float) -> float:
     """A bound on ||A - A_hat||_2 from the sums and from what rounding adds: infinite once anything was shed."""
-    return np.inf if sums.shed > 0.0 else sums.dust + rounded
+    return np.inf if sums.shed > 0.0 or sums.dust >= UNKNOWN else sums.dust + rounded
 
 
 @partial(generic, default=True)

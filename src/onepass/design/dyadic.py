@@ -25,7 +25,7 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.design.blocks import densify, joined, rebuild, with_room
-from onepass.design.cutting import Sums, added, certified, dustier, heavier, sums_consistent
+from onepass.design.cutting import Sums, added, certified, dustier, heavier, more, sums_consistent
 from onepass.design.design import Design, common
 from onepass.design.exact import ExactState, begun_exact, exact_consistent
 from onepass.design.frequent_directions import (
@@ -148,7 +148,7 @@ def freeze(state):
     else:  # no rows will come to this block: it needs no room
         following = new_sketch(whole.basis[:, :0], size, block.settings.reg, block.settings.compensation)
     sums = added(state.sums, block.sums)
-    dust = sums.dust + block.space.left
+    dust = more(sums.dust, block.space.left)
     return DyadicState(
         block=following,
         whole=whole,

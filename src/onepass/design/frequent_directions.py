@@ -28,12 +28,14 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.design.cutting import (
+    UNKNOWN,
     Cutting,
     Sums,
     added,
     certified,
     cut,
     heavier,
+    more,
     nothing_cut,
     ridge_after,
     sums_consistent,
@@ -90,6 +92,8 @@ def cut_at_size(rule, spectrum, ridge, sums, dim, precision, eps):
 
 @certified.for_state(FrequentDirectionsRule)
 def certified_by_shed(rule, sums, rounded):
+    if max(sums.shed, sums.dust) >= UNKNOWN:
+        return np.inf
     return max(rule.compensation, 1.0 - rule.compensation) * sums.shed + sums.dust + rounded
 
 
@@ -105,9 +109,8 @@ def subtracted(rule, spectrum, sums, place, eps):
     kept = np.empty(place - 1)
     for i in range(kept.size):
         kept[i] = spectrum[i] - taken
-    shed = sums.shed + taken
-    dust = sums.dust + CUT_ROUNDINGS * eps * spectrum[0]
-    sums = Sums(mass=sums.mass, shed=shed, weighted=sums.weighted + place * taken, dust=dust)
+    shed, dust = more(sums.shed, taken), more(sums.dust, CUT_ROUNDINGS * eps * spectrum[0])
+    sums = Sums(mass=sums.mass, shed=shed, weighted=more(sums.weighted, place * taken), dust=dust)
     return kept, ridge_of(rule, shed), sums
 
 
@@ -285,7 +288,7 @@ def merge(state, other):
     for i in range(rows.shape[0]):
         state = contract.append(state, rows[i])
     sums = added(state.sums, other.sums)
-    dust = sums.dust + other.space.left
+    dust = more(sums.dust, other.space.left)
     return with_sums(state, Sums(mass=mass, shed=sums.shed, weighted=sums.weighted, dust=dust))
 
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Sums, certified, cut, dustier, heavier, sums_consistent
+from onepass.design.cutting import UNKNOWN, Cutting, Sums, certified, cut, dustier, heavier, more, sums_consistent
 from onepass.design.design import Design, common
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -73,9 +73,9 @@ def cut_to_rank(rule, spectrum, ridge, sums, dim, precision, eps):
         lost += spectrum[i]
     shed, dust = sums.shed, sums.dust
     if shed == 0.0 and shrinkage(lost, ridge) <= TOLERANCE * eps:
-        dust += lost
+        dust = more(dust, lost)
     else:
-        shed += lost
+        shed = more(shed, lost)
     fresh = rule.reg
     if rule.compensate and shed > 0.0 and dim > keep:
         fresh += max(sums.mass - held, 0.0) / (dim - keep)
@@ -198,8 +198,8 @@ def truncated(state, lost):
     sums = state.sums
     if sums.shed == 0.0 and lost <= TOLERANCE * eps_of(state):
         return dustier(sums, moved(state, lost))
-    shed = sums.shed + eigenvalue(1.0 - lost) * state.ridge - state.ridge
-    return Sums(mass=sums.mass, shed=shed, weighted=sums.weighted, dust=sums.dust + moved(state, lost))
+    shed = more(sums.shed, eigenvalue(1.0 - lost) * state.ridge - state.ridge)
+    return Sums(mass=sums.mass, shed=shed, weighted=sums.weighted, dust=more(sums.dust, moved(state, lost)))
 
 
 @compiled
@@ -218,7 +218,7 @@ def compensated(state):
     last = singular.size - 1  # small singular values of L^-1 are large eigenvalues of A
     spectrum = np.empty(singular.size)
     for i in range(spectrum.size):
-        spectrum[i] = max(state.ridge * (eigenvalue(singular[last - i]) - 1.0), 0.0)
+        spectrum[i] = min(max(state.ridge * (eigenvalue(singular[last - i]) - 1.0), 0.0), UNKNOWN)
     kept, ridge, sums = cut(rule, spectrum, state.ridge, state.sums, dim, 0.0, eps_of(state))
     directions = dot(vectors, q)
     for i in range(kept.size):
@@ -338,7 +338,7 @@ def spectrum(state):
     _, singular, vectors = svd(middle)
     values = np.empty(singular.size)
     for i in range(values.size):
-        values[i] = state.ridge * eigenvalue(singular[i])
+        values[i] = min(state.ridge * eigenvalue(singular[i]), UNKNOWN)
     return values, dot(vectors, q), state.ridge
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, Sums, added, certified, cut_space, heavier, sums_consistent
+from onepass.design.cutting import Cutting, Sums, added, certified, cut_space, heavier, more, sums_consistent
 from onepass.design.on_a_space import on_a_space
 from onepass.design.subspace import Subspace, begun_subspace, extend, matrix_in, spectrum_in, subspace_consistent
 from onepass.foundation.linalg import dot, in_root
@@ -78,5 +78,5 @@ def merge(state, other):
             row[j] = vectors[i, j] * np.sqrt(max(values[i] - ridge, 0.0))
         state = contract.append(state, row)
     both = added(state.sums, other.sums)
-    sums = Sums(mass=mass, shed=both.shed, weighted=both.weighted, dust=both.dust + other.space.left)
+    sums = Sums(mass=mass, shed=both.shed, weighted=both.weighted, dust=more(both.dust, other.space.left))
     return SketchState(space=state.space, sums=sums, settings=state.settings)

@@ -40,7 +40,7 @@ from onepass.estimator.heavy_tails import (
     told,
 )
 from onepass.estimator.history import History, new_history, remember
-from onepass.estimator.newton import into_ball
+from onepass.estimator.newton import into_ball, step_along
 from onepass.exploration.theory import Theory
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
@@ -107,8 +107,8 @@ def minimize(state):
             before[j] = theta[j]
         step = solve(state.design, slope)
         square = float(dot(step, slope))
-        for j in range(theta.size):
-            theta[j] += step[j]
+        if not step_along(theta, step, 1.0):
+            break
         if into_ball(state.design, theta, tail.parameter_bound):
             for j in range(theta.size):
                 step[j] = theta[j] - before[j]

@@ -5,13 +5,32 @@
 By Sherman and Morrison A^-1 x = A_old^-1 x / (1 + w x^T A_old^-1 x), and A_old^-1 x gives the width of x as well: one
 solve a row. The last step costs nothing while theta is inside the ball, else one decomposition of A and a secular
 equation in one unknown. Shared by the one-pass estimators: Huber, truncation, medians.
+
+Rows longer than sqrt(reg) / eps leave no digits in an inverse, and a step by it may go anywhere. One that leaves what
+products can hold (`check.LARGEST`) is rounding alone and is not taken: theta stays finite on any rows.
 """
+
+import math
 
 import numpy as np
 
 from onepass.design.contract import append, spectrum
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, secular_shift
+from onepass.foundation.linalg import dot, largest, secular_shift
+
+
+@compiled
+def step_along(theta, direction, pull):
+    """theta += pull * direction in place, unless it would leave what products can hold; whether it was done."""
+    most, square = largest(theta), 0.0
+    for j in range(theta.size):
+        entry = theta[j] + pull * direction[j]
+        square += entry * entry
+    if not square <= most * most:
+        return False
+    for j in range(theta.size):
+        theta[j] += pull * direction[j]
+    return True
 
 
 @compiled
@@ -19,8 +38,8 @@ def newton_step(design, theta, row, direction, pull, weight):
     """theta += pull * direction in place, A += weight x x^T; returns the design. direction: A_old^-1 x."""
     scaled, size = np.empty_like(row), np.sqrt(weight)
     for j in range(row.size):
-        theta[j] += pull * direction[j]
         scaled[j] = size * row[j]
+    step_along(theta, direction, pull)
     return append(design, scaled)
 
 
@@ -32,12 +51,20 @@ def squared_step(design, theta, row, direction, target, weight):
 
 
 @compiled
+def power_of_two(value):
+    """The power of two above a positive number, or at it."""
+    return math.ldexp(1.0, math.frexp(value)[1])
+
+
+@compiled
 def into_ball(design, theta, bound):
     """The A-norm projection of theta on ||theta|| <= bound, in place; whether it was outside.
 
-    theta' = (A + mu I)^-1 A theta with the mu at which ||theta'|| = bound, in the eigenvectors of A.
+    theta' = (A + mu I)^-1 A theta with the mu at which ||theta'|| = bound, in the eigenvectors of A. Eigenvalues and
+    lengths in units of powers of two near the largest, so that no square overflows.
     """
-    if not dot(theta, theta) > bound * bound:
+    square = float(dot(theta, theta))
+    if not square > bound * bound:
         return False
     values, vectors, rest = spectrum(design)
     inside = dot(vectors, theta)
@@ -46,14 +73,17 @@ def into_ball(design, theta, bound):
     for j in range(theta.size):
         outside[j] = theta[j] - outside[j]
         total += outside[j] * outside[j]
-    weighted, curvature = np.empty(values.size + 1), np.empty(values.size + 1)
+    steepest, parts, curvature = float(rest), np.empty(values.size + 1), np.empty(values.size + 1)
     for i in range(values.size):
-        weighted[i], curvature[i] = values[i] * inside[i], values[i]
-    weighted[values.size], curvature[values.size] = rest * np.sqrt(total), rest
-    shift = secular_shift(weighted, curvature, bound)
+        steepest = max(steepest, float(values[i]))
+    unit, long, tiny = power_of_two(steepest), power_of_two(np.sqrt(square)), np.finfo(np.float64).tiny
     for i in range(values.size):
-        inside[i] *= values[i] / (values[i] + shift)
-    kept = dot(inside, vectors)
+        parts[i], curvature[i] = inside[i] / long, max(values[i] / unit, tiny)
+    parts[values.size], curvature[values.size] = np.sqrt(total) / long, max(rest / unit, tiny)
+    shift = secular_shift(parts, curvature, max(bound / long, tiny))
+    for i in range(values.size):
+        inside[i] *= curvature[i] / (curvature[i] + shift)
+    kept, rest = dot(inside, vectors), curvature[values.size] / (curvature[values.size] + shift)
     for j in range(theta.size):
-        theta[j] = kept[j] + outside[j] * (rest / (rest + shift))
+        theta[j] = kept[j] + outside[j] * rest
     return True

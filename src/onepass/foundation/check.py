@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from onepass.foundation.linalg import first_nonfinite
+from onepass.foundation.linalg import ROOM, first_nonfinite
 
 MOST = 2**53  # of what is counted: exact as a float, and more than any array holds
-# products of two such numbers, and sums of 10^8 of them, are finite
-LARGEST = {np.dtype(t).char: float(np.sqrt(np.finfo(t).max)) * 1e-4 for t in (np.float64, np.float32)}
-
-
+# of norms and rewards, by the dtype's letter
+LARGEST = {np.dtype(t).char: float(np.sqrt(np.finfo(t).max)) * ROOM for t in (np.float64, np.float32)}
 LONGEST = 80  # characters of a value in a message
 
 

@@ -11,6 +11,9 @@ SMALL = 64  # numbers in the larger operand
 # nearly parallel rows is itself known to thousands of roundings, and every later row along it leaves as many outside.
 IN_SPAN = 1e5
 IN_SPAN_AT_MOST = 6e-5  # the same as a share of ||x||, for single precision, which has no 1e5 roundings to spare
+ROOM = 1e-4  # of the root of the largest number: sums of 10^8 products of two such numbers are finite
+SECULAR_STEPS = 100  # at most; some ten are usual
+SECULAR_DIGITS = 1e-15  # of mu: a step below that is the last one
 ROUNDINGS = 500.0  # of ||A|| that products, and updates of an inverse root, may leave (85 measured)
 
 
@@ -203,10 +206,16 @@ def in_root(eps, mass, reg):
     return rounding(eps, mass, reg) * lost if eps * lost < 0.1 else np.inf
 
 
+@compiled
+def largest(like):
+    """The greatest norm of rows and parameters in the dtype of `like`: sums of 10^8 products of two are finite."""
+    return ROOM * np.sqrt(float(np.finfo(like.dtype).max))
+
+
 @partial(compiled, nogil=False)
-def first_nonfinite(rows, largest):
-    """Index of the first row that has a NaN, an infinity, or a norm above `largest`; -1 if there is none."""
-    square = largest * largest
+def first_nonfinite(rows, most):
+    """Index of the first row that has a NaN, an infinity, or a norm above `most`; -1 if there is none."""
+    square = most * most
     for i in range(rows.shape[0]):
         total = 0.0
         for j in range(rows.shape[1]):
@@ -217,22 +226,25 @@ def first_nonfinite(rows, largest):
 
 
 @compiled
-def secular_shift(weighted, values, bound):
-    """The mu >= 0 with sum of (weighted_i / (values_i + mu))^2 = bound^2, when the sum at mu = 0 is larger.
+def secular_shift(inside, values, bound):
+    """The mu >= 0 with sum of (inside_i values_i / (values_i + mu))^2 = bound^2, when the sum at mu = 0 is larger.
 
-    Newton's method on 1 / norm(mu) - 1 / bound, which is concave in mu: it climbs from 0 and never overshoots.
+    Newton's method on 1 / norm(mu) - 1 / bound, which is concave in mu: it climbs from 0 and never overshoots. Parts
+    are squared in units of the largest, so that none overflows or is lost.
     """
-    shift = 0.0
-    for _ in range(100):
-        square, slope = 0.0, 0.0
+    shift, parts = 0.0, np.empty(values.size)
+    for _ in range(SECULAR_STEPS):
+        most, square, slope = 0.0, 0.0, 0.0
         for i in range(values.size):
-            part = weighted[i] / (values[i] + shift)
-            square += part * part
-            slope += part * part / (values[i] + shift)
-        norm = np.sqrt(square)
-        step = (norm / bound - 1.0) * square / slope
+            parts[i] = inside[i] * (values[i] / (values[i] + shift))
+            most = max(most, abs(parts[i]))
+        for i in range(values.size):
+            share = (parts[i] / most) ** 2
+            square += share
+            slope += share / (values[i] + shift)
+        step = (most * np.sqrt(square) / bound - 1.0) * square / slope
         shift += step
-        if step <= 1e-15 * shift:
+        if step <= SECULAR_DIGITS * shift:
             break
     return shift
 

@@ -7,7 +7,7 @@ them.
 import numpy as np
 
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, svd
+from onepass.foundation.linalg import dot, largest, svd
 
 LEAST_SINGULAR = 1e-150  # of an inverse root: its inverse square, an eigenvalue of A, is still finite
 
@@ -23,9 +23,9 @@ def eigenvalue(singular):
 def spectrum_of_root(root):
     """Eigenvalues (k,) and eigenvectors as rows of A, R R^T = A^-1: from R = U diag(s) V they are 1 / s^2 and U^T."""
     vectors, singular, _ = svd(root)
-    values = np.empty(singular.size)
+    values, least = np.empty(singular.size), 1.0 / largest(root)  # so that A has room in the root's dtype
     for i in range(values.size):
-        values[i] = eigenvalue(singular[i])
+        values[i] = eigenvalue(max(float(singular[i]), least))
     return values, np.ascontiguousarray(vectors.T)
 
 
