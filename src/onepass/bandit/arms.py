@@ -15,7 +15,7 @@ from onepass.bandit.arm_files import Saved, saved, taken
 from onepass.bandit.arm_means import deviations, evaluated, model, seen
 from onepass.bandit.arm_model import ArmModel, exported, fitting, imported
 from onepass.bandit.bandit import BaseBandit
-from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, recorded, trouble
+from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, held, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front, split
 from onepass.bandit.merging import Arms, Side, agree, arms_together, comparable, known_before, settled, shared_together
@@ -104,19 +104,20 @@ class ArmBandit(BaseBandit):
     def parameter_of(self, arm: Hashable) -> np.ndarray:
         """theta_a (features,), for hybrid parameters beta + theta_a; the prior's zero for an arm that has not learned.
 
-        ValueError if the arm is not known, or for a hybrid model of contexts given as factors.
+        ValueError if the arm is not known, or for a hybrid model of contexts given as factors; FloatingPointError when
+        it is not finite.
         """
         record = np.array([self._roster.known(arm)])
         shared = self._learned.shared
         if shared == ():
             if record[0] == NONE:
                 return np.zeros(self._width, self._dtype)
-            return self._learned.store.parameter(int(record[0]))
+            return held(self._learned.store.parameter(int(record[0])))
         if self._front.factors:
             raise ValueError("parameter_of is defined for hybrid parameters of rows only, not of factors")
         eye = np.eye(self._width, dtype=self._dtype)
         each = [model(self._learned, record, row[None], None) for row in eye]
-        return np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], self._dtype)
+        return held(np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], self._dtype))
 
     @reading
     def rows_of(self, arm: Hashable) -> int:

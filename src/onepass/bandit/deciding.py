@@ -140,9 +140,16 @@ def checked_tail(tail: Any) -> bool:
     return check.choice("tail", tail, (DRAWN, GREEDY)) == GREEDY
 
 
-def trouble() -> FloatingPointError:
-    """What is raised when a score is not finite."""
-    return FloatingPointError("a score is not finite: rewards or contexts are too large for this reg; scale them down")
+def trouble(what: str = "a score") -> FloatingPointError:
+    """What is raised when a score, or a parameter, is not finite."""
+    return FloatingPointError(f"{what} is not finite: rewards or contexts are too large for this reg; scale them down")
+
+
+def held(found: np.ndarray) -> np.ndarray:
+    """A parameter; FloatingPointError where it is not finite."""
+    if not np.isfinite(found).all():
+        raise trouble("the parameter")
+    return found
 
 
 def not_offered() -> ValueError:

@@ -12,7 +12,7 @@ import numpy as np
 
 from onepass.bandit import rounds
 from onepass.bandit.bandit import BaseBandit
-from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, recorded, trouble
+from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, held, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front
 from onepass.bandit.merging import Side, agree, comparable, known_before, shared_together
@@ -80,8 +80,8 @@ class SharedBandit(BaseBandit):
     @property
     @reading
     def parameter(self) -> np.ndarray:
-        """The present estimate theta, shape (features,)."""
-        return parameter(self._learned)
+        """The present estimate theta, shape (features,). FloatingPointError when it is not finite."""
+        return held(parameter(self._learned))
 
     def _model_estimator(self) -> Estimator:
         return self.estimator

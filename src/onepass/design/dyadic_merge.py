@@ -11,7 +11,7 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.design.blocks import beyond, joined, rebuild, stacked, with_ridge
-from onepass.design.cutting import Sums, added, dustier
+from onepass.design.cutting import Sums, added, dustier, more
 from onepass.design.dyadic import ADDED, DENSE, SKETCHED, DyadicState, add, changed, freeze
 from onepass.design.frequent_directions import ridge_of
 from onepass.foundation.generic import compiled
@@ -31,7 +31,7 @@ def came_to(state):
     """The sums of all blocks, and what was left out of them as dust."""
     sums, left = added(state.sums, state.block.sums), state.block.space.left
     left += state.whole.left if state.phase == ADDED else 0.0
-    return Sums(mass=state.sums.mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust + left)
+    return Sums(mass=state.sums.mass, shed=sums.shed, weighted=sums.weighted, dust=more(sums.dust, left))
 
 
 @compiled

@@ -20,6 +20,7 @@ from onepass.estimator.contract import merge, radius, repeated, update
 from onepass.estimator.epochs import Epoch, over, play, play_again
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, power, repetitions
+from onepass.estimator.newton import go_to
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -80,9 +81,7 @@ def update_means(state, row, reward):
         for k in range(moments.shape[0]):
             for j in range(row.size):
                 moments[k, j] += epoch.rewards[k] * row[j]
-        found = most_central(design, moments)
-        for j in range(row.size):
-            theta[j] = found[j]
+        go_to(theta, most_central(design, moments))
         epoch = over(epoch)
     return MedianOfMeansState(design, theta, moments, epoch, epochs, state.tail, state.bound)
 
@@ -101,7 +100,8 @@ def merge_means(state, other, start):
         raise ValueError("other must have finished its epoch: an arm whose rewards are not complete cannot be merged")
     design = contract.merge(state.design, contract.since(other.design, start.design))
     moments, epochs = state.moments + other.moments - start.moments, state.epochs + other.epochs - start.epochs
-    theta = most_central(design, moments)
+    theta = state.theta.copy()
+    go_to(theta, most_central(design, moments))
     return state._replace(design=design, theta=theta, moments=moments, epochs=epochs)
 
 

@@ -34,6 +34,19 @@ def step_along(theta, direction, pull):
 
 
 @compiled
+def go_to(theta, found):
+    """theta = found, in place, unless products could not hold it; whether it was done."""
+    most, square = largest(theta), 0.0
+    for j in range(theta.size):
+        square += float(found[j]) * float(found[j])
+    if not square <= most * most:
+        return False
+    for j in range(theta.size):
+        theta[j] = found[j]
+    return True
+
+
+@compiled
 def newton_step(design, theta, row, direction, pull, weight):
     """theta += pull * direction in place, A += weight x x^T; returns the design. direction: A_old^-1 x."""
     scaled, size = np.empty_like(row), np.sqrt(weight)

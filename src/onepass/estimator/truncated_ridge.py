@@ -18,6 +18,7 @@ from onepass.estimator.contract import merge, radius, update, update_rows
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, moment, power
 from onepass.estimator.history import History, new_history, remember
+from onepass.estimator.newton import go_to
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -57,9 +58,7 @@ def refit(state):
             part = whitened[s, i] * state.history.values[s]
             if abs(part) <= threshold:
                 kept[i] += part
-    fitted = dot(root, kept)
-    for j in range(theta.size):
-        theta[j] = fitted[j]
+    go_to(theta, dot(root, kept))
 
 
 @update.for_state(TruncatedRidgeState)
