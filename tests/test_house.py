@@ -115,3 +115,24 @@ def test_no_function_stands_for_one_that_is_missing():
         if isinstance(node, ast.Name) and node.id == "NotImplementedError"
     }
     assert raised == {}
+
+
+def quoting(tree: ast.Module) -> Iterator[int]:
+    """Lines on which the message of an exception quotes a value by its bare repr, as long as it likes."""
+    for node in ast.walk(tree):
+        raised = node.exc if isinstance(node, ast.Raise) else node.value if isinstance(node, ast.Return) else None
+        if isinstance(raised, ast.Call) and getattr(raised.func, "id", "").endswith("Error"):
+            for part in ast.walk(raised):
+                if isinstance(part, ast.FormattedValue) and part.conversion == ord("r"):
+                    yield part.lineno
+
+
+def test_messages_quote_values_in_one_line_and_cut_them():
+    """By `check.shown`; `testing` and `experiment` say more, and a missing attribute is a name."""
+    apart = ("", "testing", "experiment")
+    found = {
+        name: lines
+        for name, tree in MODULES.items()
+        if name not in apart and name.split(".")[0] not in apart and (lines := list(quoting(tree)))
+    }
+    assert found == {}

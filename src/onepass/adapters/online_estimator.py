@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from onepass.foundation import check, files
+from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import name_of
 from onepass.foundation.sharing import Shared, composed, reading
@@ -107,7 +108,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         learner = self._default() if self.learner is None else self.learner
         if not isinstance(learner, Learner) or learner.classifies is not self._classifies:
             losses = "hinge, squared_hinge or logistic" if self._classifies else "squared, huber or epsilon_insensitive"
-            raise ValueError(f"learner must be an online kernel learner with the loss {losses}, got {learner!r}")
+            raise ValueError(f"learner must be an online kernel learner with the loss {losses}, got {shown(learner)}")
         return self._parts([clone(learner) for _ in range(count)])
 
     def _parts(self, learners: list[Learner]) -> list[Learner]:
@@ -140,7 +141,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         check_is_fitted(self)
         names, given = getattr(self, "feature_names_in_", None), getattr(x, "columns", getattr(x, "index", None))
         if names is not None and given is not None and not callable(given) and list(given) != list(names):
-            raise ValueError(f"x must have the features {list(names)} in this order, got {list(given)}")
+            raise ValueError(f"x must have the features {shown(list(names))} in this order, got {shown(list(given))}")
         return checked("x", single(x), self.n_features_in_)
 
     def _decisions(self, X: Any) -> np.ndarray:
@@ -219,7 +220,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         if hasattr(self, "classes_"):
             kind, known = self.classes_.dtype.kind, all(isinstance(label, str) for label in self.classes_)
             if kind not in DTYPES or (kind == "O" and not known):
-                raise ValueError(f"classes must be numbers or strings to be saved, got {self.classes_!r}")
+                raise ValueError(f"classes must be numbers or strings to be saved, got {shown(self.classes_)}")
             extra["classes"] = {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()}
         extra["fitted"] = len(getattr(self, "learners_", ()))
         held = Held(sum((one.states() for one in getattr(self, "learners_", ())), ()))

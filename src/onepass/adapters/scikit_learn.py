@@ -18,6 +18,7 @@ from onepass.adapters.online_estimator import (
     check_classification_targets,
     single,
 )
+from onepass.foundation.check import shown
 from onepass.foundation.sharing import composed, reading
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Learner
@@ -89,10 +90,14 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
                 check_classification_targets(y)
                 self.classes_ = first(y)
                 if self.classes_.size < 2:
-                    raise ValueError(f"y must have at least 2 classes, got {len(self.classes_)} class: {self.classes_}")
+                    raise ValueError(
+                        f"y must have at least 2 classes, got {len(self.classes_)} class: {shown(self.classes_)}"
+                    )
                 self.learners_ = self._anew(self._count())
             elif classes is not None and not np.array_equal(self._named(classes), self.classes_):
-                raise ValueError(f"classes must be those of the first call, {self.classes_!r}, got {classes!r}")
+                raise ValueError(
+                    f"classes must be those of the first call, {shown(self.classes_)}, got {shown(classes)}"
+                )
             codes = self._codes(y)
         return self._advance(rows, codes)
 
@@ -101,10 +106,14 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         try:
             codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         except TypeError:
-            raise ValueError(f"y must hold labels among {self.classes_.tolist()}, got {y.tolist()}") from None
+            raise ValueError(
+                f"y must hold labels among {shown(self.classes_.tolist())}, got {shown(y.tolist())}"
+            ) from None
         known = self.classes_[codes] == y
         if not np.all(known):
-            raise ValueError(f"y must hold labels among {self.classes_.tolist()}, got {y[~known].tolist()[0]!r}")
+            raise ValueError(
+                f"y must hold labels among {shown(self.classes_.tolist())}, got {shown(y[~known].tolist()[0])}"
+            )
         return codes
 
     def _targets(self, y: np.ndarray) -> Callable[[int, slice], np.ndarray]:

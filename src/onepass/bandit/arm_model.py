@@ -13,6 +13,7 @@ from onepass.bandit.roster import Roster
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import files
 from onepass.foundation import state as states
+from onepass.foundation.check import shown
 from onepass.foundation.registry import built, savable
 
 
@@ -47,7 +48,7 @@ class ArmModel(files.Owner):
         if not isinstance(estimator, Disjoint):
             raise ValueError(
                 "estimator must be Disjoint: an arm of a hybrid model is known to its shared part too, "
-                f"got {estimator!r}"
+                f"got {shown(estimator)}"
             )
         self.estimator, self.features = estimator, features
         store, front = estimator.store(), Front(features, estimator.arms.design.dim, estimator.arms.design.dtype)

@@ -34,6 +34,7 @@ from onepass.exploration.randomness import noise
 from onepass.features.factors import Outer, products
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
+from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import savable
 from onepass.foundation.sharing import composed, reading, writing
@@ -62,7 +63,7 @@ class ArmBandit(BaseBandit):
         name: str = "Bandit",
     ):
         if not isinstance(estimator, Disjoint | Hybrid):
-            raise ValueError(f"estimator must be Disjoint or Hybrid models per arm, got {estimator!r}")
+            raise ValueError(f"estimator must be Disjoint or Hybrid models per arm, got {shown(estimator)}")
         design, shared = estimator.arms.design, estimator.shared
         self.estimator, self.features = estimator, features
         self._set(exploration, seed, name, design.dtype)
@@ -72,7 +73,7 @@ class ArmBandit(BaseBandit):
         wanted, sides = (factors.left, factors.right) if factors is not None and factors.reduce else (full, 0)
         if design.dim != wanted or (shared is not None and shared.design.dim != full):
             sizes = f"{wanted}" if shared is None else f"{wanted} for the arms and {full} for the shared part"
-            raise ValueError(f"designs must have dim={sizes} to fit features={features!r}, got {estimator!r}")
+            raise ValueError(f"designs must have dim={sizes} to fit features={shown(features)}, got {shown(estimator)}")
         begun = () if shared is None else shared.begin()
         self._learned = Learned(estimator.store(), begun, np.zeros((0, sides)))
         self._before = () if shared is None else known_before(shared)
@@ -400,7 +401,9 @@ class ArmBandit(BaseBandit):
         """
         hashable([arm])
         if self._roster.record(arm) != NONE:
-            raise ValueError(f"arm must not have learned yet, but {arm!r} has: remove it first, or merge whole bandits")
+            raise ValueError(
+                f"arm must not have learned yet, but {shown(arm)} has: remove it first, or merge whole bandits"
+            )
         held = fitting(self.estimator, self.features, self._learned, self._front.learned, model)
         with deferred():
             self._learned = imported(self._learned, self._roster, arm, held)

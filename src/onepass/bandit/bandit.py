@@ -19,6 +19,7 @@ from onepass.exploration.choosing import best
 from onepass.exploration.exploration import Exploration
 from onepass.features.factors import Outer
 from onepass.foundation import check, files, state
+from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, plain
 from onepass.foundation.sharing import reading, writing
@@ -144,7 +145,7 @@ class BaseBandit(files.Owner, ABC):
                     mask[i, [places[name] for name in barred if name in places]] = True
                 except TypeError:
                     raise ValueError(
-                        f"exclude must hold a collection of names for every user, got {barred!r}"
+                        f"exclude must hold a collection of names for every user, got {shown(barred)}"
                     ) from None
             for i, found in enumerate(best(scores, k, order, mask)):
                 found = found[found >= 0]

@@ -17,6 +17,7 @@ import numpy as np
 
 from onepass.features.attribution import Terms
 from onepass.foundation import check
+from onepass.foundation.check import shown
 
 SHOWN = 5  # terms that `str` shows
 
@@ -177,7 +178,7 @@ def contenders(scores: np.ndarray, offered: Sequence[Any], arm: Any, other: Any)
     if other is not None:
         second = place_of("other", other, offered)
         if second == first:
-            raise ValueError(f"other must be another arm than {offered[first]!r}, which is explained")
+            raise ValueError(f"other must be another arm than {shown(offered[first])}, which is explained")
         return [first, second]
     rest = np.array(scores, np.float64)
     rest[first] = -np.inf

@@ -25,6 +25,7 @@ from onepass.estimator import contract as estimators
 from onepass.estimator.estimator import Estimator
 from onepass.foundation import check
 from onepass.foundation import state as states
+from onepass.foundation.check import shown
 from onepass.foundation.generic import defined
 from onepass.foundation.registry import alike
 
@@ -64,9 +65,9 @@ def comparable(bandit: Any, other: Any, name: str = "other") -> None:
 def agree(mine: Side, its: Side, name: str = "other") -> None:
     """ValueError where rows do not mean the same to both."""
     if not alike(mine.estimator, its.estimator):
-        raise ValueError(f"{name} must have the estimator {mine.estimator!r}, got {its.estimator!r}")
+        raise ValueError(f"{name} must have the estimator {shown(mine.estimator)}, got {shown(its.estimator)}")
     if not alike(mine.features, its.features):
-        raise ValueError(f"{name} must have the features {mine.features!r}, got {its.features!r}")
+        raise ValueError(f"{name} must have the features {shown(mine.features)}, got {shown(its.features)}")
     if not states.equal(mine.moved, its.moved):
         raise ValueError(
             f"{name} must have features that have learned the same rows: maps that moved apart have put rows into "
@@ -116,7 +117,7 @@ def aligned(learned: Learned, other: Learned, record: int, its: int, name: Any) 
         return arm, mine if mine.any() else theirs
     along = float(mine @ theirs)
     if abs(along) < 1.0 - PARALLEL:
-        raise ValueError(f"other must know arm {name!r} by a factor of the same direction, but it has turned")
+        raise ValueError(f"other must know arm {shown(name)} by a factor of the same direction, but it has turned")
     return learned.store.turned(arm) if along < 0.0 else arm, mine
 
 

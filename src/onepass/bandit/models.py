@@ -20,22 +20,23 @@ from onepass.arena.stores import Compact, Store, fits_an_arena
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.registry import savable
 
 
 def _ridge(name: str, value: Any) -> Ridge:
     if not isinstance(value, Ridge):
-        raise ValueError(f"{name} must be Ridge(design), whose rows the other part can eliminate, got {value!r}")
+        raise ValueError(f"{name} must be Ridge(design), whose rows the other part can eliminate, got {shown(value)}")
     return value
 
 
 def _own(value: Any) -> Estimator:
     if not isinstance(value, Estimator):
-        raise ValueError(f"estimator must be an estimator such as Ridge(Exact(dim=20)), got {value!r}")
+        raise ValueError(f"estimator must be an estimator such as Ridge(Exact(dim=20)), got {shown(value)}")
     if value.horizon or value.repeats_arms:
         raise ValueError(
-            f"estimator must take rows at any time for models per arm, got {value!r}; use horizon=None, and neither "
-            "CRMM nor MENU"
+            f"estimator must take rows at any time for models per arm, got {shown(value)}; use horizon=None, and "
+            "neither CRMM nor MENU"
         )
     return value
 
@@ -86,7 +87,7 @@ class Hybrid:
     def __init__(self, *, shared: Ridge, arms: Ridge, compact: bool | None = None, threads: int | None = None):
         self.shared, self.arms = _ridge("shared", shared), _ridge("arms", arms)
         if self.shared.design.dtype != self.arms.design.dtype:
-            raise ValueError(f"shared and arms must have one dtype, got {shared!r} and {arms!r}")
+            raise ValueError(f"shared and arms must have one dtype, got {shown(shared)} and {shown(arms)}")
         self.compact, self.threads = _options(self.arms, compact, threads)
 
     def store(self) -> Store:
@@ -114,7 +115,7 @@ class Learned(NamedTuple):
 def _options(arms: Estimator, compact: Any, threads: Any) -> tuple[bool, int | None]:
     able = fits_an_arena(arms)
     if check.choice("compact", compact, (None, False, True)) and not able:
-        raise ValueError(f"compact must be None or False for {arms!r}, which the arena does not know")
+        raise ValueError(f"compact must be None or False for {shown(arms)}, which the arena does not know")
     if threads is not None:
         threads = check.integer("threads", threads, 1)
     return able if compact is None else compact, threads

@@ -12,6 +12,7 @@ import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.bandit.names import distinct, hashable
+from onepass.foundation.check import shown
 from onepass.foundation.forks import open_at_fork
 
 NAMING = open_at_fork(threading.RLock())  # of all bandits: held for a moment
@@ -41,7 +42,7 @@ class Roster:
         """Make an arm known; ValueError if it is known already or not hashable."""
         hashable([arm])
         if arm in self._records:
-            raise ValueError(f"arm must be a new one, but {arm!r} is known already")
+            raise ValueError(f"arm must be a new one, but {shown(arm)} is known already")
         self.meet([arm])
 
     def meet(self, names: Iterable[Any]) -> None:
@@ -60,7 +61,7 @@ class Roster:
         """The record of an arm; ValueError if it is not known."""
         hashable([arm])
         if arm not in self._records:
-            raise ValueError(f"arm {arm!r} is not known; known are {len(self)} arms, see bandit.arms")
+            raise ValueError(f"arm {shown(arm)} is not known; known are {len(self)} arms, see bandit.arms")
         return self._records[arm]
 
     def record(self, arm: Hashable) -> int:

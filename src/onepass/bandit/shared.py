@@ -28,6 +28,7 @@ from onepass.exploration.randomness import noise
 from onepass.features.factors import Outer
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
+from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import savable
 from onepass.foundation.sharing import composed, reading, writing
@@ -69,10 +70,12 @@ class SharedBandit(BaseBandit):
         self._width = estimator.design.dim
         self._front = Front(features, self._width, self._dtype)
         if self._front.map.output_dim != self._width:
-            raise ValueError(f"features must give {self._width} features, as the design expects, got {features!r}")
+            raise ValueError(f"features must give {self._width} features, as the design expects, got {shown(features)}")
         if estimator.repeats_arms and not self._front.map.repeatable:
             kind = type(estimator).__name__
-            raise ValueError(f"features must be repeatable for {kind}, which knows an arm by its row, got {features!r}")
+            raise ValueError(
+                f"features must be repeatable for {kind}, which knows an arm by its row, got {shown(features)}"
+            )
         self.dim = self._front.map.input_dim
         self._learned = estimator.begin()
         self._before = known_before(estimator)
@@ -221,7 +224,9 @@ class SharedBandit(BaseBandit):
 
     def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any) -> None:
         if arm is not None:
-            raise ValueError(f"arm must be None for a shared model, which knows rows only, got {arm!r}; use Disjoint")
+            raise ValueError(
+                f"arm must be None for a shared model, which knows rows only, got {shown(arm)}; use Disjoint"
+            )
         single, rows = self._front.pairs(contexts)
         if single:
             if not (isinstance(rewards, float) and -1e12 < rewards < 1e12):  # the common case, checked at once
@@ -262,7 +267,7 @@ class SharedBandit(BaseBandit):
         out = check.array("nu", nu, np.dtype(np.float64), (0, *dims))
         if out.shape not in ((), shape, shape[:1]) or not ((out >= LEAST) & (out <= 1.0 / LEAST)).all():
             raise ValueError(
-                f"nu must be one number, or of shape {shape}, from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {nu!r}"
+                f"nu must be one number, or of shape {shape}, from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {shown(nu)}"
             )
         return np.broadcast_to(out, shape[:1]).copy() if out.ndim == 0 and shape else out
 

@@ -8,6 +8,7 @@ import numpy as np
 from onepass.design import contract
 from onepass.design.cutting import Cutting
 from onepass.foundation import check, files, state
+from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.sharing import reading, writing
 
@@ -112,7 +113,9 @@ class Design(files.Owner):
         TypeError for members without a certificate for it, ValueError if they differ.
         """
         if type(other) is not type(self) or other.params != self.params:
-            raise ValueError(f"other must be a {self!r}, got {other!r}; only designs of equal parameters merge")
+            raise ValueError(
+                f"other must be a {shown(self)}, got {shown(other)}; only designs of equal parameters merge"
+            )
         return self._merge(other.started())
 
     @writing
@@ -165,5 +168,5 @@ def common(dim: Any, reg: Any, dtype: Any) -> dict[str, Any]:
     reg, kind = check.positive("reg", reg, "the design matrix is reg I + sum of x x^T"), check.dtype(dtype)
     least = 4.0 * float(np.finfo(kind).tiny)
     if not least <= reg <= 1.0 / least:
-        raise ValueError(f"reg must be from {least:.1e} to {1.0 / least:.1e} in {kind}, got {reg!r}")
+        raise ValueError(f"reg must be from {least:.1e} to {1.0 / least:.1e} in {kind}, got {shown(reg)}")
     return {"dim": dim, "reg": reg, "dtype": str(kind)}

@@ -8,6 +8,7 @@ import numpy as np
 from onepass.design.design import Design
 from onepass.exploration.theory import Theory
 from onepass.foundation import state as states
+from onepass.foundation.check import shown
 
 
 class Weighing(NamedTuple):
@@ -68,7 +69,7 @@ def known_radius(theory: Theory | None, estimator: Estimator) -> None:
     bounds = (theory.parameter_bound, theory.row_bound, theory.delta)
     if own is not None and (own.parameter_bound, own.row_bound, own.delta) != bounds:
         raise ValueError(
-            f"exploration must have the parameter_bound, row_bound and delta of {kind}'s theory={own!r}, "
+            f"exploration must have the parameter_bound, row_bound and delta of {kind}'s theory={shown(own)}, "
             f"got {list(bounds)}"
         )
 
@@ -77,7 +78,7 @@ def checked_design(design: Any, kind: Any = Design) -> Any:
     """`design` itself; ValueError if it is none of that kind."""
     if not isinstance(design, kind):
         raise ValueError(
-            f"design must be {'a design such as' if kind is Design else 'an'} Exact(dim=20), got {design!r}"
+            f"design must be {'a design such as' if kind is Design else 'an'} Exact(dim=20), got {shown(design)}"
         )
     return design
 

@@ -16,6 +16,7 @@ import numpy as np
 from onepass.design.design import Design
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.generic import compiled
 
 RADIUS, CLIP, FLOOR, STEP = 1.5, 0.1, 1.0, 1.0  # chosen on validation seeds over six tails (docs/heavy_tails.md)
@@ -163,14 +164,16 @@ def checked_tail(
     """
     epsilon = check.positive("epsilon", epsilon, "moments of order 1 + epsilon are finite, epsilon in (0, 1]")
     if epsilon > 1.0:
-        raise ValueError(f"epsilon must be above 0 and at most 1, got {epsilon!r}; for a finite variance it is 1")
+        raise ValueError(f"epsilon must be above 0 and at most 1, got {shown(epsilon)}; for a finite variance it is 1")
     if theory is not None and not isinstance(theory, Theory):
-        raise ValueError(f"theory must be a onepass.Theory or None, got {theory!r}")
+        raise ValueError(f"theory must be a onepass.Theory or None, got {shown(theory)}")
     horizon = 0 if horizon is None else check.integer("horizon", horizon, 1)
     bound = np.inf if theory is None else theory.parameter_bound
     if parameter_bound is not None:
         if theory is not None:
-            raise ValueError(f"parameter_bound must be None beside theory, which has its own, got {parameter_bound!r}")
+            raise ValueError(
+                f"parameter_bound must be None beside theory, which has its own, got {shown(parameter_bound)}"
+            )
         bound = check.positive("parameter_bound", parameter_bound)
     row_bound, delta = (1.0, 0.0) if theory is None else (theory.row_bound, theory.delta / deltas)
     return Tail(epsilon, horizon, bound, row_bound, delta, design.params["reg"], step)
@@ -183,7 +186,7 @@ def checked_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) 
     radius = check.real("radius", radius)
     for name, value in (("radius", radius), ("floor", floor)):
         if value < 0.0:
-            raise ValueError(f"{name} must be at least 0, got {value!r}")
+            raise ValueError(f"{name} must be at least 0, got {shown(value)}")
     return Practice(-1.0 if theory is not None else radius, clip, floor)
 
 
@@ -193,7 +196,7 @@ def checked_noise(nu: Any) -> Noise:
     if nu is None:
         return Noise(0.0, 0.0, 0.0, 0.0)
     if not LEAST <= check.positive("nu", nu, hint) <= 1.0 / LEAST:
-        raise ValueError(f"nu must be from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {nu!r}; scale the rewards")
+        raise ValueError(f"nu must be from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {shown(nu)}; scale the rewards")
     return Noise(float(nu), 0.0, 0.0, 0.0)
 
 

@@ -18,6 +18,7 @@ from onepass.exploration import contract
 from onepass.exploration.exploration import Exploration, floored
 from onepass.exploration.theory import Strength, Theory, checked, strength_of
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.registry import savable
 
 
@@ -94,7 +95,7 @@ class InverseGap(Exploration):
         if self.exploration is not None:
             object.__setattr__(self, "exploration", checked("exploration", self.exploration))
             if not isinstance(self.exploration, Theory) and self.exploration < 0.0:
-                raise ValueError(f"exploration must be at least 0, got {self.exploration!r}; None for all arms")
+                raise ValueError(f"exploration must be at least 0, got {shown(self.exploration)}; None for all arms")
         if self.gamma is not None:
             object.__setattr__(self, "gamma", check.positive("gamma", self.gamma))
         object.__setattr__(self, "scale", check.positive("scale", self.scale))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.registry import savable
 
 
@@ -34,7 +35,7 @@ class Theory:
         for name in ("noise", "parameter_bound", "row_bound", "delta"):
             object.__setattr__(self, name, check.positive(name, getattr(self, name)))
         if not self.delta < 1.0:
-            raise ValueError(f"delta must be above 0 and below 1, got {self.delta!r}")
+            raise ValueError(f"delta must be above 0 and below 1, got {shown(self.delta)}")
         object.__setattr__(self, "scale", check.real("scale", self.scale))
 
     def params(self) -> dict[str, Any]:

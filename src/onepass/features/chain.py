@@ -7,6 +7,7 @@ import numpy as np
 from onepass.features.attribution import joined
 from onepass.features.contract import advance, embed, output_dim, part_by_part, transform
 from onepass.features.feature_map import FeatureMap, checked_map
+from onepass.foundation.check import shown
 from onepass.foundation.registry import savable
 
 
@@ -63,8 +64,8 @@ class Chain(FeatureMap):
         self.second = Chain(second, *others) if others else checked_map("second", second)
         if self.second.input_dim != self.first.output_dim:
             raise ValueError(
-                f"second must take rows of length {self.first.output_dim}, as {self.first!r} gives them, "
-                f"got {self.second!r}, which takes {self.second.input_dim}"
+                f"second must take rows of length {self.first.output_dim}, as {shown(self.first)} gives them, "
+                f"got {shown(self.second)}, which takes {self.second.input_dim}"
             )
         self.input_dim, self.output_dim = self.first.input_dim, self.second.output_dim
         self.params = {"first": self.first, "second": self.second}

@@ -7,6 +7,7 @@ import numpy as np
 from onepass.features.attribution import Linear, added, joined, primed
 from onepass.features.contract import advance, embed, output_dim, part_by_part, transform
 from onepass.features.feature_map import FeatureMap, checked_map
+from onepass.foundation.check import shown
 from onepass.foundation.generic import compiled
 from onepass.foundation.registry import savable
 
@@ -77,8 +78,8 @@ class Concatenate(FeatureMap):
         sides = {part.sides for part in (self.first, self.second) if part.sides is not None}
         if self.second.input_dim != self.first.input_dim or len(sides) > 1:
             raise ValueError(
-                f"second must take the same rows as first, got {self.first!r} of {self.first.input_dim} and "
-                f"{self.second!r} of {self.second.input_dim}{', with other sides' if len(sides) > 1 else ''}"
+                f"second must take the same rows as first, got {shown(self.first)} of {self.first.input_dim} and "
+                f"{shown(self.second)} of {self.second.input_dim}{', with other sides' if len(sides) > 1 else ''}"
             )
         self.input_dim = self.first.input_dim
         self.output_dim = self.first.output_dim + self.second.output_dim

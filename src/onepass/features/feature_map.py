@@ -10,6 +10,7 @@ from onepass.features import attribution, contract
 from onepass.features.attribution import Attribution, Linear
 from onepass.foundation import check, files
 from onepass.foundation import state as states
+from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.sharing import reading, writing
 
@@ -139,7 +140,7 @@ class FeatureMap(files.Owner, ABC):
         given = tuple(f"x{j}" for j in range(self.input_dim)) if names is None else tuple(names)
         strings = all(type(name) is str for name in given)
         if len(given) != self.input_dim or not strings or len(set(given)) != len(given):
-            raise ValueError(f"names must be {self.input_dim} different strings, got {given!r}")
+            raise ValueError(f"names must be {self.input_dim} different strings, got {shown(given)}")
         return given
 
     @reading
@@ -190,5 +191,5 @@ def fits(features: FeatureMap, own: tuple[Any, ...], learned: tuple[Any, ...]) -
 def checked_map(name: str, value: Any) -> Any:
     """`value` if it is a feature map; ValueError if not."""
     if not isinstance(value, FeatureMap):
-        raise ValueError(f"{name} must be a feature map such as Standardize(dim=20), got {value!r}")
+        raise ValueError(f"{name} must be a feature map such as Standardize(dim=20), got {shown(value)}")
     return value

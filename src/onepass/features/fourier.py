@@ -14,6 +14,7 @@ from onepass.features.contract import embed, output_dim
 from onepass.features.feature_map import FeatureMap
 from onepass.features.kernels import RBF
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.generic import compiled
 from onepass.foundation.registry import savable
 from onepass.foundation.state import is_abstract, zeros
@@ -109,7 +110,7 @@ class Fourier(FeatureMap):
         self.input_dim = check.integer("dim", dim, 1)
         self.output_dim = check.integer("size", size, 2)
         if self.output_dim % 2:
-            raise ValueError(f"size must be even, a cosine and a sine of every frequency, got {size!r}")
+            raise ValueError(f"size must be even, a cosine and a sine of every frequency, got {shown(size)}")
         self.length_scale = RBF(length_scale).length_scale
         if np.ndim(self.length_scale) and len(self.length_scale) != self.input_dim:
             raise ValueError(f"length_scale must be one number or {dim}, one per column, got {len(self.length_scale)}")

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.linalg import squared_distances
 from onepass.foundation.registry import plain, savable
 
@@ -194,14 +195,14 @@ class Polynomial(Kernel):
 def _bias(value: Any) -> float:
     number = check.real("bias", value)
     if number < 0.0:
-        raise ValueError(f"bias must be at least 0, or the kernel is not positive definite, got {value!r}")
+        raise ValueError(f"bias must be at least 0, or the kernel is not positive definite, got {shown(value)}")
     return number
 
 
 def _part(name: str, value: Any) -> None:
     """ValueError for what is no kernel."""
     if not isinstance(value, Kernel):
-        raise ValueError(f"{name} must be a kernel such as RBF(0.2), got {value!r}")
+        raise ValueError(f"{name} must be a kernel such as RBF(0.2), got {shown(value)}")
 
 
 def _operand(kernel: Kernel, kinds: Any) -> str:
@@ -312,7 +313,9 @@ class Foreign(Kernel):
         return np.concatenate([np.diagonal(self.gram(block, block)) for block in blocks] or [np.empty(0)])
 
     def params(self) -> dict[str, Any]:
-        raise ValueError(f"kernel {self!r} is a function, which a file cannot hold; use onepass's own kernels to save")
+        raise ValueError(
+            f"kernel {shown(self)} is a function, which a file cannot hold; use onepass's own kernels to save"
+        )
 
     def __repr__(self) -> str:
         return repr(self.function)
@@ -323,10 +326,12 @@ def as_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, Kernel):
         return kernel
     if not callable(kernel) or isinstance(kernel, type):
-        raise ValueError(f"kernel must be a kernel such as RBF(0.2), or a function k(X, Y) -> (n, m), got {kernel!r}")
+        raise ValueError(
+            f"kernel must be a kernel such as RBF(0.2), or a function k(X, Y) -> (n, m), got {shown(kernel)}"
+        )
     parts = [kernel, *kernel.get_params().values()] if hasattr(kernel, "get_params") else []
     if any(type(part).__name__ == "WhiteKernel" for part in parts):
-        raise ValueError(f"kernel must not contain a WhiteKernel, got {kernel!r}; the noise's variance is reg")
+        raise ValueError(f"kernel must not contain a WhiteKernel, got {shown(kernel)}; the noise's variance is reg")
     return Foreign(kernel)
 
 
@@ -335,11 +340,11 @@ def probed(kernel: Kernel, rows: np.ndarray) -> None:
     few = np.ascontiguousarray(rows[:: max(1, -(-len(rows) // PROBED))])
     gram, diagonal = kernel.gram(few, few.copy()), kernel.diagonal(few)
     if not (np.isfinite(gram).all() and np.isfinite(diagonal).all()):
-        raise ValueError(f"kernel must be finite on the arms, got {kernel!r}; scale the arms")
+        raise ValueError(f"kernel must be finite on the arms, got {shown(kernel)}; scale the arms")
     scale = max(float(np.abs(gram).max()), float(np.abs(diagonal).max()))
     if np.abs(gram - gram.T).max() > JITTER * scale or np.abs(np.diagonal(gram) - diagonal).max() > JITTER * scale:
         raise ValueError(
-            f"kernel must be symmetric, its diagonal that of k(X, X), got {kernel!r}; noise belongs in reg"
+            f"kernel must be symmetric, its diagonal that of k(X, X), got {shown(kernel)}; noise belongs in reg"
         )
     if scale == 0.0 or np.linalg.eigvalsh(gram)[0] < -JITTER * scale * len(few):
         raise indefinite(kernel)
@@ -348,8 +353,8 @@ def probed(kernel: Kernel, rows: np.ndarray) -> None:
 def indefinite(kernel: Kernel) -> ValueError:
     """What is raised for a kernel that is not positive definite."""
     return ValueError(
-        f"kernel must be positive definite on the arms, got {kernel!r}, which is not, or only with variances too large "
-        "for rounding (more than 1e12 times reg): then scale the arms or raise reg"
+        f"kernel must be positive definite on the arms, got {shown(kernel)}, which is not, or only with variances "
+        "too large for rounding (more than 1e12 times reg): then scale the arms or raise reg"
     )
 
 

@@ -10,13 +10,19 @@ from onepass.foundation.linalg import ROOM, first_nonfinite
 MOST = 2**53  # of what is counted: exact as a float, and more than any array holds
 # of norms and rewards, by the dtype's letter
 LARGEST = {np.dtype(t).char: float(np.sqrt(np.finfo(t).max)) * ROOM for t in (np.float64, np.float32)}
-LONGEST = 80  # characters of a value in a message
+LONGEST = 120  # characters of a value in a message
+LONGEST_PATH = 300  # of a path, of which a reader needs the end
 
 
-def shown(value: Any) -> str:
+def shown(value: Any, longest: int = LONGEST) -> str:
     """A value as a message quotes it: in one line, cut where it is long."""
     text = " ".join(repr(value).split())
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if len(text) <= longest else f"{text[:longest]}..."
+
+
+def quoted(path: Any) -> str:
+    """A path as a message quotes it."""
+    return shown(str(path), LONGEST_PATH)
 
 
 def integer(name: str, value: Any, low: int, high: int | None = MOST, hint: str = "") -> int:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from onepass.foundation.check import quoted, shown
 from onepass.foundation.registry import built, kind_of, name_of, plain
 from onepass.foundation.sharing import Shared, reading
 from onepass.foundation.state import abstract, leaves, objects, own, rebuild
@@ -184,7 +185,7 @@ def to_bytes(owner: Any) -> bytes:
     Exact(dim=2, reg=0.5, dtype='float64')
     """
     if isinstance(owner, type) or not hasattr(owner, "contents"):
-        raise TypeError(f"owner must be a bandit, a design or a learner, got {owner!r}")
+        raise TypeError(f"owner must be a bandit, a design or a learner, got {shown(owner)}")
     return packed(name_of(owner), taken(owner))
 
 
@@ -241,7 +242,7 @@ def _plain_object(value: Any) -> Any:
         return {"tuple": [_plain_object(part) for part in value]}
     if value is None or (type(value) in (str, int, float, bool) and value == value):
         return value
-    raise ValueError(f"arm names must be strings, numbers or tuples of them to be saved, got {value!r}")
+    raise ValueError(f"arm names must be strings, numbers or tuples of them to be saved, got {shown(value)}")
 
 
 def _object(value: Any) -> Any:
@@ -274,7 +275,7 @@ def _put(path: Path, data: bytes) -> None:
     if place.exists():
         mode = place.stat().st_mode
         if not stat.S_ISREG(mode):
-            raise ValueError(f"path must be a regular file or a new one, got {str(path)!r}, which is something else")
+            raise ValueError(f"path must be a regular file or a new one, got {quoted(path)}, which is something else")
     _clean(place)
     partial = place.with_name(f"{place.name}.{secrets.token_hex(TOKEN // 2)}.part")
     handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)  # the umask decides who may read it
@@ -288,7 +289,7 @@ def _put(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
             if partial.read_bytes() != data:
                 raise OSError(
-                    f"{str(partial)!r} does not hold what was written to it; {str(path)!r} was left as it was"
+                    f"{quoted(partial)} does not hold what was written to it; {quoted(path)} was left as it was"
                 )
             os.replace(partial, place)
         _sync(place.parent)
@@ -349,7 +350,7 @@ def read(data: bytes, source: str = "data") -> tuple[dict[str, Any], dict[str, n
     except UNFIT:
         raise ValueError(f"{source} is not a onepass file: it has no onepass header") from None
     if type(version) is not int or version > VERSION:
-        raise ValueError(f"{source} has format {version!r:.40}, this onepass reads up to {VERSION}; upgrade onepass")
+        raise ValueError(f"{source} has format {shown(version)}, this onepass reads up to {VERSION}; upgrade onepass")
     if version < VERSION:
         raise ValueError(f"{source} has format {version} of an earlier onepass, which reads it; this one cannot")
     if digest != found:
@@ -392,7 +393,7 @@ def load(path: str | Path) -> Any:
     """
     place = _place(path)
     if not place.is_file():
-        raise FileNotFoundError(f"there is no file {str(path)!r}")
+        raise FileNotFoundError(f"there is no file {quoted(path)}")
     return _built(place.read_bytes(), repr(str(path)))
 
 

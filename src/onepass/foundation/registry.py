@@ -9,6 +9,8 @@ part of another one (a design that knows rows already), and how it comes back, s
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from onepass.foundation.check import shown
+
 Kind = TypeVar("Kind", bound=type)
 
 _known: dict[str, type] = {}
@@ -50,7 +52,7 @@ def kind_of(name: Any) -> type:
     if name in _on_demand:
         return _on_demand[name]()
     if name not in _known:
-        raise ValueError(f"{name!r} is not a registered class")
+        raise ValueError(f"{shown(name)} is not a registered class")
     return _known[name]
 
 

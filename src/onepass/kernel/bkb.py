@@ -33,6 +33,7 @@ from onepass.exploration.randomness import DRAWING, normals, uniforms
 from onepass.exploration.theory import Theory
 from onepass.features.nystrom import IN_SPAN, Nystrom, pivoted
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
@@ -191,12 +192,14 @@ class BKB(KernelBandit):
         self.oversampling = check.positive("oversampling", oversampling)
         self.staleness = float("inf") if staleness == float("inf") else check.real("staleness", staleness)
         if self.staleness < 1.0:
-            raise ValueError(f"staleness must be at least 1, where every play draws a dictionary, got {staleness!r}")
+            raise ValueError(
+                f"staleness must be at least 1, where every play draws a dictionary, got {shown(staleness)}"
+            )
         self.redundancy = check.fraction("redundancy", redundancy)
         if self.redundancy == 1.0:
-            raise ValueError(f"redundancy must be below 1, or nothing joins the dictionary, got {redundancy!r}")
+            raise ValueError(f"redundancy must be below 1, or nothing joins the dictionary, got {shown(redundancy)}")
         if not isinstance(incremental, bool):
-            raise ValueError(f"incremental must be True or False, got {incremental!r}")
+            raise ValueError(f"incremental must be True or False, got {shown(incremental)}")
         self.incremental = incremental
         self._set(arms, kernel, reg, exploration, normalize, fit_after, seed)
 

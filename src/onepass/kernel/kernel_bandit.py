@@ -25,6 +25,7 @@ from onepass.exploration.greedy import EpsilonGreedy
 from onepass.exploration.randomness import noise
 from onepass.exploration.ucb import UCB
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.sharing import reading, writing
 from onepass.kernel.explaining import expanded, expansion
 from onepass.kernel.kernel_model import KernelModel
@@ -212,7 +213,7 @@ class KernelBandit(KernelModel):
         if not self.fixed:
             raise ValueError("play needs a fixed set of arms; where arms change, decide and learn in turn")
         if not callable(reward):
-            raise ValueError(f"reward must be a function of the arm that gives what it pays, got {reward!r}")
+            raise ValueError(f"reward must be a function of the arm that gives what it pays, got {shown(reward)}")
         arms = np.empty(check.integer("rounds", rounds, 0), np.int64)
         for t in range(arms.size):
             arms[t] = arm = self.decide().arm

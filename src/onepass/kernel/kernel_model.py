@@ -17,6 +17,7 @@ from onepass.exploration.ucb import UCB
 from onepass.features.kernels import Kernel, Matern, as_kernel, median_distance, probed, rows_of
 from onepass.foundation import check, files
 from onepass.foundation import state as states
+from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, plain
 from onepass.foundation.sharing import reading, writing
@@ -52,7 +53,7 @@ class KernelModel(files.Owner, ABC):
         self.reg = check.positive("reg", reg, "it is the variance of the noise where the kernel's is the function's")
         self.fit_after = check.integer("fit_after", fit_after, 0)
         if not (normalize is None or isinstance(normalize, bool)):
-            raise ValueError(f"normalize must be True, False or None, got {normalize!r}")
+            raise ValueError(f"normalize must be True, False or None, got {shown(normalize)}")
         self.normalize = self.fit_after > 0 if normalize is None else normalize
         self.seed = check.integer("seed", seed, 0, None)
         self.exploration = exploration

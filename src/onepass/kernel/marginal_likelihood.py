@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from onepass.features.kernels import RBF, Foreign, Kernel, Linear, Matern, Polynomial, Product, Scaled, Sum
+from onepass.foundation.check import shown
 
 RANGE = 1e2  # searched to both sides of where a parameter begins
 
@@ -48,7 +49,7 @@ def theirs(kernel: Kernel) -> Any:
             return theirs(left) * theirs(right)
         case Foreign(function) if isinstance(function, sk.Kernel):
             return function
-    raise ValueError(f"kernel must be one that scikit-learn can fit where fit_after is set, got {kernel!r}")
+    raise ValueError(f"kernel must be one that scikit-learn can fit where fit_after is set, got {shown(kernel)}")
 
 
 def ours(kernel: Kernel, found: Any) -> Kernel:

@@ -8,6 +8,7 @@ import numpy as np
 from onepass.bandit.decision import Decision
 from onepass.features.kernels import JITTER, Kernel, indefinite, rows_of
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.kernel.posterior import KernelState
 
 LARGEST = check.LARGEST["d"]  # of kernel values
@@ -18,7 +19,7 @@ def table_of(arms: Any) -> np.ndarray:
     if arms is None:
         return np.empty((0, 0))
     if callable(arms):
-        raise ValueError(f"arms must be rows (A, dim), got {arms!r}; the kernel is the second argument")
+        raise ValueError(f"arms must be rows (A, dim), got {shown(arms)}; the kernel is the second argument")
     points = rows_of("arms", arms).copy()
     if points.size == 0:
         raise ValueError(f"arms must have at least one row and one feature, got shape {points.shape}")
@@ -37,7 +38,9 @@ def indices(arm: Any, count: int) -> tuple[bool, list[Any]]:
 def bounded(kernel: Kernel, values: np.ndarray) -> np.ndarray:
     """The values of a kernel, if they can be worked with."""
     if not (np.abs(values) <= LARGEST).all():
-        raise ValueError(f"kernel must be finite and at most {LARGEST:.0e} on the arms, got {kernel!r}; scale them")
+        raise ValueError(
+            f"kernel must be finite and at most {LARGEST:.0e} on the arms, got {shown(kernel)}; scale them"
+        )
     return values
 
 

@@ -8,6 +8,7 @@ from onepass.features.contract import apart
 from onepass.features.landmarks import gaussian_into
 from onepass.features.sketched_nystrom import mixed
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import roomy
 from onepass.foundation.state import zeros
@@ -75,7 +76,7 @@ def kernel_width(width: Any) -> float:
     """The checked width of a kernel, whose square must be a number."""
     found = check.positive("width", width)
     if not 1e-150 <= found <= 1e150:
-        raise ValueError(f"width must be from 1e-150 to 1e150, got {width!r}")
+        raise ValueError(f"width must be from 1e-150 to 1e150, got {shown(width)}")
     return found
 
 
@@ -88,5 +89,5 @@ def shrinkage(reg: Any, step: float) -> float:
     """The checked reg of weights that shrink by 1 - step reg."""
     found = check.real("reg", reg)
     if not 0.0 <= found * step < 1.0:
-        raise ValueError(f"reg must be from 0 to below 1 / step, got {reg!r}")
+        raise ValueError(f"reg must be from 0 to below 1 / step, got {shown(reg)}")
     return found

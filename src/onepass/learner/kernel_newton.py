@@ -41,6 +41,7 @@ from onepass.features.kernels import median_distance
 from onepass.features.landmarks import Landmarks, nystrom
 from onepass.features.sketched_nystrom import SketchedNystromState, sketched_nystrom
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
@@ -202,13 +203,13 @@ class KernelNewton(Learner):
         features = check.choice("features", features, MAPS)
         size = check.integer("size", size, 2)
         if features == "fourier" and (size % 2 or rank is not None):
-            raise ValueError(f"size must be even for Fourier features and rank None, got {size} and {rank!r}")
+            raise ValueError(f"size must be even for Fourier features and rank None, got {size} and {shown(rank)}")
         most = {"nystrom": size, "fourier": size, "sketched": max(size // 2, 1)}[features]
         rank = most if rank is None else check.integer("rank", rank, 1, size)
         if design is not None and not (isinstance(design, Design) and design.dim == rank + 2):
-            raise ValueError(f"design must be a design of dim={rank + 2}, two more than features, got {design!r}")
+            raise ValueError(f"design must be a design of dim={rank + 2}, two more than features, got {shown(design)}")
         if design is not None and design.dtype != np.float64:
-            raise ValueError(f"design must be in float64 here, got {design!r}")
+            raise ValueError(f"design must be in float64 here, got {shown(design)}")
         loss_named(loss, loss_width)
         self.params = {
             "features": features,

@@ -9,6 +9,7 @@ import numpy as np
 
 from onepass.foundation import check, files
 from onepass.foundation import state as states
+from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.sharing import composed, reading, writing
 from onepass.foundation.state import as_begun
@@ -272,7 +273,7 @@ def progressive_validation(learner: Any, X: Any, y: Any) -> Validation:
     input is. ValueError, and nothing has changed, for bad input.
     """
     if isinstance(learner, type) or not hasattr(learner, "rehearse"):
-        raise ValueError(f"learner must be an online kernel learner such as FORKS(), got {learner!r}")
+        raise ValueError(f"learner must be an online kernel learner such as FORKS(), got {shown(learner)}")
     learner.rehearse(X, y)
     began = time.perf_counter()
     decisions, mistakes = learner.validated(X, y)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.generic import compiled
 from onepass.foundation.roots import shift_root
 from onepass.foundation.state import zeros
@@ -111,5 +112,5 @@ def from_zero(name: str, value: float) -> float:
     """A checked curvature."""
     found = check.real(name, value)
     if found < 0.0:
-        raise ValueError(f"{name} must be at least 0, got {value!r}")
+        raise ValueError(f"{name} must be at least 0, got {shown(value)}")
     return found

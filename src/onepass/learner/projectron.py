@@ -15,6 +15,7 @@ import numpy as np
 
 from onepass.features.contract import apart
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 from onepass.learner import contract
@@ -107,7 +108,7 @@ class Projectron(Learner):
             "margins": bool(check.choice("margins", margins, (False, True))),
         }
         if self.params["eta"] >= 1.0:
-            raise ValueError(f"eta must be below 1, the length of every example, got {eta!r}")
+            raise ValueError(f"eta must be below 1, the length of every example, got {shown(eta)}")
         self._state = None
 
     def _begin(self, dim: int) -> ProjectronState:

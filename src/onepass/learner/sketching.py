@@ -13,6 +13,7 @@ from onepass.features.contract import apart, embed
 from onepass.features.landmarks import Landmarks
 from onepass.features.sketched_nystrom import SketchedNystromState, absorb, sketched_nystrom
 from onepass.foundation import check
+from onepass.foundation.check import shown
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import roomy
 from onepass.foundation.state import is_abstract, zeros
@@ -126,7 +127,9 @@ def sketch_sizes(
     if isinstance(update_every, float | np.floating):
         update_every = float(update_every)
         if not 0.0 < update_every < 1.0:
-            raise ValueError(f"update_every must be an integer, or a share above 0 and below 1, got {update_every!r}")
+            raise ValueError(
+                f"update_every must be an integer, or a share above 0 and below 1, got {shown(update_every)}"
+            )
     else:
         update_every = check.integer("update_every", update_every, 1)
     return {

@@ -17,6 +17,7 @@ from onepass.exploration.thompson import PlainThompson
 from onepass.exploration.ucb import UCB
 from onepass.features.factors import OuterProduct
 from onepass.foundation import check
+from onepass.foundation.check import shown
 
 Dim = int | tuple[int, int]  # a width, or those of two factors
 Explore = float | Theory
@@ -45,7 +46,7 @@ def compose(
     check.choice("parameters", parameters, kinds)
     if isinstance(dim, tuple):
         if len(dim) != 2:
-            raise ValueError(f"dim must be a width, or the widths (d_u, d_a) of two factors, got {dim!r}")
+            raise ValueError(f"dim must be a width, or the widths (d_u, d_a) of two factors, got {shown(dim)}")
         features = OuterProduct(left=dim[0], right=dim[1])
         full, own = (features.output_dim, UNLIMITED), (dim[0], dim[0])
     else:
@@ -77,13 +78,13 @@ def given(design: Design | None, reg: float | None, dtype: str | None) -> Make:
         return exact(1.0 if reg is None else reg, "float64" if dtype is None else dtype)
     for name, value in (("reg", reg), ("dtype", dtype)):
         if value is not None:
-            raise ValueError(f"{name} must be None beside a design, which has its own, got {value!r}")
+            raise ValueError(f"{name} must be None beside a design, which has its own, got {shown(value)}")
     if not isinstance(design, Design):
-        raise ValueError(f"design must be a design such as FrequentDirections(dim=500, size=50), got {design!r}")
+        raise ValueError(f"design must be a design such as FrequentDirections(dim=500, size=50), got {shown(design)}")
 
     def make(dim: int, most: int) -> Design:
         if design.dim != dim:
-            raise ValueError(f"design must have dim={dim}, as wide as the rows that are learned, got {design!r}")
+            raise ValueError(f"design must have dim={dim}, as wide as the rows that are learned, got {shown(design)}")
         return design
 
     return make
