@@ -84,7 +84,19 @@ def taken_out(arena, record):
             arena.memory[record].copy(), arena.ridge[record], arena.log_det[record], arena.rows[record],
             sums_of(arena, record),
         )  # fmt: skip
-    return Arm(basis, root, moment, weight, cross, outside, rows, ridge, log_det, sums, memory)
+    return Arm(
+        basis=basis,
+        root=root,
+        moment=moment,
+        weight=weight,
+        cross=cross,
+        outside=outside,
+        rows=rows,
+        ridge=ridge,
+        log_det=log_det,
+        sums=sums,
+        memory=memory,
+    )
 
 
 @compiled

@@ -231,4 +231,6 @@ def radius(arena, rule, limit, record, noise, parameter_bound, row_bound, delta)
         ridge, log_det, rows = arena.ridge[record], arena.log_det[record], arena.rows[record]
         sums = sums_of(arena, record)
     facts = Facts(directions=min(limit, dim), dim=dim, ridge=ridge, log_det=log_det, sums=sums, rounds=rows)
-    return radius_by(rule, facts, Constants(noise, parameter_bound, row_bound, delta))
+    return radius_by(
+        rule, facts, Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta)
+    )

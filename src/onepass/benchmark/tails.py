@@ -34,7 +34,7 @@ def solved_again(state: Any, start: np.ndarray) -> tuple[float, float]:
     """
     from scipy.optimize import minimize
 
-    history, reg = state.history, state.tail.reg
+    history, reg = state.history, state.settings.tail.reg
     rows, values, marks = (part[: history.used].copy() for part in (history.rows, history.values, history.marks))
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:

@@ -25,9 +25,8 @@ from onepass.estimator.contract import expect, radius, update, update_rows
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import (
     RADIUS,
+    Clipping,
     Noise,
-    Practice,
-    Tail,
     bounded,
     checked_noise,
     checked_practice,
@@ -58,8 +57,7 @@ class AdaptiveHuberState(NamedTuple):
     theta: np.ndarray
     history: History
     noise: Noise
-    tail: Tail
-    practice: Practice
+    settings: Clipping
 
 
 @compiled
@@ -76,7 +74,7 @@ def guard_of(tail, practice, s, width):
 @compiled
 def take(state, row, reward):
     """The state with one more row in H and in the history; theta as it was."""
-    design, theta, tail, practice = state.design, state.theta, state.tail, state.practice
+    design, theta, (tail, practice) = state.design, state.theta, state.settings
     t = state.history.used + 1
     nu, unit, noise = heard(practice, state.noise, reward - float(dot(row, theta)), t)
     sigma, tau, scaled = np.inf, np.inf, np.zeros_like(row)
@@ -86,13 +84,15 @@ def take(state, row, reward):
         for j in range(row.size):
             scaled[j] = row[j] / sigma
     history = remember(state.history, scaled, reward / sigma, tau)
-    return AdaptiveHuberState(append(design, scaled), theta, history, noise, tail, practice)
+    return AdaptiveHuberState(
+        design=append(design, scaled), theta=theta, history=history, noise=noise, settings=state.settings
+    )
 
 
 @compiled
 def minimize(state):
     """theta in place to within 1 / sqrt(T) of the minimizer in the norm of H, from where it is."""
-    history, theta, tail = state.history, state.theta, state.tail
+    history, theta, tail = state.history, state.theta, state.settings.tail
     used = history.used
     rows, values, marks = history.rows[:used], history.values[:used], history.marks[:used]
     horizon = float(tail.horizon) if tail.horizon > 0 else float(used)
@@ -136,7 +136,7 @@ def update_adaptive_rows(state, rows, rewards):
 
 @radius.for_state(AdaptiveHuberState)
 def radius_of_adaptive(state, rounds, noise, parameter_bound, row_bound, delta):
-    tail = bounded(state.tail, parameter_bound, row_bound, delta / DELTAS)
+    tail = bounded(state.settings.tail, parameter_bound, row_bound, delta / DELTAS)
     s = scales(tail, state.history.used, state.theta.size, 1.0)
     logs = np.log(3.0 * s.horizon) ** power(tail.epsilon) * s.logarithm ** (tail.epsilon / (1.0 + tail.epsilon))
     return 3.0 * np.sqrt(tail.reg) * parameter_bound + 24.0 * s.growth * np.sqrt(2.0 * s.kappa) * logs
@@ -145,7 +145,11 @@ def radius_of_adaptive(state, rounds, noise, parameter_bound, row_bound, delta):
 @expect.for_state(AdaptiveHuberState)
 def expect_nu(state, nu):
     return AdaptiveHuberState(
-        state.design, state.theta, state.history, told(state.noise, nu), state.tail, state.practice
+        design=state.design,
+        theta=state.theta,
+        history=state.history,
+        noise=told(state.noise, nu),
+        settings=state.settings,
     )
 
 
@@ -176,22 +180,35 @@ class AdaptiveHuber(Estimator):
         theory: Theory | None = None,
     ):
         self.design = checked_design(design, Exact)
-        self._tail = checked_tail(self.design, epsilon, horizon, 1.0, parameter_bound, theory, DELTAS)
+        tail = checked_tail(self.design, epsilon, horizon, 1.0, parameter_bound, theory, DELTAS)
         self.has_radius = theory is not None
-        self._noise, self._practice = checked_noise(nu), checked_practice(radius, clip, floor, theory)
+        self._noise = checked_noise(nu)
+        self._settings = Clipping(tail=tail, practice=checked_practice(radius, clip, floor, theory))
         self._options = {
-            "epsilon": self._tail.epsilon, "nu": nu, "horizon": horizon, "radius": radius, "clip": clip, "floor": floor,
-            "parameter_bound": parameter_bound, "theory": theory,
-        }  # fmt: skip
+            "epsilon": tail.epsilon,
+            "nu": nu,
+            "horizon": horizon,
+            "radius": radius,
+            "clip": clip,
+            "floor": floor,
+            "parameter_bound": parameter_bound,
+            "theory": theory,
+        }
 
     def begin(self) -> AdaptiveHuberState:
         design, theta = begun(self.design)
-        return AdaptiveHuberState(design, theta, new_history(theta), self._noise, self._tail, self._practice)
+        return AdaptiveHuberState(
+            design=design,
+            theta=theta,
+            history=new_history(theta),
+            noise=self._noise,
+            settings=self._settings,
+        )
 
     def consistent(self, state: AdaptiveHuberState) -> bool:
         return (
             state.theta.shape == (self.design.dim,)
-            and (state.tail, state.practice, state.noise.nu) == (self._tail, self._practice, self._noise.nu)
+            and (state.settings, state.noise.nu) == (self._settings, self._noise.nu)
             and state.history.orderly(self.design.dim)
             and self.design.consistent(state.design)
         )

@@ -45,13 +45,13 @@ def play(epoch, row, reward):
     for j in range(row.size):
         epoch.row[j] = row[j]
     epoch.rewards[epoch.played] = reward
-    return Epoch(epoch.row, epoch.rewards, epoch.played + 1)
+    return Epoch(row=epoch.row, rewards=epoch.rewards, played=epoch.played + 1)
 
 
 @compiled
 def over(epoch):
     """An epoch in which nothing has been played yet."""
-    return Epoch(epoch.row, epoch.rewards, 0)
+    return Epoch(row=epoch.row, rewards=epoch.rewards, played=0)
 
 
 @compiled

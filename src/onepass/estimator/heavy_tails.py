@@ -53,6 +53,21 @@ class Practice(NamedTuple):
     floor: float
 
 
+class Clipping(NamedTuple):
+    """Settings of Huber regression."""
+
+    tail: Tail
+    practice: Practice
+
+
+class Truncation(NamedTuple):
+    """Settings of what truncates: bound of the moment of order 1 + epsilon; clip: times the threshold."""
+
+    tail: Tail
+    bound: float
+    clip: float
+
+
 class Scales(NamedTuple):
     """Of round t: T, growth t^p, tau_0, the logarithm log(2 T^2 / delta), kappa."""
 
@@ -84,7 +99,7 @@ def scales(tail, t, dim, unit):
     spread = tail.row_bound * horizon / unit
     kappa = dim * np.log1p(spread * spread / (tail.reg * tail.step * dim))
     tau = np.sqrt(2.0 * kappa) * np.log(3.0 * horizon) ** p / logarithm ** (1.0 / (1.0 + tail.epsilon))
-    return Scales(horizon, float(max(t, 1)) ** p, tau, logarithm, kappa)
+    return Scales(horizon=horizon, growth=float(max(t, 1)) ** p, tau=tau, logarithm=logarithm, kappa=kappa)
 
 
 @compiled
@@ -113,7 +128,7 @@ def heard(practice, noise, residual, t):
             size *= np.exp(1.0 / np.sqrt(t))
         elif away < size:
             size = max(size * np.exp(-1.0 / np.sqrt(t)), LEAST)
-    after = Noise(noise.nu, 0.0, size, mean)
+    after = Noise(nu=noise.nu, next=0.0, size=size, mean=mean)
     known = noise.nu if noise.nu > 0.0 else typical(after)
     nu = noise.next if noise.next > 0.0 else known
     return nu, 1.0 if practice.radius < 0.0 else known if known > 0.0 else nu, after
@@ -122,13 +137,21 @@ def heard(practice, noise, residual, t):
 @compiled
 def told(noise, nu):
     """The noise, told nu for the next row."""
-    return Noise(noise.nu, nu, noise.size, noise.mean)
+    return Noise(nu=noise.nu, next=nu, size=noise.size, mean=noise.mean)
 
 
 @compiled
 def bounded(tail, parameter_bound, row_bound, delta):
     """The tail with the constants of a rule; delta as in tau_0."""
-    return Tail(tail.epsilon, tail.horizon, parameter_bound, row_bound, delta, tail.reg, tail.step)
+    return Tail(
+        epsilon=tail.epsilon,
+        horizon=tail.horizon,
+        parameter_bound=parameter_bound,
+        row_bound=row_bound,
+        delta=delta,
+        reg=tail.reg,
+        step=tail.step,
+    )
 
 
 @compiled
@@ -176,7 +199,15 @@ def checked_tail(
             )
         bound = check.positive("parameter_bound", parameter_bound)
     row_bound, delta = (1.0, 0.0) if theory is None else (theory.row_bound, theory.delta / deltas)
-    return Tail(epsilon, horizon, bound, row_bound, delta, design.params["reg"], step)
+    return Tail(
+        epsilon=epsilon,
+        horizon=horizon,
+        parameter_bound=bound,
+        row_bound=row_bound,
+        delta=delta,
+        reg=design.params["reg"],
+        step=step,
+    )
 
 
 def checked_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) -> Practice:
@@ -187,17 +218,17 @@ def checked_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) 
     for name, value in (("radius", radius), ("floor", floor)):
         if value < 0.0:
             raise ValueError(f"{name} must be at least 0, got {shown(value)}")
-    return Practice(-1.0 if theory is not None else radius, clip, floor)
+    return Practice(radius=-1.0 if theory is not None else radius, clip=clip, floor=floor)
 
 
 def checked_noise(nu: Any) -> Noise:
     """ValueError for a nu that is not positive; None: estimated."""
     hint = "the typical size of the noise, or None to estimate it"
     if nu is None:
-        return Noise(0.0, 0.0, 0.0, 0.0)
+        return Noise(nu=0.0, next=0.0, size=0.0, mean=0.0)
     if not LEAST <= check.positive("nu", nu, hint) <= 1.0 / LEAST:
         raise ValueError(f"nu must be from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {shown(nu)}; scale the rewards")
-    return Noise(float(nu), 0.0, 0.0, 0.0)
+    return Noise(nu=float(nu), next=0.0, size=0.0, mean=0.0)
 
 
 def repetitions(repeats: Any, tail: Tail, factor: float, inside: float) -> int:

@@ -33,7 +33,12 @@ class History(NamedTuple):
 def new_history(like: np.ndarray) -> History:
     """An empty history for rows of the width and dtype of `like` (dim,)."""
     kind = like.dtype
-    return History(zeros(FIRST, like.size, dtype=kind), zeros(FIRST, dtype=kind), filled(np.inf, FIRST, dtype=kind), 0)
+    return History(
+        rows=zeros(FIRST, like.size, dtype=kind),
+        values=zeros(FIRST, dtype=kind),
+        marks=filled(np.inf, FIRST, dtype=kind),
+        used=0,
+    )
 
 
 @compiled
@@ -49,4 +54,4 @@ def remember(history, row, value, mark):
     for j in range(row.size):
         rows[used, j] = row[j]
     values[used], marks[used] = value, mark
-    return History(rows, values, marks, used + 1)
+    return History(rows=rows, values=values, marks=marks, used=used + 1)

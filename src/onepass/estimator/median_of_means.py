@@ -28,16 +28,22 @@ from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 
 
+class MedianOfMeansSettings(NamedTuple):
+    """bound: v."""
+
+    tail: Tail
+    bound: float
+
+
 class MedianOfMeansState(NamedTuple):
-    """design: A; theta (dim,); moments (r, dim): b_j; epochs n finished; bound v."""
+    """design: A; theta (dim,); moments (r, dim): b_j; epochs n finished; settings."""
 
     design: Any
     theta: np.ndarray
     moments: np.ndarray
     epoch: Epoch
     epochs: int
-    tail: Tail
-    bound: float
+    settings: MedianOfMeansSettings
 
 
 @compiled
@@ -83,14 +89,17 @@ def update_means(state, row, reward):
                 moments[k, j] += epoch.rewards[k] * row[j]
         go_to(theta, most_central(design, moments))
         epoch = over(epoch)
-    return MedianOfMeansState(design, theta, moments, epoch, epochs, state.tail, state.bound)
+    return MedianOfMeansState(
+        design=design, theta=theta, moments=moments, epoch=epoch, epochs=epochs, settings=state.settings
+    )
 
 
 @radius.for_state(MedianOfMeansState)
 def radius_of_means(state, rounds, noise, parameter_bound, row_bound, delta):
-    spread = (9.0 * state.theta.size * state.bound) ** (1.0 / (1.0 + state.tail.epsilon))
-    growth = float(max(state.epochs, 1)) ** power(state.tail.epsilon)
-    return 3.0 * spread * growth + 3.0 * np.sqrt(state.tail.reg) * parameter_bound
+    tail, bound = state.settings
+    spread = (9.0 * state.theta.size * bound) ** (1.0 / (1.0 + tail.epsilon))
+    growth = float(max(state.epochs, 1)) ** power(tail.epsilon)
+    return 3.0 * spread * growth + 3.0 * np.sqrt(tail.reg) * parameter_bound
 
 
 @merge.register(MedianOfMeansState)
@@ -136,20 +145,25 @@ class MedianOfMeans(Estimator):
         theory: Theory | None = None,
     ):
         self.design = checked_design(design)
-        self._tail = checked_tail(self.design, epsilon, horizon, 1.0, None, theory)
+        tail = checked_tail(self.design, epsilon, horizon, 1.0, None, theory)
         self.has_radius = theory is not None
-        self._bound = check.positive("moment", moment)
-        self._repeats = repetitions(repeats, self._tail, 24.0, float(np.e))
+        self._settings = MedianOfMeansSettings(tail=tail, bound=check.positive("moment", moment))
+        self._repeats = repetitions(repeats, tail, 24.0, float(np.e))
         self._options = {
-            "epsilon": self._tail.epsilon, "moment": self._bound, "horizon": horizon, "repeats": repeats,
+            "epsilon": tail.epsilon,
+            "moment": self._settings.bound,
+            "horizon": horizon,
+            "repeats": repeats,
             "theory": theory,
-        }  # fmt: skip
+        }
 
     def begin(self) -> MedianOfMeansState:
         design, theta = begun(self.design)
         moments = np.zeros((self._repeats, theta.size), theta.dtype)
-        epoch = Epoch(np.zeros_like(theta), np.zeros(self._repeats, theta.dtype), 0)
-        return MedianOfMeansState(design, theta, moments, epoch, 0, self._tail, self._bound)
+        epoch = Epoch(row=np.zeros_like(theta), rewards=np.zeros(self._repeats, theta.dtype), played=0)
+        return MedianOfMeansState(
+            design=design, theta=theta, moments=moments, epoch=epoch, epochs=0, settings=self._settings
+        )
 
     def consistent(self, state: MedianOfMeansState) -> bool:
         return (
@@ -158,6 +172,6 @@ class MedianOfMeans(Estimator):
             and state.epoch.rewards.shape == (self._repeats,)
             and 0 <= state.epoch.played < self._repeats
             and state.epochs >= 0
-            and (state.tail, state.bound) == (self._tail, self._bound)
+            and state.settings == self._settings
             and self.design.consistent(state.design)
         )

@@ -28,6 +28,7 @@ from onepass.estimator.estimator import Estimator, Weighing, begun, checked_desi
 from onepass.estimator.heavy_tails import (
     RADIUS,
     STEP,
+    Clipping,
     Noise,
     Practice,
     Tail,
@@ -52,14 +53,13 @@ DELTAS = 4  # Wang et al.'s lemma 1 holds with probability 1 - 4 delta
 
 
 class OnePassHuberState(NamedTuple):
-    """design: V; theta (dim,); rows learned."""
+    """design: V; theta (dim,); rows learned; noise, of which nu is a setting; settings."""
 
     design: Any
     theta: np.ndarray
     rows: int
     noise: Noise
-    tail: Tail
-    practice: Practice
+    settings: Clipping
 
 
 class Winsor(NamedTuple):
@@ -94,14 +94,15 @@ def clipped(tail, practice, noise, t, dim, width, residual):
 
 @update.for_state(OnePassHuberState)
 def update_huber(state, row, reward):
-    theta, tail, t = state.theta, state.tail, state.rows + 1
+    theta, settings, t = state.theta, state.settings, state.rows + 1
+    tail = settings.tail
     direction = solve(state.design, row)
     width, residual = np.sqrt(max(float(dot(row, direction)), 0.0)), reward - float(dot(row, theta))
-    sigma, w, z, noise = clipped(tail, state.practice, state.noise, t, theta.size, width, residual)
+    sigma, w, z, noise = clipped(tail, settings.practice, state.noise, t, theta.size, width, residual)
     pull, weight = z / (sigma * (1.0 + w * w)), 1.0 / (tail.step * sigma * sigma)
     design = newton_step(state.design, theta, row, direction, pull, weight)
     into_ball(design, theta, tail.parameter_bound)
-    return OnePassHuberState(design, theta, t, noise, tail, state.practice)
+    return OnePassHuberState(design=design, theta=theta, rows=t, noise=noise, settings=settings)
 
 
 @weighed.for_state(Winsor)
@@ -127,12 +128,20 @@ def winsorized(rule, memory, space, coordinates, moment, t, reward):
 
 @radius.for_state(OnePassHuberState)
 def radius_of_huber(state, rounds, noise, parameter_bound, row_bound, delta):
-    return confidence(bounded(state.tail, parameter_bound, row_bound, delta / DELTAS), state.rows, state.theta.size)
+    return confidence(
+        bounded(state.settings.tail, parameter_bound, row_bound, delta / DELTAS), state.rows, state.theta.size
+    )
 
 
 @expect.for_state(OnePassHuberState)
 def expect_nu(state, nu):
-    return OnePassHuberState(state.design, state.theta, state.rows, told(state.noise, nu), state.tail, state.practice)
+    return OnePassHuberState(
+        design=state.design,
+        theta=state.theta,
+        rows=state.rows,
+        noise=told(state.noise, nu),
+        settings=state.settings,
+    )
 
 
 @savable
@@ -179,10 +188,18 @@ class OnePassHuber(Estimator):
         self._tail = checked_tail(self.design, epsilon, horizon, a, parameter_bound, theory, DELTAS)
         self.has_radius = theory is not None
         self._noise, self._practice = checked_noise(nu), checked_practice(radius, clip, floor, theory)
+        self._settings = Clipping(tail=self._tail, practice=self._practice)
         self._options = {
-            "epsilon": self._tail.epsilon, "nu": nu, "horizon": horizon, "radius": radius, "clip": clip, "floor": floor,
-            "step": step, "parameter_bound": parameter_bound, "theory": theory,
-        }  # fmt: skip
+            "epsilon": self._tail.epsilon,
+            "nu": nu,
+            "horizon": horizon,
+            "radius": radius,
+            "clip": clip,
+            "floor": floor,
+            "step": step,
+            "parameter_bound": parameter_bound,
+            "theory": theory,
+        }
 
     def weighing(self) -> Weighing | None:
         """Winsorized rewards, where no arm is ever cut and there is no ball."""
@@ -192,12 +209,13 @@ class OnePassHuber(Estimator):
         return Weighing(rule=Winsor(nu=self._noise.nu, tail=self._tail, practice=self._practice), memory=2)
 
     def begin(self) -> OnePassHuberState:
-        return OnePassHuberState(*begun(self.design), 0, self._noise, self._tail, self._practice)
+        design, theta = begun(self.design)
+        return OnePassHuberState(design=design, theta=theta, rows=0, noise=self._noise, settings=self._settings)
 
     def consistent(self, state: OnePassHuberState) -> bool:
         return (
             state.theta.shape == (self.design.dim,)
-            and (state.tail, state.practice, state.noise.nu) == (self._tail, self._practice, self._noise.nu)
+            and (state.settings, state.noise.nu) == (self._settings, self._noise.nu)
             and state.rows >= 0
             and self.design.consistent(state.design)
         )

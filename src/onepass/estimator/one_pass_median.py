@@ -23,12 +23,12 @@ from onepass.foundation.registry import savable
 
 
 class OnePassMedianState(NamedTuple):
-    """design: V; theta (dim,); epoch: the rewards of the arm being played."""
+    """design: V; theta (dim,); epoch: the rewards of the arm being played; settings."""
 
     design: Any
     theta: np.ndarray
     epoch: Epoch
-    tail: Tail
+    settings: Tail
 
 
 @update.for_state(OnePassMedianState)
@@ -36,9 +36,9 @@ def update_median(state, row, reward):
     design, theta, epoch = state.design, state.theta, play(state.epoch, row, reward)
     if epoch.played == epoch.rewards.size:
         design = squared_step(design, theta, row, solve(design, row), np.median(epoch.rewards), 0.5)
-        into_ball(design, theta, state.tail.parameter_bound)
+        into_ball(design, theta, state.settings.parameter_bound)
         epoch = over(epoch)
-    return OnePassMedianState(design, theta, epoch, state.tail)
+    return OnePassMedianState(design=design, theta=theta, epoch=epoch, settings=state.settings)
 
 
 @repeated.for_state(OnePassMedianState)
@@ -75,14 +75,14 @@ class OnePassMedian(Estimator):
 
     def begin(self) -> OnePassMedianState:
         design, theta = begun(self.design)
-        epoch = Epoch(np.zeros_like(theta), np.zeros(self._repeats, theta.dtype), 0)
-        return OnePassMedianState(design, theta, epoch, self._tail)
+        epoch = Epoch(row=np.zeros_like(theta), rewards=np.zeros(self._repeats, theta.dtype), played=0)
+        return OnePassMedianState(design=design, theta=theta, epoch=epoch, settings=self._tail)
 
     def consistent(self, state: OnePassMedianState) -> bool:
         return (
             state.theta.shape == state.epoch.row.shape == (self.design.dim,)
             and state.epoch.rewards.shape == (self._repeats,)
             and 0 <= state.epoch.played < self._repeats
-            and state.tail == self._tail
+            and state.settings == self._tail
             and self.design.consistent(state.design)
         )

@@ -17,7 +17,7 @@ from onepass.design.contract import solve
 from onepass.design.design import Design
 from onepass.estimator.contract import update
 from onepass.estimator.estimator import Estimator, begun, checked_design
-from onepass.estimator.heavy_tails import Tail, checked_tail, moment, power
+from onepass.estimator.heavy_tails import Truncation, checked_tail, moment, power
 from onepass.estimator.newton import into_ball, squared_step
 from onepass.foundation import check
 from onepass.foundation.linalg import dot
@@ -25,28 +25,27 @@ from onepass.foundation.registry import savable
 
 
 class OnePassTruncationState(NamedTuple):
-    """design: V; theta (dim,); rows learned; bound u; clip: times the threshold."""
+    """design: V; theta (dim,); rows learned; settings: bound is u."""
 
     design: Any
     theta: np.ndarray
     rows: int
-    tail: Tail
-    bound: float
-    clip: float
+    settings: Truncation
 
 
 @update.for_state(OnePassTruncationState)
 def update_truncation(state, row, reward):
-    theta, tail, t = state.theta, state.tail, state.rows + 1
+    theta, settings, t = state.theta, state.settings, state.rows + 1
+    tail = settings.tail
     horizon, delta = moment(tail, t)
-    threshold = (state.bound / np.log(4.0 * horizon / delta)) ** (1.0 / (1.0 + tail.epsilon))
+    threshold = (settings.bound / np.log(4.0 * horizon / delta)) ** (1.0 / (1.0 + tail.epsilon))
     direction = solve(state.design, row)
-    kept = np.sqrt(max(float(dot(row, direction)), 0.0)) * abs(reward) <= state.clip * threshold * horizon ** power(
+    kept = np.sqrt(max(float(dot(row, direction)), 0.0)) * abs(reward) <= settings.clip * threshold * horizon ** power(
         tail.epsilon
     )
     design = squared_step(state.design, theta, row, direction, reward if kept else 0.0, 0.5)
     into_ball(design, theta, tail.parameter_bound)
-    return OnePassTruncationState(design, theta, t, tail, state.bound, state.clip)
+    return OnePassTruncationState(design=design, theta=theta, rows=t, settings=settings)
 
 
 @savable
@@ -75,20 +74,25 @@ class OnePassTruncation(Estimator):
         parameter_bound: float | None = None,
     ):
         self.design = checked_design(design)
-        self._tail = checked_tail(self.design, epsilon, horizon, 2.0, parameter_bound, None)
-        self._bound, self._clip = check.positive("moment", moment), check.positive("clip", clip)
+        tail = checked_tail(self.design, epsilon, horizon, 2.0, parameter_bound, None)
+        bound, clip = check.positive("moment", moment), check.positive("clip", clip)
+        self._settings = Truncation(tail=tail, bound=bound, clip=clip)
         self._options = {
-            "epsilon": self._tail.epsilon, "moment": self._bound, "horizon": horizon, "clip": self._clip,
+            "epsilon": tail.epsilon,
+            "moment": bound,
+            "horizon": horizon,
+            "clip": clip,
             "parameter_bound": parameter_bound,
-        }  # fmt: skip
+        }
 
     def begin(self) -> OnePassTruncationState:
-        return OnePassTruncationState(*begun(self.design), 0, self._tail, self._bound, self._clip)
+        design, theta = begun(self.design)
+        return OnePassTruncationState(design=design, theta=theta, rows=0, settings=self._settings)
 
     def consistent(self, state: OnePassTruncationState) -> bool:
         return (
             state.theta.shape == (self.design.dim,)
-            and (state.tail, state.bound, state.clip) == (self._tail, self._bound, self._clip)
+            and state.settings == self._settings
             and state.rows >= 0
             and self.design.consistent(state.design)
         )

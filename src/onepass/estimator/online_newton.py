@@ -30,25 +30,31 @@ from onepass.foundation import check
 from onepass.foundation.registry import savable
 
 
+class OnlineNewtonSettings(NamedTuple):
+    """step: a."""
+
+    step: float
+
+
 class OnlineNewtonState(NamedTuple):
-    """design: A; theta (dim,); step: a."""
+    """design: A; theta (dim,); settings."""
 
     design: Any
     theta: np.ndarray
-    step: float
+    settings: OnlineNewtonSettings
 
 
 @update.for_state(OnlineNewtonState)
 def update_newton(state, row, reward):
     direction = solve(state.design, row)
-    design = squared_step(state.design, state.theta, row, direction, reward, 1.0 / state.step)
-    return OnlineNewtonState(design, state.theta, state.step)
+    design = squared_step(state.design, state.theta, row, direction, reward, 1.0 / state.settings.step)
+    return OnlineNewtonState(design=design, theta=state.theta, settings=state.settings)
 
 
 @merge.register(OnlineNewtonState)
 def merge_newton(state, other, start):
     """With a = 1 on an exact design A theta = sum of r x, which adds up; else steps depend on the steps before."""
-    if state.step != 1.0 or contract.error_bound(state.design) > 0.0:
+    if state.settings.step != 1.0 or contract.error_bound(state.design) > 0.0:
         raise TypeError(
             "merge is defined for OnlineNewton with step=1 on an exact design, where A theta is a sum over rows; "
             "else use Ridge, or learn the rows again, one stream after the other"
@@ -56,7 +62,7 @@ def merge_newton(state, other, start):
     moment = sum(sign * contract.matrix(s.design) @ s.theta for sign, s in ((1.0, state), (1.0, other), (-1.0, start)))
     design = contract.merge(state.design, contract.since(other.design, start.design))
     theta = contract.solve(design, moment.astype(state.theta.dtype))
-    return OnlineNewtonState(design=design, theta=theta, step=state.step)
+    return OnlineNewtonState(design=design, theta=theta, settings=state.settings)
 
 
 @savable
@@ -77,11 +83,12 @@ class OnlineNewton(Estimator):
         self.design, self._options = checked_design(design), {"step": check.positive("step", step)}
 
     def begin(self) -> OnlineNewtonState:
-        return OnlineNewtonState(*begun(self.design), self._options["step"])
+        (design, theta), settings = begun(self.design), OnlineNewtonSettings(step=self._options["step"])
+        return OnlineNewtonState(design=design, theta=theta, settings=settings)
 
     def consistent(self, state: OnlineNewtonState) -> bool:
         return (
             state.theta.shape == (self.design.dim,)
-            and state.step == self._options["step"]
+            and state.settings.step == self._options["step"]
             and self.design.consistent(state.design)
         )

@@ -100,22 +100,43 @@ def radius_of_frequent_directions(rule, facts, constants):
 @confidence_radius.for_state(ExactState)
 def confidence_of_exact(design, rounds, noise, parameter_bound, row_bound, delta):
     dim, ridge = design.root.shape[0], design.settings.reg
-    facts = Facts(dim, dim, ridge, design.log_det, nothing_cut(), rounds)
-    return radius_by(design.settings, facts, Constants(noise, parameter_bound, row_bound, delta))
+    facts = Facts(directions=dim, dim=dim, ridge=ridge, log_det=design.log_det, sums=nothing_cut(), rounds=rounds)
+    return radius_by(
+        design.settings,
+        facts,
+        Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta),
+    )
 
 
 @confidence_radius.for_state(ProjectorSplittingState)
 def confidence_of_splitting(design, rounds, noise, parameter_bound, row_bound, delta):
     rank, dim = design.settings.rank, design.left.shape[1]
-    facts = Facts(rank, dim, design.ridge, log_det(design), design.sums, rounds)
-    return radius_by(design.settings, facts, Constants(noise, parameter_bound, row_bound, delta))
+    facts = Facts(
+        directions=rank, dim=dim, ridge=design.ridge, log_det=log_det(design), sums=design.sums, rounds=rounds
+    )
+    return radius_by(
+        design.settings,
+        facts,
+        Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta),
+    )
 
 
 @confidence_radius.for_state(FrequentDirectionsState)
 def confidence_of_frequent_directions(design, rounds, noise, parameter_bound, row_bound, delta):
     capacity, dim = design.space.basis.shape
-    facts = Facts(capacity, dim, design.space.ridge, design.space.log_det, design.sums, rounds)
-    return radius_by(design.settings, facts, Constants(noise, parameter_bound, row_bound, delta))
+    facts = Facts(
+        directions=capacity,
+        dim=dim,
+        ridge=design.space.ridge,
+        log_det=design.space.log_det,
+        sums=design.sums,
+        rounds=rounds,
+    )
+    return radius_by(
+        design.settings,
+        facts,
+        Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta),
+    )
 
 
 @confidence_radius.for_state(DyadicState)
@@ -125,5 +146,9 @@ def confidence_of_dyadic(design, rounds, noise, parameter_bound, row_bound, delt
     held, capacity = dim, max(2 * block.settings.size, block.space.basis.shape[0])
     if design.phase == SKETCHED:
         held = min(dim, design.spectrum.size + capacity)
-    facts = Facts(held, dim, design.whole.ridge, log_det(design), sums(design), rounds)
-    return radius_by(block.settings, facts, Constants(noise, parameter_bound, row_bound, delta))
+    facts = Facts(
+        directions=held, dim=dim, ridge=design.whole.ridge, log_det=log_det(design), sums=sums(design), rounds=rounds
+    )
+    return radius_by(
+        block.settings, facts, Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta)
+    )

@@ -16,7 +16,7 @@ from onepass.design.contract import append, spectrum
 from onepass.design.exact import Exact
 from onepass.estimator.contract import merge, radius, update, update_rows
 from onepass.estimator.estimator import Estimator, begun, checked_design
-from onepass.estimator.heavy_tails import Tail, checked_tail, moment, power
+from onepass.estimator.heavy_tails import Truncation, checked_tail, moment, power
 from onepass.estimator.history import History, new_history, remember
 from onepass.estimator.newton import go_to
 from onepass.exploration.theory import Theory
@@ -27,24 +27,25 @@ from onepass.foundation.registry import savable
 
 
 class TruncatedRidgeState(NamedTuple):
-    """design: A; theta (dim,); history: rows and rewards; bound v; clip: times b_t."""
+    """design: A; theta (dim,); history: rows and rewards; settings: bound is v, the threshold b_t."""
 
     design: Any
     theta: np.ndarray
     history: History
-    tail: Tail
-    bound: float
-    clip: float
+    settings: Truncation
 
 
 @compiled
 def refit(state):
     """theta anew, in place, from the whole history."""
-    tail, theta, used = state.tail, state.theta, state.history.used
+    settings, theta, used = state.settings, state.theta, state.history.used
+    tail = settings.tail
     horizon, delta = moment(tail, used)
     one = 1.0 / (1.0 + tail.epsilon)
-    threshold = (state.bound / np.log(2.0 * theta.size * horizon / delta)) ** one * float(used) ** power(tail.epsilon)
-    threshold *= state.clip
+    threshold = (settings.bound / np.log(2.0 * theta.size * horizon / delta)) ** one * float(used) ** power(
+        tail.epsilon
+    )
+    threshold *= settings.clip
     values, vectors, _ = spectrum(state.design)
     scaled = np.empty_like(vectors)
     for i in range(values.size):
@@ -64,7 +65,7 @@ def refit(state):
 @update.for_state(TruncatedRidgeState)
 def update_truncated(state, row, reward):
     history, design = remember(state.history, row, reward, 0.0), append(state.design, row)
-    state = TruncatedRidgeState(design, state.theta, history, state.tail, state.bound, state.clip)
+    state = TruncatedRidgeState(design=design, theta=state.theta, history=history, settings=state.settings)
     refit(state)
     return state
 
@@ -75,7 +76,7 @@ def update_truncated_rows(state, rows, rewards):
     history, design = state.history, state.design
     for i in range(rows.shape[0]):
         history, design = remember(history, rows[i], float(rewards[i]), 0.0), append(design, rows[i])
-    state = TruncatedRidgeState(design, state.theta, history, state.tail, state.bound, state.clip)
+    state = TruncatedRidgeState(design=design, theta=state.theta, history=history, settings=state.settings)
     if rows.shape[0] > 0:
         refit(state)
     return state
@@ -90,10 +91,10 @@ def merge_truncated(state, other, start):
 
 @radius.for_state(TruncatedRidgeState)
 def radius_of_truncated(state, rounds, noise, parameter_bound, row_bound, delta):
-    tail, t, dim = state.tail, max(state.history.used, 1), state.theta.size
+    tail, t, dim = state.settings.tail, max(state.history.used, 1), state.theta.size
     horizon, _ = moment(tail, t)
     one = 1.0 + tail.epsilon
-    spread = state.bound ** (1.0 / one) * np.log(2.0 * dim * horizon / delta) ** (tail.epsilon / one)
+    spread = state.settings.bound ** (1.0 / one) * np.log(2.0 * dim * horizon / delta) ** (tail.epsilon / one)
     return 4.0 * np.sqrt(dim) * spread * float(t) ** power(tail.epsilon) + np.sqrt(tail.reg) * parameter_bound
 
 
@@ -121,22 +122,26 @@ class TruncatedRidge(Estimator):
         theory: Theory | None = None,
     ):
         self.design = checked_design(design, Exact)
-        self._tail = checked_tail(self.design, epsilon, horizon, 1.0, None, theory)
+        tail = checked_tail(self.design, epsilon, horizon, 1.0, None, theory)
         self.has_radius = theory is not None
-        self._bound, self._clip = check.positive("moment", moment), check.positive("clip", clip)
+        bound, clip = check.positive("moment", moment), check.positive("clip", clip)
+        self._settings = Truncation(tail=tail, bound=bound, clip=clip)
         self._options = {
-            "epsilon": self._tail.epsilon, "moment": self._bound, "horizon": horizon, "clip": self._clip,
+            "epsilon": tail.epsilon,
+            "moment": bound,
+            "horizon": horizon,
+            "clip": clip,
             "theory": theory,
-        }  # fmt: skip
+        }
 
     def begin(self) -> TruncatedRidgeState:
         design, theta = begun(self.design)
-        return TruncatedRidgeState(design, theta, new_history(theta), self._tail, self._bound, self._clip)
+        return TruncatedRidgeState(design=design, theta=theta, history=new_history(theta), settings=self._settings)
 
     def consistent(self, state: TruncatedRidgeState) -> bool:
         return (
             state.theta.shape == (self.design.dim,)
-            and (state.tail, state.bound, state.clip) == (self._tail, self._bound, self._clip)
+            and state.settings == self._settings
             and state.history.orderly(self.design.dim)
             and self.design.consistent(state.design)
         )

@@ -80,8 +80,8 @@ def embed_fourier(state, x, phi):
 def fourier(size: int, dim: int, width: float, seed: int) -> FourierState:
     """`size` features (even) of rows of `dim` numbers, for learners."""
     if is_abstract():
-        return FourierState(zeros(size // 2, dim))
-    return FourierState(np.random.default_rng(seed).standard_normal((size // 2, dim)) / width)
+        return FourierState(frequencies=zeros(size // 2, dim))
+    return FourierState(frequencies=np.random.default_rng(seed).standard_normal((size // 2, dim)) / width)
 
 
 @final
@@ -121,9 +121,11 @@ class Fourier(FeatureMap):
 
     def begin(self, dtype: np.dtype) -> FourierState:
         if is_abstract():
-            return FourierState(zeros(self.output_dim // 2, self.input_dim))
+            return FourierState(frequencies=zeros(self.output_dim // 2, self.input_dim))
         normal = np.random.RandomState(self.seed).standard_normal((self.output_dim // 2, self.input_dim))
-        return FourierState(normal / np.asarray(self.length_scale))  # in float64: an angle may be many turns
+        return FourierState(
+            frequencies=normal / np.asarray(self.length_scale)
+        )  # in float64: an angle may be many turns
 
     def named(self, names):
         return (f"{wave}{j}" for wave in ("cos", "sin") for j in range(self.output_dim // 2))

@@ -54,7 +54,7 @@ class Identity(FeatureMap):
         self.params = {"dim": self.input_dim}
 
     def begin(self, dtype: np.dtype) -> IdentityState:
-        return IdentityState(self.input_dim)
+        return IdentityState(dim=self.input_dim)
 
     def named(self, names):
         return names

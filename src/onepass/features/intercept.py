@@ -49,7 +49,7 @@ class Intercept(FeatureMap):
         self.params = {"dim": self.input_dim}
 
     def begin(self, dtype: np.dtype) -> InterceptState:
-        return InterceptState(self.input_dim)
+        return InterceptState(dim=self.input_dim)
 
     def named(self, names):
         return ("intercept",)

@@ -53,7 +53,7 @@ def embed_landmarks(state, x, phi):
 
 @apart.for_state(Landmarks)
 def apart_landmarks(state):
-    return Landmarks(state.points, state.z, np.empty(state.near.size), state.precision)
+    return Landmarks(points=state.points, z=state.z, near=np.empty(state.near.size), precision=state.precision)
 
 
 @compiled
@@ -70,4 +70,4 @@ def nystrom(points, precision, rank):
             scale = 1.0 / np.sqrt(values[top - i])
             for j in range(values.size):
                 z[j, i] = scale * vectors[top - i, j]
-    return Landmarks(points, z, np.zeros(points.shape[0]), precision)
+    return Landmarks(points=points, z=z, near=np.zeros(points.shape[0]), precision=precision)

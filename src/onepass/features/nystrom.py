@@ -134,7 +134,7 @@ class Nystrom(FeatureMap):
 
     def begin(self, dtype: np.dtype) -> NystromState:
         lower = zeros(self.size, self.size) if is_abstract() else self.lower
-        return NystromState(self.points, lower, self.kernel)
+        return NystromState(points=self.points, lower=lower, kernel=self.kernel)
 
     def named(self, names):
         return (f"landmark{j}" for j in range(self.output_dim))

@@ -62,9 +62,9 @@ class GaussianProjection(FeatureMap):
 
     def begin(self, dtype: np.dtype) -> GaussianProjectionState:
         if is_abstract():
-            return GaussianProjectionState(zeros(self.input_dim, self.output_dim, dtype=dtype))
+            return GaussianProjectionState(transposed=zeros(self.input_dim, self.output_dim, dtype=dtype))
         normal = np.random.RandomState(self.seed).standard_normal((self.input_dim, self.output_dim))
-        return GaussianProjectionState(np.ascontiguousarray(normal / np.sqrt(self.output_dim), dtype=dtype))
+        return GaussianProjectionState(transposed=np.ascontiguousarray(normal / np.sqrt(self.output_dim), dtype=dtype))
 
     def named(self, names):
         return (f"projection{j}" for j in range(self.output_dim))

@@ -109,10 +109,20 @@ def _mapped(state, points, used, vectors, values):
     for i in range(z.shape[0]):
         for j in range(values.size):
             z[i, j] = product[i, j]
-    features = Landmarks(state.features.points, z, state.features.near, state.features.precision)
+    features = Landmarks(
+        points=state.features.points, z=z, near=state.features.near, precision=state.features.precision
+    )
     return SketchedNystromState(
-        features, points, state.pm, state.pp, vectors, values, used, state.blocks, state.seed
-    )  # fmt: skip
+        features=features,
+        points=points,
+        pm=state.pm,
+        pp=state.pp,
+        vectors=vectors,
+        values=values,
+        used=used,
+        blocks=state.blocks,
+        seed=state.seed,
+    )
 
 
 @compiled
@@ -125,12 +135,34 @@ def sketched_nystrom(points, count, places, size, rank, blocks, seed, precision)
     for i in range(places.size):
         for j in range(points.shape[1]):
             landmarks[i, j] = points[places[i], j]
-    features = Landmarks(landmarks, np.zeros((places.size, rank)), np.zeros(places.size), precision)
+    features = Landmarks(
+        points=landmarks, z=np.zeros((places.size, rank)), near=np.zeros(places.size), precision=precision
+    )
     pm, pp, vectors, values = np.zeros((size, places.size)), np.zeros((size, size)), np.zeros((0, size)), np.zeros(0)
     for n in range(count):
-        state = SketchedNystromState(features, points, pm, pp, vectors, values, n, blocks, seed)
+        state = SketchedNystromState(
+            features=features,
+            points=points,
+            pm=pm,
+            pp=pp,
+            vectors=vectors,
+            values=values,
+            used=n,
+            blocks=blocks,
+            seed=seed,
+        )
         _sketched(state, points[n])
-    state = SketchedNystromState(features, points, pm, pp, vectors, values, count, blocks, seed)
+    state = SketchedNystromState(
+        features=features,
+        points=points,
+        pm=pm,
+        pp=pp,
+        vectors=vectors,
+        values=values,
+        used=count,
+        blocks=blocks,
+        seed=seed,
+    )
     found, rows = eigh(pp)
     kept = 0
     while kept < min(rank, size) and found[size - 1 - kept] > 1e-14 * found[size - 1]:
@@ -167,6 +199,13 @@ def embed_sketched(state, x, phi):
 @apart.for_state(SketchedNystromState)
 def apart_sketched(state):
     return SketchedNystromState(
-        apart(state.features), state.points, state.pm, state.pp, state.vectors, state.values, state.used, state.blocks,
-        state.seed,
-    )  # fmt: skip
+        features=apart(state.features),
+        points=state.points,
+        pm=state.pm,
+        pp=state.pp,
+        vectors=state.vectors,
+        values=state.values,
+        used=state.used,
+        blocks=state.blocks,
+        seed=state.seed,
+    )

@@ -179,7 +179,7 @@ class KernelModel(files.Owner, ABC):
             )
         centre, scale = units(self._state, self.normalize)
         means, deviations = centred(means, ones, variances, centre, scale * self.reg**0.5)
-        return Posterior(means, variances.copy(), deviations)
+        return Posterior(means=means, variances=variances.copy(), deviations=deviations)
 
     def _arms(self, arm: Any) -> tuple[bool, list[Any]]:
         """Whether several arms were given, and all of them: indices, or rows."""

@@ -75,9 +75,20 @@ def begun(points: np.ndarray, prior: np.ndarray, reg: float) -> KernelState:
     """Nothing played yet."""
     size = len(points)
     return KernelState(
-        points, zeros(size), zeros(size), prior, zeros(size), zeros(size), prior / reg,
-        zeros(8, size), zeros(8, 8), zeros(8, dtype=np.int64), zeros(0, size), size, zeros(6),
-    )  # fmt: skip
+        points=points,
+        plays=zeros(size),
+        sums=zeros(size),
+        prior=prior,
+        means=zeros(size),
+        ones=zeros(size),
+        variances=prior / reg,
+        rows=zeros(8, size),
+        root=zeros(8, 8),
+        members=zeros(8, dtype=np.int64),
+        copies=zeros(0, size),
+        size=size,
+        tally=zeros(6),
+    )
 
 
 def widened(array: np.ndarray, *shape: int) -> np.ndarray:

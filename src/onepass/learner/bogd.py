@@ -33,7 +33,9 @@ class BOGDState(NamedTuple):
 @apart.for_state(BOGDState)
 def apart_bogd(state):
     budget = apart(state.budget)
-    return BOGDState(budget, state.turn, state.seed, state.loss, state.step, state.reg, state.cap)
+    return BOGDState(
+        budget=budget, turn=state.turn, seed=state.seed, loss=state.loss, step=state.step, reg=state.reg, cap=state.cap
+    )
 
 
 @contract.decision.for_state(BOGDState)
@@ -55,7 +57,15 @@ def step(state, x, y):
         return state, f
     place = some_place(budget, state.seed, state.turn)
     budget = put(budget, place, x, min(max(-state.step * gradient, -state.cap), state.cap))
-    return BOGDState(budget, state.turn + 1, state.seed, state.loss, state.step, state.reg, state.cap), f
+    return BOGDState(
+        budget=budget,
+        turn=state.turn + 1,
+        seed=state.seed,
+        loss=state.loss,
+        step=state.step,
+        reg=state.reg,
+        cap=state.cap,
+    ), f
 
 
 @savable
@@ -98,7 +108,15 @@ class BOGD(Learner):
     def _begin(self, dim: int) -> BOGDState:
         p = self.params
         loss = loss_named(p["loss"], p["loss_width"])
-        return BOGDState(budgeted(p["budget"], dim, p["width"]), 0, p["seed"], loss, p["step"], p["reg"], p["cap"])
+        return BOGDState(
+            budget=budgeted(p["budget"], dim, p["width"]),
+            turn=0,
+            seed=p["seed"],
+            loss=loss,
+            step=p["step"],
+            reg=p["reg"],
+            cap=p["cap"],
+        )
 
     def fits(self, state: Any, begun: Any) -> bool:
         return on_a_budget(self, state, begun)

@@ -30,7 +30,7 @@ class BPASState(NamedTuple):
 
 @apart.for_state(BPASState)
 def apart_bpas(state):
-    return BPASState(apart(state.budget), state.aggressiveness)
+    return BPASState(budget=apart(state.budget), aggressiveness=state.aggressiveness)
 
 
 @contract.decision.for_state(BPASState)
@@ -47,7 +47,7 @@ def step(state, x, y):
         return state, f
     move = y * min(most, hinge)
     if budget.used < budget.weights.size:
-        return BPASState(put(budget, budget.used, x, move), most), f
+        return BPASState(budget=put(budget, budget.used, x, move), aggressiveness=most), f
     place, least = 0, np.inf
     for r in range(budget.used):
         a, k = budget.weights[r], budget.near[r]
@@ -57,7 +57,7 @@ def step(state, x, y):
         if cost < least:
             place, least = r, cost
     weight = budget.weights[place] * budget.near[place] + move
-    return BPASState(put(budget, place, x, weight), most), f
+    return BPASState(budget=put(budget, place, x, weight), aggressiveness=most), f
 
 
 @savable
@@ -80,7 +80,7 @@ class BPAS(Learner):
 
     def _begin(self, dim: int) -> BPASState:
         p = self.params
-        return BPASState(budgeted(p["budget"], dim, p["width"]), p["aggressiveness"])
+        return BPASState(budget=budgeted(p["budget"], dim, p["width"]), aggressiveness=p["aggressiveness"])
 
     def fits(self, state: Any, begun: Any) -> bool:
         return on_a_budget(self, state, begun)

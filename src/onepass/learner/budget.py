@@ -26,7 +26,13 @@ class Budget(NamedTuple):
 
 @apart.for_state(Budget)
 def apart_budget(budget):
-    return Budget(budget.points, budget.weights, np.empty(budget.near.size), budget.used, budget.precision)
+    return Budget(
+        points=budget.points,
+        weights=budget.weights,
+        near=np.empty(budget.near.size),
+        used=budget.used,
+        precision=budget.precision,
+    )
 
 
 @compiled
@@ -46,7 +52,7 @@ def put(budget, place, x, weight):
         budget.points[place, j] = x[j]
     budget.weights[place] = weight
     used = max(budget.used, place + 1)
-    return Budget(budget.points, budget.weights, budget.near, used, budget.precision)
+    return Budget(points=budget.points, weights=budget.weights, near=budget.near, used=used, precision=budget.precision)
 
 
 @compiled
@@ -55,7 +61,13 @@ def roomier(budget):
     weights = np.zeros(2 * budget.weights.size)
     for i in range(budget.used):
         weights[i] = budget.weights[i]
-    return Budget(roomy(budget.points), weights, np.zeros(weights.size), budget.used, budget.precision)
+    return Budget(
+        points=roomy(budget.points),
+        weights=weights,
+        near=np.zeros(weights.size),
+        used=budget.used,
+        precision=budget.precision,
+    )
 
 
 @compiled
@@ -69,7 +81,7 @@ def some_place(budget, seed, turn):
 
 def budgeted(count: int, dim: int, width: float) -> Budget:
     """Room for so many examples of this width, none yet."""
-    return Budget(zeros(count, dim), zeros(count), zeros(count), 0, 0.5 / width**2)
+    return Budget(points=zeros(count, dim), weights=zeros(count), near=zeros(count), used=0, precision=0.5 / width**2)
 
 
 def kernel_width(width: Any) -> float:

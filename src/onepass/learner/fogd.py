@@ -34,7 +34,7 @@ class FOGDState(NamedTuple):
 
 @apart.for_state(FOGDState)
 def apart_fogd(state):
-    return FOGDState(state.map, state.w, np.empty(state.phi.size), state.loss, state.step)
+    return FOGDState(map=state.map, w=state.w, phi=np.empty(state.phi.size), loss=state.loss, step=state.step)
 
 
 @contract.decision.for_state(FOGDState)
@@ -97,5 +97,5 @@ class FOGD(Learner):
         size = p["features"]
         loss = loss_named(p["loss"], p["loss_width"])
         return FOGDState(
-            fourier(size, dim, p["width"], p["seed"]), zeros(size), zeros(size), loss, p["step"]
-        )  # fmt: skip
+            map=fourier(size, dim, p["width"], p["seed"]), w=zeros(size), phi=zeros(size), loss=loss, step=p["step"]
+        )

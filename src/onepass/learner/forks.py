@@ -45,7 +45,7 @@ class FORKSState(NamedTuple):
 
 @apart.for_state(FORKSState)
 def apart_forks(state):
-    return FORKSState(apart(state.sketching), state.newton, state.loss, state.decaying)
+    return FORKSState(sketching=apart(state.sketching), newton=state.newton, loss=state.loss, decaying=state.decaying)
 
 
 @contract.decision.for_state(FORKSState)
@@ -70,7 +70,7 @@ def step(state, x, y):
     if found.mapped:
         embed(found.sketch.features, x, found.phi)
         newton(second, found.phi, slope(state.loss, 0.0, y), second.curvature + eta)
-    return FORKSState(found, second, state.loss, eta), f
+    return FORKSState(sketching=found, newton=second, loss=state.loss, decaying=eta), f
 
 
 @savable
@@ -138,9 +138,11 @@ class FORKS(Learner):
     def _begin(self, dim: int) -> FORKSState:
         p = self.params
         return FORKSState(
-            sketching.begun(p, dim), steps.begun(p["rank"], p), loss_named(p["loss"], p["loss_width"]),
-            p["decaying_curvature"],
-        )  # fmt: skip
+            sketching=sketching.begun(p, dim),
+            newton=steps.begun(p["rank"], p),
+            loss=loss_named(p["loss"], p["loss_width"]),
+            decaying=p["decaying_curvature"],
+        )
 
     def fits(self, state: Any, begun: Any) -> bool:
         return sketched_stream(self, state, begun)

@@ -104,10 +104,25 @@ def decided(state, x):
 @apart.for_state(KernelNewtonState)
 def apart_newton(state):
     return KernelNewtonState(
-        apart(state.map), state.design, state.w, np.empty(state.phi.size), state.inverse_scale, state.low, state.high,
-        state.center, state.spread, np.empty(state.scaled.size), state.last, state.last_target, state.nearness,
-        state.early, state.targets, state.seen, state.least, state.loss,
-    )  # fmt: skip
+        map=apart(state.map),
+        design=state.design,
+        w=state.w,
+        phi=np.empty(state.phi.size),
+        inverse_scale=state.inverse_scale,
+        low=state.low,
+        high=state.high,
+        center=state.center,
+        spread=state.spread,
+        scaled=np.empty(state.scaled.size),
+        last=state.last,
+        last_target=state.last_target,
+        nearness=state.nearness,
+        early=state.early,
+        targets=state.targets,
+        seen=state.seen,
+        least=state.least,
+        loss=state.loss,
+    )
 
 
 @contract.decision.for_state(KernelNewtonState)
@@ -137,9 +152,25 @@ def step(state, x, target):
             state.early[seen, j] = x[j]
         state.targets[seen] = target
     return KernelNewtonState(
-        state.map, design, state.w, phi, state.inverse_scale, state.low, state.high, state.center, state.spread,
-        state.scaled, state.last, y, state.nearness, state.early, state.targets, seen + 1, state.least, state.loss,
-    ), state.center + state.spread * f  # fmt: skip
+        map=state.map,
+        design=design,
+        w=state.w,
+        phi=phi,
+        inverse_scale=state.inverse_scale,
+        low=state.low,
+        high=state.high,
+        center=state.center,
+        spread=state.spread,
+        scaled=state.scaled,
+        last=state.last,
+        last_target=y,
+        nearness=state.nearness,
+        early=state.early,
+        targets=state.targets,
+        seen=seen + 1,
+        least=state.least,
+        loss=state.loss,
+    ), state.center + state.spread * f
 
 
 def deviations(rows: np.ndarray) -> np.ndarray:
@@ -239,11 +270,25 @@ class KernelNewton(Learner):
     def _begin(self, dim: int) -> KernelNewtonState:
         p, design, most = self.params, self.design, np.finfo(np.float64).max
         return KernelNewtonState(
-            self._map(zeros(1, dim), 1.0), design.started(), zeros(design.dim), zeros(design.dim),
-            zeros(dim), filled(-most, dim), filled(most, dim), 0.0, 1.0, zeros(dim), zeros(dim), 0.0, -1.0,
-            zeros(p["warm_up"], dim), zeros(p["warm_up"]), 0, 1.0 / p["memory"] if p["memory"] else 0.0,
-            loss_named(p["loss"], p["loss_width"]),
-        )  # fmt: skip
+            map=self._map(zeros(1, dim), 1.0),
+            design=design.started(),
+            w=zeros(design.dim),
+            phi=zeros(design.dim),
+            inverse_scale=zeros(dim),
+            low=filled(-most, dim),
+            high=filled(most, dim),
+            center=0.0,
+            spread=1.0,
+            scaled=zeros(dim),
+            last=zeros(dim),
+            last_target=0.0,
+            nearness=-1.0,
+            early=zeros(p["warm_up"], dim),
+            targets=zeros(p["warm_up"]),
+            seen=0,
+            least=1.0 / p["memory"] if p["memory"] else 0.0,
+            loss=loss_named(p["loss"], p["loss_width"]),
+        )
 
     def _map(self, rows: np.ndarray, width: float) -> Any:
         """The map of these scaled rows."""
@@ -251,13 +296,23 @@ class KernelNewton(Learner):
         if p["features"] == "fourier":
             return fourier(p["size"], rows.shape[1], width, p["seed"])
         if is_abstract():
-            features = Landmarks(zeros(1, rows.shape[1]), zeros(1, rank), zeros(1), 0.5 / width**2)
+            features = Landmarks(
+                points=zeros(1, rows.shape[1]), z=zeros(1, rank), near=zeros(1), precision=0.5 / width**2
+            )
             if p["features"] == "nystrom":
                 return features
             square, none = zeros(p["size"], p["size"]), zeros(0, p["size"])
             return SketchedNystromState(
-                features, rows, zeros(p["size"], 1), square, none, zeros(0), 1, 1, p["seed"]
-            )  # fmt: skip
+                features=features,
+                points=rows,
+                pm=zeros(p["size"], 1),
+                pp=square,
+                vectors=none,
+                values=zeros(0),
+                used=1,
+                blocks=1,
+                seed=p["seed"],
+            )
         some = np.random.default_rng(p["seed"]).permutation(len(rows))[: p["size"]]
         if p["features"] == "nystrom":
             return nystrom(rows[some], 0.5 / width**2, rank)
@@ -315,8 +370,15 @@ class KernelNewton(Learner):
     def fits(self, state: Any, begun: Any) -> bool:
         p, dim, rank = self.params, self.dim, state.phi.size - 2
         own: tuple[str, ...] = (
-            "design.", "center", "spread", "last_target", "nearness", "early", "targets", "seen",
-        )  # fmt: skip
+            "design.",
+            "center",
+            "spread",
+            "last_target",
+            "nearness",
+            "early",
+            "targets",
+            "seen",
+        )
         mapped = True
         if p["features"] == "nystrom":
             own, mapped = (*own, "map."), landmarks_fit(state.map, dim, p["size"], rank)

@@ -27,7 +27,7 @@ class KOGDState(NamedTuple):
 
 @apart.for_state(KOGDState)
 def apart_kogd(state):
-    return KOGDState(apart(state.budget), state.loss, state.step, state.reg)
+    return KOGDState(budget=apart(state.budget), loss=state.loss, step=state.step, reg=state.reg)
 
 
 @contract.decision.for_state(KOGDState)
@@ -47,7 +47,9 @@ def step(state, x, y):
         return state, f
     if budget.used == budget.weights.size:
         budget = roomier(budget)
-    return KOGDState(put(budget, budget.used, x, -state.step * gradient), state.loss, state.step, state.reg), f
+    return KOGDState(
+        budget=put(budget, budget.used, x, -state.step * gradient), loss=state.loss, step=state.step, reg=state.reg
+    ), f
 
 
 @savable
@@ -84,8 +86,11 @@ class KOGD(Learner):
     def _begin(self, dim: int) -> KOGDState:
         p = self.params
         return KOGDState(
-            budgeted(16, dim, p["width"]), loss_named(p["loss"], p["loss_width"]), p["step"], p["reg"]
-        )  # fmt: skip
+            budget=budgeted(16, dim, p["width"]),
+            loss=loss_named(p["loss"], p["loss_width"]),
+            step=p["step"],
+            reg=p["reg"],
+        )
 
     def fits(self, state: Any, begun: Any) -> bool:
         return growing_budget(self, state, begun)

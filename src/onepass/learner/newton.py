@@ -94,9 +94,16 @@ def extend(state, k):
 
 def begun(size: int, params: dict) -> Newton:
     """Before the first reset, with room for `size` features."""
-    scratch = (zeros(size), zeros(size))
-    constants = (params["step"], params["alpha"], params["curvature"], params["bound"])
-    return Newton(zeros(size), zeros(size, size), *scratch, *constants)
+    return Newton(
+        w=zeros(size),
+        root=zeros(size, size),
+        v=zeros(size),
+        u=zeros(size),
+        step=params["step"],
+        alpha=params["alpha"],
+        curvature=params["curvature"],
+        bound=params["bound"],
+    )
 
 
 def settings(alpha: float, curvature: float, bound: float) -> dict[str, float]:

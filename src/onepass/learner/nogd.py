@@ -39,7 +39,9 @@ class NOGDState(NamedTuple):
 @apart.for_state(NOGDState)
 def apart_nogd(state):
     first, features, phi = apart(state.first), apart(state.map), np.empty(state.phi.size)
-    return NOGDState(first, features, state.w, phi, state.mapped, state.loss, state.step)
+    return NOGDState(
+        first=first, map=features, w=state.w, phi=phi, mapped=state.mapped, loss=state.loss, step=state.step
+    )
 
 
 @contract.decision.for_state(NOGDState)
@@ -68,7 +70,7 @@ def step(state, x, y):
             at = decided(first, first.points[i])
             for j in range(w.size):
                 w[j] += features.z[i, j] * at
-    return NOGDState(first, features, w, state.phi, full, state.loss, state.step), f
+    return NOGDState(first=first, map=features, w=w, phi=state.phi, mapped=full, loss=state.loss, step=state.step), f
 
 
 @savable
@@ -106,9 +108,13 @@ class NOGD(Learner):
     def _begin(self, dim: int) -> NOGDState:
         p = self.params
         first, rank = budgeted(2 * p["budget"], dim, p["width"]), p["rank"]
-        features = Landmarks(first.points, zeros(2 * p["budget"], rank), first.near, first.precision)
+        features = Landmarks(
+            points=first.points, z=zeros(2 * p["budget"], rank), near=first.near, precision=first.precision
+        )
         loss = loss_named(p["loss"], p["loss_width"])
-        return NOGDState(first, features, zeros(rank), zeros(rank), False, loss, p["step"])
+        return NOGDState(
+            first=first, map=features, w=zeros(rank), phi=zeros(rank), mapped=False, loss=loss, step=p["step"]
+        )
 
     def fits(self, state: Any, begun: Any) -> bool:
         return as_begun(state, begun, ("first.used", "mapped")) and buffered(state.first, state.mapped)

@@ -42,7 +42,9 @@ class ProjectronState(NamedTuple):
 @apart.for_state(ProjectronState)
 def apart_projectron(state):
     budget = apart(state.budget)
-    return ProjectronState(budget, state.root, state.half, state.across, state.eta, state.margins)
+    return ProjectronState(
+        budget=budget, root=state.root, half=state.half, across=state.across, eta=state.eta, margins=state.margins
+    )
 
 
 @contract.decision.for_state(ProjectronState)
@@ -83,7 +85,9 @@ def step(state, x, y):
     for i in range(used):
         root[i, used] = -across[i] / delta
     root[used, used] = 1.0 / delta
-    return ProjectronState(put(budget, used, x, y), root, half, across, state.eta, state.margins), f
+    return ProjectronState(
+        budget=put(budget, used, x, y), root=root, half=half, across=across, eta=state.eta, margins=state.margins
+    ), f
 
 
 @savable
@@ -113,8 +117,14 @@ class Projectron(Learner):
 
     def _begin(self, dim: int) -> ProjectronState:
         p, count = self.params, self.params["budget"]
-        budget, scratch = budgeted(count, dim, p["width"]), (zeros(count), zeros(count))
-        return ProjectronState(budget, zeros(count, count), *scratch, p["eta"], p["margins"])
+        return ProjectronState(
+            budget=budgeted(count, dim, p["width"]),
+            root=zeros(count, count),
+            half=zeros(count),
+            across=zeros(count),
+            eta=p["eta"],
+            margins=p["margins"],
+        )
 
     def fits(self, state: Any, begun: Any) -> bool:
         return on_a_budget(self, state, begun)

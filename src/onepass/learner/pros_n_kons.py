@@ -35,6 +35,7 @@ from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import Newton, extend, inner, newton, reset
 
 IN_SPAN = 1e-9  # of k(x, x) = 1: with less, roundings would pass for a new direction
+ROOM = 16  # points and features at the beginning; arrays double when they are full
 
 
 class Dictionary(NamedTuple):
@@ -120,13 +121,26 @@ def roomier(d, newton):
     for i in range(d.used):
         scales[i], w[i] = d.scales[i], newton.w[i]
     larger = Dictionary(
-        roomy(d.points), scales, square(d.whitening), square(d.ridge), np.zeros(size), np.zeros(size), np.zeros(size),
-        np.zeros(size), d.used,
-    )  # fmt: skip
+        points=roomy(d.points),
+        scales=scales,
+        whitening=square(d.whitening),
+        ridge=square(d.ridge),
+        near=np.zeros(size),
+        phi=np.zeros(size),
+        scaled=np.zeros(size),
+        half=np.zeros(size),
+        used=d.used,
+    )
     return larger, Newton(
-        w, square(newton.root), np.zeros(size), np.zeros(size), newton.step, newton.alpha,
-        newton.curvature, newton.bound,
-    )  # fmt: skip
+        w=w,
+        root=square(newton.root),
+        v=np.zeros(size),
+        u=np.zeros(size),
+        step=newton.step,
+        alpha=newton.alpha,
+        curvature=newton.curvature,
+        bound=newton.bound,
+    )
 
 
 @apart.for_state(PROSNKONSState)
@@ -134,10 +148,28 @@ def apart_pros_n_kons(state):
     d = state.dictionary
     near, phi = np.empty(d.near.size), np.empty(d.phi.size)
     return PROSNKONSState(
-        Dictionary(d.points, d.scales, d.whitening, d.ridge, near, phi, d.scaled, d.half, d.used), state.newton,
-        state.most, state.turn, state.seed, state.precision, state.oversampling, state.epsilon, state.reg, state.reset,
-        state.loss,
-    )  # fmt: skip
+        dictionary=Dictionary(
+            points=d.points,
+            scales=d.scales,
+            whitening=d.whitening,
+            ridge=d.ridge,
+            near=near,
+            phi=phi,
+            scaled=d.scaled,
+            half=d.half,
+            used=d.used,
+        ),
+        newton=state.newton,
+        most=state.most,
+        turn=state.turn,
+        seed=state.seed,
+        precision=state.precision,
+        oversampling=state.oversampling,
+        epsilon=state.epsilon,
+        reg=state.reg,
+        reset=state.reset,
+        loss=state.loss,
+    )
 
 
 @contract.decision.for_state(PROSNKONSState)
@@ -177,7 +209,17 @@ def step(state, x, y):
                 d.points[k, j] = x[j]
             d.scales[k] = 1.0 / np.sqrt(p)
             d.phi[k] = np.sqrt(outside)
-            d = Dictionary(d.points, d.scales, d.whitening, d.ridge, d.near, d.phi, d.scaled, d.half, k + 1)
+            d = Dictionary(
+                points=d.points,
+                scales=d.scales,
+                whitening=d.whitening,
+                ridge=d.ridge,
+                near=d.near,
+                phi=d.phi,
+                scaled=d.scaled,
+                half=d.half,
+                used=k + 1,
+            )
             if state.reset:
                 reset(second, k + 1)
                 at = 0.0
@@ -187,9 +229,18 @@ def step(state, x, y):
     if gradient != 0.0 and d.used > 0:
         newton(second, d.phi[: d.used], gradient, second.curvature)
     return PROSNKONSState(
-        d, second, state.most, turn, state.seed, state.precision, state.oversampling, state.epsilon, state.reg,
-        state.reset, state.loss,
-    ), f  # fmt: skip
+        dictionary=d,
+        newton=second,
+        most=state.most,
+        turn=turn,
+        seed=state.seed,
+        precision=state.precision,
+        oversampling=state.oversampling,
+        epsilon=state.epsilon,
+        reg=state.reg,
+        reset=state.reset,
+        loss=state.loss,
+    ), f
 
 
 @savable
@@ -244,14 +295,31 @@ class PROSNKONS(Learner):
         self._state = None
 
     def _begin(self, dim: int) -> PROSNKONSState:
-        p, size = self.params, 16
-        scratch = (zeros(size), zeros(size), zeros(size), zeros(size))
-        triangles = (zeros(size, size), zeros(size, size))
-        dictionary = Dictionary(zeros(size, dim), zeros(size), *triangles, *scratch, 0)
+        p, size = self.params, ROOM
+        dictionary = Dictionary(
+            points=zeros(size, dim),
+            scales=zeros(size),
+            whitening=zeros(size, size),
+            ridge=zeros(size, size),
+            near=zeros(size),
+            phi=zeros(size),
+            scaled=zeros(size),
+            half=zeros(size),
+            used=0,
+        )
         return PROSNKONSState(
-            dictionary, steps.begun(size, p), p["budget"] or 0, 0, p["seed"], 0.5 / p["width"] ** 2,
-            p["oversampling"], p["epsilon"], p["reg"], p["reset"], loss_named(p["loss"], p["loss_width"]),
-        )  # fmt: skip
+            dictionary=dictionary,
+            newton=steps.begun(size, p),
+            most=p["budget"] or 0,
+            turn=0,
+            seed=p["seed"],
+            precision=0.5 / p["width"] ** 2,
+            oversampling=p["oversampling"],
+            epsilon=p["epsilon"],
+            reg=p["reg"],
+            reset=p["reset"],
+            loss=loss_named(p["loss"], p["loss_width"]),
+        )
 
     def fits(self, state: Any, begun: Any) -> bool:
         d, room = state.dictionary, state.dictionary.scales.size

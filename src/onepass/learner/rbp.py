@@ -26,7 +26,7 @@ class RBPState(NamedTuple):
 
 @apart.for_state(RBPState)
 def apart_rbp(state):
-    return RBPState(apart(state.budget), state.turn, state.seed)
+    return RBPState(budget=apart(state.budget), turn=state.turn, seed=state.seed)
 
 
 @contract.decision.for_state(RBPState)
@@ -40,7 +40,7 @@ def step(state, x, y):
     if y * f > 0.0:
         return state, f
     place = some_place(state.budget, state.seed, state.turn)
-    return RBPState(put(state.budget, place, x, y), state.turn + 1, state.seed), f
+    return RBPState(budget=put(state.budget, place, x, y), turn=state.turn + 1, seed=state.seed), f
 
 
 @savable
@@ -63,7 +63,7 @@ class RBP(Learner):
 
     def _begin(self, dim: int) -> RBPState:
         p = self.params
-        return RBPState(budgeted(p["budget"], dim, p["width"]), 0, p["seed"])
+        return RBPState(budget=budgeted(p["budget"], dim, p["width"]), turn=0, seed=p["seed"])
 
     def fits(self, state: Any, begun: Any) -> bool:
         return on_a_budget(self, state, begun)

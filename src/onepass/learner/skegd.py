@@ -62,7 +62,7 @@ def fit(w, before, after):
 
 @apart.for_state(SkeGDState)
 def apart_skegd(state):
-    return SkeGDState(apart(state.sketching), state.w, state.loss, state.step)
+    return SkeGDState(sketching=apart(state.sketching), w=state.w, loss=state.loss, step=state.step)
 
 
 @contract.decision.for_state(SkeGDState)
@@ -84,7 +84,7 @@ def step(state, x, y):
     after = kept(found, x, -state.step * gradient)
     if after.mapped:
         fit(w, found, after)
-    return SkeGDState(after, w, state.loss, state.step), f
+    return SkeGDState(sketching=after, w=w, loss=state.loss, step=state.step), f
 
 
 @savable
@@ -128,7 +128,7 @@ class SkeGD(Learner):
     def _begin(self, dim: int) -> SkeGDState:
         p = self.params
         loss = loss_named(p["loss"], p["loss_width"])
-        return SkeGDState(sketching.begun(p, dim), zeros(p["rank"]), loss, p["step"])
+        return SkeGDState(sketching=sketching.begun(p, dim), w=zeros(p["rank"]), loss=loss, step=p["step"])
 
     def fits(self, state: Any, begun: Any) -> bool:
         return sketched_stream(self, state, begun)

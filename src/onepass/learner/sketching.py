@@ -46,7 +46,14 @@ class Sketching(NamedTuple):
 @apart.for_state(Sketching)
 def apart_sketching(state):
     phi = np.empty(state.phi.size)
-    return Sketching(apart(state.first), state.places, apart(state.sketch), phi, state.mapped, state.clock)
+    return Sketching(
+        first=apart(state.first),
+        places=state.places,
+        sketch=apart(state.sketch),
+        phi=phi,
+        mapped=state.mapped,
+        clock=state.clock,
+    )
 
 
 @compiled
@@ -80,13 +87,22 @@ def kept(state, x, weight):
     else:
         first = put(first, first.used, x, weight)
         if first.used == first.weights.size:
-            sketch, mapped = sketched_nystrom(
-                roomy(first.points), first.used, state.places, sketch.pp.shape[0], state.phi.size, sketch.blocks,
-                sketch.seed, first.precision,
-            ), True  # fmt: skip
+            sketch, mapped = (
+                sketched_nystrom(
+                    roomy(first.points),
+                    first.used,
+                    state.places,
+                    sketch.pp.shape[0],
+                    state.phi.size,
+                    sketch.blocks,
+                    sketch.seed,
+                    first.precision,
+                ),
+                True,
+            )
     tally[0] += 1
     tally[1] = 0
-    return Sketching(first, state.places, sketch, state.phi, mapped, state.clock)
+    return Sketching(first=first, places=state.places, sketch=sketch, phi=state.phi, mapped=mapped, clock=state.clock)
 
 
 def landmark_places(params: dict[str, Any]) -> np.ndarray:
@@ -100,21 +116,35 @@ def begun(params: dict[str, Any], dim: int) -> Sketching:
     size, sample, rank = params["sketch_size"], params["sample_size"], params["rank"]
     first = budgeted(2 * params["budget"], dim, params["width"])
     places = zeros(sample, dtype=np.int64) if is_abstract() else landmark_places(params)
-    features = Landmarks(zeros(sample, dim), zeros(sample, rank), zeros(sample), first.precision)
+    features = Landmarks(
+        points=zeros(sample, dim), z=zeros(sample, rank), near=zeros(sample), precision=first.precision
+    )
     sketch = SketchedNystromState(
-        features, zeros(1, dim), zeros(size, sample), zeros(size, size), zeros(0, size),
-        zeros(0), 0, params["blocks"], params["seed"],
-    )  # fmt: skip
+        features=features,
+        points=zeros(1, dim),
+        pm=zeros(size, sample),
+        pp=zeros(size, size),
+        vectors=zeros(0, size),
+        values=zeros(0),
+        used=0,
+        blocks=params["blocks"],
+        seed=params["seed"],
+    )
     every = params["update_every"]
     whole = isinstance(every, int)
-    clock = Clock(zeros(2, dtype=np.int64), every if whole else 0, 0.0 if whole else every)
-    return Sketching(first, places, sketch, zeros(rank), False, clock)
+    clock = Clock(tally=zeros(2, dtype=np.int64), every=every if whole else 0, share=0.0 if whole else every)
+    return Sketching(first=first, places=places, sketch=sketch, phi=zeros(rank), mapped=False, clock=clock)
 
 
 def sketch_sizes(
-    budget: int, rank: int | None, sketch_size: int | None, sample_size: int | None, blocks: int,
-    update_every: int | float, seed: int,
-) -> dict[str, Any]:  # fmt: skip
+    budget: int,
+    rank: int | None,
+    sketch_size: int | None,
+    sample_size: int | None,
+    blocks: int,
+    update_every: int | float,
+    seed: int,
+) -> dict[str, Any]:
     """The checked sizes, by default those of Wen, Zhang et al.: s_p = B, s_m = s_p / 5, k = B / 10."""
     budget = check.integer("budget", budget, 2)
     size = check.integer("sketch_size", budget if sketch_size is None else sketch_size, 1)
