@@ -43,13 +43,14 @@ def test_all_names_are_scored_whatever_holds_them():
     np.testing.assert_array_equal(bandit.score(x, pl.Series(words)), want)
 
 
-def test_decide_makes_arms_known_and_score_does_not():
+def test_offering_arms_does_not_make_them_known_and_adding_does():
     bandit = trained()
     before = fingerprint(bandit)
     bandit.score(np.ones(DIM), ["a", "x"])
     bandit.recommend(np.ones((2, DIM)), 1, ["a", "y"])
+    bandit.decide(np.ones(DIM), ["a", "x"], id="request")
     assert fingerprint(bandit) == before
-    bandit.decide(np.ones(DIM), ["a", "x"])
+    bandit.add_arm("x")
     assert bandit.arms == (*before[1], "x")
     assert bandit.score(np.ones(DIM)).shape == (5,)
     bandit.remove_arm("x")
@@ -116,7 +117,7 @@ def test_thompson_draws_have_the_posterior_mean_and_variance(kind):
     mean, spread = decisions.means[0], upper - decisions.means[0]
     assert np.abs(decisions.scores.mean(axis=0) - mean).max() < 4.5 * spread.max() / np.sqrt(count)
     np.testing.assert_allclose(decisions.scores.std(axis=0), spread, rtol=4.5 / np.sqrt(2 * count))
-    assert np.isnan(decisions.propensity).all()
+    assert ((decisions.propensity > 0.0) & (decisions.propensity <= 1.0)).all()
     if kind == "disjoint":  # arms share no data, nor noise
         assert np.abs(np.corrcoef(decisions.scores.T) - np.eye(5)).max() < 4.5 / np.sqrt(count)
     again = bandit.score(x, offered)

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from onepass.bandit.arm_model import ArmModel
 from onepass.bandit.arms import ArmBandit
-from onepass.bandit.bandit import Recommendation
 from onepass.bandit.build import Bandit
-from onepass.bandit.decision import Decision
+from onepass.bandit.decision import Decision, Recommendation
 from onepass.bandit.explanation import Difference, Explanation, Gap, Term
 from onepass.bandit.models import Disjoint, Hybrid
 from onepass.bandit.pending import Pending
 from onepass.bandit.shared import SharedBandit
+from onepass.bandit.snapshot import Snapshot
 from onepass.design.design import Design
 from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
@@ -163,6 +163,7 @@ __all__ = [
     "RobustFrequentDirections",
     "SharedBandit",
     "SkeGD",
+    "Snapshot",
     "Softmax",
     "Standardize",
     "Term",

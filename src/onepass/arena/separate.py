@@ -1,5 +1,6 @@
 """One state of the estimator per arm: for designs and estimators that no arena takes, and to compare."""
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,21 @@ class Separate:
         self._prior = estimator.begin()
         self._states: list[Any] = []  # (estimator's state, cross (dim, k) = sum of x z^T, rows)
         self._vacant: list[int] = []
+        self._copies: dict[int, Any] = {}  # of arms that have not changed since they were published
+
+    def published(self) -> "Separate":
+        """A store that stays as it is now, for readers: only arms that have changed since the last one are copied."""
+        for record, one in enumerate(self._states):
+            if one is not None and record not in self._copies:
+                self._copies[record] = states.copy(one)
+        twin = copy(self)
+        twin._states = [None if one is None else self._copies[record] for record, one in enumerate(self._states)]
+        twin._vacant, twin._copies = list(self._vacant), {}
+        return twin
+
+    def _set(self, record: int, state: Any) -> None:
+        self._copies.pop(record, None)
+        self._states[record] = state
 
     def _fresh(self) -> tuple[Any, np.ndarray, int]:
         design = self._estimator.design
@@ -53,7 +69,7 @@ class Separate:
     def restore(self, state: tuple) -> None:
         """Take states that fit."""
         self._vacant = self.vacant(state).tolist()
-        self._states = [one if one[2] else None for one in state[:-1]]
+        self._states, self._copies = [one if one[2] else None for one in state[:-1]], {}
         self._prior = state[-1][0]
 
     def records(self, state: tuple) -> int:
@@ -81,11 +97,11 @@ class Separate:
         else:
             record = len(self._states)
             self._states.append(None)
-        self._states[record] = self._fresh()
+        self._set(record, self._fresh())
         return record
 
     def close(self, record: int) -> None:
-        self._states[record] = None
+        self._set(record, None)
         self._vacant.append(record)
 
     def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
@@ -93,7 +109,7 @@ class Separate:
 
     def _learn(self, record: int, rows: np.ndarray, rewards: np.ndarray) -> None:
         learned, cross, count = self._states[record]
-        self._states[record] = (update_rows(learned, rows, rewards), cross, count + len(rows))
+        self._set(record, (update_rows(learned, rows, rewards), cross, count + len(rows)))
 
     def learn(self, records, starts, order, rows, right, rewards, extra):
         increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
@@ -181,7 +197,7 @@ class Separate:
         records = []
         for arm in arms:
             records.append(self.open())
-            self._states[records[-1]] = arm
+            self._set(records[-1], arm)
         return records
 
     def carry(self, other, records):
@@ -189,7 +205,7 @@ class Separate:
         return self.adopt([other.export(record) for record in records])
 
     def replace(self, record, arm):
-        self._states[record] = arm
+        self._set(record, arm)
 
     def mergeable(self, exact):
         begun = self._estimator.begin()

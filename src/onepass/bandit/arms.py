@@ -12,6 +12,7 @@ import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.bandit.arm_files import Saved, saved, taken
+from onepass.bandit.arm_learning import learn_rows, record_of
 from onepass.bandit.arm_means import deviations, evaluated, model, seen
 from onepass.bandit.arm_model import ArmModel, exported, fitting, imported
 from onepass.bandit.bandit import BaseBandit
@@ -21,19 +22,19 @@ from onepass.bandit.front import Front, split
 from onepass.bandit.merging import Arms, Side, agree, arms_together, comparable, known_before, settled, shared_together
 from onepass.bandit.models import Disjoint, Hybrid, Learned
 from onepass.bandit.names import eligible_arms, hashable, named
-from onepass.bandit.reduction import directions_for, lengths_along
 from onepass.bandit.roster import Roster
 from onepass.bandit.rounds import counted, fill_slots
 from onepass.bandit.weights import Weights, arm_weights
 from onepass.design import contract
-from onepass.estimator.contract import parameter, update_rows
+from onepass.estimator.contract import parameter
 from onepass.estimator.estimator import Estimator
 from onepass.exploration.contract import Seen, score
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import noise
-from onepass.features.factors import Outer, products
+from onepass.features.factors import Outer
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
+from onepass.foundation import state as states
 from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import savable
@@ -166,7 +167,8 @@ class ArmBandit(BaseBandit):
 
     def _normals(self, count: int) -> int:
         """Normals behind a draw of `count` arms: one an arm, for arms share no data, and those of a shared model."""
-        return count if self._learned.shared == () else count + self._learned.shared.design[0].shape[-1]
+        shared = self.estimator.shared
+        return count if shared is None else count + shared.design.dim
 
     def _seen(
         self, records: np.ndarray, means: np.ndarray, squares: np.ndarray, rows: np.ndarray | None, normals: np.ndarray
@@ -249,30 +251,12 @@ class ArmBandit(BaseBandit):
         if len(names) == 1 and self._learned.shared == () and not right.shape[1]:
             with deferred():
                 rows = self._front.advance(rows)
-                self._learned.store.learn_one(self._record_of(arm if single else names[0]), rows, float(values[0]))
+                self._learned, record = record_of(self._learned, self._roster, names[0])
+                self._learned.store.learn_one(record, rows, float(values[0]))
                 self._count(1, left)
             return
-        codes: dict[Hashable, int] = {}
-        group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
-        full = products(rows, right) if right.shape[1] and self._learned.shared != () else None
-        if self._front.reduced:
-            known = [self._roster.record(name) for name in codes]
-            directions = directions_for(self._learned.direction, known, group, right)
-            lengths = lengths_along(directions, group, right)
-            rows, right = np.ascontiguousarray(rows * lengths[:, None]), right[:, :0].copy()
-        starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(codes)))])
-        order = np.argsort(group, kind="stable")
         with deferred():
-            if not self._front.factors:
-                rows = full = self._front.advance(rows)
-            extra = np.empty((len(rows), 0), self._dtype) if self._learned.shared == () else full
-            records = np.array([self._record_of(name) for name in codes], np.int64)
-            if self._front.reduced:
-                self._learned.direction[records] = directions
-            increments, targets = self._learned.store.learn(records, starts, order, rows, right, values, extra)
-            if self._learned.shared != ():
-                shared = update_rows(self._learned.shared, increments, targets.astype(self._dtype))
-                self._learned = self._learned._replace(shared=shared)
+            self._learned = learn_rows(self._learned, self._roster, self._front, rows, right, values, names)
             self._count(len(rows), left)
 
     def _deviations(self, contexts: Any, values: np.ndarray, names: list[Any]) -> np.ndarray:
@@ -287,19 +271,6 @@ class ArmBandit(BaseBandit):
         self.rounds += rows
         for deviation in deviations:
             self._tally = counted(self._tally, float(deviation))
-
-    def _record_of(self, name: Hashable) -> int:
-        """The record of an arm that is about to learn."""
-        record = self._roster.record(name)
-        if record == NONE:
-            record = self._learned.store.open()
-            self._roster.settle(name, record)
-            direction = self._learned.direction
-            if direction.shape[1] and record >= len(direction):
-                grown = np.zeros((record + 16 + record // 8, direction.shape[1]))
-                grown[: len(direction)] = direction
-                self._learned = self._learned._replace(direction=grown)
-        return record
 
     @composed
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
@@ -332,6 +303,13 @@ class ArmBandit(BaseBandit):
             return float("inf")
         shared = 0.0 if self._learned.shared == () else float(contract.error_bound(self._learned.shared.design))
         return max(shared, self._learned.store.error_bound())
+
+    def _published(self) -> Self:
+        twin, learned = self._twin(), self._learned
+        store, shared = learned.store.published(), states.copy(learned.shared)
+        twin._learned = learned._replace(store=store, shared=shared, direction=learned.direction.copy())
+        twin._roster = self._roster.copy()
+        return twin
 
     def _state(self) -> Any:
         return self._front.state, self._learned.store.state, self._learned.shared, (self._learned.direction,)

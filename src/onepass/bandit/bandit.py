@@ -2,17 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from onepass.bandit.deciding import Rule, checked_tally, paired, rule_of
-from onepass.bandit.decision import DRAWN, Decision
+from onepass.bandit.decision import DRAWN, Decision, Recommendation
 from onepass.bandit.explanation import Explanation, contenders, explanation
 from onepass.bandit.front import Front
 from onepass.bandit.ledger import Ledger
 from onepass.bandit.names import distinct
 from onepass.bandit.rounds import Tally, pooled
+from onepass.bandit.snapshot import Snapshot
 from onepass.bandit.weights import Weights, requested, sides_of
 from onepass.estimator.estimator import Estimator, known_radius
 from onepass.exploration.choosing import best
@@ -25,13 +26,6 @@ from onepass.foundation.registry import built, plain
 from onepass.foundation.sharing import reading, writing
 
 BLOCK = 4_000_000  # scores held at a time by `recommend`
-
-
-class Recommendation(NamedTuple):
-    """Of every user, best first: arms (lists of at most k names) and their scores (arrays of the same lengths)."""
-
-    arms: list[list[Any]]
-    scores: list[np.ndarray]
 
 
 class BaseBandit(files.Owner, ABC):
@@ -207,6 +201,25 @@ class BaseBandit(files.Owner, ABC):
         twin._explore(exploration)
         twin._rng = np.random.default_rng(self.seed)
         return twin
+
+    @writing
+    def snapshot(self) -> Snapshot:
+        """What the bandit knows now, for servers: it decides and scores in any number of threads, and never learns.
+
+        Costs one copy of what was learned; of models per arm, of the arms that have changed since the last snapshot.
+        """
+        return Snapshot(self._published())
+
+    def _twin(self) -> Self:
+        """A bandit with the same attributes."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._front, twin._rewarded = self._front.at_rest(), self._rewarded.copy()
+        return twin
+
+    @abstractmethod
+    def _published(self) -> Self:
+        """A bandit that stays as this one is now, but for the generator, which is the same."""
 
     @property
     def knows(self) -> bool:

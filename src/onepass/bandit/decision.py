@@ -111,6 +111,13 @@ class Decision(NamedTuple):
             raise ValueError(f"record must be what Decision.to_dict gave, but {error}") from None
 
 
+class Recommendation(NamedTuple):
+    """Of every user, best first: arms (lists of at most k names) and their scores (arrays of the same lengths)."""
+
+    arms: list[list[Any]]
+    scores: list[np.ndarray]
+
+
 SEVERAL = (  # fields with an entry per decision
     "arm", "arms", "scores", "means", "widths", "propensity", "probabilities", "index", "places", "slots",
     "propensities", "id", "context", "seed",

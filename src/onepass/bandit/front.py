@@ -5,6 +5,7 @@ models know rows z only.
 """
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,14 @@ class Front:
         except BaseException:
             write(self.learned, tuple(before))
             raise
+
+    def at_rest(self) -> "Front":
+        """The map as it is now, which stays so; itself where it never moves."""
+        if not self.moves:
+            return self
+        twin = copy(self)
+        twin._state, twin._held = None, tuple(array.copy() for array in arrays(self.learned))
+        return twin
 
     # ---- files ----
 

@@ -25,6 +25,10 @@ class Ledger:
     def __init__(self, bits: Iterable[int] = ()):
         self._bits: dict[int, None] = dict.fromkeys(bits)
 
+    def copy(self) -> "Ledger":
+        """The same identities."""
+        return Ledger(self._bits)
+
     def __len__(self) -> int:
         return len(self._bits)
 

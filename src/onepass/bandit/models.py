@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.arena.compact import Compact
 from onepass.arena.separate import Separate
-from onepass.arena.stores import Compact, Store, fits_an_arena
+from onepass.arena.stores import Store, fits_an_arena
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
 from onepass.foundation import check

@@ -5,7 +5,7 @@ has never learned has the record NONE.
 """
 
 import threading
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,13 @@ NAMING = open_at_fork(threading.RLock())  # of all bandits: held for a moment
 class Roster:
     """Names and their records; the last request is kept, since the same arms are mostly offered again and again."""
 
-    def __init__(self, records: Iterable[tuple[Hashable, int]] = ()):
+    def __init__(self, records: Mapping[Hashable, int] | Iterable[tuple[Hashable, int]] = ()):
         self._records: dict[Hashable, int] = dict(records)
         self._kept: tuple[Any, list[Any], np.ndarray] | None = None  # what was asked for, its names and records
+
+    def copy(self) -> "Roster":
+        """The same names and records."""
+        return Roster(self._records)
 
     def __len__(self) -> int:
         return len(self._records)

@@ -94,16 +94,26 @@ def look(estimator, rule, rounds, tally, rows, normals, joint):
 
 
 @compiled
-def look_outer(estimator, rule, rounds, tally, user, right, normals):
-    """`look` at the rows vec(user v^T) of every row v of right (K, d_a), without forming them; normals (pairs, d_a)."""
-    theta, design, width = parameter(estimator), estimator.design, right.shape[1]
-    inner = np.zeros(width, right.dtype)
+def along(user, theta, width):
+    """E^T theta (d_a,): theta read as a matrix (d_u, d_a), times u."""
+    inner = np.zeros(width, theta.dtype)
     for i in range(user.size):
         for j in range(width):
             inner[j] += user[i] * theta[i * width + j]
+    return inner
+
+
+@compiled
+def look_outer(estimator, rule, rounds, tally, user, right, normals, joint):
+    """`look` at the rows vec(user v^T) of every row v of right (K, d_a), without forming them.
+
+    normals (pairs, size), of which d_a make a draw if `joint`, else `features`.
+    """
+    theta, design, width = parameter(estimator), estimator.design, right.shape[1]
+    inner = along(user, theta, width)
     means, widths = dot(right, inner).astype(np.float64), np.zeros(right.shape[0])
     beta, samples = multiplier(estimator, rule, rounds), np.empty((0, right.shape[0]))
-    if wants_widths(rule) or draws(rule) > 0:
+    if wants_widths(rule) or (draws(rule) > 0 and joint):
         core = np.zeros((width, width), right.dtype)
         for j in range(width):
             row = np.zeros(theta.size, right.dtype)
@@ -120,6 +130,13 @@ def look_outer(estimator, rule, rounds, tally, user, right, normals):
         if draws(rule) > 0:
             drawn = dot(normals, semidefinite_root(core).T)
             samples = sampled(rule, means, beta, dot(drawn, right.T.astype(np.float64)))
+    if draws(rule) > 0 and not joint:
+        drawn, each = np.empty((normals.shape[0], width)), contract.roots(design, normals.astype(right.dtype))
+        for m in range(normals.shape[0]):
+            inner = along(user, each[m], width)
+            for j in range(width):
+                drawn[m, j] = inner[j]
+        samples = sampled(rule, means, beta, dot(drawn, right.T.astype(np.float64)))
     betas = np.full(means.size, beta)
     return Seen(means=means, widths=widths, samples=samples, beta=betas, residual=residual(tally), rounds=rounds)
 
@@ -173,9 +190,9 @@ def decide_rows(estimator, rule, rounds, tally, rows, normals, joint, among, lot
 
 
 @compiled
-def decide_outer(estimator, rule, rounds, tally, user, right, normals, among, lots, greedy):
+def decide_outer(estimator, rule, rounds, tally, user, right, normals, joint, among, lots, greedy):
     """The same for rows given as factors."""
-    seen = look_outer(estimator, rule, rounds, tally, user, right, normals)
+    seen = look_outer(estimator, rule, rounds, tally, user, right, normals, joint)
     scores = score(rule, seen)
     arms, p = fill_slots(rule, seen, scores, among, lots, greedy)
     return arms, p, scores, seen.means, seen.widths
@@ -189,8 +206,8 @@ def score_rows(estimator, rule, rounds, tally, rows, normals):
 
 @compiled
 def score_outer(estimator, rule, rounds, tally, user, right, normals):
-    """The same for rows given as factors; normals (1, d_a)."""
-    return score(rule, look_outer(estimator, rule, rounds, tally, user, right, normals))
+    """The same for rows given as factors."""
+    return score(rule, look_outer(estimator, rule, rounds, tally, user, right, normals, False))
 
 
 @compiled

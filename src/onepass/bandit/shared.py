@@ -28,6 +28,7 @@ from onepass.exploration.randomness import noise
 from onepass.features.factors import Outer
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
+from onepass.foundation import state as states
 from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import savable
@@ -140,8 +141,9 @@ class SharedBandit(BaseBandit):
         if isinstance(request, tuple):
             user, right = request
             if self._factored(right):
-                normals, lots = self._noise(rng, right.shape[1], 1, k)
-                return rounds.decide_outer(*model, user, right, normals[0], among, lots[0], greedy)
+                size, joint = self._size(right.shape[1])
+                normals, lots = self._noise(rng, size, 1, k)
+                return rounds.decide_outer(*model, user, right, normals[0], joint, among, lots[0], greedy)
             request = self._front.met(user, right)
         size, joint = self._size(len(request))
         normals, lots = self._noise(rng, size, 1, k)
@@ -180,7 +182,7 @@ class SharedBandit(BaseBandit):
         """Scores (K,) of rows, or of a user and the arms."""
         model = (self._learned, self._explores.rule, self.rounds, self._tally)
         if isinstance(request, tuple) and self._factored(request[1]):
-            found = rounds.score_outer(*model, *request, self._first_draw(request[1].shape[1]))
+            found = rounds.score_outer(*model, *request, self._first_draw(self._width))
         else:
             rows = self._front.met(*request) if isinstance(request, tuple) else request
             found = rounds.score_rows(*model, rows, self._first_draw(self._width))
@@ -326,6 +328,11 @@ class SharedBandit(BaseBandit):
         if not self._front.map.certified:
             return float("inf")
         return float(contract.error_bound(self._learned.design))
+
+    def _published(self) -> Self:
+        twin = self._twin()
+        twin._learned = states.copy(self._learned)
+        return twin
 
     def _state(self) -> Any:
         return self._front.state, self._learned

@@ -5,8 +5,7 @@ from typing import Any, final
 
 import numpy as np
 
-from onepass.bandit.bandit import BaseBandit, Recommendation
-from onepass.bandit.decision import Decision
+from onepass.bandit.decision import Decision, Recommendation
 from onepass.bandit.explanation import Explanation
 
 
@@ -21,7 +20,7 @@ class Snapshot:
 
     __slots__ = ("_bandit",)
 
-    def __init__(self, bandit: BaseBandit):
+    def __init__(self, bandit: Any):
         self._bandit = bandit
 
     @property
@@ -45,7 +44,7 @@ class Snapshot:
         """The bandit's explanation; contexts, arm, other, options (arms, names) and errors as there."""
         return self._bandit.explain(contexts, arm, other, **options)
 
-    def bandit(self) -> BaseBandit:
+    def bandit(self) -> Any:
         """A bandit of its own that goes on from here."""
         return self._bandit.copy()
 

@@ -1,0 +1,338 @@
+"""All arms in one arena (arena.py): its slots grow with what was learned; what learns, scores and moves is compiled."""
+
+import os
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.arena import arena as arenas
+from onepass.arena import learning, moving, scoring, weights
+from onepass.arena.arena import NONE, ArenaState
+from onepass.arena.published import Copies
+from onepass.arena.stores import prior_of, sound
+from onepass.design import contract
+from onepass.design.cutting import Cutting
+from onepass.estimator.contract import path_dependent
+from onepass.estimator.estimator import Estimator, Weighing
+from onepass.foundation import state as states
+from onepass.foundation.generic import defined
+
+BLOCK_BYTES = 32_000_000  # of rows learned at a time: slots are reserved for them, and most are given back
+
+
+class Moment(NamedTuple):
+    """A state of one array, to count with."""
+
+    array: np.ndarray
+
+
+def _holders(array: np.ndarray) -> int:
+    """How many refer to an array that is handed on by an attribute, views and those who compute with it included."""
+    return sys.getrefcount(array)
+
+
+_moment = Moment(np.zeros(0))
+ALONE = _holders(_moment.array)  # of an array that nobody has but the state it is an attribute of
+
+
+def _resized(state: NamedTuple, name: str, length: int) -> np.ndarray:
+    """The array with another first axis: in place where nobody else has it (no second copy of a large arena)."""
+    alone = _holders(getattr(state, name)) == ALONE
+    array: np.ndarray = getattr(state, name)
+    if alone and array.flags.owndata:
+        array.resize((length, *array.shape[1:]), refcheck=False)
+        return array
+    grown = np.zeros((length, *array.shape[1:]), array.dtype)
+    grown[: min(length, len(array))] = array[:length]
+    return grown
+
+
+class Compact:
+    """All arms in one arena (see arena.py)."""
+
+    reader: Any = None  # of a store that is a copy for readers
+
+    def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None):
+        design: Any = estimator.design
+        cutting, weighing = design.cutting(), estimator.weighing()
+        assert isinstance(cutting, Cutting)
+        assert isinstance(weighing, Weighing)
+        kind, dim, hold = design.dtype, design.dim, min(cutting.hold, design.dim)
+        slots, records = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.threads = threads
+        self._rule, self._limit, self._weighing = cutting.rule, cutting.limit, weighing.rule
+        self._estimator = estimator
+        self.state = ArenaState(
+            basis=np.zeros((0, dim), kind),
+            root=np.zeros((0, hold), kind),
+            moment=np.zeros(0, kind),
+            weight=np.zeros(0, kind),
+            cross=np.zeros((0, extra), kind),
+            link=slots,
+            first=records,
+            used=records.copy(),
+            held=records.copy(),
+            outside=records.copy(),
+            rows=records.copy(),
+            ridge=np.zeros(0),
+            log_det=np.zeros(0),
+            mass=np.zeros(0),
+            shed=np.zeros(0),
+            weighted=np.zeros(0),
+            dust=np.zeros(0),
+            memory=np.zeros((0, weighing.memory)),
+            free=NONE,
+            top=0,
+            prior=prior_of(estimator, hold),
+        )
+        self._vacant: list[int] = []
+        self._copies = Copies()  # for readers
+        self._count = 0  # records in use or vacant; the arrays may be longer
+
+    def fits(self, state: ArenaState) -> bool:
+        """Whether the arrays of a state from a file fit together, and its lists are orderly."""
+        mine, slots, records = self.state, state.basis.shape[0], state.first.shape[0]
+        dim, hold = mine.basis.shape[1], mine.root.shape[1]
+        shaped = all(
+            getattr(state, name).shape
+            == (slots if name in arenas.PER_SLOT else records, *getattr(mine, name).shape[1:])
+            for name in (*arenas.PER_SLOT, *arenas.PER_ARM)
+        )
+        return shaped and sound(state.prior, dim, hold) and bool(arenas.orderly(state))
+
+    def restore(self, state: ArenaState) -> None:
+        """Take a state that fits."""
+        self.state, self._count, self._copies = state, self.records(state), Copies()
+        self._vacant = self.vacant(state).tolist()
+
+    def template(self, records: int) -> ArenaState:
+        """What a state in a file looks like."""
+        return self.state
+
+    def records(self, state: ArenaState) -> int:
+        """How many records a state has, vacant ones too."""
+        return len(state.first)
+
+    def vacant(self, state: ArenaState) -> np.ndarray:
+        """The records of a state that no arm has."""
+        return np.flatnonzero(state.rows < 0)
+
+    def _grow(self, names: tuple[str, ...], length: int) -> None:
+        grown: dict[str, Any] = {name: _resized(self.state, name, length) for name in names}
+        self.state = self.state._replace(**grown)
+
+    def trim(self) -> None:
+        """Give spare room back."""
+        self._grow(arenas.PER_SLOT, self.state.top)
+        self._grow(arenas.PER_ARM, self._count)
+
+    def kept(self) -> ArenaState:
+        """The state without its spare room."""
+        slots = {name: getattr(self.state, name)[: self.state.top] for name in arenas.PER_SLOT}
+        return self.state._replace(**slots, **{n: getattr(self.state, n)[: self._count] for n in arenas.PER_ARM})
+
+    def _record(self) -> int:
+        """A record that no arm has."""
+        if self._vacant:
+            return self._vacant.pop()
+        record, self._count = self._count, self._count + 1
+        if record >= self.state.first.size:
+            self._grow(arenas.PER_ARM, record + 16 + record // 8)
+        return record
+
+    def open(self) -> int:
+        record = self._record()
+        self._room(self.state.prior.space.used)
+        free, top = arenas.begin(self.state, record)
+        self._settle(free, top, [record])
+        return record
+
+    def close(self, record: int) -> None:
+        self._settle(arenas.vacate(self.state, record), self.state.top, [record])
+        self._vacant.append(record)
+
+    def _settle(self, free: int, top: int, changed: Iterable[int]) -> None:
+        """What is free after some arms have changed."""
+        self.state = self.state._replace(free=free, top=top)
+        self._copies.changed(changed)
+
+    def published(self) -> "Compact":
+        """A store that stays as it is now, for readers: of a copy that only what has changed since the last was written
+        to (published.py)."""
+        twin = copy(self)
+        twin.state, twin.reader = self._copies.current(self.state)
+        twin._vacant, twin._copies = list(self._vacant), Copies()
+        return twin
+
+    def _room(self, slots: int) -> None:
+        """Make sure that `slots` more can be taken above the top."""
+        top, capacity = self.state.top, self.state.link.size
+        if top + slots > capacity:
+            self._grow(arenas.PER_SLOT, top + slots + top // 8)
+
+    def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
+        self._room(2)
+        free, top = learning.learn_one(self.state, self._rule, self._limit, self._weighing, record, row, reward)
+        self._settle(free, top, [record])
+
+    def learn(self, records, starts, order, rows, right, rewards, extra):
+        """Groups of rows, one group an arm: order[starts[g]:starts[g + 1]] are the rows of records[g].
+
+        rows (n, dim) and right (n, 0), or factors rows (n, d_u) and right (n, d_a).
+
+        Arms are dealt to threads in blocks; every arm is computed by one of them, so results do not depend on how many.
+        """
+        increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
+        counts, hold = np.diff(starts), self.state.root.shape[1]
+        width = self.state.basis.shape[1] * rows.itemsize
+        wanted = np.cumsum(np.minimum(counts, hold) + 1)
+        step = max(min(BLOCK_BYTES // width, 1024 + self.state.top // 8), 64)
+        threads = (self.threads or os.cpu_count() or 1) if len(rows) * width > 4_000_000 else 1
+        with ThreadPoolExecutor(threads) as pool:
+            begin = 0
+            while begin < records.size:
+                before = wanted[begin - 1] if begin else 0
+                end = int(np.searchsorted(wanted, before + step, side="right"))
+                end = max(end, begin + 1)
+                block = records[begin:end]
+                self._room(int(wanted[end - 1] - before))
+                free, top = arenas.reserve(self.state, block, counts[begin:end])
+                settings = (self.state, self._rule, self._limit, self._weighing)
+                work: Any = (*settings, records, starts, order, rows, right, rewards, extra)
+                edges = np.searchsorted(starts, np.linspace(starts[begin], starts[end], threads + 1)[1:-1])
+                edges = np.unique([begin, *edges, end])
+                if edges.size == 2:
+                    learning.learn_arms(*work, begin, end, increments, targets)
+                else:
+                    jobs = [
+                        pool.submit(learning.learn_arms, *work, int(a), int(b), increments, targets)  # type: ignore[call-arg]
+                        for a, b in pairwise(edges)
+                    ]
+                    for job in jobs:
+                        job.result()
+                self._settle(arenas.release(self.state, block, free), top, block.tolist())
+                begin = end
+        return increments, targets
+
+    def evaluate(self, records, rows, extra):
+        return scoring.evaluate_arms(self.state, records, rows, extra)
+
+    def evaluate_users(self, records, rows):
+        return scoring.evaluate_users(self.state, records, rows)
+
+    def evaluate_factors(self, records, left, right):
+        return scoring.evaluate_factors(self.state, records, left, right)
+
+    def radii(self, records, constants):
+        known = (self.state, self._rule, self._limit)
+        return np.array([scoring.radius(*known, record, *constants) for record in records])
+
+    def rows(self, record):
+        return int(self.state.rows[record])
+
+    def error_bound(self):
+        """The largest over all arms, with its rounding; infinite once projector splitting has cut something."""
+        return max((learning.error_bound(self.state, self._rule, record) for record in range(self._count)), default=0.0)
+
+    def parameter(self, record):
+        return weights.parameter(self.state, record)
+
+    def solve(self, record, row):
+        return weights.solve(self.state, record, row)
+
+    def coupled(self, record, y):
+        return weights.coupled(self.state, record, y)
+
+    # ---- single arms (moving.py) ----
+
+    def export(self, record):
+        return moving.taken_out(self.state, record)
+
+    def template_of_arm(self):
+        mine, none = self.state, states.zeros(0, dtype=self.state.basis.dtype)
+        basis = states.zeros(0, mine.basis.shape[1], dtype=none.dtype)
+        return moving.Arm(
+            basis=basis,
+            root=states.zeros(0, 0, dtype=none.dtype),
+            moment=none,
+            weight=none,
+            cross=states.zeros(0, mine.cross.shape[1], dtype=none.dtype),
+            outside=basis,
+            rows=0,
+            ridge=1.0,
+            log_det=0.0,
+            sums=mine.prior.sums,
+            memory=states.zeros(mine.memory.shape[1]),
+        )
+
+    def rows_in(self, arm):
+        """Rows learned by an arm that was exported."""
+        return int(arm.rows)
+
+    def arm_fits(self, arm):
+        """Whether an arm of a file can be one of this arena."""
+        used, mine = len(arm.moment), self.state
+        dim, k = mine.basis.shape[1], mine.cross.shape[1]
+        return (
+            arm.basis.shape == (used, dim)
+            and arm.root.shape == (used, used)
+            and arm.weight.shape == (used,)
+            and arm.cross.shape == (used, k)
+            and arm.outside.shape == (1 if arm.sums.shed > 0.0 else 0, dim)
+            and arm.memory.shape == mine.memory.shape[1:]
+            and used <= mine.root.shape[1]
+            and arm.rows >= 0
+            and arm.ridge > 0.0
+            and min(arm.sums) >= 0.0
+        )
+
+    def adopt(self, arms):
+        """Take arms that were exported; the records that they have here."""
+        self._room(sum(len(arm.moment) + len(arm.outside) for arm in arms))
+        records = [self._record() for _ in arms]
+        for record, arm in zip(records, arms, strict=True):
+            self._put(record, arm)
+        return records
+
+    def _put(self, record: int, arm: moving.Arm) -> None:
+        free, top = moving.put_in(self.state, record, arm, self.state.free, self.state.top)
+        self._settle(free, top, [record])
+
+    def carry(self, other, records):
+        """Take arms of another store of the same kind; the records that they have here."""
+        theirs = other.state
+        self._room(int(theirs.used[records].sum() + np.count_nonzero(theirs.outside[records] != NONE)))
+        targets = [self._record() for _ in range(len(records))]
+        free, top = moving.carried(self.state, theirs, records, np.array(targets, np.int64))
+        self._settle(free, top, targets)
+        return targets
+
+    def replace(self, record, arm):
+        self._room(len(arm.moment) + len(arm.outside))
+        self._settle(arenas.vacate(self.state, record), self.state.top, [record])
+        self._put(record, arm)
+
+    def mergeable(self, exact):
+        design = self._estimator.design
+        begun = design.fresh
+        if self._weighing != ():
+            raise path_dependent(type(self._estimator).__name__)
+        if not defined(contract.merge, begun):
+            raise contract.unknown(begun, "merge")
+        known = self.state.prior.space.used > 0 or max(self.state.prior.sums) > 0.0
+        if (exact or known) and not defined(contract.since, begun):
+            raise contract.not_removable(begun)
+
+    def united(self, arm, other, start):
+        return moving.united(self._rule, self._limit, self.state.root.shape[1], arm, other, start)
+
+    def turned(self, arm):
+        return arm._replace(moment=-arm.moment, weight=-arm.weight, cross=-arm.cross, outside=-arm.outside)
+
+    def eliminated(self, arm):
+        return moving.schur(arm)

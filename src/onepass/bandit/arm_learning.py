@@ -1,0 +1,66 @@
+"""Models per arm learn rows: grouped by arm, each arm its rows in their order, arms in parallel."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from onepass.arena.arena import NONE
+from onepass.bandit.front import Front
+from onepass.bandit.models import Learned
+from onepass.bandit.reduction import directions_for, lengths_along
+from onepass.bandit.roster import Roster
+from onepass.estimator.contract import update_rows
+from onepass.features.factors import products
+
+
+def record_of(learned: Learned, roster: Roster, name: Hashable) -> tuple[Learned, int]:
+    """The record of an arm that is about to learn, and the models with room for it."""
+    record = roster.record(name)
+    if record == NONE:
+        record = learned.store.open()
+        roster.settle(name, record)
+        direction = learned.direction
+        if direction.shape[1] and record >= len(direction):
+            grown = np.zeros((record + 16 + record // 8, direction.shape[1]))
+            grown[: len(direction)] = direction
+            learned = learned._replace(direction=grown)
+    return learned, record
+
+
+def learn_rows(
+    learned: Learned,
+    roster: Roster,
+    front: Front,
+    rows: np.ndarray,
+    right: np.ndarray,
+    values: np.ndarray,
+    names: list[Any],
+) -> Learned:
+    """The models after checked rows x (n, dim), right (n, 0), or factors rows (n, d_u), right (n, d_a).
+
+    values (n,): rewards; names: of the arms. ValueError, and nothing has changed, where a factor has turned or a
+    feature is not finite.
+    """
+    codes: dict[Hashable, int] = {}
+    group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
+    full: Any = products(rows, right) if right.shape[1] and learned.shared != () else None
+    if front.reduced:
+        known = [roster.record(name) for name in codes]
+        directions = directions_for(learned.direction, known, group, right)
+        lengths = lengths_along(directions, group, right)
+        rows, right = np.ascontiguousarray(rows * lengths[:, None]), right[:, :0].copy()
+    starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(codes)))])
+    order = np.argsort(group, kind="stable")
+    if not front.factors:
+        rows = full = front.advance(rows)
+    extra = np.empty((len(rows), 0), rows.dtype) if learned.shared == () else full
+    records = np.empty(len(codes), np.int64)
+    for place, name in enumerate(codes):
+        learned, records[place] = record_of(learned, roster, name)
+    if front.reduced:
+        learned.direction[records] = directions
+    increments, targets = learned.store.learn(records, starts, order, rows, right, values, extra)
+    if learned.shared != ():
+        learned = learned._replace(shared=update_rows(learned.shared, increments, targets.astype(rows.dtype)))
+    return learned
