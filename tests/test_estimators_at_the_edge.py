@@ -29,7 +29,6 @@ ESTIMATORS = {
     "TruncatedRidge": lambda design: op.TruncatedRidge(design, clip=10.0),
 }
 KEEPING = ("AdaptiveHuber", "TruncatedRidge")  # all rows ever learned, and exact designs only
-SKETCHES = ["FrequentDirections", "Dyadic", "ProjectorSplitting", "ProjectorSplitting, compensated"]
 EVERY = [
     (estimator, design, dtype)
     for dtype in ("float64", "float32")
@@ -42,12 +41,8 @@ CASES = [
     for estimator, design, dtype in EVERY
     if LONG
     or (design == "Exact" and dtype == "float64")
-    or (dtype == "float64" and design in SKETCHES and estimator in ("Ridge", "OnePassTruncation, ball"))
-    or (
-        dtype == "float32"
-        and design in ("Exact", "Dyadic", "FrequentDirections")
-        and estimator == "OnePassMedian, ball"
-    )
+    or (estimator == "OnlineNewton" and (design, dtype) in (("ProjectorSplitting", "float64"), ("Exact", "float32")))
+    or (estimator == "Ridge" and (design, dtype) == ("ProjectorSplitting", "float64"))
 ]
 BATCH = 20  # rows learned one by one, before the others in one batch
 

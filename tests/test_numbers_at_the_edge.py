@@ -72,6 +72,7 @@ def test_rows_of_any_scale_leave_finite_answers_within_the_certificate(name, dty
                 assert all(np.isfinite(answer).all() for answer in answers(design)), where
                 assert (design.inverse_quadratic(np.eye(DIM)) >= 0.0).all(), where
                 assert np.isfinite(held).all(), where
+                np.testing.assert_array_equal(op.from_bytes(op.to_bytes(design)).matrix(), held, where)
                 gap = float(np.abs(truth - held).max())
                 assert gap <= bound + SMALL[dtype] * float(np.abs(truth).max()), (where, gap, bound)
                 if np.abs(rows).max() <= 1e-6 * np.sqrt(reg) / np.finfo(dtype).eps:  # else a root has no digits for it
