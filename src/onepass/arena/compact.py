@@ -23,6 +23,10 @@ from onepass.foundation import state as states
 from onepass.foundation.generic import defined
 
 BLOCK_BYTES = 32_000_000  # of rows learned at a time: slots are reserved for them, and most are given back
+LEAST_ROWS, MOST_ROWS = 64, 1024  # of a block; more where slots are many, as it reserves one a row
+GROWTH = 8  # arrays that are full grow by an eighth
+RECORDS = 16  # and by as many arms more
+ONE_THREAD = 4_000_000  # numbers: a smaller batch is learned before another thread has begun
 
 
 class Moment(NamedTuple):
@@ -142,7 +146,7 @@ class Compact:
             return self._vacant.pop()
         record, self._count = self._count, self._count + 1
         if record >= self.state.first.size:
-            self._grow(arenas.PER_ARM, record + 16 + record // 8)
+            self._grow(arenas.PER_ARM, record + RECORDS + record // GROWTH)
         return record
 
     def open(self) -> int:
@@ -173,7 +177,7 @@ class Compact:
         """Make sure that `slots` more can be taken above the top."""
         top, capacity = self.state.top, self.state.link.size
         if top + slots > capacity:
-            self._grow(arenas.PER_SLOT, top + slots + top // 8)
+            self._grow(arenas.PER_SLOT, top + slots + top // GROWTH)
 
     def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
         self._room(2)
@@ -191,8 +195,8 @@ class Compact:
         counts, hold = np.diff(starts), self.state.root.shape[1]
         width = self.state.basis.shape[1] * rows.itemsize
         wanted = np.cumsum(np.minimum(counts, hold) + 1)
-        step = max(min(BLOCK_BYTES // width, 1024 + self.state.top // 8), 64)
-        threads = (self.threads or os.cpu_count() or 1) if len(rows) * width > 4_000_000 else 1
+        step = max(min(BLOCK_BYTES // width, MOST_ROWS + self.state.top // GROWTH), LEAST_ROWS)
+        threads = (self.threads or os.cpu_count() or 1) if len(rows) * width > ONE_THREAD else 1
         with ThreadPoolExecutor(threads) as pool:
             begin = 0
             while begin < records.size:

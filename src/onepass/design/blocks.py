@@ -9,7 +9,9 @@ from onepass.design.exact import after, new_exact
 from onepass.design.frequent_directions import ridge_of, sketch_rows
 from onepass.design.subspace import Subspace, enlarge, extend, matrix_in, root_in, spanned, spectrum_in, subspace
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import fill, svd
+from onepass.foundation.linalg import NEGLIGIBLE, fill, svd
+
+ROOM = 8  # directions beside half of those held, when a basis grows
 
 
 @compiled
@@ -46,7 +48,7 @@ def joined(whole, spectrum, rows, ridge):
             stacked[i, j] = scale * whole.basis[i, j]
     fill(stacked[frozen:], rows)
     _, singular, vectors = svd(stacked)
-    used, least = 0, 10.0 * np.finfo(whole.basis.dtype).eps * singular[0]
+    used, least = 0, NEGLIGIBLE * np.finfo(whole.basis.dtype).eps * singular[0]
     while used < singular.size and singular[used] > least:
         used += 1
     space, values = subspace(whole.basis, used, ridge), np.empty(used)
@@ -97,7 +99,7 @@ def with_room(whole):
     the one need not be in the span of the other.
     """
     capacity, dim = whole.basis.shape
-    return enlarge(whole, min(capacity + capacity // 2 + 8, dim)) if whole.used == capacity < dim else whole
+    return enlarge(whole, min(capacity + capacity // 2 + ROOM, dim)) if whole.used == capacity < dim else whole
 
 
 @compiled

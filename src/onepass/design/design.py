@@ -12,6 +12,8 @@ from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.sharing import reading, writing
 
+LEAST_REG = 4.0  # times the least normal number: 1 / reg has room below the largest
+
 
 class Design(files.Owner):
     """A = reg I + sum of x x^T, held through its inverse. Members are final: they set `params` and say how they begin.
@@ -166,7 +168,7 @@ def common(dim: Any, reg: Any, dtype: Any) -> dict[str, Any]:
     """The checked parameters that every design has."""
     dim = check.integer("dim", dim, 1)
     reg, kind = check.positive("reg", reg, "the design matrix is reg I + sum of x x^T"), check.dtype(dtype)
-    least = 4.0 * float(np.finfo(kind).tiny)
+    least = LEAST_REG * float(np.finfo(kind).tiny)
     if not least <= reg <= 1.0 / least:
         raise ValueError(f"reg must be from {least:.1e} to {1.0 / least:.1e} in {kind}, got {shown(reg)}")
     return {"dim": dim, "reg": reg, "dtype": str(kind)}

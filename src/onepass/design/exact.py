@@ -24,6 +24,7 @@ from onepass.foundation.registry import savable
 from onepass.foundation.roots import eigenvalue, spectrum_of_root, update_root, update_root_rows
 from onepass.foundation.state import identity, zeros
 
+FEW = 8  # rows of a batch: fewer are cheaper one by one than an SVD
 BUFFER = 64  # rows that join A by one product
 UNTOUCHED = 8.0  # roundings of 1 / sqrt(reg), squared
 DRIFT = 5e5  # roundings of A (R R^T x) = x from which the root is made anew
@@ -173,7 +174,7 @@ def append_rows(state, rows):
     """Woodbury on the root, in batches of at most 64 rows; a few rows are cheaper one by one."""
     for start in range(0, rows.shape[0], state.recent.shape[0]):
         batch = rows[start : start + state.recent.shape[0]]
-        if batch.shape[0] < 8:
+        if batch.shape[0] < FEW:
             for i in range(batch.shape[0]):
                 state = contract.append(state, batch[i])
         else:

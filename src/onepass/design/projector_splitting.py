@@ -31,7 +31,7 @@ from onepass.design.cutting import UNKNOWN, Cutting, Sums, certified, cut, dusti
 from onepass.design.design import Design, common
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, fill, in_root, orthonormal, squared_norms, svd
+from onepass.foundation.linalg import NEGLIGIBLE, dot, fill, in_root, orthonormal, squared_norms, svd
 from onepass.foundation.registry import savable
 from onepass.foundation.roots import eigenvalue
 from onepass.foundation.state import zeros
@@ -269,7 +269,7 @@ def append_rows(state, rows):
         for i in range(singular.size):
             s = np.sqrt(1.0 + float(singular[i]) ** 2)
             scale[i] = float(singular[i]) ** 2 / (s * (s + 1.0))
-            if singular[i] > 10.0 * np.finfo(rows.dtype).eps * singular[0]:
+            if singular[i] > NEGLIGIBLE * np.finfo(rows.dtype).eps * singular[0]:
                 kept += 1
         state = join(state, q[:kept], scale, np.sum(squared_norms(batch)))
         state = compress(state)

@@ -13,12 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, fill, left_out, split, squared_norms
+from onepass.foundation.linalg import NEGLIGIBLE, dot, fill, left_out, split, squared_norms
 from onepass.foundation.roots import spectrum_of_root, update_root
 from onepass.foundation.state import zeros
 
 SHRUNK = 1e-6  # the share of ||x||^2 that may be left of a difference before it has lost its digits
 DIGITS = 1e-9  # what is asked of x^T A^-1 x
+ASKED = 1e10  # roundings of b that may be left of A^-1 b before b - Q^T Q b is computed with care
 
 
 class Subspace(NamedTuple):
@@ -170,7 +171,7 @@ def spanned(vectors, values, ridge, least):
 @compiled
 def digits_lost(outside, total, inside, ridge, eps):
     """Whether outside = ||x||^2 - ||Q x||^2 has lost the digits that outside / ridge + inside needs; total ||x||^2."""
-    return outside < SHRUNK * total and 10.0 * eps * total > DIGITS * inside * ridge
+    return outside < SHRUNK * total and NEGLIGIBLE * eps * total > DIGITS * inside * ridge
 
 
 @compiled
@@ -179,8 +180,8 @@ def solve_in(space, b):
     basis, root, ridge = space.basis[: space.used], space.root[: space.used], space.ridge
     p = dot(basis, b)
     inside = dot(root, dot(p, root))
-    total, rounding = dot(b, b), 1e10 * np.finfo(basis.dtype).eps
-    lost = dot(p, p) > (1.0 - 1e-6) * total
+    total, rounding = dot(b, b), ASKED * np.finfo(basis.dtype).eps
+    lost = dot(p, p) > (1.0 - SHRUNK) * total
     if lost and rounding * rounding * total > dot(inside, inside) * ridge * ridge:
         # b - Q^T p has lost its digits and they matter: project twice
         p, outside, length = split(basis, b)

@@ -21,6 +21,7 @@ from onepass.foundation.generic import compiled
 
 RADIUS, CLIP, FLOOR, STEP = 1.5, 0.1, 1.0, 1.0  # chosen on validation seeds over six tails (docs/heavy_tails.md)
 LEAST = 1e-100  # noise scale: smaller ones are none
+OUTLIER = 20.0  # times half the mean, or the median: rare rewards count, one alone does not rule
 TYPICAL = 1.4826  # standard deviations to a median of |eta|, for Gaussian noise
 
 
@@ -123,7 +124,7 @@ def heard(practice, noise, residual, t):
     if size == 0.0:
         size = away if away >= LEAST else 0.0
     else:
-        mean += (min(away, 20.0 * max(size, 0.5 * mean)) - mean) / t
+        mean += (min(away, OUTLIER * max(size, 0.5 * mean)) - mean) / t
         if away > size:
             size *= np.exp(1.0 / np.sqrt(t))
         elif away < size:

@@ -18,6 +18,8 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 
+EQUAL, EQUAL_SINGLE = 1e-6, 1e-3  # of a length, by precision: about the root of a rounding
+
 
 class Outer(NamedTuple):
     """A context as its sides: left (d_u,) or (n, d_u) of users, right (d_a,), (n, d_a) or (K, d_a) of arms.
@@ -144,7 +146,7 @@ def signed_lengths(right, directions, records):
     Shapes (K, d_a), (records, d_a), (K,) with -1 for arms without a record. Also the first row that has turned away
     from its direction by more than a rounding, or -1.
     """
-    tolerance = 1e-3 if right.itemsize == 4 else 1e-6
+    tolerance = EQUAL_SINGLE if right.itemsize == 4 else EQUAL
     lengths, turned = np.empty(right.shape[0], right.dtype), -1
     for a in range(right.shape[0]):
         square, along, size = 0.0, 0.0, 0.0

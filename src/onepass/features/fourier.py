@@ -114,7 +114,7 @@ class Fourier(FeatureMap):
         self.length_scale = RBF(length_scale).length_scale
         if np.ndim(self.length_scale) and len(self.length_scale) != self.input_dim:
             raise ValueError(f"length_scale must be one number or {dim}, one per column, got {len(self.length_scale)}")
-        self.seed = check.integer("seed", seed, 0, 2**32 - 1)
+        self.seed = check.integer("seed", seed, 0, check.LARGEST_SEED)
         self.params = {
             "dim": self.input_dim, "size": self.output_dim, "length_scale": self.length_scale, "seed": self.seed
         }  # fmt: skip

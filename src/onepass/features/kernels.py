@@ -21,6 +21,7 @@ from onepass.foundation.check import shown
 from onepass.foundation.linalg import squared_distances
 from onepass.foundation.registry import plain, savable
 
+SAMPLE = 1000  # points whose distances have a median near that of all
 NUMBER = int | float | np.integer | np.floating
 PROBED = 64  # rows on which a kernel is tried before anything relies on it
 JITTER = 1e-8  # of the largest variance: what a positive definite kernel may fall short of
@@ -360,7 +361,7 @@ def indefinite(kernel: Kernel) -> ValueError:
 
 def median_distance(points: np.ndarray) -> float:
     """The median distance between distinct points, of at most 1,000 of them; 1 if there is none."""
-    few = np.ascontiguousarray(points[:: max(1, -(-len(points) // 1000))])
+    few = np.ascontiguousarray(points[:: max(1, -(-len(points) // SAMPLE))])
     squares = squared_distances(few, few)
     squares = squares[squares > 0.0]
     return float(np.sqrt(np.median(squares))) if squares.size else 1.0

@@ -57,7 +57,7 @@ class GaussianProjection(FeatureMap):
     def __init__(self, *, dim: int, size: int, seed: int = 0):
         self.input_dim = check.integer("dim", dim, 1)
         self.output_dim = check.integer("size", size, 1, self.input_dim, "a projection must not add dimensions")
-        self.seed = check.integer("seed", seed, 0, 2**32 - 1)
+        self.seed = check.integer("seed", seed, 0, check.LARGEST_SEED)
         self.params = {"dim": self.input_dim, "size": self.output_dim, "seed": self.seed}
 
     def begin(self, dtype: np.dtype) -> GaussianProjectionState:

@@ -20,7 +20,7 @@ import numpy as np
 from onepass.features.contract import apart, embed, output_dim
 from onepass.features.landmarks import Landmarks, gaussian_into
 from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot, eigh, roomy, svd, tisvd
+from onepass.foundation.linalg import DROPPED, dot, eigh, roomy, svd, tisvd
 
 CUT = 1e-8  # of the largest singular value: what the pseudo-inverse takes for zero
 
@@ -165,7 +165,7 @@ def sketched_nystrom(points, count, places, size, rank, blocks, seed, precision)
     )
     found, rows = eigh(pp)
     kept = 0
-    while kept < min(rank, size) and found[size - 1 - kept] > 1e-14 * found[size - 1]:
+    while kept < min(rank, size) and found[size - 1 - kept] > DROPPED * found[size - 1]:
         kept += 1
     top, values = np.empty((kept, size)), np.empty(kept)
     for i in range(kept):

@@ -7,6 +7,7 @@ import numpy as np
 
 from onepass.foundation.linalg import ROOM, first_nonfinite
 
+LARGEST_SEED = 2**32 - 1  # of what is drawn anew from its seed in compiled code
 MOST = 2**53  # of what is counted: exact as a float, and more than any array holds
 # of norms and rewards, by the dtype's letter
 LARGEST = {np.dtype(t).char: float(np.sqrt(np.finfo(t).max)) * ROOM for t in (np.float64, np.float32)}

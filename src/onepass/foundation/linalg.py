@@ -14,6 +14,12 @@ IN_SPAN_AT_MOST = 6e-5  # the same as a share of ||x||, for single precision, wh
 ROOM = 1e-4  # of the root of the largest number: sums of 10^8 products of two such numbers are finite
 SECULAR_STEPS = 100  # at most; some ten are usual
 SECULAR_DIGITS = 1e-15  # of mu: a step below that is the last one
+FEW = 8  # features up to which differences cost no more than a product
+CLOSE = 1e-5  # of ||x||^2 + ||y||^2: a squared distance below it has lost five digits and more to cancellation
+CANCELLED = 1e-2  # of ||x||: a residual that is shorter has lost two digits, and is projected once more
+KNOWN = 0.1  # of an eigenvalue: one that is less certain is not known at all
+DROPPED = 1e-14  # of the largest eigenvalue: what is below are roundings of an update
+NEGLIGIBLE = 10.0  # roundings of the largest singular value: one that is smaller is none
 ROUNDINGS = 500.0  # of ||A|| that products, and updates of an inverse root, may leave (85 measured)
 
 
@@ -101,16 +107,16 @@ def squared_norms(rows):
 def squared_distances(x, y):
     """||x_i - y_j||^2 of rows x (n, d) and y (m, d), shape (n, m): one matrix product.
 
-    Pairs closer than 1e-5 of their norms, where that would cancel, and rows of few features: from the differences.
+    Pairs closer than that would keep digits of (CLOSE), and rows of few features: from the differences.
     """
-    direct = x.shape[1] <= 8
+    direct = x.shape[1] <= FEW
     out = np.empty((x.shape[0], y.shape[0])) if direct else np.dot(x, y.T)
     left, right = squared_norms(x), squared_norms(y)
     for i in range(x.shape[0]):
         for j in range(y.shape[0]):
             both = left[i] + right[j]
             square = 0.0 if direct else both - 2.0 * out[i, j]
-            if direct or square < 1e-5 * both:
+            if direct or square < CLOSE * both:
                 square = 0.0
                 for k in range(x.shape[1]):
                     step = x[i, k] - y[j, k]
@@ -154,7 +160,7 @@ def settle(basis, row, coordinates, residual):
     """
     norm, length = length_of(row), length_of(residual)
     least = in_span(np.finfo(basis.dtype).eps) * norm
-    if least < length < 1e-2 * norm:
+    if least < length < CANCELLED * norm:
         again = dot(basis, residual)
         for i in range(again.size):
             coordinates[i] += again[i]
@@ -203,7 +209,7 @@ def in_root(eps, mass, reg):
     Infinite where that would be more than a tenth of v: singular values of the root are roundings then.
     """
     lost = np.sqrt(1.0 + mass / reg)
-    return rounding(eps, mass, reg) * lost if eps * lost < 0.1 else np.inf
+    return rounding(eps, mass, reg) * lost if eps * lost < KNOWN else np.inf
 
 
 @compiled
@@ -274,7 +280,7 @@ def tisvd(vectors, values, left, right, rank):
     for i in range(values.size):
         inner[i, i] += values[i]
     found, rotation = eigh(inner)
-    kept, least = 0, 1e-14 * max(abs(found[0]), abs(found[size - 1]))
+    kept, least = 0, DROPPED * max(abs(found[0]), abs(found[size - 1]))
     while kept < min(rank, size) and found[size - 1 - kept] > least:
         kept += 1
     turned, ordered = np.empty((kept, size)), np.empty(kept)

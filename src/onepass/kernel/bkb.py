@@ -44,6 +44,7 @@ from onepass.kernel.explaining import budgeted_weights
 from onepass.kernel.kernel_bandit import KernelBandit
 from onepass.kernel.posterior import (
     LOG_DET,
+    ROOM,
     STALE,
     USED,
     KernelState,
@@ -289,7 +290,7 @@ class BKB(KernelBandit):
         """The same plays on the dictionary of these places, less those of which others leave no more than `least`."""
         points, size = state.points[: state.size], state.size
         kept, lower = pivoted(self.kernel, gram_of(self.kernel, points[places], points[places]), least)
-        used, members, room = len(kept), places[kept], max(len(state.members), len(kept) + 8)
+        used, members, room = len(kept), places[kept], max(len(state.members), len(kept) + ROOM)
         gram = gram_of(self.kernel, points[members], points)
         z = solve_triangular(lower, gram, lower=True, overwrite_b=True, check_finite=False)
         seen = np.flatnonzero(state.plays)

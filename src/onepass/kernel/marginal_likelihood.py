@@ -12,6 +12,9 @@ import numpy as np
 from onepass.features.kernels import RBF, Foreign, Kernel, Linear, Matern, Polynomial, Product, Scaled, Sum
 from onepass.foundation.check import shown
 
+LEAST_SHARE = 1e-3  # of the variance, where the search for the noise's begins
+VARIANCES = (1e-2, 1e2)  # times that of the rewards, in which a kernel's is sought
+NOISES = (1e-6, 10.0)  # the same for the noise's
 RANGE = 1e2  # searched to both sides of where a parameter begins
 
 
@@ -83,8 +86,8 @@ def fitted(kernel: Kernel, reg: float, rows: np.ndarray, rewards: np.ndarray, no
     inner = kernel.kernel if isinstance(kernel, Scaled) else kernel
     size = float(np.sqrt(np.mean(rewards**2)))  # the fit is in units of the rewards, whatever they are
     units = 1.0 if normalize else size * size  # where rewards are normalized, so are the bandit's kernel and reg
-    share = min(max(reg / units, 1e-3), 1.0)
-    free = sk.ConstantKernel(1.0, (1e-2, 1e2)) * theirs(inner) + sk.WhiteKernel(share, (1e-6, 10.0))
+    share = min(max(reg / units, LEAST_SHARE), 1.0)
+    free = sk.ConstantKernel(1.0, VARIANCES) * theirs(inner) + sk.WhiteKernel(share, NOISES)
     model = GaussianProcessRegressor(free, normalize_y=normalize, n_restarts_optimizer=2, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a parameter at its bound is still the best there is

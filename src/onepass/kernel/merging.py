@@ -12,7 +12,7 @@ from onepass.foundation import state as states
 from onepass.foundation.check import shown
 from onepass.foundation.files import Contents
 from onepass.foundation.registry import alike
-from onepass.kernel.posterior import CENTRE, ROUNDS, SCATTER, USED, KernelState, widened, with_point
+from onepass.kernel.posterior import CENTRE, ROOM, ROUNDS, SCATTER, USED, KernelState, widened, with_point
 
 
 def agree(mine: Contents, its: Contents) -> None:
@@ -60,7 +60,7 @@ def plays_together(state: KernelState, other: KernelState, reg: float, fixed: bo
     members = state.members[: state.used]
     theirs = places[other.members[: other.used]]
     members = np.concatenate([members, theirs[~np.isin(theirs, members)]])
-    room, tally = max(len(members) + 8, len(state.members)), pooled(state.tally, other.tally)
+    room, tally = max(len(members) + ROOM, len(state.members)), pooled(state.tally, other.tally)
     tally[USED] = len(members)
     return state._replace(
         rows=np.zeros((room, state.rows.shape[1])),

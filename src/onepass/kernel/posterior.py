@@ -19,6 +19,7 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.state import zeros
 
+ROOM = 8  # rows at the beginning, and beside the growth of those there are
 GROWTH = 1.25  # of capacities
 EQUAL = 10.0  # roundings of their mean, below which a deviation of rewards is none
 USED, ROUNDS, CENTRE, SCATTER, LOG_DET, STALE = range(6)
@@ -82,9 +83,9 @@ def begun(points: np.ndarray, prior: np.ndarray, reg: float) -> KernelState:
         means=zeros(size),
         ones=zeros(size),
         variances=prior / reg,
-        rows=zeros(8, size),
-        root=zeros(8, 8),
-        members=zeros(8, dtype=np.int64),
+        rows=zeros(ROOM, size),
+        root=zeros(ROOM, ROOM),
+        members=zeros(ROOM, dtype=np.int64),
         copies=zeros(0, size),
         size=size,
         tally=zeros(6),
@@ -102,7 +103,7 @@ def with_room(state: KernelState) -> KernelState:
     """The state with room for one more row."""
     if state.used < len(state.members):
         return state
-    capacity = int(GROWTH * state.used) + 8
+    capacity = int(GROWTH * state.used) + ROOM
     return state._replace(
         rows=widened(state.rows, capacity, state.rows.shape[1]),
         root=widened(state.root, capacity, capacity),
@@ -114,7 +115,7 @@ def with_point(state: KernelState, point: np.ndarray, prior: float, reg: float) 
     """The state with one more point in its table; the caller fills its column of `rows` and its posterior."""
     size, capacity = state.size, len(state.plays)
     if size == capacity:
-        capacity = int(GROWTH * size) + 8
+        capacity = int(GROWTH * size) + ROOM
         state = state._replace(
             points=widened(state.points, capacity, state.points.shape[1]),
             plays=widened(state.plays, capacity),

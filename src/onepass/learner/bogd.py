@@ -101,7 +101,7 @@ class BOGD(Learner):
             **common(width, loss, loss_width, step),
             "reg": shrinkage(reg, step),
             "cap": check.positive("cap", cap),
-            "seed": check.integer("seed", seed, 0, 2**32 - 1),
+            "seed": check.integer("seed", seed, 0, check.LARGEST_SEED),
         }
         self._state = None
 

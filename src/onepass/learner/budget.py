@@ -13,6 +13,8 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import roomy
 from onepass.foundation.state import zeros
 
+LEAST_WIDTH = 1e-150  # of a kernel: its square, and the square's inverse, are numbers
+
 
 class Budget(NamedTuple):
     """points (B, dim), weights (B,), near (B,): scratch, k(x_i, x) of the last x; precision: 1 / (2 width^2)."""
@@ -87,7 +89,7 @@ def budgeted(count: int, dim: int, width: float) -> Budget:
 def kernel_width(width: Any) -> float:
     """The checked width of a kernel, whose square must be a number."""
     found = check.positive("width", width)
-    if not 1e-150 <= found <= 1e150:
+    if not LEAST_WIDTH <= found <= 1.0 / LEAST_WIDTH:
         raise ValueError(f"width must be from 1e-150 to 1e150, got {shown(width)}")
     return found
 

@@ -86,7 +86,7 @@ class FOGD(Learner):
             **sizes(budget, width),
             "features": check.integer("features", 4 * int(budget) if features is None else features, 2),
             **common(width, loss, loss_width, step),
-            "seed": check.integer("seed", seed, 0, 2**32 - 1),
+            "seed": check.integer("seed", seed, 0, check.LARGEST_SEED),
         }
         if self.params["features"] % 2:
             raise ValueError(f"features must be even, cosines and sines, got {features}")

@@ -52,6 +52,7 @@ from onepass.learner.consistency import landmarks_fit, sketch_fits
 from onepass.learner.learner import Learner
 from onepass.learner.losses import Loss, implicit_slope, loss_named, weight
 
+CONSTANT = 1e-9  # of a column's largest entry: one that spreads less does not vary
 MAPS = ("nystrom", "fourier", "sketched")
 NEAR = 16.0  # how much narrower than the map's kernel the vote of the last example is, in squares of the width
 
@@ -176,7 +177,7 @@ def step(state, x, target):
 def deviations(rows: np.ndarray) -> np.ndarray:
     """Standard deviations of the columns, 1 for those that are constant but for rounding."""
     found = rows.std(axis=0)
-    return np.where(found > 1e-9 * np.abs(rows).max(axis=0), found, 1.0)
+    return np.where(found > CONSTANT * np.abs(rows).max(axis=0), found, 1.0)
 
 
 @savable
@@ -256,7 +257,7 @@ class KernelNewton(Learner):
             "warm_up": check.integer("warm_up", 4 * size if warm_up is None else warm_up, 2),
             "loss": loss,
             "loss_width": check.positive("loss_width", loss_width),
-            "seed": check.integer("seed", seed, 0, 2**32 - 1),
+            "seed": check.integer("seed", seed, 0, check.LARGEST_SEED),
         }
         self._state = None
 

@@ -15,6 +15,8 @@ from onepass.learner.consistency import growing_budget
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 
+ROOM = 16  # examples at the beginning; arrays double when they are full
+
 
 class KOGDState(NamedTuple):
     """budget: the examples learned from, and room that doubles as needed."""
@@ -86,7 +88,7 @@ class KOGD(Learner):
     def _begin(self, dim: int) -> KOGDState:
         p = self.params
         return KOGDState(
-            budget=budgeted(16, dim, p["width"]),
+            budget=budgeted(ROOM, dim, p["width"]),
             loss=loss_named(p["loss"], p["loss_width"]),
             step=p["step"],
             reg=p["reg"],

@@ -15,6 +15,9 @@ import numpy as np
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 
+OVERFLOW = 700.0  # exp of more than 709 is no number
+STEPS = 60  # of Newton's method, at most; five are usual
+CONVERGED = 1e-15  # of z: a step below that is the last one
 CLASSIFICATION = ("hinge", "squared_hinge", "logistic")
 REGRESSION = ("squared", "huber", "epsilon_insensitive")
 HINGE, SQUARED_HINGE, LOGISTIC, SQUARED, HUBER, EPSILON = range(6)
@@ -58,7 +61,7 @@ def slope(loss, f, y):
     if loss.kind == SQUARED_HINGE:
         return -y * max(0.0, 1.0 - y * f)
     if loss.kind == LOGISTIC:
-        return -y / (1.0 + np.exp(min(y * f, 700.0)))
+        return -y / (1.0 + np.exp(min(y * f, OVERFLOW)))
     gap = f - y
     if loss.kind == SQUARED:
         return gap
@@ -82,13 +85,13 @@ def implicit_slope(loss, f, y, q):
         z, x = max(base, 0.0), np.log(0.5 * q) - base
         if x > 1.0:
             z = max(z, base + x - np.log(x))
-        for _ in range(60):
-            p = 1.0 / (1.0 + np.exp(min(z, 700.0)))
+        for _ in range(STEPS):
+            p = 1.0 / (1.0 + np.exp(min(z, OVERFLOW)))
             move = (base + q * p - z) / (1.0 + q * p * (1.0 - p))
             z += move
-            if abs(move) <= 1e-15 * max(1.0, z):
+            if abs(move) <= CONVERGED * max(1.0, z):
                 break
-        return -y / (1.0 + np.exp(min(-z if mirrored else z, 700.0)))
+        return -y / (1.0 + np.exp(min(-z if mirrored else z, OVERFLOW)))
     gap = (f - y) / (1.0 + q)
     if loss.kind == SQUARED:
         return gap

@@ -290,7 +290,7 @@ class PROSNKONS(Learner):
             "epsilon": check.positive("epsilon", epsilon),
             "reg": check.positive("reg", reg),
             "reset": bool(check.choice("reset", reset, (False, True))),
-            "seed": check.integer("seed", seed, 0, 2**32 - 1),
+            "seed": check.integer("seed", seed, 0, check.LARGEST_SEED),
         }
         self._state = None
 

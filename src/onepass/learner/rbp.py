@@ -58,7 +58,7 @@ class RBP(Learner):
     """
 
     def __init__(self, *, budget: int = 100, width: float = 1.0, seed: int = 0):
-        self.params = {**sizes(budget, width), "seed": check.integer("seed", seed, 0, 2**32 - 1)}
+        self.params = {**sizes(budget, width), "seed": check.integer("seed", seed, 0, check.LARGEST_SEED)}
         self._state = None
 
     def _begin(self, dim: int) -> RBPState:

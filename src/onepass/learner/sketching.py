@@ -169,5 +169,5 @@ def sketch_sizes(
         "sample_size": sample,
         "blocks": blocks,
         "update_every": update_every,
-        "seed": check.integer("seed", seed, 0, 2**32 - 1),
+        "seed": check.integer("seed", seed, 0, check.LARGEST_SEED),
     }
