@@ -5,14 +5,13 @@ import pytest
 
 import dense_kernel as dense
 import onepass as op
+from counts import pairs
 from kernel_games import BANDITS, KERNELS, REGS, SMOOTH, agree, close, history, points, same, value
 
 # ---- BKB ----
 
 
-@pytest.mark.parametrize("staleness", [1.0, 3.0, 1e12])
-@pytest.mark.parametrize("reg", REGS)
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("kernel", "reg", "staleness"), pairs(KERNELS, REGS, [1.0, 3.0, 1e12]))
 def test_bkb_with_all_played_arms_is_gp_ucb(kernel, reg, staleness):
     arms = points()
     plays, rewards = history(arms, 150)
@@ -60,10 +59,12 @@ def test_random_plays_before_a_fit_and_first_ties_are_the_same_for_all_bandits(m
         assert np.array_equal(one.play(lambda arm: arm / 7, 19), other.play(lambda arm: arm / 7, 19))
 
 
-@pytest.mark.parametrize("staleness", [None, 1.0, 1e12])
-@pytest.mark.parametrize("reg", REGS)
-@pytest.mark.parametrize("kernel", ["rbf", "matern 1/2", "matern 5/2", "linear", "product", "sum", "function"])
-@pytest.mark.parametrize("sets", ["fixed", "rows"])
+SEVEN = ("rbf", "matern 1/2", "matern 5/2", "linear", "product", "sum", "function")
+
+
+@pytest.mark.parametrize(
+    ("sets", "kernel", "reg", "staleness"), pairs(["fixed", "rows"], SEVEN, REGS, [None, 1.0, 1e12])
+)
 def test_bkb_equals_the_dense_formulas_on_its_own_dictionary(sets, kernel, reg, staleness, tmp_path):
     arms, rng = points(), np.random.default_rng(7)
     options = {} if staleness is None else {"staleness": staleness}

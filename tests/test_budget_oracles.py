@@ -6,6 +6,7 @@ import pytest
 import dense_budget as dense
 import onepass as op
 from budget_streams import SKETCHES, decisions, place, repeating, stream
+from counts import pairs
 from dense_learners import LOSSES
 from onepass.features.sketched_nystrom import absorb, sketched_nystrom
 from onepass.learner.pros_n_kons import coin
@@ -165,14 +166,12 @@ def test_an_update_after_a_share_of_all_examples_counts_those_without_a_loss_and
     assert learner._state.sketching.sketch.used == 20 + updates
 
 
-@pytest.mark.parametrize("reset", [True, False])
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("steps", STEPS)
-@pytest.mark.parametrize(
-    ("budget", "width", "oversampling", "epsilon", "reg", "seed"),
-    [(None, 1.6, 0.05, 0.5, 0.2, 0), (7, 0.5, 1.0, 0.1, 1.0, 1), (40, 0.8, 0.5, 2.0, 3.0, 2)],
-)
-def test_pros_n_kons_equals_the_naive_one(loss, steps, budget, width, oversampling, epsilon, reg, seed, reset):
+SAMPLINGS = [(None, 1.6, 0.05, 0.5, 0.2, 0), (7, 0.5, 1.0, 0.1, 1.0, 1), (40, 0.8, 0.5, 2.0, 3.0, 2)]
+
+
+@pytest.mark.parametrize(("reset", "loss", "steps", "sampled"), pairs([True, False], LOSSES, STEPS, SAMPLINGS))
+def test_pros_n_kons_equals_the_naive_one(loss, steps, sampled, reset):
+    budget, width, oversampling, epsilon, reg, seed = sampled
     rows, targets = stream(loss=loss)
     sampling = {"oversampling": oversampling, "epsilon": epsilon, "reg": reg}
     learner = op.PROSNKONS(

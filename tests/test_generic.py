@@ -50,7 +50,9 @@ class Diagonal(Design):
 
     def __init__(self, *, dim, reg=1.0, dtype="float64"):
         self.params = common(dim, reg, dtype)
-        self.state = DiagonalState(np.full(dim, reg), reg)
+
+    def begin(self):
+        return DiagonalState(np.full(self.dim, self.params["reg"]), self.params["reg"])
 
 
 def test_a_third_party_design_plays_in_the_same_loop():

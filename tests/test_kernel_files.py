@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
+from counts import pairs
 from kernel_games import BANDITS, KERNELS, SETS, SMOOTH, points, run, same, same_run
 
 SAVED = [
@@ -14,9 +15,7 @@ SAVED = [
 ]
 
 
-@pytest.mark.parametrize("options", SAVED, ids=str)
-@pytest.mark.parametrize("sets", SETS)
-@pytest.mark.parametrize("make", BANDITS)
+@pytest.mark.parametrize(("make", "sets", "options"), pairs(BANDITS, SETS, SAVED))
 def test_saved_and_copied_bandits_continue_bit_for_bit(make, sets, options, tmp_path):
     arms = points() if sets == "fixed" else None
     kernel = SMOOTH if "fit_after" in options else 0.5 * op.Matern(2.5, 0.3) + op.RBF((0.2, 0.4)) * op.Linear(1.0)

@@ -155,9 +155,7 @@ class Design(files.Owner):
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         design = cls(**params)
-        found = held.take(design.begin() if design._state is None else design._state, design.consistent)
-        if found is not None:
-            design._state = found
+        design._state = held.take(design.begin(), design.consistent)
         return design
 
     def __repr__(self) -> str:

@@ -6,7 +6,8 @@ processor, the versions of numba and Python, and every source that it may call: 
 functions of others are concerned, all of theirs. A stale entry is never found.
 
 Private names of numba in use, which is why it is pinned: here `Dispatcher._cache`, `._compiler` and `.compile`,
-`CompileResult._reduce` and `._rebuild`; in parts.py `JITCodeLibrary`; in boxing.py how results leave compiled code.
+`CompileResult._reduce` and `._rebuild`; in parts.py `JITCodeLibrary` and `event._registered`; in
+boxing.py how results leave compiled code.
 """
 
 import hashlib

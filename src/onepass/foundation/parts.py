@@ -9,10 +9,12 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
 
+LLVM = "numba:llvm_lock"  # the event of its calls
 ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of global variables begin that hold what code needs of Python
 
 
@@ -35,7 +37,7 @@ class Part(JITCodeLibrary):
     def get_pointer_to_function(self, name: str) -> int:
         """The address, 0 where this library has no function of that name."""
         self._ensure_finalized()
-        if not self.whole and any(found.name == name for found in self.get_defined_functions()):
+        if not self.whole and self._defines(name):
             self.whole = True
             super()._optimize_final_module()
             self._final_module.verify()
@@ -45,6 +47,12 @@ class Part(JITCodeLibrary):
                 if environment is not None:
                     self.codegen.set_env(variable.name, environment)
         return super().get_pointer_to_function(name)
+
+    def _defines(self, name: str) -> bool:
+        try:
+            return not self._final_module.get_function(name).is_declaration
+        except NameError:
+            return False
 
     @property
     def codegen(self) -> Any:
@@ -61,11 +69,17 @@ class Part(JITCodeLibrary):
 
 @contextlib.contextmanager
 def in_parts() -> Iterator[None]:
-    """What is compiled or loaded meanwhile is a `Part`; for who holds numba's compiler lock."""
-    codegen = cpu_target.target_context.codegen()
-    usual = codegen._library_class
+    """What is compiled or loaded meanwhile is a `Part`; for who holds numba's compiler lock.
+
+    numba times every function, with all that it calls, by telling it of every call of LLVM: within functions that are
+    compiled because others call them, the timers of those hear nothing.
+    """
+    codegen, heard = cpu_target.target_context.codegen(), event._registered[LLVM]
+    usual, listeners = codegen._library_class, list(heard)
     codegen._library_class = Part
+    heard[:] = [listener for listener in listeners if not isinstance(listener, event.TimingListener)]
     try:
         yield
     finally:
         codegen._library_class = usual
+        heard[:] = listeners
