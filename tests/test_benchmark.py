@@ -3,7 +3,7 @@
 import numpy as np
 
 import onepass as op
-from onepass.benchmark import arms, kernels, peers, shared, tails
+from onepass.benchmark import arms, kernels, peers, shared, tails, threads
 
 
 def test_every_part_of_the_speed_table_takes_time():
@@ -29,6 +29,13 @@ def test_dense_sherman_morrison_and_plain_numpy_are_what_they_claim():
     for x in rng.standard_normal((5, peers.DIM)):
         step(x)
     assert set(peers.PEERS) == {"mabwiser", "contextualbandits", "bayesianbandits", "vowpalwabbit"}
+
+
+def test_two_threads_make_calls():
+    bandit, rows = op.OFUL(dim=20), np.eye(20)
+    microseconds, times = threads.gain(lambda: bandit.score(rows), seconds=0.05, repeats=2)
+    assert 0 < microseconds < 1e6
+    assert times > 0
 
 
 def test_solving_a_round_again_from_the_estimate_before_takes_time():

@@ -2,8 +2,8 @@
 
 Stands above experiment/, whose problems it plays. One thread unless a line says otherwise; set OPENBLAS_NUM_THREADS=1
 before Python starts (`make bench` does). shared.py times a round with one model, tails.py heavy-tailed rewards,
-kernels.py kernel bandits, learners.py online kernel learners, arms.py models per arm, peers.py the same task in other
-packages that are installed.
+kernels.py kernel bandits, learners.py online kernel learners, arms.py models per arm, threads.py several threads
+at one bandit, peers.py the same task in other packages that are installed.
 """
 
 from onepass.benchmark.arms import table as arms_table
@@ -16,11 +16,12 @@ from onepass.benchmark.shared import regret as shared_regret
 from onepass.benchmark.shared import table as shared_table
 from onepass.benchmark.tails import regret as tails_regret
 from onepass.benchmark.tails import table as tails_table
+from onepass.benchmark.threads import table as threads_table
 
 
 def speed() -> str:
     """The tables, one line each: what, measured, ratio, of what."""
-    tables = (shared_table, tails_table, kernels_table, learners_table, arms_table, peers_table)
+    tables = (shared_table, tails_table, kernels_table, learners_table, arms_table, threads_table, peers_table)
     return "\n".join(
         f"{what:<58} {measured:9.2f} {unit:<2}  {ratio:7.2f} {of}"
         for table in tables

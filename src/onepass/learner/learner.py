@@ -11,7 +11,7 @@ from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
-from onepass.foundation.sharing import composed, reading, writing
+from onepass.foundation.sharing import reading, writing
 from onepass.foundation.state import as_begun
 from onepass.learner.budget import kernel_width
 from onepass.learner.contract import decide_rows, progress
@@ -69,14 +69,17 @@ class Learner(files.Owner):
         self._progress(X, y)
         return self
 
-    @composed
+    @writing
     def _progress(self, X: Any, y: Any) -> np.ndarray:
         rows = self._rows(X)
-        return self.advance(rows, self._targets(y, rows.shape[0]))
+        return self._advance(rows, self._targets(y, rows.shape[0]))
 
     @writing
     def advance(self, rows: Any, targets: np.ndarray) -> np.ndarray:
         """Decide and learn checked rows and targets; the decisions (n,)."""
+        return self._advance(rows, targets)
+
+    def _advance(self, rows: Any, targets: np.ndarray) -> np.ndarray:
         decisions = np.empty(len(targets))
         for place, block in blocks(rows):
             with deferred():
@@ -107,11 +110,14 @@ class Learner(files.Owner):
     @reading
     def decision_function(self, X: Any) -> np.ndarray:
         """f of every row of X, (n, dim) -> (n,); 0 before the first example. ValueError for bad rows."""
-        return self.decided_rows(self._rows(X))
+        return self._decided(self._rows(X))
 
     @reading
     def decided_rows(self, rows: Any) -> np.ndarray:
         """`decision_function` of rows (n, dim) that were checked."""
+        return self._decided(rows)
+
+    def _decided(self, rows: Any) -> np.ndarray:
         out = np.zeros(rows.shape[0])
         if self._state is not None:
             for place, block in blocks(rows):
