@@ -30,7 +30,7 @@ from onepass.estimator.contract import parameter
 from onepass.estimator.estimator import Estimator
 from onepass.exploration.contract import Seen, score
 from onepass.exploration.exploration import Exploration
-from onepass.exploration.randomness import noise
+from onepass.exploration.randomness import noise_once
 from onepass.features.factors import Outer
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
@@ -154,10 +154,10 @@ class ArmBandit(BaseBandit):
         each, rule = [], self._explores.rule
         for i, one in enumerate(asked(id, None if single else len(means), self.seed, self._rng)):
             rows = adjusted[i] if adjusted else None
-            normals, lots = noise(self._explores.pairs, self._normals(len(names)), one.rng, 1, k)
-            seen = self._seen(records, means[i], squares[i], rows, normals[0])
+            normals, lots = noise_once(self._explores.pairs, self._normals(len(names)), one.rng, k)
+            seen = self._seen(records, means[i], squares[i], rows, normals)
             scores = score(rule, seen)
-            places, p = fill_slots(rule, seen, scores, among, lots[0], greedy)
+            places, p = fill_slots(rule, seen, scores, among, lots, greedy)
             if places[0] < 0:
                 raise failed(int(places[0]))
             context = self._front.chosen(contexts, None if single else i, places, len(names))
@@ -192,9 +192,9 @@ class ArmBandit(BaseBandit):
         single, means, squares, adjusted = evaluated(self._learned, self._front, contexts, records)
         scores = np.empty(means.shape)
         for i in range(len(means)):
-            normals, _ = noise(min(self._explores.pairs, 1), self._normals(len(records)), rng)
+            normals, _ = noise_once(min(self._explores.pairs, 1), self._normals(len(records)), rng, 1)
             scores[i] = score(
-                rule, self._seen(records, means[i], squares[i], adjusted[i] if adjusted else None, normals[0])
+                rule, self._seen(records, means[i], squares[i], adjusted[i] if adjusted else None, normals)
             )
         if not np.isfinite(scores).all():
             raise trouble()

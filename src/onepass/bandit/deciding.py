@@ -72,7 +72,7 @@ def recorded(
     """The record of what was found: places (k,), distributions (k, K), scores, means and widths."""
     places, p, scores, means, widths = found
     chosen = places.tolist()
-    shares = p[np.arange(places.size), places]
+    shares = p[0, places] if len(chosen) == 1 else p[np.arange(len(chosen)), places]
     arms = chosen if names is None else [names[a] for a in chosen]
     return Decision(
         arm=arms[0],
@@ -84,7 +84,7 @@ def recorded(
         probabilities=p[0],
         index=chosen[0],
         places=places,
-        slots=p if places.size > 1 else None,
+        slots=p if len(chosen) > 1 else None,
         propensities=shares,
         tail=tail,
         id=asked.id,

@@ -1,6 +1,7 @@
 """Names of arms: any hashable that equals itself, each once in a request; and which of them are eligible."""
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,12 @@ def hashable(names: list[Any]) -> None:
             raise ValueError(f"arm must equal itself, got {check.shown(name)}")
 
 
+@lru_cache(maxsize=64)
+def everyone(count: int) -> np.ndarray:
+    """All of K arms, (1, K): not to be written to."""
+    return np.ones((1, count), np.bool_)
+
+
 def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) -> np.ndarray:
     """Who may be chosen, (1, K), or (k, K) where every slot has a choice of its own.
 
@@ -60,7 +67,7 @@ def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) ->
     ValueError for names that are not offered, for a wrong shape, and for fewer eligible arms than slots.
     """
     if eligible is None:
-        return np.ones((1, count), np.bool_)
+        return everyone(count)
     mask = _as_booleans(eligible, count, k)
     if mask is None:
         each = _collections(eligible, k)

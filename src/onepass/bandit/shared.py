@@ -24,7 +24,7 @@ from onepass.estimator.epochs import in_turn
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.heavy_tails import LEAST
 from onepass.exploration.exploration import Exploration
-from onepass.exploration.randomness import noise
+from onepass.exploration.randomness import noise, noise_once
 from onepass.features.factors import Outer
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
@@ -142,12 +142,12 @@ class SharedBandit(BaseBandit):
             user, right = request
             if self._factored(right):
                 size, joint = self._size(right.shape[1])
-                normals, lots = self._noise(rng, size, 1, k)
-                return rounds.decide_outer(*model, user, right, normals[0], joint, among, lots[0], greedy)
+                normals, lots = noise_once(self._explores.pairs, size, rng, k)
+                return rounds.decide_outer(*model, user, right, normals, joint, among, lots, greedy)
             request = self._front.met(user, right)
         size, joint = self._size(len(request))
-        normals, lots = self._noise(rng, size, 1, k)
-        return rounds.decide_rows(*model, request, normals[0], joint, among, lots[0], greedy)
+        normals, lots = noise_once(self._explores.pairs, size, rng, k)
+        return rounds.decide_rows(*model, request, normals, joint, among, lots, greedy)
 
     def _factored(self, right: np.ndarray) -> bool:
         """Whether K rows of a user are worth scoring in the d_a dimensions that they lie in."""
@@ -157,9 +157,6 @@ class SharedBandit(BaseBandit):
         """Normals that a draw takes for K rows, and whether the rows are drawn jointly (see rounds.py)."""
         joint = count <= min(self._explores.pairs, self._width)
         return (count if joint else self._width), joint
-
-    def _noise(self, rng: np.random.Generator, size: int, count: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        return noise(self._explores.pairs, size, rng, count, k)
 
     @reading
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
@@ -194,7 +191,7 @@ class SharedBandit(BaseBandit):
         """The normals (1, size) of the first draw that the seed gives, for rules that draw."""
         if self._explores.pairs == 0:
             return np.zeros((0, 0))
-        return noise(1, size, np.random.default_rng(self.seed))[0][0]
+        return noise_once(1, size, np.random.default_rng(self.seed), 1)[0]
 
     def _offered(self, contexts: Any, arms: Any) -> Any:
         count = len(contexts.right) if isinstance(contexts, Outer) else contexts.shape[1]
@@ -303,7 +300,7 @@ class SharedBandit(BaseBandit):
 
     def _played(self, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray, size: int, joint: bool) -> np.ndarray:
         """`play` of some rounds."""
-        normals, lots = self._noise(self._rng, size, len(rows), 1)
+        normals, lots = noise(self._explores.pairs, size, self._rng, len(rows))
         rule = self._explores.rule
         with deferred():
             self._learned, self._tally, arms = rounds.play_rounds(

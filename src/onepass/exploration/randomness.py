@@ -6,6 +6,7 @@ normals, uniforms as Phi(normal), or all are uniform: so a stream is the same in
 
 import hashlib
 import threading
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtr
@@ -14,6 +15,20 @@ from onepass.foundation.forks import open_at_fork
 
 DRAWING = open_at_fork(threading.RLock())  # a generator's own lock may be held at a fork
 KEY = 16  # bytes of a Philox key
+
+
+@lru_cache(maxsize=64)
+def no_normals(size: int) -> np.ndarray:
+    """Normals (0, size) of a rule without draws."""
+    return np.zeros((0, size))
+
+
+def noise_once(pairs: int, size: int, rng: np.random.Generator, slots: int) -> tuple[np.ndarray, np.ndarray]:
+    """`noise` of a single round: normals (pairs, size) and lots (2 slots,)."""
+    if pairs == 0:
+        return no_normals(size), uniforms(rng, 2 * slots)
+    every = normals(rng, pairs * size + 2 * slots)
+    return every[: pairs * size].reshape(pairs, size), ndtr(every[pairs * size :])
 
 
 def noise(

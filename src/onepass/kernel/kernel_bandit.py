@@ -22,7 +22,7 @@ from onepass.bandit.names import eligible_arms
 from onepass.bandit.rounds import fill_slots, residual
 from onepass.exploration.contract import Seen, draws, score, strength
 from onepass.exploration.greedy import EpsilonGreedy
-from onepass.exploration.randomness import noise
+from onepass.exploration.randomness import noise_once
 from onepass.exploration.ucb import UCB
 from onepass.foundation import check
 from onepass.foundation.check import shown
@@ -123,8 +123,8 @@ class KernelBandit(KernelModel):
             if before is not None:
                 one.rng.bit_generator.state = before
             raise
-        _, lots = noise(min(explores.pairs, 1), 0, one.rng, 1, k)
-        places, p = fill_slots(explores.rule, seen, scores, among, lots[0], greedy)
+        _, lots = noise_once(min(explores.pairs, 1), 0, one.rng, k)
+        places, p = fill_slots(explores.rule, seen, scores, among, lots, greedy)
         if places[0] < 0:
             raise failed(int(places[0]))
         context = None if rows is None else rows[places[0]].copy() if k == 1 else rows[places]
