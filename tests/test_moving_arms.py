@@ -85,6 +85,16 @@ def test_arms_move_as_bytes_into_holes_that_others_left(kind):
     np.testing.assert_allclose(loaded.score(rows[0], MANY), whole.score(rows[0], MANY), rtol=1e-12)
 
 
+@pytest.mark.parametrize("compact", [None, False])
+def test_an_arm_that_has_not_learned_moves_as_a_name(compact):
+    bandit = learned(disjoint(DESIGNS["exact"], compact=compact), *data(60))
+    bandit.add_arm("waiting")
+    bandit.import_arm("twin", bandit.export_arm("waiting"))
+    loaded = op.from_bytes(op.to_bytes(bandit))
+    assert loaded.arms == bandit.arms
+    assert loaded.rows_of("twin") == 0
+
+
 def test_an_arm_can_take_another_name_and_go_on_beside_the_original():
     rows, rewards, names = data(90)
     bandit = learned(disjoint(DESIGNS["exact"]), rows, rewards, names)

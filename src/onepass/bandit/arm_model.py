@@ -125,6 +125,9 @@ def fitting(
 
 def imported(learned: Learned, roster: Roster, arm: Hashable, held: Held) -> Learned:
     """The models, with one more arm."""
+    if not held.rows:  # an arm that has not learned has no record
+        roster.meet([arm])
+        return learned
     (record,) = learned.store.adopt([states.own(held.arm)])
     roster.settle(arm, record)
     return learned._replace(direction=with_directions(learned.direction, [(record, held.direction)]))
