@@ -94,11 +94,10 @@ class Learner(files.Owner):
         self._state, decisions = progress(self._state, rows, targets)
         return decisions
 
-    @reading
     def rehearse(self, X: Any, y: Any) -> None:
         """Compile what learning examples X (n, dim), y (n,) needs; the learner stays as it is."""
-        rows = self._rows(X)
-        self.copy().advance(rows[:1], self._targets(y, rows.shape[0])[:1])
+        twin, rows = self.copy(), self._rows(X)
+        twin.advance(twin._rows(rows[:1]), self._targets(y, rows.shape[0])[:1])
 
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Decisions (n,) and mistakes (n,) while examples X (n, dim), y (n,) are learned."""
