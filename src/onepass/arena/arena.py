@@ -75,6 +75,34 @@ PER_ARM = (
 
 
 @compiled
+def with_slots(arena, free, top):
+    """The arena with another head of the free list and another top."""
+    return ArenaState(
+        basis=arena.basis,
+        root=arena.root,
+        moment=arena.moment,
+        weight=arena.weight,
+        cross=arena.cross,
+        link=arena.link,
+        first=arena.first,
+        used=arena.used,
+        held=arena.held,
+        outside=arena.outside,
+        rows=arena.rows,
+        ridge=arena.ridge,
+        log_det=arena.log_det,
+        mass=arena.mass,
+        shed=arena.shed,
+        weighted=arena.weighted,
+        dust=arena.dust,
+        memory=arena.memory,
+        free=free,
+        top=top,
+        prior=arena.prior,
+    )
+
+
+@compiled
 def sums_of(arena, record):
     """What the cuts of an arm came to."""
     return Sums(

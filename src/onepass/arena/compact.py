@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.arena import arena as arenas
-from onepass.arena import learning, moving, scoring, weights
+from onepass.arena import learning, moving, playing, scoring, weights
 from onepass.arena.arena import NONE, ArenaState
 from onepass.arena.published import Copies
 from onepass.arena.stores import prior_of, sound
@@ -222,6 +222,26 @@ class Compact:
                 self._settle(arenas.release(self.state, block, free), top, block.tolist())
                 begin = end
         return increments, targets
+
+    def play(self, rule, rounds, tally, records, contexts, rewards, normals, lots):
+        """Rounds by playing.py: the tally, the arms, and the records (K,) as they are after."""
+        missing = int(np.count_nonzero(records == NONE))
+        fresh = np.array([self._record() for _ in range(missing)], np.int64)
+        self._room(playing.room_for(self.state, len(contexts), len(records)))
+        settings = (self.state, self._rule, self._limit, self._weighing, rule, rounds, tally)
+        state, tally, arms, taken = playing.play_rounds(*settings, records, fresh, contexts, rewards, normals, lots)
+        self._settle(state.free, state.top, records[records != NONE].tolist())
+        for record in fresh[taken:][::-1].tolist():
+            self._unused(record)
+        return tally, arms, records
+
+    def _unused(self, record: int) -> None:
+        """Give a record back that was asked for last and not begun."""
+        if record == self._count - 1:
+            self._count = record
+        else:
+            self.state.rows[record] = NONE
+            self._vacant.append(record)
 
     def evaluate(self, records, rows, extra):
         return scoring.evaluate_arms(self.state, records, rows, extra)

@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from onepass.arena.arena import NONE
 from onepass.bandit.deciding import Rule
 from onepass.bandit.front import Front, split
 from onepass.bandit.models import Learned
 from onepass.bandit.reduction import lengths_along
-from onepass.bandit.rounds import Tally, residual
 from onepass.design import contract
 from onepass.estimator.contract import parameter
 from onepass.exploration.contract import Seen, draws, strength
+from onepass.exploration.residuals import Tally, residual
 from onepass.features.factors import Outer
 
 
@@ -122,14 +123,16 @@ def seen(
 def deviations(
     learned: Learned,
     front: Front,
-    rows: np.ndarray,
+    contexts: Any,
     values: np.ndarray,
     names: list[Any],
     record_of: Callable[[Any], int],
 ) -> np.ndarray:
-    """Rewards (n,) less their means under the models as they are, of checked rows x (n, dim) and the names of their
+    """Rewards (n,) less their means under the models as they are, of contexts that are learned and the names of their
     arms."""
-    out = values.astype(np.float64)
+    if isinstance(contexts, Outer):
+        contexts = np.hstack([np.atleast_2d(contexts.left), np.atleast_2d(contexts.right)])
+    rows, out = front.rows(contexts, (1, 2)).reshape(-1, front.map.input_dim), values.astype(np.float64)
     places: dict[Any, list[int]] = {}
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
@@ -140,3 +143,14 @@ def deviations(
         for place, z in zip(own, adjusted, strict=False):
             out[place] -= float(z[0] @ parameter(learned.shared))
     return out
+
+
+def parameter_of(learned: Learned, front: Front, record: int, width: int) -> np.ndarray:
+    """theta_a (width,) of the arm at a record, beta + theta_a in a hybrid model; ValueError for one of factors."""
+    shared = learned.shared
+    if shared == ():
+        return np.zeros(width, front.dtype) if record == NONE else learned.store.parameter(record)
+    if front.factors:
+        raise ValueError("parameter_of is defined for hybrid parameters of rows only, not of factors")
+    each = [model(learned, np.array([record]), row[None], None) for row in np.eye(width, dtype=front.dtype)]
+    return np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], front.dtype)

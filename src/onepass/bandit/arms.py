@@ -13,24 +13,24 @@ import numpy as np
 from onepass.arena.arena import NONE
 from onepass.bandit.arm_files import Saved, saved, taken
 from onepass.bandit.arm_learning import learn_rows, record_of
-from onepass.bandit.arm_means import deviations, evaluated, model, seen
+from onepass.bandit.arm_means import deviations, evaluated, parameter_of, seen
 from onepass.bandit.arm_model import ArmModel, exported, fitting, imported
 from onepass.bandit.bandit import BaseBandit
 from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, held, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front, split
-from onepass.bandit.merging import Arms, Side, agree, arms_together, comparable, known_before, settled, shared_together
+from onepass.bandit.merging import Arms, Side, agree, comparable, known_before, settled, united
 from onepass.bandit.models import Disjoint, Hybrid, Learned
 from onepass.bandit.names import eligible_arms, hashable, named
 from onepass.bandit.roster import Roster
-from onepass.bandit.rounds import counted, fill_slots
+from onepass.bandit.rounds import DRAWS_AT_ONCE, fill_slots
 from onepass.bandit.weights import Weights, arm_weights
 from onepass.design import contract
-from onepass.estimator.contract import parameter
 from onepass.estimator.estimator import Estimator
 from onepass.exploration.contract import Seen, score
 from onepass.exploration.exploration import Exploration
-from onepass.exploration.randomness import noise_once
+from onepass.exploration.randomness import noise, noise_once
+from onepass.exploration.residuals import counted
 from onepass.features.factors import Outer
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
@@ -109,17 +109,7 @@ class ArmBandit(BaseBandit):
         ValueError if the arm is not known, or for a hybrid model of contexts given as factors; FloatingPointError when
         it is not finite.
         """
-        record = np.array([self._roster.known(arm)])
-        shared = self._learned.shared
-        if shared == ():
-            if record[0] == NONE:
-                return np.zeros(self._width, self._dtype)
-            return held(self._learned.store.parameter(int(record[0])))
-        if self._front.factors:
-            raise ValueError("parameter_of is defined for hybrid parameters of rows only, not of factors")
-        eye = np.eye(self._width, dtype=self._dtype)
-        each = [model(self._learned, record, row[None], None) for row in eye]
-        return held(np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], self._dtype))
+        return held(parameter_of(self._learned, self._front, self._roster.known(arm), self._width))
 
     @reading
     def rows_of(self, arm: Hashable) -> int:
@@ -170,10 +160,8 @@ class ArmBandit(BaseBandit):
         shared = self.estimator.shared
         return count if shared is None else count + shared.design.dim
 
-    def _seen(
-        self, records: np.ndarray, means: np.ndarray, squares: np.ndarray, rows: np.ndarray | None, normals: np.ndarray
-    ) -> Seen:
-        return seen(self._learned, self._explores, self._tally, self.rounds, records, means, squares, rows, normals)
+    def _seen(self, *found: Any) -> Seen:
+        return seen(self._learned, self._explores, self._tally, self.rounds, *found)
 
     @reading
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
@@ -247,7 +235,9 @@ class ArmBandit(BaseBandit):
         if not names:
             return
         hashable(names)
-        left: Any = self._deviations(contexts, values, names) if self._explores.residual else ()
+        left: Any = ()
+        if self._explores.residual:
+            left = deviations(self._learned, self._front, contexts, values, names, self._roster.record)
         if len(names) == 1 and self._learned.shared == () and not right.shape[1]:
             with deferred():
                 rows = self._front.advance(rows)
@@ -259,13 +249,6 @@ class ArmBandit(BaseBandit):
             self._learned = learn_rows(self._learned, self._roster, self._front, rows, right, values, names)
             self._count(len(rows), left)
 
-    def _deviations(self, contexts: Any, values: np.ndarray, names: list[Any]) -> np.ndarray:
-        """Rewards less their means as they are now."""
-        if isinstance(contexts, Outer):
-            contexts = np.hstack([np.atleast_2d(contexts.left), np.atleast_2d(contexts.right)])
-        rows, get = self._front.rows(contexts, (1, 2)).reshape(-1, self.dim), self._roster.record
-        return deviations(self._learned, self._front, rows, values, names, get)
-
     def _count(self, rows: int, deviations: Iterable[float]) -> None:
         """So many rows were learned; their rewards less their means, where the rule looks at them."""
         self.rounds += rows
@@ -276,7 +259,9 @@ class ArmBandit(BaseBandit):
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
         """Play recorded rounds: contexts (T, K, dim) or (T, 1, dim), rewards (T, K); the arms are named 0 .. K - 1.
 
-        Returns the chosen indices (T,): T calls of `decide` and `learn`. Not for contexts given as factors. nu: None.
+        nu: None. Returns the chosen indices (T,): those of T calls of `decide` and `learn`. One compiled loop where the
+        arms are disjoint in an arena and the feature map is at rest. ValueError for contexts given as factors, and as
+        `decide` and `learn`; FloatingPointError when a score is not finite: the rounds before have been learned.
         """
         if self._front.factors:
             raise ValueError("play takes full contexts, not factors; use decide and learn")
@@ -287,12 +272,36 @@ class ArmBandit(BaseBandit):
         values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (2,)))
         if len(values) != len(rows) or rows.shape[1] not in (1, values.shape[1]):
             raise ValueError(f"rewards must have shape (T, K) as contexts (T, K, dim) has, got {values.shape}")
+        if self._learned.shared == () and self.estimator.compact and not self._front.moves:
+            return self._played(self._front.transform(rows), values)
         arms, names = np.empty(len(rows), np.int64), tuple(range(values.shape[1]))
         for t in range(len(rows)):
             request = rows[t, 0] if rows.shape[1] == 1 else rows[t]
             arms[t] = self.decide(request, names).arm
             self.learn(request if request.ndim == 1 else request[arms[t]], float(values[t, arms[t]]), int(arms[t]))
         return arms
+
+    def _played(self, rows: np.ndarray, rewards: np.ndarray) -> np.ndarray:
+        """`play` in the arena, in blocks of rounds."""
+        count, explores = rewards.shape[1], self._explores
+        step, arms = max(1, DRAWS_AT_ONCE // max(1, explores.pairs * count)), []
+        for start in range(0, len(rows), step):
+            block = slice(start, start + step)
+            normals, lots = noise(explores.pairs, count, self._rng, len(rows[block]))
+            before = np.array([self._roster.record(name) for name in range(count)], np.int64)
+            with deferred():
+                known = explores.rule, self.rounds, self._tally, before.copy()
+                self._tally, found, records = self._learned.store.play(
+                    *known, rows[block], rewards[block], normals, lots
+                )
+                for name in dict.fromkeys(found[found >= 0].tolist()):
+                    if before[name] == NONE:
+                        self._roster.settle(name, int(records[name]))
+                self.rounds += int(np.count_nonzero(found >= 0))
+            if found[-1] < 0:
+                raise trouble()
+            arms.append(found)
+        return np.concatenate(arms) if arms else np.empty(0, np.int64)
 
     # ---- bookkeeping ----
 
@@ -348,13 +357,9 @@ class ArmBandit(BaseBandit):
         agree(self._side(), other._side(), "other")
         if since is not None:
             agree(self._side(), since._side(), "since")
-        shared = self._learned.shared
-        if shared != ():
-            start = () if since is None else since._learned.shared
-            shared = shared_together(self.estimator.shared, self._before, shared, other._learned.shared, start)
-        known = Arms(self._roster, self._learned)
+        known, its = Arms(self._roster, self._learned), Arms(other._roster, other._learned)
         begun = None if since is None else Arms(since._roster, since._learned)
-        union = arms_together(known, Arms(other._roster, other._learned), begun, shared)
+        union = united(known, its, begun, self.estimator.shared, self._before)
         with deferred():
             self._learned = settled(known, other._learned, union)
             self._count_in(other, since)

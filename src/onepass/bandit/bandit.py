@@ -12,12 +12,12 @@ from onepass.bandit.explanation import Explanation, contenders, explanation
 from onepass.bandit.front import Front
 from onepass.bandit.ledger import Ledger
 from onepass.bandit.names import distinct
-from onepass.bandit.rounds import Tally, pooled
 from onepass.bandit.snapshot import Snapshot
 from onepass.bandit.weights import Weights, requested, sides_of
 from onepass.estimator.estimator import Estimator, known_radius
 from onepass.exploration.choosing import best
 from onepass.exploration.exploration import Exploration
+from onepass.exploration.residuals import Tally, pooled
 from onepass.features.factors import Outer
 from onepass.foundation import check, files, state
 from onepass.foundation.check import shown

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.bandit.decision import DRAWN, GREEDY, Decision, made_id
-from onepass.bandit.rounds import NONE_LEFT, NOT_OFFERED, Tally
+from onepass.bandit.rounds import NONE_LEFT, NOT_OFFERED
 from onepass.exploration.contract import draws, wants_residual, wants_widths
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import key_of, keyed
+from onepass.exploration.residuals import Tally
 from onepass.exploration.ucb import UCB
 from onepass.foundation import check
 

@@ -159,6 +159,15 @@ def arms_together(mine: Arms, its: Arms, since: Arms | None, shared: Any) -> Uni
     return Union(names=list(its.roster.names), carried=carried, changed=changed, shared=shared)
 
 
+def united(mine: Arms, its: Arms, since: Arms | None, estimator: Any, before: Any) -> Union:
+    """The union of two bandits' models, the shared part of hybrid ones included; before: what that knew at first."""
+    shared: Any = mine.learned.shared
+    if shared != ():
+        start = () if since is None else since.learned.shared
+        shared = shared_together(estimator, before, shared, its.learned.shared, start)
+    return arms_together(mine, its, since, shared)
+
+
 def corrected(shared: Any, corrections: list[Any]) -> Any:
     """The shared state of a hybrid model, A and b changed by the sums of (T, t). ValueError unless it is exact."""
     if not defined(designs.adjusted, shared.design):

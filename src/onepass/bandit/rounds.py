@@ -9,43 +9,18 @@ Contexts given as factors x = vec(u v^T): the K rows of a user u lie in d_a dime
 of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, then d_a^2 an arm.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from onepass.design import contract
 from onepass.estimator.contract import expect, parameter, radius, repeated, update, update_rows
 from onepass.exploration.choosing import choose
 from onepass.exploration.contract import Seen, draws, score, strength, wants_residual, wants_widths
+from onepass.exploration.residuals import counted, residual
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, semidefinite_root
 
+DRAWS_AT_ONCE = 1_000_000  # random numbers that `play` holds
 AGAIN, NOT_FINITE, NOT_OFFERED, NONE_LEFT = -1, -1, -2, -3  # any arm; what `decide` returns in place of an arm
-
-
-class Tally(NamedTuple):
-    """Of rewards less their means as they were before: how many, and the sum of their squares."""
-
-    rows: int
-    squares: float
-
-
-@compiled
-def residual(tally):
-    """Their root mean square, 0 where there is none."""
-    return np.sqrt(tally.squares / tally.rows) if tally.rows > 0 else 0.0
-
-
-@compiled
-def counted(tally, deviation):
-    """One more."""
-    return Tally(rows=tally.rows + 1, squares=tally.squares + deviation * deviation)
-
-
-def pooled(mine: Tally, its: Tally, since: Tally | None) -> Tally:
-    """Of two streams, less that with which both began."""
-    rows, squares = since or (0, 0.0)
-    return Tally(rows=mine.rows + its.rows - rows, squares=max(mine.squares + its.squares - squares, 0.0))
 
 
 @compiled

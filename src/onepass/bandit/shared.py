@@ -34,8 +34,6 @@ from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import savable
 from onepass.foundation.sharing import composed, reading, writing
 
-DRAWS_AT_ONCE = 1_000_000  # random numbers that `play` holds
-
 
 class Moved(NamedTuple):
     """What goes into a file where the feature map learns as well, or the design began with rows: before, else ()."""
@@ -291,7 +289,7 @@ class SharedBandit(BaseBandit):
             return self._play_one_by_one(rows, values, nus)
         rows = self._front.transform(rows)
         size, joint = self._size(rows.shape[1])
-        step = max(1, DRAWS_AT_ONCE // max(1, self._explores.pairs * size))
+        step = max(1, rounds.DRAWS_AT_ONCE // max(1, self._explores.pairs * size))
         arms = [
             self._played(rows[i : i + step], values[i : i + step], nus[i : i + step], size, joint)
             for i in range(0, len(rows), step)

@@ -19,10 +19,11 @@ from onepass.bandit.deciding import (
 from onepass.bandit.decision import DRAWN, Decision
 from onepass.bandit.explanation import Explanation, contenders, explanation
 from onepass.bandit.names import eligible_arms
-from onepass.bandit.rounds import fill_slots, residual
+from onepass.bandit.rounds import fill_slots
 from onepass.exploration.contract import Seen, draws, score, strength
 from onepass.exploration.greedy import EpsilonGreedy
 from onepass.exploration.randomness import noise_once
+from onepass.exploration.residuals import residual
 from onepass.exploration.ucb import UCB
 from onepass.foundation import check
 from onepass.foundation.check import shown

@@ -10,8 +10,8 @@ from onepass.bandit.deciding import (
     rule_of,
 )
 from onepass.bandit.ledger import Ledger
-from onepass.bandit.rounds import Tally, counted, pooled
 from onepass.exploration.exploration import Exploration
+from onepass.exploration.residuals import Tally, counted, pooled
 from onepass.exploration.theory import Theory
 from onepass.exploration.ucb import UCB
 from onepass.features.kernels import Kernel, Matern, as_kernel, median_distance, probed, rows_of

@@ -1,0 +1,69 @@
+"""Rounds of the arms of an arena in compiled code: score, choose, learn, as `decide` and `learn` do one by one."""
+
+import numpy as np
+
+from onepass.arena.arena import NONE, ArenaState, begin, with_slots
+from onepass.arena.learning import learn_one
+from onepass.arena.scoring import evaluate_arms, radius
+from onepass.exploration.choosing import choose
+from onepass.exploration.contract import Seen, draws, score, strength, wants_residual
+from onepass.exploration.residuals import counted, residual
+from onepass.foundation.generic import compiled
+
+NOT_FINITE = -1  # in place of an arm
+
+
+@compiled
+def look(arena, cutting, limit, rule, rounds, tally, records, rows, normals):
+    """What the rule sees of the arms, with a row each, (K, dim), or one for all, (1, dim); normals (pairs, K)."""
+    count = records.size
+    means, widths = evaluate_arms(arena, records, rows, np.empty((count, 0), rows.dtype))
+    asked, beta = strength(rule), np.empty(count)
+    for a in range(count):
+        widths[a], beta[a] = np.sqrt(max(widths[a], 0.0)), asked.scale
+        if asked.theory.size > 0:
+            constants = asked.theory
+            beta[a] *= radius(arena, cutting, limit, records[a], constants[0], constants[1], constants[2], constants[3])
+    pairs = normals.shape[0]
+    samples = np.empty((min(draws(rule), 2 * pairs), count))
+    for m in range(samples.shape[0]):
+        for a in range(count):
+            shift = beta[a] * (normals[m % pairs, a] * widths[a])
+            samples[m, a] = means[a] + shift if m < pairs else means[a] - shift
+    return Seen(means=means, widths=widths, samples=samples, beta=beta, residual=residual(tally), rounds=rounds)
+
+
+@compiled
+def play_rounds(
+    arena, cutting, limit, weighing, rule, rounds, tally, records, fresh, contexts, rewards, normals, lots
+):  # fmt: skip
+    """Rounds over contexts (T, K or 1, dim), rewards (T, K): the arena, the tally, the arms (T,), -1 from where a score
+    was not finite, and how many of the records `fresh` were taken by arms that had none, `records` (K,) in place.
+
+    There is room above `top` for all that may be learned.
+    """
+    arms, among, taken = np.full(contexts.shape[0], NOT_FINITE), np.ones(records.size, np.bool_), 0
+    for t in range(contexts.shape[0]):
+        rows = contexts[t]
+        seen = look(arena, cutting, limit, rule, rounds + t, tally, records, rows, normals[t])
+        arm, _ = choose(rule, seen, score(rule, seen), among, lots[t])
+        if arm < 0:
+            break
+        arms[t] = arm
+        if records[arm] == NONE:
+            records[arm], taken = fresh[taken], taken + 1
+            free, top = begin(arena, records[arm])
+            arena = with_slots(arena, free, top)
+        if wants_residual(rule):
+            tally = counted(tally, float(rewards[t, arm]) - seen.means[arm])
+        place = arm if rows.shape[0] > 1 else 0
+        row = rows[place : place + 1]
+        free, top = learn_one(arena, cutting, limit, weighing, records[arm], row, rewards[t, arm])
+        arena = with_slots(arena, free, top)
+    return arena, tally, arms, taken
+
+
+def room_for(arena: ArenaState, rounds: int, arms: int) -> int:
+    """Slots that so many rounds of so many arms may take: two a row, no more than all arms hold, two to learn with."""
+    known, hold = arena.prior.space.used, arena.root.shape[1]
+    return arms * known + min(2 * rounds, arms * (hold + 1)) + 2
