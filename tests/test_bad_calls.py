@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from calling import OWNERS, PUBLIC, arguments, methods
+from calling import GOOD, OWNERS, PUBLIC, arguments, methods, parameters
 from counts import many
 from onepass.foundation import waiting
 
@@ -100,3 +100,19 @@ def test_methods_refuse_or_work_and_what_is_refused_has_changed_nothing(whole):
     tally, found = wrong(called, whole, CALLS - CALLS // 4)
     assert found == []
     assert min(tally.values()) > CALLS / 100
+
+
+LONG = [np.full((60, 60), 1.0 / 3.0), "line\n" * 10_000, list(range(10_000)), {"key": np.zeros((40, 40))}, -(10**3_000)]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_long_value_of_many_lines_is_quoted_in_one_short_line(name):
+    """Any one argument of any public class or function; the others are good, or left out."""
+    function = getattr(op, name)
+    known = parameters(function)
+    for parameter in known:
+        for value in () if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) else LONG:
+            needed = [p for p in known if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+            named = {p.name: GOOD.get(p.name, [None])[0] for p in needed}
+            ended = outcome(function, [], {**named, parameter.name: value})
+            assert ended.split(" after ")[0] in ("works", "refused"), (name, parameter.name, ended[:300])

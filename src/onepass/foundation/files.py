@@ -392,7 +392,7 @@ def load(path: str | Path) -> Any:
     altered, foreign or newer file, and for one of a class that is not registered. Nothing in a file is executed.
     """
     place = _place(path)
-    if not place.is_file():
+    if not os.path.isfile(place):  # false, where `Path.is_file` raises, for a name that no file can have
         raise FileNotFoundError(f"there is no file {quoted(path)}")
     return _built(place.read_bytes(), repr(str(path)))
 
