@@ -80,8 +80,6 @@ class ArmBandit(BaseBandit):
         self._before = () if shared is None else known_before(shared)
         self._roster = Roster()
 
-    # ---- arms ----
-
     @property
     @reading
     def arms(self) -> tuple[Any, ...]:
@@ -302,8 +300,6 @@ class ArmBandit(BaseBandit):
                 raise trouble()
             arms.append(found)
         return np.concatenate(arms) if arms else np.empty(0, np.int64)
-
-    # ---- bookkeeping ----
 
     @reading
     def error_bound(self) -> float:
