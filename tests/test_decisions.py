@@ -241,7 +241,7 @@ def test_a_record_that_contradicts_itself_is_refused(change):
     (lambda b: b.learn(b.decide(np.eye(DIM), k=2), 1.0), "one number per slot"),
     (lambda b: b.learn(b.decide(np.eye(DIM)), np.nan), "rewards must be a finite number"),
     (lambda b: b.learn(b.decide(np.eye(DIM)), 1.0, "a"), "arm and nu must be None"),
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_bad_requests_are_refused_and_nothing_changes(call, message):
     bandit = op.OFUL(dim=DIM)
     before = bandit.contents().extra["rounds"]

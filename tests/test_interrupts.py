@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.bandit.shared import learn_row
+from onepass.bandit.rounds import learn_row
 from onepass.foundation.interrupts import deferred
 from onepass.learner.contract import progress
 
@@ -120,7 +120,9 @@ def test_a_handler_that_raises_in_compiled_calls_crashes_nothing():
     learn_next(bandit, rows)
 
     def step():
-        learn_row(bandit._learned, rows[:1], 1.0)  # without `deferred`: states come back
+        learn_row(
+            bandit._learned, bandit._explores.rule, bandit._tally, rows[:1], 1.0
+        )  # without `deferred`: states come back
         progress(learner._state, rows, targets)
         bandit.decide(rows[:5])
 

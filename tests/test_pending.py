@@ -84,7 +84,7 @@ def test_what_waits_is_saved_with_the_bandit(way, tmp_path):
     (lambda p: p.reward("unknown", 1.0, now=1.0), KeyError),
     (lambda p: p.decide(rows(0), range(3), now=1.0), ValueError),
     (lambda p: p.expire(now=np.inf), ValueError),
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_what_is_wrong_changes_nothing(call, error):
     pending = store()
     pending.decide(rows(0), range(4), id="0", now=0.0)

@@ -304,10 +304,11 @@ class BaseBandit(files.Owner, ABC):
     ) -> Explanation:
         """What the mean and the width of an arm are made of, feature by feature, and its difference to another arm.
 
-        contexts, arms: those of one decision, as `decide` takes them; arm: a name of `arms`, or an index where a shared
-        model is given none (None: the arm of the largest score); other: another one, to be compared with (None: the
-        nearest competitor, of the largest score beside it); names: of the columns of a context, or of those of left,
-        then of right (None: x0, x1, ...). Scores are those of `score`. Nothing changes, no arm becomes known.
+        contexts, arms: those of one decision, (K, dim) or as else `decide` takes them.
+        arm: a name of `arms`, or an index where a shared model is given none (default None: of the largest score).
+        other: another one, to be compared with (default None: the nearest competitor, of the largest score beside it).
+        names: of the columns of a context, or of those of left, then of right (default None: x0, x1, ...).
+        Scores are those of `score`. Nothing changes, no arm becomes known.
         ValueError for arms that are not offered, twice the same arm, wrong names, and as `score`.
         """
         arms = arms if arms is None else tuple(distinct(arms))

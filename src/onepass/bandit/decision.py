@@ -104,7 +104,10 @@ class Decision(NamedTuple):
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
-        """The inverse of `to_dict`: equal in every bit. ValueError for what is not such a dictionary."""
+        """The inverse of `to_dict`: equal in every bit.
+
+        record: a dictionary that `to_dict` gave, through JSON or not. ValueError for what is not such a dictionary.
+        """
         try:
             return _read(cls, record)
         except FROM_FILE as error:

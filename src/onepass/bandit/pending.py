@@ -60,8 +60,8 @@ class Pending(files.Owner):
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, *, now: Any = None, **options: Any) -> Decision:
         """`decide` of the bandit; the decision waits from now on, one of the same id as it has waited so far.
 
-        contexts, arms, k, options (id, eligible, tail): as the bandit takes them, for one decision or several at once.
-        now: seconds, as of `time.time`, the default. Errors as there.
+        contexts (K, dim) or as else the bandit takes them, arms, k, options (id, eligible, tail): as there, for one
+        decision or several at once. now: seconds, as of `time.time`, the default. Errors as there.
         """
         now = self._at(now)
         decision = self.bandit.decide(contexts, arms, k, **options)
