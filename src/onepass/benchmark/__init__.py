@@ -1,12 +1,13 @@
 """`onepass bench`: speed and memory as ratios in one run; bars are those the project set itself.
 
 Stands above experiment/, whose problems it plays. One thread unless a line says otherwise; set OPENBLAS_NUM_THREADS=1
-before Python starts (`make bench` does). shared.py times a round with one model, tails.py heavy-tailed rewards,
-kernels.py kernel bandits, learners.py online kernel learners, arms.py models per arm, threads.py several threads
-at one bandit, peers.py the same task in other packages that are installed.
+before Python starts (`make bench` does). shared.py times a round with one model, decisions.py rules of exploration,
+tails.py heavy-tailed rewards, kernels.py kernel bandits, learners.py online kernel learners, arms.py models per arm,
+threads.py several threads at one bandit, peers.py the same task in other packages that are installed.
 """
 
 from onepass.benchmark.arms import table as arms_table
+from onepass.benchmark.decisions import table as decisions_table
 from onepass.benchmark.kernels import regret as kernels_regret
 from onepass.benchmark.kernels import table as kernels_table
 from onepass.benchmark.learners import regret as learners_regret
@@ -21,7 +22,16 @@ from onepass.benchmark.threads import table as threads_table
 
 def speed() -> str:
     """The tables, one line each: what, measured, ratio, of what."""
-    tables = (shared_table, tails_table, kernels_table, learners_table, arms_table, threads_table, peers_table)
+    tables = (
+        shared_table,
+        decisions_table,
+        tails_table,
+        kernels_table,
+        learners_table,
+        arms_table,
+        threads_table,
+        peers_table,
+    )
     return "\n".join(
         f"{what:<58} {measured:9.2f} {unit:<2}  {ratio:7.2f} {of}"
         for table in tables

@@ -178,6 +178,8 @@ def scale(
         scoring, floor = least_seconds(lambda: bandit.score(context)), one_pass(bandit)  # noqa: B023
         told = f"times one pass over them, {floor * 1e3:.0f} ms (bar 2)"
         lines.append(("  score all arms for one context", scoring * 1e3, "ms", scoring / floor, told))
+        if skew == 0.0:
+            lines += snapshots(bandit, arms, dim)
         for name in range(arms, 2 * arms):
             bandit.add_arm(name)
         more = bandit.memory_usage() / memory
@@ -185,6 +187,25 @@ def scale(
             (f"  with {arms:,} more arms without data: memory", memory * more / 1e9, "GB", more, "times as much")
         )
     return lines
+
+
+def snapshots(bandit: Any, arms: int, dim: int) -> list[Line]:
+    """A snapshot that replaces the last one, after 1,000 new rows; and the first, which is a whole copy."""
+    start = time.perf_counter()
+    current = bandit.snapshot()
+    whole, times = time.perf_counter() - start, []
+    for seed in range(8):
+        rows, rewards, who = interactions(1000, arms, dim, 100 + seed, 0.0)
+        bandit.learn(rows, rewards, arm=who)
+        start = time.perf_counter()
+        current = bandit.snapshot()
+        times.append(time.perf_counter() - start)
+    current.score(np.ones(dim, np.float32))
+    spent = float(np.median(times[2:])) * 1e3  # the second one is whole, too: the first is still held
+    return [
+        ("  snapshot after 1,000 new rows", spent, "ms", spent / 50.0, "of the 50 ms allowed"),
+        ("  a whole copy", whole * 1e3, "ms", whole * 1e3 / spent, "times that"),
+    ]
 
 
 def by_call(dtype: str, rows: int) -> float:

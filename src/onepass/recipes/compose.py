@@ -20,7 +20,7 @@ from onepass.foundation import check
 from onepass.foundation.check import shown
 
 Dim = int | tuple[int, int]  # a width, or those of two factors
-Explore = float | Theory
+Explore = float | Theory | Exploration  # beta of the recipe's own rule, or another rule
 Make = Callable[[int, int], Design]  # the design for rows of a width, with a rank or size of at most the second number
 
 UNLIMITED = 2**62
@@ -58,7 +58,9 @@ def compose(
         model = Disjoint(estimate(make(*own)))
     else:
         model = Hybrid(shared=Ridge(make(*full)), arms=Ridge(make(*own)))
-    rule: Exploration = PlainThompson(exploration) if thompson else UCB(exploration)
+    rule = exploration
+    if not isinstance(rule, Exploration):
+        rule = PlainThompson(rule) if thompson else UCB(rule)
     return Bandit(model, rule, features=features, seed=seed, name=name)
 
 

@@ -21,7 +21,8 @@ def OFUL(
     dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius.
+    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
+        a rule, such as `InverseGap()`.
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
@@ -47,7 +48,8 @@ def LinUCB(
     dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius.
+    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
+        a rule, such as `InverseGap()`.
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
@@ -73,7 +75,8 @@ def LinTS(
     dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
-    exploration: beta, the deviation of the draw, a number (default 0.1), or `Theory`: the proved radius.
+    exploration: beta, the deviation of the draw, a number (default 0.1), or `Theory`: the proved radius; or
+        a rule, such as `InverseGap()`.
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); of the draws.

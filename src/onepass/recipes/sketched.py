@@ -37,7 +37,8 @@ def SOFUL(
     size: rows kept at every shrink of the sketch, from 1 to dim (exact while the rank stays below 2 size).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius.
+    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
+        a rule, such as `InverseGap()`.
     thompson: draw theta from N(theta, beta^2 A^-1) in place of the width (default False).
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
@@ -68,7 +69,8 @@ def CBSCFD(
     size: rows kept at every shrink of the sketch, from 1 to dim (exact while the rank stays below 2 size).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius.
+    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
+        a rule, such as `InverseGap()`.
     compensation: from 0 (SOFUL) to 1 (default 1.0).
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
@@ -97,7 +99,8 @@ def CBRAP(
     size: width after the projection, from 1 to dim.
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius.
+    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
+        a rule, such as `InverseGap()`.
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); of the projection, and breaks ties.
@@ -134,7 +137,8 @@ def DBSLinUCB(
     base: "fd" (default) or "rfd": what was cut is put back as a multiple of I.
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius.
+    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
+        a rule, such as `InverseGap()`.
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
@@ -169,7 +173,8 @@ def PSILinUCB(
     compensate: put the mass that was cut back as a multiple of I (default False).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
-    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius.
+    exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
+        a rule, such as `InverseGap()`.
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
