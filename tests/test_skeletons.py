@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.testing import check_design, check_estimator
+from onepass.testing import check_design, check_estimator, check_exploration
 
 PAGE = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
 DIM = 8
@@ -24,10 +24,11 @@ def skeleton(name):
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("theirs")
-    for name in ("Leading", "Sign"):
+    names = ("Leading", "Sign", "ByRank")
+    for name in names:
         (folder / f"their_{name.lower()}.py").write_text(skeleton(name))
     sys.path.insert(0, str(folder))
-    yield importlib.import_module("their_leading").Leading, importlib.import_module("their_sign").Sign
+    yield [getattr(importlib.import_module(f"their_{name.lower()}"), name) for name in names]
     sys.path.remove(str(folder))
 
 
@@ -69,3 +70,22 @@ def test_it_is_merged_within_its_certificate(theirs, tmp_path):
 
 def test_the_skeleton_of_an_estimator_keeps_the_contract(theirs):
     check_estimator(lambda design: theirs[1](design))
+
+
+def test_the_skeleton_of_an_exploration_rule_keeps_the_contract(theirs):
+    check_exploration(lambda: theirs[2](0.2))
+
+
+def test_it_has_the_probabilities_of_its_formula_whatever_the_model(theirs, tmp_path):
+    rng, ridge = np.random.default_rng(2), op.Ridge(op.Exact(dim=3, reg=0.4))
+    for model in (ridge, op.Disjoint(ridge), op.Hybrid(shared=ridge, arms=ridge)):
+        bandit = op.Bandit(model, theirs[2](decay=0.5, floor=0.1), seed=1)
+        bandit.play(rng.standard_normal((40, 4, 3)), rng.standard_normal((40, 4)))
+        decision = bandit.decide(rng.standard_normal((4, 3)), range(4), eligible=[0, 1, 3])
+        means = decision.means[[0, 1, 3]]
+        p = 0.5 ** np.array([(means > mean).sum() for mean in means])
+        want = 0.9 * p / p.sum() + 0.1 / 3
+        np.testing.assert_allclose(decision.probabilities[[0, 1, 3]], want, rtol=1e-12)
+        assert decision.rule == "ByRank(decay=0.5, floor=0.1)"
+        bandit.save(tmp_path / "bandit")
+        assert op.load(tmp_path / "bandit").exploration == bandit.exploration

@@ -1,5 +1,6 @@
 """The conformance suite of bandits."""
 
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +15,16 @@ from onepass.bandit.decision import Decision
 from onepass.foundation.files import from_bytes, load, to_bytes
 
 ARMS = ("a", "b", "c", "d", "e")
+SUM = 1e-12  # how far probabilities may be from 1 in all
 
 
 def check_bandit(make: Callable[[int], BaseBandit], rounds: int = 40) -> None:
     """AssertionError unless `make(seed)` gives bandits of rows that keep the contract.
 
-    A decision names arms that were offered, ranks them without repetition, and gives a score and a mean to each;
+    A decision names arms that were offered, ranks them without repetition, and gives a score and a mean to each; the
+    probabilities of every slot are not negative and add up to 1 within 1e-12, and the propensity is that of the arm;
+    the same id gives the same decision and changes nothing; a record survives JSON and teaches what the decision does,
+    once, for a second reward is refused;
     deciding, scoring and recommending change nothing that was learned, and scores repeat; recorded rounds are decisions
     and rewards one by one; the same seed decides alike; bad input is one ValueError and changes nothing; copies,
     pickles, bytes and files are independent and go on bit for bit; memory and the certificate are numbers.
@@ -31,6 +36,7 @@ def check_bandit(make: Callable[[int], BaseBandit], rounds: int = 40) -> None:
     contexts = game.standard_normal((rounds, len(ARMS), first.dim))
     rewards = contexts[:, :, 0] + 0.1 * game.standard_normal((rounds, len(ARMS)))
     _check_decisions(first, contexts, rewards)
+    _check_records(first, contexts[0])
     whole, single = make(5), make(5)
     chosen = whole.play(contexts, rewards)
     assert np.array_equal(chosen, _by_hand(single, contexts, rewards)), f"{whole!r}: `play` is not decide and learn"
@@ -77,8 +83,37 @@ def _check_decision(bandit: BaseBandit, found: Decision) -> None:
     assert set(found.arms) <= set(ARMS), f"{bandit!r}: {found.arms} were not offered"
     assert found.scores.shape == found.means.shape == (len(ARMS),), f"{bandit!r}: scores have another shape"
     assert np.isfinite(found.scores).all(), f"{bandit!r}: scores are not finite"
-    assert not found.propensity < 0.0, f"{bandit!r}: the propensity is {found.propensity}"
-    assert not found.propensity > 1.0, f"{bandit!r}: the propensity is {found.propensity}"
+    assert [ARMS[place] for place in found.places] == found.arms, f"{bandit!r}: {found.arms} are not at {found.places}"
+    assert found.slots is not None, f"{bandit!r}: three slots have no distributions"
+    for place, p, chance in zip(found.places, found.slots, found.propensities, strict=True):
+        assert (p >= 0.0).all(), f"{bandit!r}: probabilities are {p}"
+        assert abs(p.sum() - 1.0) <= SUM, f"{bandit!r}: probabilities add up to 1 {p.sum() - 1.0:+.1e}"
+        assert p[place] == chance > 0.0, f"{bandit!r}: the propensity is {chance}, the probability {p[place]}"
+    assert np.array_equal(found.probabilities, found.slots[0]), f"{bandit!r}: probabilities are not those of a slot"
+    chance = found.probabilities[found.index]
+    assert found.propensity == chance, f"{bandit!r}: the propensity is {found.propensity}, the probability {chance}"
+
+
+def _check_records(bandit: BaseBandit, rows: np.ndarray) -> None:
+    for k, paid in ((1, 0.5), (3, [0.5, None, -1.0])):
+        before, identity = to_bytes(bandit), f"request of {k}"
+        found = bandit.decide(rows, ARMS, k, id=identity)
+        assert to_bytes(bandit) == before, f"{bandit!r}: deciding under an id has changed something"
+        again, written = bandit.decide(rows, ARMS, k, id=identity), json.loads(json.dumps(found.to_dict()))
+        assert again.to_dict() == written, f"{bandit!r}: the same id has another decision"
+        record = Decision.from_dict(written)
+        assert record.to_dict() == written, f"{bandit!r}: a record is another one after JSON"
+        twin, other = bandit.copy(), bandit.copy()
+        twin.learn(found, paid)
+        other.learn(record, paid)
+        learned = to_bytes(twin)
+        assert to_bytes(other) == learned, f"{bandit!r}: a record teaches something else than the decision"
+        try:
+            twin.learn(record, paid)
+        except ValueError:
+            assert to_bytes(twin) == learned, f"{bandit!r}: a second reward was refused, and something has changed"
+            continue
+        raise AssertionError(f"{bandit!r}: a second reward of a decision was not refused with a ValueError")
 
 
 def _check_refusals(bandit: BaseBandit, contexts: np.ndarray) -> None:
