@@ -1,5 +1,6 @@
 """What is shown runs: the examples, and the promise of a light import."""
 
+import doctest
 import runpy
 import subprocess
 import sys
@@ -16,6 +17,13 @@ ROOT = Path(__file__).parent.parent
 def test_examples_run(script, capsys):
     runpy.run_path(str(script), run_name="__main__")
     assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("page", ["decisions"])
+def test_pages_run(page):
+    found = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
+    assert found.attempted > 0
+    assert found.failed == 0
 
 
 def test_importing_onepass_loads_no_experiment_package():
