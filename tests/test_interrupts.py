@@ -121,7 +121,7 @@ def test_a_handler_that_raises_in_compiled_calls_crashes_nothing():
 
     def step():
         learn_row(
-            bandit._learned, bandit._explores.rule, bandit._tally, rows[:1], 1.0
+            bandit._learned, False, bandit._tally, rows[:1], 1.0
         )  # without `deferred`: states come back
         progress(learner._state, rows, targets)
         bandit.decide(rows[:5])

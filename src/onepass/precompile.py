@@ -36,6 +36,7 @@ def per_arm(bandit: Any) -> None:
     bandit.learn(rows[0], 1.0, arm=bandit.decide(rows[0]).arm)
     bandit.decide(rows[:2], arms=["a", "b"])
     bandit.recommend(rows, k=1)
+    bandit.play(rows[:, None], np.ones((4, 2)))
     bandit.error_bound()
 
 

@@ -186,18 +186,18 @@ def score_outer(estimator, rule, rounds, tally, user, right, normals):
 
 
 @compiled
-def learn_row(estimator, rule, tally, row, reward):
-    """The estimator after one row (1, features) and its reward, and the tally, where the rule looks at it."""
-    if wants_residual(rule):
+def learn_row(estimator, counts, tally, row, reward):
+    """The estimator after one row (1, features) and its reward; and the tally, if that `counts`."""
+    if counts:
         tally = counted(tally, reward - float(dot(row[0], parameter(estimator))))
     return update(estimator, row[0], reward), tally
 
 
 @compiled
-def learn_rows(estimator, rule, tally, rows, rewards, nus):
+def learn_rows(estimator, counts, tally, rows, rewards, nus):
     """The same after a batch of rows (n, features), rewards (n,) and their noise scales, (n,) or none; what is counted
     of a batch are its deviations from the means before it."""
-    if wants_residual(rule):
+    if counts:
         means = dot(rows, parameter(estimator))
         for i in range(rows.shape[0]):
             tally = counted(tally, float(rewards[i]) - float(means[i]))

@@ -232,7 +232,7 @@ class SharedBandit(BaseBandit):
             told = self._learned if nu is None else expect(self._learned, float(self._noise_scales(nu, (0,), ())))
             with deferred():
                 z = self._front.advance(rows)
-                self._learned, self._tally = rounds.learn_row(told, self._explores.rule, self._tally, z, rewards)
+                self._learned, self._tally = rounds.learn_row(told, self._explores.residual, self._tally, z, rewards)
                 self.rounds += 1
             return
         values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (1,)))
@@ -244,7 +244,9 @@ class SharedBandit(BaseBandit):
         self._permit(len(rows), rows)
         with deferred():
             z, explores = self._front.advance(rows), self._explores
-            self._learned, self._tally = rounds.learn_rows(self._learned, explores.rule, self._tally, z, values, nus)
+            self._learned, self._tally = rounds.learn_rows(
+                self._learned, explores.residual, self._tally, z, values, nus
+            )
             self.rounds += rows.shape[0]
 
     def _permit(self, count: int, rows: np.ndarray | None = None) -> None:
