@@ -123,3 +123,14 @@ def test_they_are_far_off_where_arms_have_no_probability(rule):
     for seed in range(3):
         found = np.array(distances(logged(ridge(), rule, seed)))
         assert (np.abs(found[:, 0]) > FAR * found[:, 1]).all(), found
+
+
+@pytest.mark.parametrize("name", ["InverseGap", "Thompson 10"])
+def test_they_are_off_where_probabilities_are_logged_that_arms_were_not_drawn_from(name):
+    """The other control: a tenth of all probability, said to be spread over the arms, was not."""
+    found = []
+    for seed in range(LOGS):
+        p, *rest = logged(ridge(), RULES[name], seed)
+        found.append(distances((0.9 * p + 0.1 / K, *rest)))
+    with pytest.raises(AssertionError):
+        the_mean(found, name)
