@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.bandit.rounds import learn_row
+from onepass.bandit.rounds import learn_rows
 from onepass.foundation.interrupts import deferred
 from onepass.learner.contract import progress
 
@@ -120,8 +120,8 @@ def test_a_handler_that_raises_in_compiled_calls_crashes_nothing():
     learn_next(bandit, rows)
 
     def step():
-        learn_row(
-            bandit._learned, False, bandit._tally, rows[:1], 1.0
+        learn_rows(
+            bandit._learned, False, bandit._tally, rows[:1], targets[:1], np.empty(0)
         )  # without `deferred`: states come back
         progress(learner._state, rows, targets)
         bandit.decide(rows[:5])

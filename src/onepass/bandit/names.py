@@ -54,7 +54,7 @@ def hashable(names: list[Any]) -> None:
             raise ValueError(f"arm must equal itself, got {check.shown(name)}")
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def everyone(count: int) -> np.ndarray:
     """All of K arms, (1, K): not to be written to."""
     return np.ones((1, count), np.bool_)

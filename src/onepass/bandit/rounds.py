@@ -174,29 +174,9 @@ def decide_outer(estimator, rule, rounds, tally, user, right, normals, joint, am
 
 
 @compiled
-def score_rows(estimator, rule, rounds, tally, rows, normals):
-    """Scores (K,) of rows; normals (1, features) for a rule that draws."""
-    return score(rule, look(estimator, rule, rounds, tally, rows, normals, False))
-
-
-@compiled
-def score_outer(estimator, rule, rounds, tally, user, right, normals):
-    """The same for rows given as factors."""
-    return score(rule, look_outer(estimator, rule, rounds, tally, user, right, normals, False))
-
-
-@compiled
-def learn_row(estimator, counts, tally, row, reward):
-    """The estimator after one row (1, features) and its reward; and the tally, if that `counts`."""
-    if counts:
-        tally = counted(tally, reward - float(dot(row[0], parameter(estimator))))
-    return update(estimator, row[0], reward), tally
-
-
-@compiled
 def learn_rows(estimator, counts, tally, rows, rewards, nus):
-    """The same after a batch of rows (n, features), rewards (n,) and their noise scales, (n,) or none; what is counted
-    of a batch are its deviations from the means before it."""
+    """The estimator after rows (n, features), rewards (n,) and their noise scales, (n,) or none; and the tally, if that
+    `counts`: deviations of a batch are those from the means before it."""
     if counts:
         means = dot(rows, parameter(estimator))
         for i in range(rows.shape[0]):

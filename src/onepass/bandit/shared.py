@@ -16,10 +16,10 @@ from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, 
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front
 from onepass.bandit.merging import Side, agree, comparable, known_before, shared_together
-from onepass.bandit.names import distinct, eligible_arms
+from onepass.bandit.names import distinct, eligible_arms, everyone
 from onepass.bandit.weights import Weights, shared_weights
 from onepass.design import contract
-from onepass.estimator.contract import expect, parameter
+from onepass.estimator.contract import parameter
 from onepass.estimator.epochs import in_turn
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.heavy_tails import LEAST
@@ -33,6 +33,8 @@ from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import savable
 from onepass.foundation.sharing import composed, reading, writing
+
+NO_SCALES = np.empty(0)  # of rows that are told none
 
 
 class Moved(NamedTuple):
@@ -176,14 +178,16 @@ class SharedBandit(BaseBandit):
     def _scored(self, request: Any) -> np.ndarray:
         """Scores (K,) of rows, or of a user and the arms."""
         model = (self._learned, self._explores.rule, self.rounds, self._tally)
+        count = len(request[1] if isinstance(request, tuple) else request)
+        normals, among, lots = self._first_draw(self._width), everyone(count), np.zeros(2)
         if isinstance(request, tuple) and self._factored(request[1]):
-            found = rounds.score_outer(*model, *request, self._first_draw(self._width))
+            found = rounds.decide_outer(*model, *request, normals, False, among, lots, False)
         else:
             rows = self._front.met(*request) if isinstance(request, tuple) else request
-            found = rounds.score_rows(*model, rows, self._first_draw(self._width))
-        if not np.isfinite(found).all():
+            found = rounds.decide_rows(*model, rows, normals, False, among, lots, False)
+        if not np.isfinite(found[2]).all():
             raise trouble()
-        return found
+        return found[2]
 
     def _first_draw(self, size: int) -> np.ndarray:
         """The normals (1, size) of the first draw that the seed gives, for rules that draw."""
@@ -225,28 +229,22 @@ class SharedBandit(BaseBandit):
                 f"arm must be None for a shared model, which knows rows only, got {shown(arm)}; use Disjoint"
             )
         single, rows = self._front.pairs(contexts)
-        if single:
-            if not (isinstance(rewards, float) and -1e12 < rewards < 1e12):  # the common case, checked at once
-                rewards = float(check.finite("rewards", check.array("rewards", rewards, self._dtype, (0,))))
-            self._permit(1, rows)
-            told = self._learned if nu is None else expect(self._learned, float(self._noise_scales(nu, (0,), ())))
-            with deferred():
-                z = self._front.advance(rows)
-                self._learned, self._tally = rounds.learn_row(told, self._explores.residual, self._tally, z, rewards)
-                self.rounds += 1
-            return
-        values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (1,)))
+        if single and isinstance(rewards, float) and -1e12 < rewards < 1e12:  # the common case, checked at once
+            values = np.array([rewards], self._dtype)
+        else:
+            values = check.array("rewards", rewards, self._dtype, (0,) if single else (1,))
+            values = check.finite("rewards", values).reshape(-1)
         if values.shape[0] != rows.shape[0]:
             raise ValueError(
                 f"rewards must have one entry per row of contexts ({rows.shape[0]}), got {values.shape[0]}"
             )
-        nus = np.empty(0) if nu is None else self._noise_scales(nu, (1,), values.shape)
+        nus = NO_SCALES
+        if nu is not None:
+            nus = self._noise_scales(nu, (0,) if single else (1,), () if single else values.shape).reshape(-1)
         self._permit(len(rows), rows)
         with deferred():
-            z, explores = self._front.advance(rows), self._explores
-            self._learned, self._tally = rounds.learn_rows(
-                self._learned, explores.residual, self._tally, z, values, nus
-            )
+            z, learned, counts = self._front.advance(rows), self._learned, self._explores.residual
+            self._learned, self._tally = rounds.learn_rows(learned, counts, self._tally, z, values, nus)
             self.rounds += rows.shape[0]
 
     def _permit(self, count: int, rows: np.ndarray | None = None) -> None:
