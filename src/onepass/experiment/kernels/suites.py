@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass import BKB, GPUCB, RBF, Matern, Thompson
+from onepass import BKB, GPUCB, RBF, Matern, PlainThompson
 from onepass.experiment.definition import Study
 from onepass.experiment.kernels import starvation
 from onepass.experiment.kernels.problems import (
@@ -49,8 +49,8 @@ def BKBTS(
     return BKB(arms, kernel, reg=reg, exploration=rule, normalize=normalize, fit_after=fit_after, seed=seed)
 
 
-def thompson(reg: float, exploration: float | None) -> Thompson:
-    return Thompson(reg**0.5 if exploration is None else exploration)
+def thompson(reg: float, exploration: float | None) -> PlainThompson:
+    return PlainThompson(reg**0.5 if exploration is None else exploration)
 
 
 RULE: Mapping[str, Any] = {"reg": 0.01}
