@@ -101,7 +101,7 @@ def test_a_removed_arm_may_come_back_with_another_direction():
 
 
 @pytest.mark.parametrize("candidates", [RIGHT - 1, 9])
-@pytest.mark.parametrize("rule", [op.UCB(0.5), op.Thompson(0.5), op.Greedy(), op.UCB(op.Theory())], ids=repr)
+@pytest.mark.parametrize("rule", [op.UCB(0.5), op.PlainThompson(0.5), op.Greedy(), op.UCB(op.Theory())], ids=repr)
 def test_a_shared_model_of_factors_equals_one_of_products(rule, candidates):
     rng = np.random.default_rng(4)
     left, right, rewards = rng.standard_normal((50, LEFT)), rng.standard_normal((50, RIGHT)), rng.standard_normal(50)

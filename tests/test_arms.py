@@ -9,7 +9,7 @@ import dense
 import onepass as op
 import onepass.bandit.bandit
 from arm_games import CUTTING, DIM, NAMES, assert_close, data, disjoint, hybrid, learned, slices
-from onepass.arena import arena, stores
+from onepass.arena import arena, compact
 from onepass.foundation import state as states
 from onepass.testing import REGS, rows_of_all_kinds
 
@@ -202,8 +202,8 @@ def test_results_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
             jobs.append(args)
             return super().submit(*args, **kwargs)
 
-    monkeypatch.setattr(stores, "ThreadPoolExecutor", Counting)
-    monkeypatch.setattr(stores, "BLOCK_BYTES", 100_000)  # many blocks of arms
+    monkeypatch.setattr(compact, "ThreadPoolExecutor", Counting)
+    monkeypatch.setattr(compact, "BLOCK_BYTES", 100_000)  # many blocks of arms
     rng = np.random.default_rng(3)
     count = 70_000
     rows, names = rng.standard_normal((count, DIM)), (rng.random(count) ** 3 * 3000).astype(int)  # few arms with many

@@ -181,10 +181,12 @@ def learn_rows(estimator, counts, tally, rows, rewards, nus):
         means = dot(rows, parameter(estimator))
         for i in range(rows.shape[0]):
             tally = counted(tally, float(rewards[i]) - float(means[i]))
-    if nus.size == 0:
+    if nus.size == 0 and rows.shape[0] > 1:
         return update_rows(estimator, rows, rewards), tally
     for i in range(rows.shape[0]):
-        estimator = update(expect(estimator, nus[i]), rows[i], float(rewards[i]))
+        if nus.size > 0:
+            estimator = expect(estimator, nus[i])
+        estimator = update(estimator, rows[i], float(rewards[i]))
     return estimator, tally
 
 
