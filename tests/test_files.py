@@ -168,7 +168,7 @@ def test_estimators_for_heavy_tails_come_back_with_all_their_parameters(bandit, 
     [
         (HEAVY[0], "theta", np.zeros(5)),
         (HEAVY[0], "rows", np.array(-1)),
-        (HEAVY[0], "settings.epsilon", np.array(0.5)),
+        (HEAVY[0], "settings.tail.epsilon", np.array(0.5)),
         (HEAVY[3], "history.used", np.array(65)),
         (HEAVY[3], "history.marks", np.zeros(63)),
         (HEAVY[4], "settings.bound", np.array(3.0)),

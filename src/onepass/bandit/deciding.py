@@ -73,27 +73,30 @@ def recorded(
     """The record of what was found: places (k,), distributions (k, K), scores, means and widths."""
     places, p, scores, means, widths = found
     chosen = places.tolist()
-    shares = p[0, places] if len(chosen) == 1 else p[np.arange(len(chosen)), places]
+    if len(chosen) == 1:
+        shares, slots = p[0, chosen[0] : chosen[0] + 1], None
+    else:
+        shares, slots = p[np.arange(len(chosen)), places], p
     arms = chosen if names is None else [names[a] for a in chosen]
     return Decision(
-        arm=arms[0],
-        arms=arms,
-        scores=scores,
-        means=means,
-        widths=widths if explores.widths else None,
-        propensity=float(shares[0]),
-        probabilities=p[0],
-        index=chosen[0],
-        places=places,
-        slots=p if len(chosen) > 1 else None,
-        propensities=shares,
-        tail=tail,
-        id=asked.id,
-        context=context,
-        offered=names,
-        rounds=rounds,
-        rule=explores.text,
-        seed=asked.seed,
+        arms[0],
+        arms,
+        scores,
+        means,
+        widths if explores.widths else None,
+        float(shares[0]),
+        p[0],
+        chosen[0],
+        places,
+        slots,
+        shares,
+        tail,
+        asked.id,
+        context,
+        names,
+        rounds,
+        explores.text,
+        asked.seed,
     )
 
 
