@@ -13,6 +13,7 @@ from onepass.bandit.reduction import lengths_along
 from onepass.design import contract
 from onepass.estimator.contract import parameter
 from onepass.exploration.contract import Seen, draws, strength
+from onepass.exploration.randomness import no_normals
 from onepass.exploration.residuals import Tally, residual
 from onepass.features.factors import Outer
 
@@ -104,8 +105,9 @@ def seen(
     the shared model): arms share no data, so draws from N(theta_a, A_a^-1) are independent: one normal an arm will do.
     """
     shared, count, wanted = learned.shared, len(records), strength(explores.rule)
-    widths, beta = np.sqrt(np.maximum(squares, 0.0)), np.ones(count)
-    shifts = normals[:, :count] * widths
+    widths, beta, shifts = np.sqrt(np.maximum(squares, 0.0)), np.ones(count), normals
+    if len(normals):
+        shifts = normals[:, :count] * widths
     if rows is not None:
         means += rows @ parameter(shared)
         if explores.widths:
@@ -114,9 +116,10 @@ def seen(
             shifts = shifts + contract.roots(shared.design, normals[:, count:].astype(rows.dtype)) @ rows.T
     if wanted.theory.size:
         beta = np.asarray(learned.store.radii(records, wanted.theory))
-    beta = beta * wanted.scale
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is raised by who asks
-        samples = np.concatenate([means + beta * shifts, means - beta * shifts])[: draws(explores.rule)]
+    beta, samples = beta * wanted.scale, no_normals(count)
+    if len(normals):
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is raised by who asks
+            samples = np.concatenate([means + beta * shifts, means - beta * shifts])[: draws(explores.rule)]
     return Seen(means=means, widths=widths, samples=samples, beta=beta, residual=residual(tally), rounds=rounds)
 
 

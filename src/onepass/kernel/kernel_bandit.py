@@ -1,6 +1,7 @@
 """What all kernel bandits do: decide, learn rewards, explain. What they know: kernel_model.py."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from onepass.bandit.names import eligible_arms
 from onepass.bandit.rounds import fill_slots
 from onepass.exploration.contract import Seen, draws, score, strength
 from onepass.exploration.greedy import EpsilonGreedy
-from onepass.exploration.randomness import noise_once
+from onepass.exploration.randomness import no_normals, noise_once
 from onepass.exploration.residuals import residual
 from onepass.exploration.ucb import UCB
 from onepass.foundation import check
@@ -39,15 +40,24 @@ from onepass.kernel.values import gram_of, prior_of
 Score = Callable[[Any], np.ndarray]
 
 
+AT_RANDOM = rule_of(EpsilonGreedy(1.0))  # while kernel and reg are not chosen
+
+
+@lru_cache(maxsize=16)
+def two_deviations(reg: float) -> Rule:
+    """The rule where none is given."""
+    return rule_of(UCB(2.0 * reg**0.5))
+
+
 class KernelBandit(KernelModel):
     """A bandit whose rewards are f(x) + noise, f of bounded norm in the space of a kernel. Use `GPUCB` or `BKB`."""
 
     def _rule(self, random: bool = True) -> tuple[Rule, float]:
         """The rule of exploration and its beta; random: arms can be drawn until kernel and reg are chosen."""
         if self._fits and random:
-            return rule_of(EpsilonGreedy(1.0)), 0.0
+            return AT_RANDOM, 0.0
         if self._fits or self._explores is None:
-            return rule_of(UCB(2.0 * self.reg**0.5)), 2.0 * self.reg**0.5
+            return two_deviations(self.reg), 2.0 * self.reg**0.5
         scale, theory = strength(self._explores.rule).scale, self._explores.exploration.theory
         if theory is not None:
             return self._explores, scale * self._radius(theory) / units(self._state, self.normalize)[1]
@@ -69,7 +79,7 @@ class KernelBandit(KernelModel):
             means, ones, variances = self._predicted(gram, prior)
         centre, scale = units(s, self.normalize)
         means, widths = centred(means, ones, variances, centre, scale)
-        samples = np.zeros((0, means.size))
+        samples = no_normals(means.size)
         if pairs:
             samples = np.concatenate([means + beta * scale * shifts, means - beta * scale * shifts])
             samples = samples[: draws(explores.rule)]
