@@ -27,7 +27,7 @@ RULES = {
     "Thompson 10": op.Thompson(0.5, draws=10, floor=0.1),
     "Thompson 100": op.Thompson(0.5, draws=100, floor=0.1),
 }
-DEFAULTS = {"Softmax": op.Softmax(), "InverseGap": op.InverseGap(), "Thompson": op.Thompson()}  # floors of 0.01
+DEFAULTS = {"Softmax": op.Softmax(), "InverseGap": op.InverseGap(), "Thompson": op.Thompson()}  # floors of 0.001
 POLICIES = {  # the probabilities of arms (K,), whatever their features
     "always the second arm": np.eye(K)[1],
     "arms uniformly": np.full(K, 1.0 / K),
@@ -97,7 +97,7 @@ def test_estimates_of_fixed_policies_from_the_log_of_every_rule_are_unbiased(nam
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_so_they_are_under_the_floors_that_are_the_default(name):
-    """An arm at the floor is drawn once in 400 decisions: of one log alone the error is not normal."""
+    """An arm at the floor is drawn once in 4,000 decisions: of one log alone the error is not normal."""
     the_mean([distances(logged(ridge(), DEFAULTS[name], seed)) for seed in range(LOGS)], name)
 
 

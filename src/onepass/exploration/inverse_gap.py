@@ -81,15 +81,15 @@ class InverseGap(Exploration):
     exploration: beta, a number from 0 or `Theory`: arms are plausible whose mean + beta width reaches the largest mean
     - beta width (default 0.1); None: all arms are, and no widths are computed.
     gamma: in units of 1 / reward, above 0; None (the default): scale sqrt(K t) / sigma, sigma the running residual.
-    scale: above 0 (default 1.0), used where gamma is None.
-    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.01).
+    scale: above 0 (default 10.0, chosen on digits and synthetic rewards: docs/decisions.md), used where gamma is None.
+    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.001).
     ValueError for values out of range.
     """
 
     exploration: float | Theory | None = 0.1
     gamma: float | None = None
-    scale: float = 1.0
-    floor: float = 0.01
+    scale: float = 10.0
+    floor: float = 0.001
 
     def __post_init__(self):
         if self.exploration is not None:

@@ -57,14 +57,14 @@ class Softmax(Exploration):
     """An arm with probability in proportion to exp(mean / temperature).
 
     temperature: T in units of rewards, above 0; None (the default): scale sqrt(K / t) sigma, which falls as rows are
-    learned, sigma the running residual. scale: above 0 (default 1.0), used where temperature is None.
-    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.01).
+    learned, sigma the running residual. scale: above 0 (default 0.1), used where temperature is None.
+    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.001).
     ValueError for values out of range.
     """
 
     temperature: float | None = None
-    scale: float = 1.0
-    floor: float = 0.01
+    scale: float = 0.1
+    floor: float = 0.001
 
     def __post_init__(self):
         if self.temperature is not None:

@@ -66,17 +66,18 @@ def weigh(rule, seen, scores, among, chances):
 class Thompson(Exploration):
     """Thompson sampling with known probabilities: the shares of `draws` draws of theta ~ N(theta, exploration^2 A^-1).
 
-    exploration: beta, any finite number, or `Theory` (default 0.1).
+    exploration: beta, any finite number, or `Theory` (default 0.03: a draw explores with its whole length where a width
+    explores with one direction's).
     draws: M, at least 1 (default 100): an arm's probability is a multiple of 1 / M before the floor.
-    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.01). With 0 an arm that is
+    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.001). With 0 an arm that is
     best in no draw has probability 0, and the log tells nothing of it.
     ValueError for values out of range. Source: Thompson (1933), Agrawal and Goyal (2013) for linear rewards; that the
     acting draw is one more, ours.
     """
 
-    exploration: float | Theory = 0.1
+    exploration: float | Theory = 0.03
     draws: int = 100
-    floor: float = 0.01
+    floor: float = 0.001
 
     def __post_init__(self):
         object.__setattr__(self, "exploration", checked("exploration", self.exploration))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from onepass import UCB, Bandit, OnlineNewton
+from onepass import OFUL, UCB, Bandit, InverseGap, OnlineNewton, PlainThompson, Softmax, Thompson
 from onepass.bandit.bandit import BaseBandit
 from onepass.experiment.bandits import heavy
 from onepass.experiment.bandits.environments import Classification, Environment, Linear
@@ -124,6 +124,20 @@ def Newton(*, dim: int, sketch: str, size: int, reg: float, exploration: float, 
     return Bandit(OnlineNewton(design), UCB(exploration), seed=seed, name="Newton")
 
 
+RULES = {"InverseGap": InverseGap(), "Thompson": Thompson(), "Softmax": Softmax(), "PlainThompson": PlainThompson(0.03)}
+
+
+def Ruled(*, dim: int, rule: str, reg: float, seed: int = 0) -> BaseBandit:
+    """The exact model under a rule with its defaults."""
+    return OFUL(dim=dim, reg=reg, exploration=RULES[rule], seed=seed)
+
+
+def ruled(reg: float, exploration: float) -> tuple[Policy, ...]:
+    """Tuned UCB, and the rules that make logs, with their defaults."""
+    rules = [Policy(rule, Ruled, {"rule": rule, "reg": reg}, tuned=False) for rule in RULES]
+    return (Policy("UCB, tuned", "OFUL", {"reg": reg, "exploration": exploration}), *rules)
+
+
 REG_STUDY = (
     *shared(size=20, blocks=50),
     *(
@@ -231,5 +245,16 @@ SUITES: tuple[Study, ...] = (
         seeds=5,
         figure=PARETO,
         timed=True,
+    ),
+    *(
+        Experiment(
+            f"rules-{name}",
+            f"rules of exploration with their defaults beside tuned UCB, exact model, on {name}",
+            classification(name),
+            ruled(reg, exploration),
+            rounds=2000,
+            seeds=20,
+        )
+        for name, reg, exploration in (("mnist", 2.0, 1e-4), ("digits", 0.2, 1e-4), ("spambase", 2.0, 1e-2))
     ),
 )
