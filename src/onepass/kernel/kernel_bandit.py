@@ -1,7 +1,7 @@
 """What all kernel bandits do: decide, learn rewards, explain. What they know: kernel_model.py."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,10 @@ from onepass.kernel.values import gram_of, prior_of
 Score = Callable[[Any], np.ndarray]
 
 
-AT_RANDOM = rule_of(EpsilonGreedy(1.0))  # while kernel and reg are not chosen
+@cache
+def at_random() -> Rule:
+    """The rule while kernel and reg are not chosen."""
+    return rule_of(EpsilonGreedy(1.0))
 
 
 @lru_cache(maxsize=16)
@@ -55,7 +58,7 @@ class KernelBandit(KernelModel):
     def _rule(self, random: bool = True) -> tuple[Rule, float]:
         """The rule of exploration and its beta; random: arms can be drawn until kernel and reg are chosen."""
         if self._fits and random:
-            return AT_RANDOM, 0.0
+            return at_random(), 0.0
         if self._fits or self._explores is None:
             return two_deviations(self.reg), 2.0 * self.reg**0.5
         scale, theory = strength(self._explores.rule).scale, self._explores.exploration.theory
