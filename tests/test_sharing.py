@@ -330,7 +330,8 @@ def test_a_child_forked_while_threads_learn_and_copy_has_a_whole_state_and_goes_
     command = [sys.executable, "-W", "ignore::DeprecationWarning", str(tmp_path / "forks.py")]
     command += [str(Path(__file__).parent), name, str(many(40, 2000))]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=many(100, 3000))
-    assert (run.stdout, run.stderr) == ("all went on\n", "")
+    told = [line for line in run.stderr.splitlines() if not line.startswith("onepass: compiling")]  # on a cold cache
+    assert (run.stdout, told) == ("all went on\n", [])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
