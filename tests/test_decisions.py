@@ -248,3 +248,17 @@ def test_bad_requests_are_refused_and_nothing_changes(call, message):
     with pytest.raises(ValueError, match=message):
         call(bandit)
     assert bandit.rounds == before
+
+
+def test_an_arm_that_is_repeated_has_the_first_slot_and_no_other():
+    bandit, rng = op.MENU(dim=DIM, repeats=4), np.random.default_rng(0)
+    rows = rng.standard_normal((5, DIM))
+    first = bandit.decide(rows)
+    bandit.learn(first, True)  # a click
+    for k in (1, 3, 5):
+        again = bandit.decide(rows, k=k)
+        assert again.arm == first.arm
+        assert again.propensity == 1.0
+        assert len(set(again.arms)) == k
+    with pytest.raises(ValueError, match="eligible must leave an arm"):
+        bandit.decide(rows, eligible=[a for a in range(5) if a != first.arm])

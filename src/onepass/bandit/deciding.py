@@ -121,8 +121,13 @@ def rewarded(decisions: list[Decision], rewards: Any) -> list[list[Any]]:
             paid = [paid]
         if not isinstance(paid, list | tuple) or len(paid) != k:
             raise ValueError(f"rewards must have one number per slot ({k}), None for none, got {check.shown(paid)}")
-        out.append([None if value is None else check.real("rewards", value) for value in paid])
+        out.append([None if value is None else _paid(value) for value in paid])
     return out
+
+
+def _paid(value: Any) -> float:
+    """One reward as a float; a click may be True."""
+    return float(value) if isinstance(value, bool | np.bool_) else check.real("rewards", value)
 
 
 def are_decisions(value: Any) -> bool:

@@ -150,17 +150,27 @@ def fill_slots(rule, seen, scores, among, lots, greedy):
 
 
 @compiled
+def alone(among, arm, slots):
+    """The same choice for every slot, (slots, K), but for the first, which only one arm may have."""
+    out = np.zeros((slots, among.shape[1]), np.bool_)
+    out[0, arm] = among[0, arm]
+    for j in range(1, slots):
+        for a in range(among.shape[1]):
+            out[j, a] = among[min(j, among.shape[0] - 1), a]
+    return out
+
+
+@compiled
 def decide_rows(estimator, rule, rounds, tally, rows, normals, joint, among, lots, greedy):
     """Arms (k,), their distributions (k, K), scores, means and widths for one set of rows (K, features)."""
     seen = look(estimator, rule, rounds, tally, rows, normals, joint)
     scores = score(rule, seen)
-    arms, p = fill_slots(rule, seen, scores, among, lots, greedy)
     again = repeated(estimator, rows)
-    if again != AGAIN and arms[0] >= 0:  # an arm that the estimator plays several times in a row
+    if again >= 0:  # an arm that the estimator plays several times in a row: it alone may have the first slot
+        among = alone(among, again, lots.size // 2)
+    arms, p = fill_slots(rule, seen, scores, among, lots, greedy)
+    if again == NOT_OFFERED and arms[0] >= 0:
         arms[0] = again
-        if again >= 0:
-            p[0] = 0.0
-            p[0, again] = 1.0
     return arms, p, scores, seen.means, seen.widths
 
 
