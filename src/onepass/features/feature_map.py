@@ -152,12 +152,15 @@ class FeatureMap(files.Owner, ABC):
         """Parameters and what was learned: what is drawn is drawn again from its seed."""
         return files.Contents(self.params, {}, self.learned(self.state))
 
+    @reading
     def copy(self) -> Self:
         """An independent copy, which goes on alike."""
         return files.restored(*self.__reduce__()[1])
 
+    @reading
     def __reduce__(self) -> tuple[Any, ...]:
-        return files.restored, (type(self), self.params, {}, self.learned(self.state) if self.knows else None)
+        learned = states.own(self.learned(self.state)) if self.knows else None
+        return files.restored, (type(self), self.params, {}, learned)
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
