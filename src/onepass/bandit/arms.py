@@ -16,7 +16,7 @@ from onepass.bandit.arm_learning import learn_rows, record_of
 from onepass.bandit.arm_means import deviations, evaluated, parameter_of, seen
 from onepass.bandit.arm_model import ArmModel, exported, fitting, imported
 from onepass.bandit.bandit import BaseBandit
-from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, held, recorded, trouble
+from onepass.bandit.deciding import asked, checked_tail, failed, held, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front, split
 from onepass.bandit.merging import Arms, Side, agree, comparable, known_before, settled, united
@@ -201,12 +201,7 @@ class ArmBandit(BaseBandit):
         ValueError, and nothing has changed, for NaN, shapes that do not match, names that are not hashable, an arm
         whose factor has turned from the direction it was learned with, a decision that has had its reward, or a nu.
         """
-        if are_decisions(contexts):
-            if arm is not None or nu is not None:
-                raise ValueError("arm and nu must be None beside decisions, which know their arms")
-            self._reward(contexts, rewards, again)
-            return
-        self._learn(contexts, rewards, arm, nu)
+        self._teach(contexts, rewards, arm, nu, again)
 
     def _known_by(self, arm: Any) -> Any:
         return arm
@@ -220,13 +215,7 @@ class ArmBandit(BaseBandit):
         else:
             single, rows = self._front.pairs(contexts, False)
             right = np.empty((len(rows), 0), self._dtype)
-        if single and isinstance(rewards, float) and -1e12 < rewards < 1e12:  # the common case, checked at once
-            values = np.array([rewards], self._dtype)
-        else:
-            values = check.array("rewards", rewards, self._dtype, (0,) if single else (1,))
-            values = check.finite("rewards", values).reshape(-1)
-        if len(values) != len(rows):
-            raise ValueError(f"rewards must have one entry per row of contexts ({len(rows)}), got {len(values)}")
+        values = self._values(rewards, len(rows), single)
         if arm is None:
             raise ValueError("arm must name the arm of every row")
         names = [arm] if single else named(arm, len(rows), "arm")

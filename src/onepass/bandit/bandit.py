@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from onepass.bandit.deciding import Rule, checked_tally, paired, rule_of
+from onepass.bandit.deciding import Rule, are_decisions, checked_tally, paired, rule_of
 from onepass.bandit.decision import DRAWN, Decision, Recommendation
 from onepass.bandit.explanation import Explanation, contenders, explanation
 from onepass.bandit.front import Front
@@ -159,6 +159,25 @@ class BaseBandit(files.Owner, ABC):
         return contexts[:, None, :] if contexts.ndim == 2 else contexts
 
     # ---- decisions and their rewards ----
+
+    def _teach(self, contexts: Any, rewards: Any, arm: Any, nu: Any, again: bool) -> None:
+        """`learn` of rows, or of decisions."""
+        if not are_decisions(contexts):
+            self._learn(contexts, rewards, arm, nu)
+            return
+        if arm is not None or nu is not None:
+            raise ValueError("arm and nu must be None beside decisions, which know their arms")
+        self._reward(contexts, rewards, again)
+
+    def _values(self, rewards: Any, count: int, single: bool) -> np.ndarray:
+        """Checked rewards (count,): of a single row a number."""
+        if single and isinstance(rewards, float) and -1e12 < rewards < 1e12:  # the common case, checked at once
+            return np.array([rewards], self._dtype)
+        values = check.array("rewards", rewards, self._dtype, (0,) if single else (1,))
+        values = check.finite("rewards", values).reshape(-1)
+        if len(values) != count:
+            raise ValueError(f"rewards must have one entry per row of contexts ({count}), got {len(values)}")
+        return values
 
     def _reward(self, decisions: Any, rewards: Any, again: bool) -> None:
         """Learn the rewards of decisions: from their records, all or none."""

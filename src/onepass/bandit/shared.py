@@ -12,7 +12,7 @@ import numpy as np
 
 from onepass.bandit import rounds
 from onepass.bandit.bandit import BaseBandit
-from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, held, recorded, trouble
+from onepass.bandit.deciding import asked, checked_tail, failed, held, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front
 from onepass.bandit.merging import Side, agree, comparable, known_before, shared_together
@@ -213,12 +213,7 @@ class SharedBandit(BaseBandit):
         positive, a fixed horizon exceeded, an arm, a decision that has had its reward, or, for estimators that play an
         arm several times in a row, a row out of turn: these need the rewards of one decision before the next.
         """
-        if are_decisions(contexts):
-            if arm is not None or nu is not None:
-                raise ValueError("arm and nu must be None beside decisions, which know their arms")
-            self._reward(contexts, rewards, again)
-            return
-        self._learn(contexts, rewards, arm, nu)
+        self._teach(contexts, rewards, arm, nu, again)
 
     def _known_by(self, arm: Any) -> None:
         return None
@@ -229,15 +224,7 @@ class SharedBandit(BaseBandit):
                 f"arm must be None for a shared model, which knows rows only, got {shown(arm)}; use Disjoint"
             )
         single, rows = self._front.pairs(contexts)
-        if single and isinstance(rewards, float) and -1e12 < rewards < 1e12:  # the common case, checked at once
-            values = np.array([rewards], self._dtype)
-        else:
-            values = check.array("rewards", rewards, self._dtype, (0,) if single else (1,))
-            values = check.finite("rewards", values).reshape(-1)
-        if values.shape[0] != rows.shape[0]:
-            raise ValueError(
-                f"rewards must have one entry per row of contexts ({rows.shape[0]}), got {values.shape[0]}"
-            )
+        values = self._values(rewards, len(rows), single)
         nus = NO_SCALES
         if nu is not None:
             nus = self._noise_scales(nu, (0,) if single else (1,), () if single else values.shape).reshape(-1)
