@@ -19,6 +19,7 @@ from onepass.design import contract
 from onepass.design.cutting import Cutting
 from onepass.estimator.contract import path_dependent
 from onepass.estimator.estimator import Estimator, Weighing
+from onepass.estimator.steps import Steps
 from onepass.foundation import state as states
 from onepass.foundation.generic import defined
 
@@ -253,7 +254,7 @@ class Compact:
         return scoring.evaluate_factors(self.state, records, left, right)
 
     def radii(self, records, constants):
-        known = (self.state, self._rule, self._limit)
+        known = (self.state, self._rule, self._limit, self._weighing)
         return np.array([scoring.radius(*known, record, *constants) for record in records])
 
     def rows(self, record):
@@ -344,7 +345,7 @@ class Compact:
     def mergeable(self, exact):
         design = self._estimator.design
         begun = design.fresh
-        if self._weighing != ():
+        if isinstance(self._weighing, Steps):
             raise path_dependent(type(self._estimator).__name__)
         if not defined(contract.merge, begun):
             raise contract.unknown(begun, "merge")

@@ -1,7 +1,8 @@
 """Learning in an arena: an arm is copied out of its slots, learns as any inverse on a subspace does, and goes back.
 
-What is the arena's own: rows are projected on the arm's directions by one product a chunk, the moment b is kept by its
-coordinates Q b (and what has none, o), and, in a hybrid model, B = sum of x z^T likewise.
+What is the arena's own: rows are projected on the arm's directions by one product a chunk, the moment b (or theta, of
+Newton steps: rewards.py) is kept by its coordinates Q b (and what has none, o), and, in a hybrid model, B = sum of
+x z^T likewise.
 """
 
 from typing import NamedTuple
@@ -9,20 +10,19 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.arena.arena import NONE, release, reserve, set_sums, sums_of
-from onepass.design.cutting import certified, decided, dustier, heavier
+from onepass.arena.rewards import estimated, held, moved, outcast, rowed, share
+from onepass.design.cutting import certified, decided, dustier, heavier, risen
 from onepass.design.subspace import Subspace, lacking, raised, widened, with_spectrum
-from onepass.estimator.contract import weighed
 from onepass.features.factors import fill_product
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, fill, in_root, settle
-from onepass.foundation.roots import update_root_within
 
 CHUNK = 32  # rows of an arm that are projected by one matrix product
 AGAIN = 8  # new directions after which the rest of a chunk is projected once more
 
 
 class Scratch(NamedTuple):
-    """Where one arm is worked on: its Q, R, Q b, cross, and o; z, v, u (limit,) and a chunk of rows."""
+    """Where one arm is worked on: its Q, R, Q b (or Q theta), cross, and o; z, v, u (limit,) and a chunk of rows."""
 
     basis: np.ndarray
     root: np.ndarray
@@ -53,7 +53,7 @@ def new_scratch(arena, limit, count):
 
 
 @compiled
-def gather(arena, record, work):
+def gather(arena, weighing, record, work):
     """Copy an arm into the scratch: its space, and its slots (held,)."""
     slots = np.empty(arena.held[record], np.int64)
     slot, used = arena.first[record], arena.used[record]
@@ -62,7 +62,7 @@ def gather(arena, record, work):
         slot = arena.link[slot]
     for i in range(used):
         slot = slots[i]
-        work.moment[i] = arena.moment[slot]
+        work.moment[i] = held(weighing, arena.moment[slot], arena.weight[slot])
         for j in range(arena.basis.shape[1]):
             work.basis[i, j] = arena.basis[slot, j]
         for j in range(used):
@@ -79,8 +79,8 @@ def gather(arena, record, work):
 
 
 @compiled
-def scatter(arena, record, work, space, slots, kept):
-    """Copy an arm back; its first `kept` directions have not changed. w = R R^T Q b."""
+def scatter(arena, weighing, record, work, space, slots, kept):
+    """Copy an arm back; its first `kept` directions have not changed. w = R R^T Q b, or Q theta."""
     used, inside = space.used, np.zeros(space.used)
     for i in range(used):
         for j in range(used):
@@ -90,7 +90,7 @@ def scatter(arena, record, work, space, slots, kept):
         for j in range(used):
             weight += work.root[i, j] * inside[j]
             arena.root[slot, j] = work.root[i, j]
-        arena.weight[slot], arena.moment[slot] = weight, work.moment[i]
+        arena.weight[slot], arena.moment[slot] = estimated(weighing, weight, work.moment[i]), work.moment[i]
         for j in range(arena.cross.shape[1]):
             arena.cross[slot, j] = work.cross[i, j]
         if i >= kept:
@@ -116,7 +116,7 @@ def fill_chunk(chunk, rows, right, chosen):
 
 
 @compiled
-def taken_in(work, space, base, row, inside, residual, shed):
+def taken_in(weighing, work, space, base, row, inside, residual, shed):
     """The space that holds the row, whose coordinates become work.z; `inside` and `residual` are those by the first
     `base` directions. A new direction takes its share of o, where anything was shed.
     """
@@ -139,27 +139,28 @@ def taken_in(work, space, base, row, inside, residual, shed):
         work.cross[used, j] = 0.0
     if shed > 0.0:
         along = dot(space.basis[used], work.outside)
-        work.moment[used] = along
+        work.moment[used] = share(weighing, along, space.ridge)
         for j in range(dim):
             work.outside[j] -= along * space.basis[used, j]
     return space
 
 
 @compiled
-def cut_arm(rule, work, space, sums):
+def cut_arm(rule, weighing, memory, work, space, sums):
     """The design's own rule for too many directions; what the moment held along those that are cut goes to o."""
-    used = space.used
-    kept, ridge, sums, turn = decided(space, rule, sums)
+    used, before = space.used, space.ridge
+    kept, ridge, sums, turn, spectrum = decided(space, rule, sums)
     keep, moment = kept.size, dot(turn, work.moment[:used])
+    rise, lost = risen(kept, ridge, spectrum, before), work.outside[:0]
     if keep < used:
-        rest = dot(dot(moment[keep:], turn[keep:]), space.basis[:used])
-        for j in range(rest.size):
-            work.outside[j] += rest[j]
+        lost = dot(dot(moment[keep:], turn[keep:]), space.basis[:used])
     if work.cross.shape[1] > 0:
         fill(work.cross[:keep], dot(turn[:keep], work.cross[:used]))
     for i in range(keep):
         work.moment[i] = moment[i]
-    return with_spectrum(space, turn[:keep], kept, ridge), sums
+    space = with_spectrum(space, turn[:keep], kept, ridge)
+    outcast(weighing, memory, work, lost, before, space, rise)
+    return space, sums
 
 
 @compiled
@@ -185,7 +186,7 @@ def eliminate(work, used, q, extra, reward, increment):
 def learn_arm(arena, rule, limit, weighing, record, rows, right, rewards, extra, chosen, work, increments, targets):
     """One arm learns rows[chosen], in order. Hybrid (extra (n, k)): increments and targets for the shared model."""
     dim, k, hold = arena.basis.shape[1], arena.cross.shape[1], arena.root.shape[1]
-    space, slots = gather(arena, record, work)
+    space, slots = gather(arena, weighing, record, work)
     sums, memory = sums_of(arena, record), arena.memory[record]
     kept, done = space.used, 0
     while done < chosen.size:
@@ -200,32 +201,26 @@ def learn_arm(arena, rule, limit, weighing, record, rows, right, rewards, extra,
                     residuals[a, j] = batch[a, j] - residuals[a, j]
         for a in range(count):
             row, index = batch[a], chosen[done]
-            space = taken_in(work, space, base, row, inside[a], residuals[a], sums.shed)
-            used, z = space.used, work.z[: space.used]
+            space = taken_in(weighing, work, space, base, row, inside[a], residuals[a], sums.shed)
+            used = space.used
             done += 1
-            scale, reward = weighed(
-                weighing, memory, space, z, work.moment[:used], arena.rows[record] + done, float(rewards[index])
-            )
-            if scale != 1.0:
-                for i in range(used):
-                    z[i] *= scale
-            q = update_root_within(space.root, z, work.v, work.u)
+            reward = float(rewards[index])
+            q, weight, pull = rowed(weighing, memory, space, work, used, arena.rows[record] + done, reward)
             space = raised(space, q)
             if k > 0:
                 targets[index] = eliminate(work, used, q, extra[index], reward, increments[index])
-            for i in range(used):
-                work.moment[i] += reward * z[i]
-            sums = heavier(sums, float(dot(row, row)) * scale * scale)
+            moved(weighing, work, used, pull)
+            sums = heavier(sums, float(dot(row, row)) * weight)
             if used == limit:
-                space, sums = cut_arm(rule, work, space, sums)
+                space, sums = cut_arm(rule, weighing, memory, work, space, sums)
                 kept = 0
                 break
             if used >= base + AGAIN:
                 break
     if space.used > hold:
-        space, sums = cut_arm(rule, work, space, sums)
+        space, sums = cut_arm(rule, weighing, memory, work, space, sums)
         kept = 0
-    scatter(arena, record, work, space, slots, kept)
+    scatter(arena, weighing, record, work, space, slots, kept)
     set_sums(arena, record, dustier(sums, space.left))
     arena.rows[record] += chosen.size
 

@@ -258,13 +258,13 @@ def united(rule, limit, hold, arm, other, start):
         residual = dot(inside, work.basis[:base])
         for j in range(dim):
             residual[j] = row[j] - residual[j]
-        space = taken_in(work, space, base, row, inside, residual, sums.shed)
+        space = taken_in((), work, space, base, row, inside, residual, sums.shed)
         space = raised(space, update_root_within(space.root, work.z[: space.used], work.v, work.u))
         sums = heavier(sums, float(dot(row, row)))
         if space.used == limit:
-            space, sums = cut_arm(rule, work, space, sums)
+            space, sums = cut_arm(rule, (), arm.memory, work, space, sums)
     if space.used > hold:
-        space, sums = cut_arm(rule, work, space, sums)
+        space, sums = cut_arm(rule, (), arm.memory, work, space, sums)
     most = ROUNDINGS * float(np.finfo(work.basis.dtype).eps) * other.ridge  # `increments` takes less for nothing
     sums = Sums(
         mass=arm.sums.mass - start.sums.mass,
@@ -274,7 +274,7 @@ def united(rule, limit, hold, arm, other, start):
     )
     both = added(sums, other.sums)
     if ridge_after(rule, space.ridge, both) != space.ridge:
-        space, sums = cut_arm(Together(rule=rule, other=other.sums), work, space, sums)
+        space, sums = cut_arm(Together(rule=rule, other=other.sums), (), arm.memory, work, space, sums)
     gained(work, space, other, 1.0, both.shed)
     gained(work, space, start, -1.0, both.shed)
     return from_scratch(work, space, arm.rows + other.rows - start.rows, both, arm.memory)

@@ -14,7 +14,7 @@ NOT_FINITE = -1  # in place of an arm
 
 
 @compiled
-def look(arena, cutting, limit, rule, rounds, tally, records, rows, normals):
+def look(arena, cutting, limit, weighing, rule, rounds, tally, records, rows, normals):
     """What the rule sees of the arms, with a row each, (K, dim), or one for all, (1, dim); normals (pairs, K)."""
     count = records.size
     means, widths = evaluate_arms(arena, records, rows, np.empty((count, 0), rows.dtype))
@@ -23,7 +23,9 @@ def look(arena, cutting, limit, rule, rounds, tally, records, rows, normals):
         widths[a], beta[a] = np.sqrt(max(widths[a], 0.0)), asked.scale
         if asked.theory.size > 0:
             constants = asked.theory
-            beta[a] *= radius(arena, cutting, limit, records[a], constants[0], constants[1], constants[2], constants[3])
+            beta[a] *= radius(
+                arena, cutting, limit, weighing, records[a], constants[0], constants[1], constants[2], constants[3]
+            )
     pairs = normals.shape[0]
     samples = np.empty((min(draws(rule), 2 * pairs), count))
     for m in range(samples.shape[0]):
@@ -45,7 +47,7 @@ def play_rounds(
     arms, among, taken = np.full(contexts.shape[0], NOT_FINITE), np.ones(records.size, np.bool_), 0
     for t in range(contexts.shape[0]):
         rows = contexts[t]
-        seen = look(arena, cutting, limit, rule, rounds + t, tally, records, rows, normals[t])
+        seen = look(arena, cutting, limit, weighing, rule, rounds + t, tally, records, rows, normals[t])
         arm, _ = choose(rule, seen, score(rule, seen), among, lots[t])
         if arm < 0:
             break

@@ -8,8 +8,9 @@ Costs one pass over the directions asked for, then O(m^2) an arm. What the state
 import numpy as np
 
 from onepass.arena.arena import NONE, sums_of
+from onepass.arena.rewards import radius_of_arm
 from onepass.design.subspace import digits_lost, inverse_quadratic_in
-from onepass.estimator.radii import Constants, Facts, radius_by
+from onepass.estimator.radii import Constants, Facts
 from onepass.features.factors import contract, fill_product
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, squared_norms
@@ -223,14 +224,14 @@ def evaluate_factors(arena, records, left, right):
 
 
 @compiled
-def radius(arena, rule, limit, record, noise, parameter_bound, row_bound, delta):
-    """The confidence radius of one arm's own model, by its design's rule; of the prior for NONE."""
+def radius(arena, rule, limit, weighing, record, noise, parameter_bound, row_bound, delta):
+    """The confidence radius of one arm's own model, by its design's rule or its estimator's; of the prior for NONE."""
     dim, prior = arena.basis.shape[1], arena.prior
     ridge, log_det, sums, rows = prior.space.ridge, prior.space.log_det, prior.sums, 0
+    memory = np.zeros(arena.memory.shape[1])
     if record != NONE:
         ridge, log_det, rows = arena.ridge[record], arena.log_det[record], arena.rows[record]
-        sums = sums_of(arena, record)
+        sums, memory = sums_of(arena, record), arena.memory[record]
     facts = Facts(directions=min(limit, dim), dim=dim, ridge=ridge, log_det=log_det, sums=sums, rounds=rows)
-    return radius_by(
-        rule, facts, Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta)
-    )
+    constants = Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta)
+    return radius_of_arm(weighing, memory, rule, facts, constants, prior.space)

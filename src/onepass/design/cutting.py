@@ -132,7 +132,7 @@ def decided(space, rule, sums):
     """What a cut would leave of a space: the spectrum kept (k,), the ridge, the sums, and the turn; nothing is written.
 
     turn (n, n): the n directions held, largest eigenvalue first, in coordinates of the basis; the first k are kept. The
-    spectrum is read off the root.
+    spectrum of before (n,), the last of what is returned, is read off the root.
     """
     used, dim, eps = space.used, space.basis.shape[1], float(np.finfo(space.basis.dtype).eps)
     vectors, singular, _ = svd(space.root[:used, :used].astype(np.float64))
@@ -142,11 +142,21 @@ def decided(space, rule, sums):
         for j in range(used):
             turn[i, j] = vectors[j, used - 1 - i]
     kept, ridge, sums = cut(rule, spectrum, space.ridge, sums, dim, ROUNDINGS * eps * space.ridge, eps)
-    return kept, ridge, sums, turn
+    return kept, ridge, sums, turn, spectrum
+
+
+@compiled
+def risen(kept, ridge, spectrum, before):
+    """The least rise >= 0 with A' <= A + rise I, where a cut has left `kept` above `ridge` of `spectrum` above
+    `before`."""
+    most = max(ridge - before, 0.0)
+    for i in range(kept.size):
+        most = max(most, (kept[i] - spectrum[i]) + (ridge - before))
+    return most
 
 
 @compiled
 def cut_space(space, rule, sums):
     """Cut a space by a rule, in place; returns it and the sums."""
-    kept, ridge, sums, turn = decided(space, rule, sums)
+    kept, ridge, sums, turn, _ = decided(space, rule, sums)
     return with_spectrum(space, turn[: kept.size], kept, ridge), sums

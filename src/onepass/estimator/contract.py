@@ -72,14 +72,3 @@ def merge(state, other, start):
     For Python alone, registered by `merge.register(State)`: only where the order of rows is of no consequence.
     """
     raise path_dependent(type(state).__name__.removesuffix("State"))
-
-
-@partial(generic, default=True)
-def weighed(rule, memory: np.ndarray, space, coordinates: np.ndarray, moment: np.ndarray, t: int, reward: float):
-    """(weight, target): the t-th row of an arm and its reward are learned as weight * row and target, by ridge
-    regression. For the rule of an estimator (`Estimator.weighing`); default: as they are.
-
-    memory: numbers of the arm, kept in place; space: A^-1 before the row, whose coordinates and whose moment Q b on the
-    span are given.
-    """
-    return 1.0, reward

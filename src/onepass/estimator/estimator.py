@@ -12,9 +12,10 @@ from onepass.foundation.check import shown
 
 
 class Weighing(NamedTuple):
-    """How an arena learns for an estimator that is ridge regression on weighted rows with other rewards.
+    """How the arms of an arena learn for an estimator.
 
-    rule: what `contract.weighed` is registered for, () takes rows as they are; memory: numbers that it keeps an arm.
+    rule: () is ridge regression on the rows as they are; `steps.Steps(rule)` Newton steps, with weights and pulls by
+    that rule; memory: numbers that it keeps an arm.
     """
 
     rule: Any

@@ -13,8 +13,7 @@ predicted. For a = 4 they lie four times as far from it. After a projection thet
 is the better of the two (online_newton.py says why). Measured at d = 500 with plain Frequent Directions of 20 rows, one
 decaying spectrum: regret 251 against 885 of theta = V_hat^-1 b, dense 177.
 
-So the arms of an arena, never cut and without a ball, learn the row c x with c = 1 / (sqrt(a) sigma) and the reward
-c (x^T theta + a sigma clip(...)) by ridge regression (`Winsor`).
+The arms of an arena, where there is no ball, take the same step (`Winsor`).
 """
 
 from typing import Any, NamedTuple
@@ -23,7 +22,7 @@ import numpy as np
 
 from onepass.design.contract import solve
 from onepass.design.design import Design
-from onepass.estimator.contract import expect, radius, update, weighed
+from onepass.estimator.contract import expect, radius, update
 from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
 from onepass.estimator.heavy_tails import (
     RADIUS,
@@ -43,6 +42,7 @@ from onepass.estimator.heavy_tails import (
     told,
 )
 from onepass.estimator.newton import into_ball, newton_step
+from onepass.estimator.steps import Steps, stepped
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -105,25 +105,13 @@ def update_huber(state, row, reward):
     return OnePassHuberState(design=design, theta=theta, rows=t, noise=noise, settings=settings)
 
 
-@weighed.for_state(Winsor)
-def winsorized(rule, memory, space, coordinates, moment, t, reward):
-    """The step as ridge regression; memory (2,): the running noise scale, Noise.size and Noise.mean."""
-    mean, square = 0.0, 0.0
-    for j in range(coordinates.size):
-        along, held = 0.0, 0.0
-        for i in range(coordinates.size):
-            along += coordinates[i] * space.root[i, j]
-            held += moment[i] * space.root[i, j]
-        mean += along * held
-        square += along * along
+@stepped.for_state(Winsor)
+def winsorized(rule, memory, dim, mean, square, t, reward):
+    """The step; memory (2,): the running noise scale, Noise.size and Noise.mean."""
     noise = Noise(nu=rule.nu, next=0.0, size=memory[0], mean=memory[1])
-    dim, width = space.basis.shape[1], np.sqrt(square)
-    sigma, _, z, noise = clipped(rule.tail, rule.practice, noise, t, dim, width, reward - mean)
+    sigma, w, z, noise = clipped(rule.tail, rule.practice, noise, t, dim, np.sqrt(square), reward - mean)
     memory[0], memory[1] = noise.size, noise.mean
-    scale = 1.0 / (np.sqrt(rule.tail.step) * sigma)
-    if scale == 0.0:
-        return 0.0, 0.0
-    return scale, (mean + rule.tail.step * sigma * z) * scale
+    return 1.0 / (rule.tail.step * sigma * sigma), z / (sigma * (1.0 + w * w))
 
 
 @radius.for_state(OnePassHuberState)
@@ -202,11 +190,11 @@ class OnePassHuber(Estimator):
         }
 
     def weighing(self) -> Weighing | None:
-        """Winsorized rewards, where no arm is ever cut and there is no ball."""
-        cutting = self.design.cutting()
-        if cutting is None or cutting.hold < self.design.dim or self._tail.parameter_bound < np.inf:
+        """Newton steps, where there is no ball."""
+        if self._tail.parameter_bound < np.inf:
             return None
-        return Weighing(rule=Winsor(nu=self._noise.nu, tail=self._tail, practice=self._practice), memory=2)
+        rule = Winsor(nu=self._noise.nu, tail=self._tail, practice=self._practice)
+        return Weighing(rule=Steps(rule=rule), memory=2)
 
     def begin(self) -> OnePassHuberState:
         design, theta = begun(self.design)

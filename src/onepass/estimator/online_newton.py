@@ -4,18 +4,25 @@
 
 With a = 1 and an exact design this is ridge regression, theta = A^-1 b. On a sketch it is not, and is the better one:
 each step corrects what the present theta gets wrong, while A_hat^-1 b trusts a moment b that the sketched inverse no
-longer fits. MNIST, 784 features, sketches of 20 rows, mean regret of 2,000 rounds over 4 targets (measured):
+longer fits. docs/sketches.md measures both.
 
-    reg                       0.02    0.2      2
-    FD, Ridge                1,231    399    158
-    FD, OnlineNewton           297    179    143
-    PSI, Ridge               1,242  1,222    313
-    PSI, OnlineNewton          291    177    144
-    exact                      196    145    138
+Radius, for a = 1. With e = theta - theta_*, noise eta, q = x^T A^-1 x before the row and V = e^T A e,
 
-No radius is known for it on sketches, so `Theory` is refused.
+    a row    V <- V + eta^2 - (r - x^T theta)^2 / (1 + q)                     exactly
+    a cut    V <- e^T A' e <= V + rise (S + ||theta||)^2                      where A' <= A + rise I; theta stays
+
+Plain Frequent Directions has rise 0: a cut can only shrink V. By the first line E exp(dV / 2R^2) <= sqrt(1 + q) for
+noise that is R-sub-Gaussian, so that exp(V / 2R^2) / prod sqrt(1 + q), less what cuts have added, is a supermartingale
+and, by Ville's inequality, in all rounds with probability 1 - delta
+
+    V <= reg S^2 + (S sqrt(sum of rise) + sqrt(sum of rise ||theta||^2))^2 + R^2 (sum of log(1 + q) + 2 log(1 / delta))
+
+On an exact design the sum is log(det A / det(reg I)): never above OFUL's radius. Ridge regression on sketches has no
+such step: there a cut takes from A what b still holds, whence the factor 1 + shed / reg of its radius (radii.py).
+The projector splitting of a shared design is not such a cut: there the radius is a heuristic once it has truncated.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,32 +30,127 @@ import numpy as np
 from onepass.design import contract
 from onepass.design.contract import solve
 from onepass.design.design import Design
-from onepass.estimator.contract import merge, update
-from onepass.estimator.estimator import Estimator, begun, checked_design
+from onepass.design.dyadic import DyadicState
+from onepass.design.exact import ExactState
+from onepass.design.frequent_directions import FrequentDirectionsState
+from onepass.design.projector_splitting import ProjectorSplittingState
+from onepass.estimator.contract import merge, radius, update
+from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
 from onepass.estimator.newton import squared_step
+from onepass.estimator.steps import Steps, Summed, lifted, radius_of_steps, stepped
 from onepass.foundation import check
+from onepass.foundation import state as states
+from onepass.foundation.generic import compiled, generic
+from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 
 
 class OnlineNewtonSettings(NamedTuple):
-    """step: a."""
+    """step: a; reg: what A is outside the rows that it begins with."""
+
+    step: float
+    reg: float
+
+
+class Energy(NamedTuple):
+    """What bounds V: gained, the sum of log(1 + q), of the rows that A begins with, too; rise, the sum of what cuts
+    raised A by; lift, the sum of rise ||theta||^2."""
+
+    gained: float
+    rise: float
+    lift: float
+
+
+class OnlineNewtonState(NamedTuple):
+    """design: A; theta (dim,); energy; settings."""
+
+    design: Any
+    theta: np.ndarray
+    energy: Energy
+    settings: OnlineNewtonSettings
+
+
+class OnlineNewtonRule(NamedTuple):
+    """Of every arm of an arena; step: a."""
 
     step: float
 
 
-class OnlineNewtonState(NamedTuple):
-    """design: A; theta (dim,); settings."""
+@partial(generic, default=True)
+def raised(design) -> float:
+    """By how much a design has been raised beyond the rows that it learned. Default: infinite, nothing is known."""
+    return np.inf
 
-    design: Any
-    theta: np.ndarray
-    settings: OnlineNewtonSettings
+
+@raised.for_state(ExactState)
+def raised_exact(design):
+    return 0.0
+
+
+@raised.for_state(FrequentDirectionsState)
+def raised_sketch(design):
+    return design.space.ridge - design.settings.reg
+
+
+@raised.for_state(ProjectorSplittingState)
+def raised_splitting(design):
+    return design.ridge - design.settings.reg
+
+
+@raised.for_state(DyadicState)
+def raised_dyadic(design):
+    return design.whole.ridge - design.block.settings.reg
+
+
+@compiled
+def bounded(energy, reg, noise, parameter_bound, delta):
+    """The root of the bound on V."""
+    rows = noise * noise * (energy.gained + 2.0 * np.log(1.0 / delta))
+    cuts = parameter_bound * np.sqrt(energy.rise) + np.sqrt(energy.lift)
+    return np.sqrt(rows + reg * parameter_bound * parameter_bound + cuts * cuts)
 
 
 @update.for_state(OnlineNewtonState)
 def update_newton(state, row, reward):
-    direction = solve(state.design, row)
+    direction, before, energy = solve(state.design, row), raised(state.design), state.energy
+    gained = energy.gained + np.log1p(max(float(dot(row, direction)), 0.0))
     design = squared_step(state.design, state.theta, row, direction, reward, 1.0 / state.settings.step)
-    return OnlineNewtonState(design=design, theta=state.theta, settings=state.settings)
+    rise, lift = raised(design) - before, energy.lift
+    if rise > 0.0:
+        lift += rise * float(dot(state.theta, state.theta))
+    energy = Energy(gained=gained, rise=energy.rise + (rise if rise > 0.0 else 0.0), lift=lift)
+    return OnlineNewtonState(design=design, theta=state.theta, energy=energy, settings=state.settings)
+
+
+@radius.for_state(OnlineNewtonState)
+def radius_of_newton(state, rounds, noise, parameter_bound, row_bound, delta):
+    if state.settings.step != 1.0 or raised(state.design) == np.inf:
+        return np.inf
+    return bounded(state.energy, state.settings.reg, noise, parameter_bound, delta)
+
+
+@stepped.for_state(OnlineNewtonRule)
+def stepped_by_newton(rule, memory, dim, mean, square, t, reward):
+    """The step of an arm; memory (3,): its `Energy`."""
+    weight = 1.0 / rule.step
+    memory[0] += np.log1p(square)
+    return weight, (reward - mean) / (1.0 + weight * square)
+
+
+@lifted.for_state(OnlineNewtonRule)
+def lifted_newton(rule, memory, rise, square):
+    memory[1] += rise
+    memory[2] += rise * square
+
+
+@radius_of_steps.for_state(OnlineNewtonRule)
+def radius_of_arm(rule, memory, gained, reg, constants):
+    if rule.step != 1.0:
+        return np.inf
+    energy = Energy(gained=gained, rise=0.0, lift=0.0)
+    if memory.size > 0:
+        energy = Energy(gained=gained + memory[0], rise=memory[1], lift=memory[2])
+    return bounded(energy, reg, constants.noise, constants.parameter_bound, constants.delta)
 
 
 @merge.register(OnlineNewtonState)
@@ -60,35 +162,51 @@ def merge_newton(state, other, start):
             "else use Ridge, or learn the rows again, one stream after the other"
         )
     moment = sum(sign * contract.matrix(s.design) @ s.theta for sign, s in ((1.0, state), (1.0, other), (-1.0, start)))
+    before = contract.log_det(state.design)
     design = contract.merge(state.design, contract.since(other.design, start.design))
     theta = contract.solve(design, moment.astype(state.theta.dtype))
-    return OnlineNewtonState(design=design, theta=theta, settings=state.settings)
+    energy = state.energy._replace(gained=state.energy.gained + contract.log_det(design) - before)
+    return OnlineNewtonState(design=design, theta=theta, energy=energy, settings=state.settings)
 
 
 @savable
 class OnlineNewton(Estimator):
-    """Recursive least squares on `design`.
+    """Recursive least squares on `design`; with step 1 its error in the norm of A is bounded in all rounds (`Theory`)
+    on exact designs, Frequent Directions and dyadic ones.
 
     design: any; it is copied.
-    step: a, above 0 (default 1.0, which is ridge regression where the design is exact).
+    step: a, above 0 (default 1.0, which is ridge regression where the design is exact); no radius is known for others.
     ValueError outside those ranges.
 
     >>> import onepass as op
     >>> bandit = op.Bandit(op.OnlineNewton(op.FrequentDirections(dim=300, size=20, reg=0.1)), op.UCB(0.1))
     """
 
-    has_radius = False
-
     def __init__(self, design: Design, *, step: float = 1.0):
         self.design, self._options = checked_design(design), {"step": check.positive("step", step)}
+        self.has_radius = self._options["step"] == 1.0
 
     def begin(self) -> OnlineNewtonState:
-        (design, theta), settings = begun(self.design), OnlineNewtonSettings(step=self._options["step"])
-        return OnlineNewtonState(design=design, theta=theta, settings=settings)
+        (design, theta), known = begun(self.design), Energy(gained=0.0, rise=0.0, lift=0.0)
+        reg = float(self.design.params["reg"])
+        if self.design.knows and not states.is_abstract():
+            space = contract.prior(design).space
+            reg, known = space.ridge, known._replace(gained=space.log_det - self.design.dim * np.log(space.ridge))
+        settings = OnlineNewtonSettings(step=self._options["step"], reg=reg)
+        return OnlineNewtonState(design=design, theta=theta, energy=known, settings=settings)
+
+    def weighing(self) -> Weighing:
+        """Newton steps; where arms are never cut and a = 1 they are those of ridge regression, and merge."""
+        cutting, rule = self.design.cutting(), OnlineNewtonRule(step=self._options["step"])
+        if rule.step == 1.0 and cutting is not None and cutting.hold >= self.design.dim:
+            return Weighing(rule=Summed(rule=rule), memory=0)
+        return Weighing(rule=Steps(rule=rule), memory=3)
 
     def consistent(self, state: OnlineNewtonState) -> bool:
         return (
             state.theta.shape == (self.design.dim,)
             and state.settings.step == self._options["step"]
+            and state.settings.reg > 0.0
+            and min(state.energy) >= 0.0
             and self.design.consistent(state.design)
         )

@@ -1,0 +1,134 @@
+"""What an arm keeps of its rewards, and how a row and a cut change it: by the way in which its estimator is weighed.
+
+    ()       ridge regression: the moment b = sum of r x;   theta = A^-1 b;   o: b outside the span
+    Steps    Newton steps: theta itself;                                      o: ridge times theta outside the span
+
+Both keep coordinates on the span, a number a slot, and o, one slot more once directions were cut: the mean is
+w^T Q x + o^T x / ridge for both (arena.py), and scoring does not ask which of the two an arm is.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from onepass.estimator.newton import step_along
+from onepass.estimator.radii import radius_by
+from onepass.estimator.steps import Steps, Summed, lifted, radius_of_steps, stepped
+from onepass.foundation.generic import generic
+from onepass.foundation.roots import shift_root, update_root_within
+
+
+@partial(generic, default=True)
+def rowed(weighing, memory, space, work, used, t, reward):
+    """A row with coordinates work.z enters A: (w x^T A^-1 x, w, pull), what `moved` is told; work.u is A^-1 x of
+    before."""
+    return update_root_within(space.root, work.z[:used], work.v, work.u), 1.0, reward
+
+
+@rowed.for_state(Steps)
+def rowed_by_step(weighing, memory, space, work, used, t, reward):
+    root, z, v, u = space.root, work.z[:used], work.v, work.u
+    mean, square = 0.0, 0.0
+    for j in range(used):
+        v[j] = 0.0
+    for i in range(used):
+        mean += work.moment[i] * z[i]
+        for j in range(used):
+            v[j] += z[i] * root[i, j]
+    for j in range(used):
+        square += v[j] * v[j]
+    for i in range(used):
+        total = root.dtype.type(0.0)
+        for j in range(used):
+            total += root[i, j] * v[j]
+        u[i] = total
+    weight, pull = stepped(weighing.rule, memory, space.basis.shape[1], mean, square, t, reward)
+    if weight * square > 0.0:
+        shift_root(root, v[:used], u[:used], square, weight)
+    return weight * square, weight, pull
+
+
+@partial(generic, default=True)
+def moved(weighing, work, used, pull) -> None:
+    """What the arm keeps of its rewards, after the row: b += pull x."""
+    for i in range(used):
+        work.moment[i] += pull * work.z[i]
+
+
+@moved.for_state(Steps)
+def moved_by_step(weighing, work, used, pull):
+    """theta += pull A^-1 x."""
+    step_along(work.moment[:used], work.u[:used], pull)
+
+
+@partial(generic, default=True)
+def share(weighing, along, ridge):
+    """The coordinate of a new direction, `along` which o has so much."""
+    return along
+
+
+@share.for_state(Steps)
+def share_of_theta(weighing, along, ridge):
+    return along / ridge
+
+
+@partial(generic, default=True)
+def outcast(weighing, memory, work, lost, before, space, rise) -> None:
+    """What a cut has taken from the span, `lost` (dim,) or (0,), joins o; before: the ridge before, space: after;
+    A' <= A + rise I."""
+    for j in range(lost.size):
+        work.outside[j] += lost[j]
+
+
+@outcast.for_state(Steps)
+def outcast_of_theta(weighing, memory, work, lost, before, space, rise):
+    scale, ridge, square = work.outside.dtype.type(space.ridge / before), work.outside.dtype.type(space.ridge), 0.0
+    for j in range(work.outside.size):
+        work.outside[j] *= scale
+    for j in range(lost.size):
+        work.outside[j] += ridge * lost[j]
+    for i in range(space.used):
+        square += float(work.moment[i]) * float(work.moment[i])
+    for j in range(work.outside.size):
+        part = float(work.outside[j]) / space.ridge
+        square += part * part
+    lifted(weighing.rule, memory, rise, square)
+
+
+@partial(generic, default=True)
+def held(weighing, moment, weight):
+    """What the arm keeps, of the two numbers of a slot: its share of b, and of theta."""
+    return moment
+
+
+@held.for_state(Steps)
+def held_by_steps(weighing, moment, weight):
+    return weight
+
+
+@partial(generic, default=True)
+def estimated(weighing, solved, kept):
+    """The coordinate of theta on a direction: `solved` is A^-1 b there, `kept` what the arm keeps."""
+    return solved
+
+
+@estimated.for_state(Steps)
+def estimated_by_steps(weighing, solved, kept):
+    return kept
+
+
+@partial(generic, default=True)
+def radius_of_arm(weighing, memory, rule, facts, constants, prior):
+    """The confidence radius of an arm's own model; prior: the space that it began with."""
+    return radius_by(rule, facts, constants)
+
+
+@radius_of_arm.for_state(Steps)
+def radius_by_steps(weighing, memory, rule, facts, constants, prior):
+    gained = prior.log_det - facts.dim * np.log(prior.ridge)
+    return radius_of_steps(weighing.rule, memory, gained, prior.ridge, constants)
+
+
+@radius_of_arm.for_state(Summed)
+def radius_of_sums(weighing, memory, rule, facts, constants, prior):
+    return radius_of_steps(weighing.rule, memory, facts.log_det - facts.dim * np.log(prior.ridge), prior.ridge, constants)

@@ -1,0 +1,56 @@
+"""Arms of an arena that learn by Newton steps: what their estimator says of a row, and of a cut.
+
+    A <- A + w x x^T,   theta <- theta + pull A^-1 x         (A^-1 of before)
+    a cut: A <- A' <= A + rise I,   theta stays
+
+In place of b an arm keeps theta, by the coordinates Q theta and what lies outside the span (arena.py): as much memory as
+ridge regression on the same design. A rule is a `NamedTuple` with `stepped` registered for it, and an estimator whose
+`weighing()` gives ``Weighing(rule=Steps(rule), memory=m)`` learns in the arena.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.estimator.radii import Constants
+from onepass.foundation.generic import generic
+
+
+class Steps(NamedTuple):
+    """rule: what `stepped` is registered for."""
+
+    rule: Any
+
+
+class Summed(NamedTuple):
+    """An estimator whose arms are those of ridge regression, theta = A^-1 b, with a radius of its own.
+
+    rule: what `radius_of_steps` is registered for.
+    """
+
+    rule: Any
+
+
+@generic
+def stepped(rule, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float):
+    """(weight, pull) for the t-th row x of an arm, with mean x^T theta and square x^T A^-1 x of before, and its reward.
+
+    memory: numbers of the arm, 0 at first, kept in place; dim: width of x. mean + pull square is the mean after the
+    step, for weights that depend on it.
+    """
+    raise TypeError(f"stepped is not defined for {type(rule).__name__}; register it with stepped.for_state(...)")
+
+
+@partial(generic, default=True)
+def lifted(rule, memory: np.ndarray, rise: float, square: float) -> None:
+    """What an arm remembers of a cut that has raised A by at most rise I, at ||theta||^2 = square. Default: nothing."""
+
+
+@partial(generic, default=True)
+def radius_of_steps(rule, memory: np.ndarray, gained: float, reg: float, constants: Constants):
+    """The arm's confidence radius. Default: infinite, none is known.
+
+    gained: log det A - log det(reg I) of what the arm began with; for `Summed`: of what it has learned.
+    """
+    return np.inf
