@@ -177,7 +177,9 @@ def test_float32_arms_err_by_a_few_roundings(reg):
 def test_arms_on_exact_designs_are_ridge_regression_and_merge(compact):
     rows, rewards, names = data(240)
     make = lambda kind: op.Bandit(op.Disjoint(kind(op.Exact(dim=DIM, reg=0.37)), compact=compact), THEORY)  # noqa: E731
-    parts = [learned(make(op.OnlineNewton), *(v[p] for v in (rows, rewards, names))) for p in (slice(99), slice(99, 240))]
+    parts = [
+        learned(make(op.OnlineNewton), *(v[p] for v in (rows, rewards, names))) for p in (slice(99), slice(99, 240))
+    ]
     whole = learned(make(op.OnlineNewton), rows, rewards, names)
     assert_close(parts[0].merge(parts[1]).score(rows[:9, None]), whole.score(rows[:9, None]))
     assert_close(whole.parameter_of("a"), learned(make(op.Ridge), rows, rewards, names).parameter_of("a"))

@@ -254,7 +254,7 @@ def test_a_ball_beside_theory_is_refused(make):
         make(dim=2, exploration=op.Theory(), parameter_bound=3.0)
 
 
-@pytest.mark.parametrize("kind", [op.OnlineNewton, op.TruncatedRidge])
+@pytest.mark.parametrize("kind", [lambda design: op.OnlineNewton(design, step=2.0), op.TruncatedRidge])
 def test_an_estimator_that_was_given_no_theory_has_no_radius(kind):
     with pytest.raises(ValueError, match=r"^exploration .*no theoretical radius"):
         op.Bandit(kind(op.Exact(dim=2)), op.UCB(op.Theory()))
@@ -268,5 +268,5 @@ def test_menu_repeats_an_arm_as_often_as_its_delta_asks_for(delta, horizon):
 
 
 def test_contract_radii_are_infinite_where_nothing_is_known():
-    state = op.OnlineNewton(op.Exact(dim=2)).begin()
+    state = op.OnlineNewton(op.Exact(dim=2), step=2.0).begin()
     assert contract.radius(state, 0, 1.0, 1.0, 1.0, 0.1) == np.inf

@@ -131,4 +131,6 @@ def radius_by_steps(weighing, memory, rule, facts, constants, prior):
 
 @radius_of_arm.for_state(Summed)
 def radius_of_sums(weighing, memory, rule, facts, constants, prior):
-    return radius_of_steps(weighing.rule, memory, facts.log_det - facts.dim * np.log(prior.ridge), prior.ridge, constants)
+    return radius_of_steps(
+        weighing.rule, memory, facts.log_det - facts.dim * np.log(prior.ridge), prior.ridge, constants
+    )

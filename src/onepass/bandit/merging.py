@@ -23,6 +23,7 @@ from onepass.bandit.roster import Roster
 from onepass.design import contract as designs
 from onepass.estimator import contract as estimators
 from onepass.estimator.estimator import Estimator
+from onepass.estimator.ridge import RidgeState
 from onepass.foundation import check
 from onepass.foundation import state as states
 from onepass.foundation.check import shown
@@ -169,7 +170,10 @@ def united(mine: Arms, its: Arms, since: Arms | None, estimator: Any, before: An
 
 
 def corrected(shared: Any, corrections: list[Any]) -> Any:
-    """The shared state of a hybrid model, A and b changed by the sums of (T, t). ValueError unless it is exact."""
+    """The shared state of a hybrid model, A and b changed by the sums of (T, t). ValueError unless it is exact,
+    TypeError unless it is ridge regression, which has a b."""
+    if not isinstance(shared, RidgeState):
+        raise estimators.path_dependent(f"{type(shared).__name__.removesuffix('State')} beside arms that both know")
     if not defined(designs.adjusted, shared.design):
         raise designs.not_removable(shared.design)
     change, gain = (sum(terms) for terms in zip(*corrections, strict=True))

@@ -19,15 +19,28 @@ from onepass.arena.compact import Compact
 from onepass.arena.separate import Separate
 from onepass.arena.stores import Store, fits_an_arena
 from onepass.estimator.estimator import Estimator
+from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
 from onepass.foundation import check
 from onepass.foundation.check import shown
 from onepass.foundation.registry import savable
 
 
-def _ridge(name: str, value: Any) -> Ridge:
+def _shared(value: Any) -> Ridge | OnlineNewton:
+    if not isinstance(value, Ridge | OnlineNewton):
+        raise ValueError(
+            f"shared must be Ridge(design) or OnlineNewton(design), which learn what the arms leave, got {shown(value)}"
+        )
+    return value
+
+
+def _arms(value: Any) -> Ridge:
     if not isinstance(value, Ridge):
-        raise ValueError(f"{name} must be Ridge(design), whose rows the other part can eliminate, got {shown(value)}")
+        raise ValueError(
+            "arms must be Ridge(design): the shared part learns what A^-1 B and A^-1 b of an arm leave of a row, which "
+            "no other estimator keeps (Newton steps would have to step for every column of B, and keep what cuts take "
+            f"of it); use Disjoint for such arms, or OnlineNewton for the shared part, got {shown(value)}"
+        )
     return value
 
 
@@ -48,9 +61,9 @@ class Disjoint:
 
     estimator: what every arm begins with, e.g. ``Ridge(ProjectorSplitting(dim=169, rank=16))``; rows that its design
         holds already are every arm's prior.
-    compact: keep all arms in one arena that grows with what was learned (Ridge on Exact, FrequentDirections or
-        ProjectorSplitting, OnePassHuber without a ball on Exact, designs and estimators of your own that declare their
-        rules), or False: one state per arm, as all others do; default None: an arena where it can.
+    compact: keep all arms in one arena that grows with what was learned (Ridge, OnlineNewton, and OnePassHuber without
+        a ball, on Exact, FrequentDirections or ProjectorSplitting; designs and estimators of your own that declare
+        their rules), or False: one state per arm, as all others do; default None: an arena where it can.
     threads: for large batches, at least 1; default None: as many as there are processors. Results do not depend on it.
     ValueError for what is not an estimator.
     """
@@ -80,13 +93,16 @@ class Disjoint:
 class Hybrid:
     """A shared and a per-arm part: r = x^T (beta + theta_a).
 
-    shared, arms: `Ridge` on designs for rows of the same width (for contexts given as factors: `arms` of the reduced
-        width) and of one dtype.
-    compact, threads: as for `Disjoint`. ValueError for what is not `Ridge`.
+    shared, arms: `Ridge`, the shared part also `OnlineNewton`, on designs for rows of the same width (for contexts
+        given as factors: `arms` of the reduced width) and of one dtype.
+    compact, threads: as for `Disjoint`. ValueError for other estimators: the arms are eliminated by the algebra of
+        ridge regression, and what they leave to the shared part are rows of a least-squares problem, for either.
     """
 
-    def __init__(self, *, shared: Ridge, arms: Ridge, compact: bool | None = None, threads: int | None = None):
-        self.shared, self.arms = _ridge("shared", shared), _ridge("arms", arms)
+    def __init__(
+        self, *, shared: Ridge | OnlineNewton, arms: Ridge, compact: bool | None = None, threads: int | None = None
+    ):
+        self.shared, self.arms = _shared(shared), _arms(arms)
         if self.shared.design.dtype != self.arms.design.dtype:
             raise ValueError(f"shared and arms must have one dtype, got {shown(shared)} and {shown(arms)}")
         self.compact, self.threads = _options(self.arms, compact, threads)

@@ -99,7 +99,7 @@ def raised_splitting(design):
 
 @raised.for_state(DyadicState)
 def raised_dyadic(design):
-    return design.whole.ridge - design.block.settings.reg
+    return design.block.settings.compensation * contract.sums(design).shed
 
 
 @compiled

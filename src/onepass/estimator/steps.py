@@ -3,9 +3,9 @@
     A <- A + w x x^T,   theta <- theta + pull A^-1 x         (A^-1 of before)
     a cut: A <- A' <= A + rise I,   theta stays
 
-In place of b an arm keeps theta, by the coordinates Q theta and what lies outside the span (arena.py): as much memory as
-ridge regression on the same design. A rule is a `NamedTuple` with `stepped` registered for it, and an estimator whose
-`weighing()` gives ``Weighing(rule=Steps(rule), memory=m)`` learns in the arena.
+In place of b an arm keeps theta, by the coordinates Q theta and what lies outside the span (arena.py): as much memory
+as ridge regression on the same design. A rule is a `NamedTuple` with `stepped` registered for it, and an estimator
+whose `weighing()` gives ``Weighing(rule=Steps(rule), memory=m)`` learns in the arena.
 """
 
 from functools import partial

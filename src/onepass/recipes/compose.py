@@ -10,6 +10,7 @@ from onepass.bandit.shared import SharedBandit
 from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.estimator.estimator import Estimator
+from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.theory import Theory
@@ -24,6 +25,12 @@ Explore = float | Theory | Exploration  # beta of the recipe's own rule, or anot
 Make = Callable[[int, int], Design]  # the design for rows of a width, with a rank or size of at most the second number
 
 UNLIMITED = 2**62
+LEAST_SQUARES: dict[str, Callable[[Design], Estimator]] = {"ridge": Ridge, "newton": OnlineNewton}
+
+
+def least_squares(estimator: str) -> Callable[[Design], Estimator]:
+    """Ridge regression or Newton steps; ValueError for anything else."""
+    return LEAST_SQUARES[check.choice("estimator", estimator, tuple(LEAST_SQUARES))]
 
 
 def compose(
@@ -40,9 +47,10 @@ def compose(
 ) -> SharedBandit | ArmBandit:
     """The bandit of that name. estimate: what is learned on a design; the others as in every recipe.
 
-    With factors the arms of "disjoint" and "hybrid" work in d_u dimensions, and a rank or size is at most that.
+    With factors the arms of "disjoint" and "hybrid" work in d_u dimensions, and a rank or size is at most that. Of
+    "hybrid" the shared part learns by `estimate`, and the arms by ridge regression.
     """
-    kinds = ("shared", "disjoint", "hybrid") if estimate is Ridge else ("shared", "disjoint")
+    kinds = ("shared", "disjoint", "hybrid") if estimate in LEAST_SQUARES.values() else ("shared", "disjoint")
     check.choice("parameters", parameters, kinds)
     if isinstance(dim, tuple):
         if len(dim) != 2:
@@ -57,7 +65,8 @@ def compose(
     elif parameters == "disjoint":
         model = Disjoint(estimate(make(*own)))
     else:
-        model = Hybrid(shared=Ridge(make(*full)), arms=Ridge(make(*own)))
+        shared: Any = estimate(make(*full))
+        model = Hybrid(shared=shared, arms=Ridge(make(*own)))
     rule = exploration
     if not isinstance(rule, Exploration):
         rule = PlainThompson(rule) if thompson else UCB(rule)

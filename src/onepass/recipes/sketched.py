@@ -1,4 +1,8 @@
-"""Linear bandits with a sketched or projected design: SOFUL, CBSCFD, CBRAP, DBSLinUCB and PSILinUCB."""
+"""Linear bandits with a sketched or projected design: SOFUL, CBSCFD, CBRAP, DBSLinUCB and PSILinUCB.
+
+All learn by ridge regression, as their papers do; `estimator="newton"` is the same sketch under Newton steps, which do
+not depend on reg as ridge regression on a sketch does (docs/sketches.md).
+"""
 
 from onepass.bandit.arms import ArmBandit
 from onepass.bandit.shared import SharedBandit
@@ -8,7 +12,7 @@ from onepass.design.exact import Exact
 from onepass.design.frequent_directions import FrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
 from onepass.features.projection import GaussianProjection
-from onepass.recipes.compose import Dim, Explore, Make, at_most, compose
+from onepass.recipes.compose import Dim, Explore, Make, at_most, compose, least_squares
 
 
 def sketch(size: int, reg: float, dtype: str, compensation: float = 0.0) -> Make:
@@ -25,6 +29,7 @@ def SOFUL(
     reg: float = 1.0,
     exploration: Explore = 0.1,
     thompson: bool = False,
+    estimator: str = "ridge",
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
@@ -40,6 +45,9 @@ def SOFUL(
     exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
         a rule, such as `InverseGap()`.
     thompson: draw theta from N(theta, beta^2 A^-1) in place of the width (default False).
+    estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
+        sketch, far better where reg is small beside what is cut, and under `Theory` with the smaller radius; of
+        "hybrid" models the shared part's.
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
@@ -47,7 +55,16 @@ def SOFUL(
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
     """
     name = "SOFUL-TS" if thompson else "SOFUL"
-    return compose(name, dim, sketch(size, reg, dtype), exploration, parameters, seed, thompson=thompson)
+    return compose(
+        name,
+        dim,
+        sketch(size, reg, dtype),
+        exploration,
+        parameters,
+        seed,
+        thompson=thompson,
+        estimate=least_squares(estimator),
+    )
 
 
 def CBSCFD(
@@ -57,6 +74,7 @@ def CBSCFD(
     reg: float = 1.0,
     exploration: Explore = 0.1,
     compensation: float = 1.0,
+    estimator: str = "ridge",
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
@@ -72,13 +90,23 @@ def CBSCFD(
     exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
         a rule, such as `InverseGap()`.
     compensation: from 0 (SOFUL) to 1 (default 1.0).
+    estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
+        sketch, which differs little here, as what was cut comes back in A; of "hybrid" models the shared part's.
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
     """
-    return compose("CBSCFD", dim, sketch(size, reg, dtype, compensation), exploration, parameters, seed)
+    return compose(
+        "CBSCFD",
+        dim,
+        sketch(size, reg, dtype, compensation),
+        exploration,
+        parameters,
+        seed,
+        estimate=least_squares(estimator),
+    )
 
 
 def CBRAP(
@@ -123,6 +151,7 @@ def DBSLinUCB(
     base: str = "fd",
     reg: float = 1.0,
     exploration: Explore = 0.1,
+    estimator: str = "ridge",
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
@@ -139,6 +168,9 @@ def DBSLinUCB(
         theta.
     exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
         a rule, such as `InverseGap()`.
+    estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
+        sketch, better where reg is small beside 2 error, and with the smaller radius; of "hybrid" models the shared
+        part's.
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
@@ -150,7 +182,7 @@ def DBSLinUCB(
         return Dyadic(dim=d, size=at_most("size", size, most), error=error, reg=reg, base=base, dtype=dtype)
 
     name = "DBSLinUCB" if base == "fd" else "DBSLinUCB-RFD"
-    return compose(name, dim, design, exploration, parameters, seed)
+    return compose(name, dim, design, exploration, parameters, seed, estimate=least_squares(estimator))
 
 
 def PSILinUCB(
@@ -160,6 +192,7 @@ def PSILinUCB(
     compensate: bool = False,
     reg: float = 1.0,
     exploration: Explore = 0.1,
+    estimator: str = "ridge",
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
@@ -175,6 +208,8 @@ def PSILinUCB(
         theta.
     exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
         a rule, such as `InverseGap()`.
+    estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
+        sketch, which takes most of the harm out of a reg below the spectrum; of "hybrid" models the shared part's.
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
@@ -185,4 +220,4 @@ def PSILinUCB(
     def design(d: int, most: int) -> Design:
         return ProjectorSplitting(dim=d, rank=at_most("rank", rank, most), reg=reg, compensate=compensate, dtype=dtype)
 
-    return compose("PSILinUCB", dim, design, exploration, parameters, seed)
+    return compose("PSILinUCB", dim, design, exploration, parameters, seed, estimate=least_squares(estimator))

@@ -1,0 +1,83 @@
+"""Ridge regression and Newton steps on the same sketches, a model per arm, over reg: docs/sketches.md.
+
+Exploration is chosen for every policy at every reg on optdigits, on seeds of its own, and reported on the other sets:
+
+    onepass tune newton-arms-optdigits --out results/arms; onepass run newton-arms-digits --tuned results/arms
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from onepass import UCB, Bandit, Disjoint, Exact, InverseGap, OnlineNewton, PlainThompson, ProjectorSplitting, Ridge
+from onepass.bandit.bandit import BaseBandit
+from onepass.design.design import Design
+from onepass.experiment.bandits.environments import Environment, Labels
+from onepass.experiment.bandits.figures import REG
+from onepass.experiment.bandits.heavy import SKETCHES
+from onepass.experiment.bandits.study import Experiment
+from onepass.experiment.datasets import load
+from onepass.experiment.definition import Study
+from onepass.experiment.policy import Policy, at
+
+REGS = (0.02, 0.2, 2.0)
+EXPLORATIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
+PART, MOST = 4, 50  # sketches of a quarter of the dimensions, at most 50 rows
+DESIGNS: dict[str, Callable[[int, int, float], Design]] = {
+    "Exact": lambda dim, size, reg: Exact(dim=dim, reg=reg),
+    "FD": lambda dim, size, reg: SKETCHES["FD"](dim, size, 0.0, reg),
+    "RFD": lambda dim, size, reg: SKETCHES["RFD"](dim, size, 0.0, reg),
+    "PSI": lambda dim, size, reg: ProjectorSplitting(dim=dim, rank=size, reg=reg),
+    "PSI-C": lambda dim, size, reg: SKETCHES["PSI"](dim, size, 0.0, reg),
+}
+ESTIMATORS: dict[str, Any] = {"ridge": Ridge, "newton": OnlineNewton}
+RULES: dict[str, Any] = {"UCB": UCB, "Thompson": PlainThompson, "InverseGap": InverseGap}
+
+
+def Arms(
+    *, dim: int, design: str, estimator: str, reg: float, exploration: float, rule: str = "UCB", seed: int = 0
+) -> BaseBandit:
+    """A model per arm, by ridge regression or Newton steps, on one of `DESIGNS`."""
+    made = DESIGNS[design](dim, max(2, min(MOST, dim // PART)), reg)
+    return Bandit(Disjoint(ESTIMATORS[estimator](made)), RULES[rule](exploration), seed=seed, name="Arms")
+
+
+def policies(rule: str, designs: tuple[str, ...]) -> tuple[Policy, ...]:
+    """Both estimators on every design, the exact one by ridge regression alone, at every one of `REGS`."""
+    found, start = [], {"rule": rule, "reg": 1.0, "exploration": 0.1}
+    for design in designs:
+        for estimator in ("ridge",) if design == "Exact" else tuple(ESTIMATORS):
+            label = design if design == "Exact" else f"{design} {estimator}"
+            found.append(Policy(label, Arms, {"design": design, "estimator": estimator, **start}))
+    return tuple(at(policy, f"reg={reg:g}", reg=reg) for policy in found for reg in REGS)
+
+
+def labelled(seed: int, name: str) -> Environment:
+    """Name the class of an example of a data set."""
+    return Labels(load(name), seed)
+
+
+def study(name: str, data: str, rule: str, designs: tuple[str, ...], seeds: int) -> Experiment:
+    return Experiment(
+        name,
+        f"ridge regression and Newton steps on the same sketches, a model per arm, {rule}, on {data}",
+        partial(labelled, name=data),
+        policies(rule, designs),
+        rounds=2000,
+        seeds=seeds,
+        figure=REG,
+        grid={"exploration": EXPLORATIONS},
+    )
+
+
+SUITES: tuple[Study, ...] = (
+    *(
+        study(f"newton-arms-{data}", data, "UCB", tuple(DESIGNS), seeds)
+        for data, seeds in (("optdigits", 10), ("digits", 10), ("mfeat-zernike", 10), ("spambase", 10), ("mnist", 5))
+    ),
+    *(
+        study(f"newton-arms-{rule.lower()}-{data}", data, rule, ("Exact", "FD", "RFD"), 10)
+        for rule in ("Thompson", "InverseGap")
+        for data in ("optdigits", "digits", "spambase")
+    ),
+)
