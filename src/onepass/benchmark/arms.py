@@ -208,10 +208,10 @@ def snapshots(bandit: Any, arms: int, dim: int) -> list[Line]:
     ]
 
 
-def by_call(dtype: str, rows: int) -> float:
+def by_call(dtype: str, rows: int, estimator: str = "ridge") -> float:
     """Microseconds to choose among 1,000 arms and learn, d=50, rank 8, after `rows` rows spread over the arms."""
     rng = np.random.default_rng(0)
-    bandit = op.PSILinUCB(dim=50, rank=8, parameters="disjoint", dtype=dtype)
+    bandit = op.PSILinUCB(dim=50, rank=8, estimator=estimator, parameters="disjoint", dtype=dtype)
     names, contexts = tuple(range(1000)), rng.standard_normal((3000, 50)).astype(dtype)
     if rows:
         bandit.learn(rng.standard_normal((rows, 50)), np.zeros(rows), arm=np.arange(rows) % 1000)
@@ -235,6 +235,11 @@ def table() -> list[Line]:
         lines.append(
             (f"choose + learn by call, K=1,000 d=50 r=8, {state}", spent, "us", spent / 200.0, "of the 200 us allowed")
         )
+    pairs = [[by_call("float64", 12_000, estimator) for estimator in ("newton", "ridge")] for _ in range(3)]
+    newton, ridge = (min(times) for times in zip(*pairs, strict=True))
+    lines.append(
+        ("  the same by Newton steps, every arm at rank 8", newton, "us", newton / ridge, "times ridge regression")
+    )
     try:
         lines += magazine()
     except ExperimentError as missing:

@@ -1,4 +1,4 @@
-"""Ridge regression and Newton steps on the same sketches, a model per arm, over reg: docs/sketches.md.
+"""Ridge regression and Newton steps on the same sketches, over reg: docs/sketches.md.
 
 Exploration is chosen for every policy at every reg on optdigits, on seeds of its own, and reported on the other sets:
 
@@ -12,7 +12,7 @@ from typing import Any
 from onepass import UCB, Bandit, Disjoint, Exact, InverseGap, OnlineNewton, PlainThompson, ProjectorSplitting, Ridge
 from onepass.bandit.bandit import BaseBandit
 from onepass.design.design import Design
-from onepass.experiment.bandits.environments import Environment, Labels
+from onepass.experiment.bandits.environments import Classification, Environment, Labels
 from onepass.experiment.bandits.figures import REG
 from onepass.experiment.bandits.heavy import SKETCHES
 from onepass.experiment.bandits.study import Experiment
@@ -31,38 +31,41 @@ DESIGNS: dict[str, Callable[[int, int, float], Design]] = {
     "PSI-C": lambda dim, size, reg: SKETCHES["PSI"](dim, size, 0.0, reg),
 }
 ESTIMATORS: dict[str, Any] = {"ridge": Ridge, "newton": OnlineNewton}
+MODELS: dict[str, Any] = {"shared": lambda estimator: estimator, "arms": Disjoint}
 RULES: dict[str, Any] = {"UCB": UCB, "Thompson": PlainThompson, "InverseGap": InverseGap}
 
 
-def Arms(
-    *, dim: int, design: str, estimator: str, reg: float, exploration: float, rule: str = "UCB", seed: int = 0
+def Sketched(
+    *, dim: int, model: str, design: str, estimator: str, rule: str, reg: float, exploration: float, seed: int = 0
 ) -> BaseBandit:
-    """A model per arm, by ridge regression or Newton steps, on one of `DESIGNS`."""
-    made = DESIGNS[design](dim, max(2, min(MOST, dim // PART)), reg)
-    return Bandit(Disjoint(ESTIMATORS[estimator](made)), RULES[rule](exploration), seed=seed, name="Arms")
+    """Ridge regression or Newton steps on one of `DESIGNS`, shared by all arms or of each arm."""
+    made = ESTIMATORS[estimator](DESIGNS[design](dim, max(2, min(MOST, dim // PART)), reg))
+    return Bandit(MODELS[model](made), RULES[rule](exploration), seed=seed, name="Sketched")
 
 
-def policies(rule: str, designs: tuple[str, ...]) -> tuple[Policy, ...]:
+def policies(model: str, rule: str, designs: tuple[str, ...]) -> tuple[Policy, ...]:
     """Both estimators on every design, the exact one by ridge regression alone, at every one of `REGS`."""
-    found, start = [], {"rule": rule, "reg": 1.0, "exploration": 0.1}
+    found, start = [], {"model": model, "rule": rule, "reg": 1.0, "exploration": 0.1}
     for design in designs:
         for estimator in ("ridge",) if design == "Exact" else tuple(ESTIMATORS):
             label = design if design == "Exact" else f"{design} {estimator}"
-            found.append(Policy(label, Arms, {"design": design, "estimator": estimator, **start}))
+            found.append(Policy(label, Sketched, {"design": design, "estimator": estimator, **start}))
     return tuple(at(policy, f"reg={reg:g}", reg=reg) for policy in found for reg in REGS)
 
 
-def labelled(seed: int, name: str) -> Environment:
-    """Name the class of an example of a data set."""
-    return Labels(load(name), seed)
+def problem(seed: int, model: str, name: str) -> Environment:
+    """The class of an example is to be named by the models of all arms, or its example found by the one they share."""
+    return Labels(load(name), seed) if model == "arms" else Classification(load(name), seed)
 
 
-def study(name: str, data: str, rule: str, designs: tuple[str, ...], seeds: int) -> Experiment:
+def study(name: str, data: str, model: str, rule: str, designs: tuple[str, ...], seeds: int = 10) -> Experiment:
+    """Both estimators under a rule, on a data set."""
     return Experiment(
         name,
-        f"ridge regression and Newton steps on the same sketches, a model per arm, {rule}, on {data}",
-        partial(labelled, name=data),
-        policies(rule, designs),
+        f"ridge regression and Newton steps on the same sketches, {rule}, "
+        + (f"a model per arm, on {data}" if model == "arms" else f"one shared model, on {data}"),
+        partial(problem, model=model, name=data),
+        policies(model, rule, designs),
         rounds=2000,
         seeds=seeds,
         figure=REG,
@@ -72,12 +75,13 @@ def study(name: str, data: str, rule: str, designs: tuple[str, ...], seeds: int)
 
 SUITES: tuple[Study, ...] = (
     *(
-        study(f"newton-arms-{data}", data, "UCB", tuple(DESIGNS), seeds)
-        for data, seeds in (("optdigits", 10), ("digits", 10), ("mfeat-zernike", 10), ("spambase", 10), ("mnist", 5))
+        study(f"newton-arms-{data}", data, "arms", "UCB", tuple(DESIGNS), seeds)
+        for data, seeds in (("optdigits", 10), ("digits", 10), ("mfeat-zernike", 10), ("spambase", 10), ("mnist", 3))
     ),
     *(
-        study(f"newton-arms-{rule.lower()}-{data}", data, rule, ("Exact", "FD", "RFD"), 10)
+        study(f"newton-{model}-{rule.lower()}-{data}", data, model, rule, ("Exact", "FD", "RFD"))
         for rule in ("Thompson", "InverseGap")
-        for data in ("optdigits", "digits", "spambase")
+        for model, sets in (("arms", ("optdigits", "spambase")), ("shared", ("optdigits", "digits")))
+        for data in sets
     ),
 )
