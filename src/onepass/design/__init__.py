@@ -16,4 +16,4 @@ Sources: exact.py, frequent_directions.py, dyadic.py, projector_splitting.py. Th
 What they share: subspace.py (an inverse that is dense on a subspace) and design.py (the public face).
 """
 
-from onepass.design import dyadic_merge  # noqa: F401  # registers how dyadic blocks merge
+from onepass.design import decay, dyadic_decay, dyadic_merge  # noqa: F401  # register how designs decay and blocks merge

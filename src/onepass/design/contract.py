@@ -2,7 +2,8 @@
 
 Each function is generic: it dispatches on the type of the state, in Python and in compiled code alike.
 States are values: a function that learns returns the next state (arrays may be written in place).
-A member registers append, solve, inverse_quadratic, root, log_det and error_bound; merge where it can be certified.
+A member registers append, solve, inverse_quadratic, root, log_det, error_bound and decay; merge where it can be
+certified.
 The others are derived from these, and registered where a member knows better.
 """
 
@@ -149,6 +150,18 @@ def prior(state):
     values, vectors, rest = spectrum(state)
     space = spanned(vectors, values, rest, ROUNDINGS * float(np.finfo(vectors.dtype).eps) * rest)
     return Prior(space=space, sums=sums(state))
+
+
+@generic
+def decay(state, factor: float):
+    """The state of reg I + factor (A - reg I), factor from 0 to 1: rows are forgotten, reg is not (decay.py)."""
+    raise unknown(state, "decay")
+
+
+@partial(generic, default=True)
+def regularization(state) -> float:
+    """reg. Default: that of the settings."""
+    return state.settings.reg
 
 
 @generic

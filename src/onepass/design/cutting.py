@@ -86,6 +86,17 @@ def added(first, second):
 
 
 @compiled
+def faded(sums, factor):
+    """The sums once everything counts `factor` times; what is unknown stays so."""
+    return Sums(
+        mass=factor * sums.mass,
+        shed=factor * sums.shed if sums.shed < UNKNOWN else sums.shed,
+        weighted=factor * sums.weighted if sums.weighted < UNKNOWN else sums.weighted,
+        dust=factor * sums.dust if sums.dust < UNKNOWN else sums.dust,
+    )
+
+
+@compiled
 def dustier(sums, dust):
     """The sums after that much more rounding."""
     return Sums(mass=sums.mass, shed=sums.shed, weighted=sums.weighted, dust=more(sums.dust, dust))

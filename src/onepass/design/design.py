@@ -79,6 +79,18 @@ class Design(files.Owner):
                 self.state = contract.append_rows(self.state, checked)
         return self
 
+    @writing
+    def decay(self, factor: Any) -> Self:
+        """A <- reg I + factor (A - reg I): what was learned counts less from now on. factor: from 0.0 (forget all) to
+        1.0 (nothing); the certificate shrinks alike. ValueError for other factors, TypeError for designs of your own
+        that do not say how (`onepass.design.contract.decay`).
+        """
+        factor = check.fraction("factor", factor)
+        with deferred():
+            if self.knows:
+                self.state = contract.decay(self.state, factor)
+        return self
+
     @reading
     def solve(self, b: Any) -> np.ndarray:
         """A^-1 b, shape (dim,) -> (dim,)."""

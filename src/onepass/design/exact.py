@@ -37,7 +37,10 @@ class ExactRule(NamedTuple):
 
 
 class ExactState(NamedTuple):
-    """root (dim, dim): R; gram (dim, dim): A without the rows still waiting in recent (BUFFER, dim)."""
+    """root (dim, dim): R; gram (dim, dim): A without the rows still waiting in recent (BUFFER, dim).
+
+    factored: 1 once rows were forgotten; gram then holds a factor F of the same, A = reg I + F^T F (decay.py).
+    """
 
     root: np.ndarray
     gram: np.ndarray
@@ -45,6 +48,7 @@ class ExactState(NamedTuple):
     waiting: int
     repairs: int
     log_det: float
+    factored: int
     settings: ExactRule
 
 
@@ -67,6 +71,7 @@ def begun_exact(dim: int, reg: float, dtype: np.dtype) -> ExactState:
         waiting=0,
         repairs=0,
         log_det=dim * math.log(reg),
+        factored=0,
         settings=ExactRule(reg=reg),
     )
 
@@ -78,6 +83,7 @@ def exact_consistent(s: ExactState, dim: int) -> bool:
         and s.recent.shape == (BUFFER, dim)
         and 0 <= s.waiting < BUFFER
         and s.repairs >= 0
+        and s.factored in (0, 1)
         and s.settings.reg > 0.0
     )
 
@@ -97,6 +103,7 @@ def new_exact(like, reg):
         waiting=0,
         repairs=0,
         log_det=dim * np.log(reg),
+        factored=0,
         settings=ExactRule(reg=reg),
     )
 
@@ -111,6 +118,7 @@ def after(state, waiting, repairs, log_det):
         waiting=waiting,
         repairs=repairs,
         log_det=log_det,
+        factored=state.factored,
         settings=state.settings,
     )
 
@@ -130,10 +138,23 @@ def refactorize(gram, reg):
 
 
 @compiled
+def stacked_factor(factor, rows):
+    """A triangle T with T^T T = F^T F + X^T X, for a factor F (dim, dim) and rows X."""
+    dim = factor.shape[0]
+    both = np.empty((dim + rows.shape[0], dim), factor.dtype)
+    fill(both[:dim], factor)
+    fill(both[dim:], rows)
+    _, triangle = np.linalg.qr(both)
+    return np.ascontiguousarray(triangle)
+
+
+@compiled
 def flush(state):
     """Let the waiting rows join A; refactorize the root when it has drifted away from A."""
     root, gram, log_det, repairs = state.root, state.gram, state.log_det, state.repairs
-    if state.waiting > 0:
+    if state.waiting > 0 and state.factored > 0:
+        fill(gram, stacked_factor(gram, state.recent[: state.waiting]))
+    elif state.waiting > 0:
         rows = state.recent[: state.waiting]
         step = dot(rows.T, rows)
         x, scale = rows[state.waiting - 1].copy(), 0.0
@@ -223,8 +244,12 @@ def error_bound(state):
 
 @contract.matrix.for_state(ExactState)
 def matrix(state):
-    rows = state.recent[: state.waiting].astype(np.float64)
-    return state.gram.astype(np.float64) + dot(rows.T, rows)
+    rows, held = state.recent[: state.waiting].astype(np.float64), state.gram.astype(np.float64)
+    if state.factored > 0:
+        held = dot(held.T, held)
+        for j in range(held.shape[0]):
+            held[j, j] += state.settings.reg
+    return held + dot(rows.T, rows)
 
 
 @contract.spectrum.for_state(ExactState)
@@ -295,10 +320,19 @@ def since(state, start):
 @contract.adjusted.for_state(ExactState)
 def adjusted(state, change):
     state = flush(state)
-    fill(state.gram, state.gram + change)
+    fill(state.gram, contract.matrix(state) + change)
     root, log_det = refactorize(state.gram, state.settings.reg)
     fill(state.root, root)
-    return after(state, 0, state.repairs, log_det)
+    return ExactState(
+        root=state.root,
+        gram=state.gram,
+        recent=state.recent,
+        waiting=0,
+        repairs=state.repairs,
+        log_det=log_det,
+        factored=0,
+        settings=state.settings,
+    )
 
 
 @savable

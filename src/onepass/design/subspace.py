@@ -180,6 +180,8 @@ def solve_in(space, b):
     basis, root, ridge = space.basis[: space.used], space.root[: space.used], space.ridge
     p = dot(basis, b)
     inside = dot(root, dot(p, root))
+    if p.size == b.size:  # nothing is outside
+        return dot(inside, basis)
     total, rounding = dot(b, b), ASKED * np.finfo(basis.dtype).eps
     lost = dot(p, p) > (1.0 - SHRUNK) * total
     if lost and rounding * rounding * total > dot(inside, inside) * ridge * ridge:
@@ -244,6 +246,8 @@ def root_in(space, z):
     for i in range(p.size):
         coordinates[i] = p[i]
     inside, scale = dot(space.root[: space.used], coordinates), 1.0 / np.sqrt(space.ridge)
+    if p.size == z.size:  # nothing is outside
+        return dot(inside, basis)
     for i in range(p.size):
         inside[i] -= p[i] * scale
     out = dot(inside, basis)

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.design.contract import append, solve
+from onepass.design.contract import append, decay, solve
 from onepass.design.exact import Exact
-from onepass.estimator.contract import expect, radius, update, update_rows
+from onepass.estimator.contract import expect, forget, radius, update, update_rows
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import (
     RADIUS,
@@ -38,7 +38,7 @@ from onepass.estimator.heavy_tails import (
     scales,
     told,
 )
-from onepass.estimator.history import History, new_history, remember
+from onepass.estimator.history import History, new_history, remember, weigh
 from onepass.estimator.newton import into_ball, step_along
 from onepass.exploration.theory import Theory
 from onepass.foundation.generic import compiled
@@ -131,6 +131,21 @@ def update_adaptive_rows(state, rows, rewards):
         state = take(state, rows[i], float(rewards[i]))
     if rows.shape[0] > 0:
         minimize(state)
+    return state
+
+
+@forget.for_state(AdaptiveHuberState)
+def forget_adaptive(state, factor):
+    """Every row's loss counts `factor` times what it did. No row leaves the history."""
+    weigh(state.history, np.sqrt(factor))
+    state = AdaptiveHuberState(
+        design=decay(state.design, factor),
+        theta=state.theta,
+        history=state.history,
+        noise=state.noise,
+        settings=state.settings,
+    )
+    minimize(state)
     return state
 
 

@@ -38,6 +38,12 @@ def parameter(state) -> np.ndarray:
     return state.theta.copy()
 
 
+@generic
+def forget(state, factor: float):
+    """The state whose rows count `factor` times what they did: of A and of all that stands beside it (0 to 1)."""
+    raise TypeError(f"forget is not defined for {type(state).__name__}; register it with forget.for_state(...)")
+
+
 @partial(generic, default=True)
 def radius(state, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float):
     """beta with ||theta_* - theta||_A <= beta in every round with probability 1 - delta; infinite where unknown.

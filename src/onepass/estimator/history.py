@@ -42,6 +42,17 @@ def new_history(like: np.ndarray) -> History:
 
 
 @compiled
+def weigh(history, scale):
+    """Rows, values and marks times `scale`, in place: losses of z = value - x^T theta, quadratic up to the mark and
+    linear beyond, then count scale^2 times what they did."""
+    for i in range(history.used):
+        history.values[i] *= scale
+        history.marks[i] *= scale
+        for j in range(history.rows.shape[1]):
+            history.rows[i, j] *= scale
+
+
+@compiled
 def remember(history, row, value, mark):
     """The history with one more row."""
     rows, values, marks, used = history.rows, history.values, history.marks, history.used

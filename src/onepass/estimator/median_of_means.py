@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.contract import append, solve
+from onepass.design.contract import append, decay, solve
 from onepass.design.design import Design
-from onepass.estimator.contract import merge, radius, repeated, update
+from onepass.estimator.contract import forget, merge, radius, repeated, update
 from onepass.estimator.epochs import Epoch, over, play, play_again
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, power, repetitions
@@ -91,6 +91,24 @@ def update_means(state, row, reward):
         epoch = over(epoch)
     return MedianOfMeansState(
         design=design, theta=theta, moments=moments, epoch=epoch, epochs=epochs, settings=state.settings
+    )
+
+
+@forget.for_state(MedianOfMeansState)
+def forget_means(state, factor):
+    """The rewards of the arm being played are not learned yet, so they stay."""
+    design, moments = decay(state.design, factor), state.moments
+    for k in range(moments.shape[0]):
+        for j in range(moments.shape[1]):
+            moments[k, j] *= factor
+    go_to(state.theta, most_central(design, moments))
+    return MedianOfMeansState(
+        design=design,
+        theta=state.theta,
+        moments=moments,
+        epoch=state.epoch,
+        epochs=state.epochs,
+        settings=state.settings,
     )
 
 

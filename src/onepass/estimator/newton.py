@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from onepass.design.contract import append, spectrum
+from onepass.design.contract import append, decay, regularization, solve, spectrum
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, largest, secular_shift
 
@@ -61,6 +61,20 @@ def squared_step(design, theta, row, direction, target, weight):
     """The step on the squared loss: theta goes by A^-1 (target - x^T theta) x. direction: A_old^-1 x."""
     pull = (target - float(dot(row, theta))) / (1.0 + weight * max(float(dot(row, direction)), 0.0))
     return newton_step(design, theta, row, direction, pull, weight)
+
+
+@compiled
+def forgotten(design, theta, factor):
+    """theta in place once rows count `factor` times what they did; returns the design A' = reg I + factor (A - reg I).
+
+    theta is the minimizer of ||. - theta||_A^2 / 2, of which reg / 2 ||.||^2 is no data and stays. So A' theta' = factor
+    A theta, and as A' - factor A = (1 - factor) reg I, on sketches too: theta' = theta - (1 - factor) reg A'^-1 theta.
+    """
+    design = decay(design, factor)
+    solved, share = solve(design, theta), (1.0 - factor) * regularization(design)
+    for j in range(theta.size):
+        theta[j] -= share * solved[j]
+    return design
 
 
 @compiled

@@ -22,7 +22,7 @@ import numpy as np
 
 from onepass.design.contract import solve
 from onepass.design.design import Design
-from onepass.estimator.contract import expect, radius, update
+from onepass.estimator.contract import expect, forget, radius, update
 from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
 from onepass.estimator.heavy_tails import (
     RADIUS,
@@ -41,7 +41,7 @@ from onepass.estimator.heavy_tails import (
     scales,
     told,
 )
-from onepass.estimator.newton import into_ball, newton_step
+from onepass.estimator.newton import forgotten, into_ball, newton_step
 from onepass.estimator.steps import Steps, stepped
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
@@ -112,6 +112,17 @@ def winsorized(rule, memory, dim, mean, square, t, reward):
     sigma, w, z, noise = clipped(rule.tail, rule.practice, noise, t, dim, np.sqrt(square), reward - mean)
     memory[0], memory[1] = noise.size, noise.mean
     return 1.0 / (rule.tail.step * sigma * sigma), z / (sigma * (1.0 + w * w))
+
+
+@forget.for_state(OnePassHuberState)
+def forget_huber(state, factor):
+    """Fewer rows count, so the noise scale is followed faster, too."""
+    design = forgotten(state.design, state.theta, factor)
+    into_ball(design, state.theta, state.settings.tail.parameter_bound)
+    rows = int(factor * state.rows)
+    return OnePassHuberState(
+        design=design, theta=state.theta, rows=rows, noise=state.noise, settings=state.settings
+    )
 
 
 @radius.for_state(OnePassHuberState)

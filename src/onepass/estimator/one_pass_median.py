@@ -14,11 +14,11 @@ import numpy as np
 
 from onepass.design.contract import solve
 from onepass.design.design import Design
-from onepass.estimator.contract import repeated, update
+from onepass.estimator.contract import forget, repeated, update
 from onepass.estimator.epochs import Epoch, over, play, play_again
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Tail, checked_tail, repetitions
-from onepass.estimator.newton import into_ball, squared_step
+from onepass.estimator.newton import forgotten, into_ball, squared_step
 from onepass.foundation.registry import savable
 
 
@@ -39,6 +39,14 @@ def update_median(state, row, reward):
         into_ball(design, theta, state.settings.parameter_bound)
         epoch = over(epoch)
     return OnePassMedianState(design=design, theta=theta, epoch=epoch, settings=state.settings)
+
+
+@forget.for_state(OnePassMedianState)
+def forget_median(state, factor):
+    """The rewards of the arm being played are not learned yet, so they stay."""
+    design = forgotten(state.design, state.theta, factor)
+    into_ball(design, state.theta, state.settings.parameter_bound)
+    return OnePassMedianState(design=design, theta=state.theta, epoch=state.epoch, settings=state.settings)
 
 
 @repeated.for_state(OnePassMedianState)

@@ -15,10 +15,10 @@ import numpy as np
 
 from onepass.design.contract import solve
 from onepass.design.design import Design
-from onepass.estimator.contract import update
+from onepass.estimator.contract import forget, update
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Truncation, checked_tail, moment, power
-from onepass.estimator.newton import into_ball, squared_step
+from onepass.estimator.newton import forgotten, into_ball, squared_step
 from onepass.foundation import check
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
@@ -46,6 +46,14 @@ def update_truncation(state, row, reward):
     design = squared_step(state.design, theta, row, direction, reward if kept else 0.0, 0.5)
     into_ball(design, theta, tail.parameter_bound)
     return OnePassTruncationState(design=design, theta=theta, rows=t, settings=settings)
+
+
+@forget.for_state(OnePassTruncationState)
+def forget_truncation(state, factor):
+    design = forgotten(state.design, state.theta, factor)
+    into_ball(design, state.theta, state.settings.tail.parameter_bound)
+    rows = int(factor * state.rows)
+    return OnePassTruncationState(design=design, theta=state.theta, rows=rows, settings=state.settings)
 
 
 @savable

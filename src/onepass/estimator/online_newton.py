@@ -30,13 +30,14 @@ import numpy as np
 from onepass.design import contract
 from onepass.design.contract import solve
 from onepass.design.design import Design
+from onepass.design.cutting import UNKNOWN
 from onepass.design.dyadic import DyadicState
 from onepass.design.exact import ExactState
 from onepass.design.frequent_directions import FrequentDirectionsState
 from onepass.design.projector_splitting import ProjectorSplittingState
-from onepass.estimator.contract import merge, radius, update
+from onepass.estimator.contract import forget, merge, radius, update
 from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
-from onepass.estimator.newton import squared_step
+from onepass.estimator.newton import forgotten, squared_step
 from onepass.estimator.steps import Steps, Summed, lifted, radius_of_steps, stepped
 from onepass.foundation import check
 from onepass.foundation import state as states
@@ -124,7 +125,7 @@ def update_newton(state, row, reward):
 
 @radius.for_state(OnlineNewtonState)
 def radius_of_newton(state, rounds, noise, parameter_bound, row_bound, delta):
-    if state.settings.step != 1.0 or raised(state.design) == np.inf:
+    if state.settings.step != 1.0 or raised(state.design) == np.inf or state.energy.gained >= UNKNOWN:
         return np.inf
     return bounded(state.energy, state.settings.reg, noise, parameter_bound, delta)
 
@@ -151,6 +152,14 @@ def radius_of_arm(rule, memory, gained, reg, constants):
     if memory.size > 0:
         energy = Energy(gained=gained + memory[0], rise=memory[1], lift=memory[2])
     return bounded(energy, reg, constants.noise, constants.parameter_bound, constants.delta)
+
+
+@forget.for_state(OnlineNewtonState)
+def forget_newton(state, factor):
+    """No radius is known from then on: the supermartingale behind it is none once its past is discounted."""
+    design, energy = forgotten(state.design, state.theta, factor), state.energy
+    energy = Energy(gained=UNKNOWN, rise=energy.rise, lift=energy.lift)
+    return OnlineNewtonState(design=design, theta=state.theta, energy=energy, settings=state.settings)
 
 
 @merge.register(OnlineNewtonState)

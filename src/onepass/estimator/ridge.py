@@ -10,7 +10,7 @@ import numpy as np
 from onepass.design import contract
 from onepass.design.contract import append, append_rows, solve
 from onepass.design.design import Design
-from onepass.estimator.contract import merge, parameter, radius, update, update_rows
+from onepass.estimator.contract import forget, merge, parameter, radius, update, update_rows
 from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
 from onepass.estimator.radii import confidence_radius
 from onepass.foundation.linalg import dot
@@ -42,6 +42,13 @@ def update_ridge_rows(state, rows, rewards):
 @parameter.for_state(RidgeState)
 def parameter_of_ridge(state):
     return solve(state.design, state.moment)
+
+
+@forget.for_state(RidgeState)
+def forget_ridge(state, factor):
+    for j in range(state.moment.size):
+        state.moment[j] *= factor
+    return RidgeState(design=contract.decay(state.design, factor), moment=state.moment)
 
 
 @merge.register(RidgeState)

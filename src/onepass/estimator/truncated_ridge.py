@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.design.contract import append, spectrum
+from onepass.design.contract import append, decay, spectrum
 from onepass.design.exact import Exact
-from onepass.estimator.contract import merge, radius, update, update_rows
+from onepass.estimator.contract import forget, merge, radius, update, update_rows
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import Truncation, checked_tail, moment, power
-from onepass.estimator.history import History, new_history, remember
+from onepass.estimator.history import History, new_history, remember, weigh
 from onepass.estimator.newton import go_to
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
@@ -78,6 +78,17 @@ def update_truncated_rows(state, rows, rewards):
         history, design = remember(history, rows[i], float(rewards[i]), 0.0), append(design, rows[i])
     state = TruncatedRidgeState(design=design, theta=state.theta, history=history, settings=state.settings)
     if rows.shape[0] > 0:
+        refit(state)
+    return state
+
+
+@forget.for_state(TruncatedRidgeState)
+def forget_truncated(state, factor):
+    """Rows and rewards times sqrt(factor). No row leaves the history."""
+    weigh(state.history, np.sqrt(factor))
+    design = decay(state.design, factor)
+    state = TruncatedRidgeState(design=design, theta=state.theta, history=state.history, settings=state.settings)
+    if state.history.used > 0:
         refit(state)
     return state
 

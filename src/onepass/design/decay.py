@@ -1,0 +1,172 @@
+"""Forgetting: A <- reg I + factor (A - reg I). Rows count less, the regularization stays what it is.
+
+    A_t = reg I + sum over s of g_s x_s x_s^T,   g_s: the product of all factors since row s
+
+Certificates. Let Delta bound a sketch's error, 0 <= (A - reg I) - S^T S <= Delta I. Multiplied by the factor, with
+S <- sqrt(factor) S, the claim holds for factor Delta. A row adds the same to both sides; a cut that subtracts at most
+delta from S^T S adds delta:  Delta_t = factor Delta_{t-1} + delta_t. What rounding and rows outside a full basis left
+out decays alike: so do `Sums` and `left`.
+
+Size. X_g: rows sqrt(g_s) x_s. A cut of FD takes at least size delta off the trace of S^T S, so ||S_t||_F^2 + size
+Delta_t <= ||X_g||_F^2 by the same induction. With P the projection on the k < size first right singular vectors of X_g:
+||X_g - [X_g]_k||_F^2 = ||X_g||_F^2 - ||X_g P||_F^2 >= ||S||_F^2 + size Delta - (||S P||_F^2 + k Delta) >= (size - k)
+Delta, for ||X_g P||_F^2 <= ||S P||_F^2 + k Delta by the certificate. Rows of ||x|| <= L, each of which counts gamma times
+less a round later, have ||X_g||_F^2 <= L^2 / (1 - gamma): the error is bounded for all time.
+
+Exact designs: from the first time on they hold a factor F, A = reg I + F^T F, in place of A, and make the root from its
+singular values: F knows a small eigenvalue beside a large one v to eps^2 v, A itself to eps v. Cost O(dim^3), once a
+factor; sketches O(size^3 + dim size), splitting O(dim rank^2).
+"""
+
+import numpy as np
+
+from onepass.design import contract
+from onepass.design.cutting import dustier, faded
+from onepass.design.exact import ExactRule, ExactState, flush
+from onepass.design.frequent_directions import FrequentDirectionsState, with_sketch, with_sums
+from onepass.design.projector_splitting import (
+    ProjectorSplittingState,
+    eps_of,
+    moved,
+    shrinkage,
+    truncated,
+    with_columns,
+)
+from onepass.design.sketch import SketchState
+from onepass.design.subspace import Subspace, with_spectrum
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import NEGLIGIBLE, eigh, fill, svd
+from onepass.foundation.roots import eigenvalue
+
+WELL_CONDITIONED = 1e6  # of trace A / reg: up to there A knows its least eigenvalue to 1e6 eps
+
+
+@compiled
+def factor_of(state):
+    """F with F^T F = A - reg I, of a state that has none yet: from A, or where that has lost small eigenvalues beside
+    large ones from the root. (dim, dim)."""
+    gram, reg, trace = contract.matrix(state), state.settings.reg, 0.0
+    for j in range(gram.shape[0]):
+        trace += gram[j, j]
+    if trace <= WELL_CONDITIONED * reg:
+        values, vectors = eigh(gram)
+    else:
+        turned, singular, _ = svd(state.root)
+        values, vectors = np.empty(singular.size), np.ascontiguousarray(turned.T).astype(np.float64)
+        for i in range(values.size):
+            values[i] = eigenvalue(singular[i])
+    for i in range(values.size):
+        scale = np.sqrt(max(values[i] - reg, 0.0))
+        for j in range(values.size):
+            vectors[i, j] *= scale
+    return vectors
+
+
+@compiled
+def faded_exact(state, factor, reg):
+    """reg I + factor (A - present reg I)."""
+    if state.factored == 0:
+        fill(state.gram, factor_of(state))
+    else:
+        state = flush(state)
+    scale, log_det = np.sqrt(factor), 0.0
+    for i in range(state.gram.shape[0]):
+        for j in range(state.gram.shape[1]):
+            state.gram[i, j] *= scale
+    if state.gram.shape[0] > 0:
+        _, singular, vectors = svd(state.gram)
+        for i in range(singular.size):
+            value = float(singular[i]) ** 2 + reg
+            log_det += np.log(value)
+            for j in range(singular.size):
+                state.root[j, i] = vectors[i, j] / np.sqrt(value)
+    return ExactState(
+        root=state.root,
+        gram=state.gram,
+        recent=state.recent,
+        waiting=0,
+        repairs=state.repairs,
+        log_det=log_det,
+        factored=1,
+        settings=ExactRule(reg=reg),
+    )
+
+
+@contract.decay.for_state(ExactState)
+def decay_exact(state, factor):
+    return faded_exact(state, factor, state.settings.reg)
+
+
+@compiled
+def lighter(space, factor):
+    """The same space, of whose loss less is left."""
+    return Subspace(
+        basis=space.basis,
+        root=space.root,
+        used=space.used,
+        ridge=space.ridge,
+        log_det=space.log_det,
+        left=factor * space.left,
+    )
+
+
+@compiled
+def faded_space(space, factor, reg):
+    """reg I + factor (A - reg I) on a space, in place: its spectrum beyond the ridge, and what the ridge has beyond
+    reg, times the factor."""
+    used, ridge = space.used, reg + factor * (space.ridge - reg)
+    turn, spectrum = np.empty((used, used), space.basis.dtype), np.empty(used)
+    if used > 0:
+        vectors, singular, _ = svd(space.root[:used, :used].astype(np.float64))
+        for i in range(used):
+            spectrum[i] = factor * max(eigenvalue(singular[used - 1 - i]) - space.ridge, 0.0)
+            for j in range(used):
+                turn[i, j] = vectors[j, used - 1 - i]
+    return lighter(with_spectrum(space, turn, spectrum, ridge), factor)
+
+
+@contract.decay.for_state(SketchState)
+def decay_sketch(state, factor):
+    space = faded_space(state.space, factor, state.settings.reg)
+    return SketchState(space=space, sums=faded(state.sums, factor), settings=state.settings)
+
+
+@contract.decay.for_state(FrequentDirectionsState)
+def decay_frequent_directions(state, factor):
+    scale, used = np.sqrt(factor), state.space.used
+    for i in range(used):
+        for j in range(used):
+            state.triangle[i, j] *= scale
+    state = with_sketch(state, lighter(state.space, factor), state.sums)
+    return with_sums(state, faded(state.sums, factor))
+
+
+@contract.decay.for_state(ProjectorSplittingState)
+def decay_splitting(state, factor):
+    """U and V anew from the spectrum, which both span together: up to twice as many directions, once some were
+    truncated; then the largest `rank` stay."""
+    rule = state.settings
+    values, vectors, before = contract.spectrum(state)
+    ridge, sums = rule.reg + factor * (before - rule.reg), faded(state.sums, factor)
+    least = NEGLIGIBLE * eps_of(state)
+    place, nothing, last = 0, 0.0, values.size - 1
+    for i in range(values.size):
+        values[i] = rule.reg + factor * (values[i] - rule.reg)
+        place += abs(shrinkage(values[i] - ridge, ridge)) > least
+    most = rule.rank if place >= state.left.shape[0] else place
+    place, lost = 0, 0.0
+    for i in range(values.size):
+        value = values[last - i]  # the largest first
+        shrink = shrinkage(value - ridge, ridge)
+        if abs(shrink) <= least:
+            nothing = max(nothing, abs(value - ridge))
+        elif place == most:
+            lost = max(lost, abs(shrink))
+        else:
+            for j in range(vectors.shape[1]):
+                state.right[place, j] = vectors[last - i, j]
+                state.left[place, j] = vectors[last - i, j] * shrink
+            place += 1
+    state = with_columns(state, place, ridge, dustier(sums, nothing))
+    sums = truncated(state, lost) if lost > 0.0 else dustier(state.sums, moved(state, 0.0) if place > 0 else 0.0)
+    return with_columns(state, place, ridge, sums)

@@ -1,0 +1,91 @@
+"""Forgetting with dyadic blocks: all of them decay alike, and once little is left they begin anew.
+
+    0 <= X_g^T X_g - sum of H_j <= Delta I,   Delta <= sum over blocks of g^age_j error_j <= 2 error
+
+Every cut of block j takes size_j delta off the trace, so size Delta is at most the mass of all rows, decayed (the proof
+is in decay.py). Hence: once that mass is below half of error size, what one first block may take, a first block takes
+in all directions that are held. It counts their whole mass as its own and what was shed as shed by itself, so it sheds
+no more than its share before it is frozen, and 2 error holds for all time. Until then no block is dropped: rows whose
+decayed mass stays above error size end in the exact phase, as they do without forgetting. A plain sketch of error is
+then FrequentDirections of size L^2 / ((1 - gamma) error), which needs no blocks.
+"""
+
+import numpy as np
+
+from onepass.design import contract
+from onepass.design.blocks import rebuild
+from onepass.design.cutting import Sums, added, faded
+from onepass.design.decay import faded_exact, faded_space
+from onepass.design.dyadic import ADDED, DENSE, SKETCHED, DyadicState, allowed, most_blocks
+from onepass.design.dyadic_merge import came_to, held_rows
+from onepass.design.exact import new_exact
+from onepass.design.frequent_directions import new_sketch, receive, with_sums
+from onepass.design.subspace import subspace
+from onepass.foundation.generic import compiled
+
+ANEW = 0.5  # of what a first block may take: as much again must come before it is frozen
+
+
+@contract.regularization.for_state(DyadicState)
+def regularization_of_dyadic(state):
+    return state.block.settings.reg
+
+
+@compiled
+def anew(state):
+    """A first block with all that is held."""
+    rule, like, mass = state.block.settings, state.whole.basis, state.sums.mass
+    rows, sums = held_rows(state), came_to(state)
+    block = new_sketch(like, state.settings.size, rule.reg, rule.compensation)
+    for i in range(rows.shape[0]):
+        block = receive(block, rows[i], True)
+    both = added(sums, block.sums)
+    block = with_sums(block, Sums(mass=mass, shed=both.shed, weighted=both.weighted, dust=both.dust))
+    return DyadicState(
+        block=block,
+        whole=subspace(like, 0, rule.reg),
+        spectrum=np.empty(0),
+        dense=new_exact(like[:, :0], rule.reg),
+        phase=SKETCHED,
+        mass=mass,
+        rows=rows.shape[0],
+        frozen=0,
+        sums=Sums(mass=mass, shed=0.0, weighted=0.0, dust=0.0),
+        settings=state.settings,
+    )
+
+
+@compiled
+def lighter_blocks(state, factor):
+    """All blocks, decayed."""
+    reg, sums, block = state.block.settings.reg, faded(state.sums, factor), contract.decay(state.block, factor)
+    spectrum, whole, dense = factor * state.spectrum, state.whole, state.dense
+    if state.phase == ADDED:
+        whole = faded_space(whole, factor, reg)
+    elif state.phase == DENSE:
+        dense = faded_exact(dense, factor, reg + factor * (dense.settings.reg - reg))
+        whole = subspace(whole.basis, 0, reg + factor * (whole.ridge - reg))
+    elif state.frozen > 0:
+        whole = rebuild(whole, spectrum, block, sums.shed)
+    return DyadicState(
+        block=block,
+        whole=whole,
+        spectrum=spectrum,
+        dense=dense,
+        phase=state.phase,
+        mass=factor * state.mass,
+        rows=state.rows,
+        frozen=state.frozen,
+        sums=sums,
+        settings=state.settings,
+    )
+
+
+@contract.decay.for_state(DyadicState)
+def decay_dyadic(state, factor):
+    state = lighter_blocks(state, factor)
+    late = state.phase != SKETCHED or state.frozen > 0
+    if late and most_blocks(state.whole.basis.shape[1], state.settings.size) > 1:
+        if state.sums.mass < ANEW * allowed(state):
+            state = anew(state)
+    return state
