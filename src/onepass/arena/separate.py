@@ -7,8 +7,9 @@ import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.design import contract
-from onepass.estimator.contract import merge, parameter, path_dependent, radius, update_rows
+from onepass.estimator.contract import forget, merge, parameter, path_dependent, radius, update_rows
 from onepass.estimator.estimator import Estimator
+from onepass.estimator.half_life import remembered
 from onepass.estimator.ridge import RidgeState
 from onepass.features.factors import products
 from onepass.foundation import state as states
@@ -28,9 +29,13 @@ class Separate:
     def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None):
         self._estimator, self._extra = estimator, extra
         self._prior = estimator.begin()
-        self._states: list[Any] = []  # (estimator's state, cross (dim, k) = sum of x z^T, rows)
+        self._states: list[
+            Any
+        ] = []  # (estimator's state, cross (dim, k) = sum of x z^T, rows, tick up to which forgotten)
         self._vacant: list[int] = []
         self._copies: dict[int, Any] = {}  # of arms that have not changed since they were published
+        self.now = 0  # tick
+        self._aged: dict[int, Any] = {}  # of arms left behind: (what was aged, to which tick, what came of it)
 
     def published(self) -> "Separate":
         """A store that stays as it is now, for readers: only arms that have changed since the last one are copied."""
@@ -39,38 +44,83 @@ class Separate:
                 self._copies[record] = states.copy(one)
         twin = copy(self)
         twin._states = [None if one is None else self._copies[record] for record, one in enumerate(self._states)]
-        twin._vacant, twin._copies = list(self._vacant), {}
+        twin._vacant, twin._copies, twin._aged = list(self._vacant), {}, {}
         return twin
+
+    # ---- forgetting ----
+
+    def age(self, ticks: int) -> None:
+        """So much later: arms that nobody asks for stay as they are."""
+        self.now += ticks
+
+    def later(self, ticks: int) -> "Separate":
+        """The same arms so much later, for readers, while nobody learns."""
+        twin = copy(self)
+        twin.now, twin._aged = self.now + ticks, {}
+        return twin
+
+    def arms(self) -> list[Any]:
+        """All that have learned, as they are."""
+        return [one for one in self._states if one is not None]
+
+    def catch_up(self) -> None:
+        """Let every arm forget up to now."""
+        for record, one in enumerate(self._states):
+            if one is not None and one[3] < self.now:
+                self._set(record, self._up_to_date(one))
+
+    def _up_to_date(self, one: Any) -> Any:
+        """An arm left behind, in one step; its arrays are written."""
+        learned, cross, rows, tick = one
+        factor = remembered(self.now - tick)
+        return forget(learned, factor), factor * cross, rows, self.now
 
     def _set(self, record: int, state: Any) -> None:
         self._copies.pop(record, None)
+        self._aged.pop(record, None)
         self._states[record] = state
 
-    def _fresh(self) -> tuple[Any, np.ndarray, int]:
+    def _fresh(self) -> tuple[Any, np.ndarray, int, int]:
         design = self._estimator.design
-        return states.copy(self._prior), states.zeros(design.dim, self._extra, dtype=design.dtype), 0
+        return states.copy(self._prior), states.zeros(design.dim, self._extra, dtype=design.dtype), 0, 0
 
-    def _of(self, record: int) -> tuple[Any, np.ndarray, int]:
-        """What an arm has learned; for NONE its prior."""
-        return self._states[record] if record != NONE else (self._prior, np.zeros((0, 0)), 0)
+    def _of(self, record: int) -> tuple[Any, np.ndarray, int, int]:
+        """What an arm has learned, as of now; for NONE its prior."""
+        if record == NONE:
+            return self._prior, np.zeros((0, 0)), 0, 0
+        one = self._states[record]
+        if one[3] >= self.now:
+            return one
+        known = self._aged.get(record)
+        if known is None or known[0] is not one or known[1] != self.now:
+            known = one, self.now, self._up_to_date(states.copy(one))
+            self._aged[record] = known
+        return known[2]
+
+    def _current(self, record: int) -> tuple[Any, np.ndarray, int, int]:
+        """An arm that is about to learn, once it has forgotten up to now."""
+        one = self._states[record]
+        if one[3] < self.now:
+            self._set(record, self._up_to_date(one))
+        return self._states[record]
 
     @property
     def state(self) -> tuple:
-        """All states, a fresh one in every vacant place, and one more: the prior."""
-        return tuple(self._fresh() if one is None else one for one in (*self._states, None))
+        """All states, a fresh one in every vacant place, and one more: the prior, as of now."""
+        return *(self._fresh() if one is None else one for one in self._states), (*self._fresh()[:3], self.now)
 
     def fits(self, state: tuple) -> bool:
         """Whether all states of a file fit."""
         width = (self._estimator.design.dim, self._extra)
-        if not all(self._estimator.consistent(s) and cross.shape == width and rows >= 0 for s, cross, rows in state):
+        if not all(self._estimator.consistent(s) and cross.shape == width and rows >= 0 for s, cross, rows, _ in state):
             return False
         return bool(state) and state[-1][2] == 0
 
     def restore(self, state: tuple) -> None:
         """Take states that fit."""
         self._vacant = self.vacant(state).tolist()
-        self._states, self._copies = [one if one[2] else None for one in state[:-1]], {}
-        self._prior = state[-1][0]
+        self._states, self._copies, self._aged = [one if one[2] else None for one in state[:-1]], {}, {}
+        self._prior, _, _, self.now = state[-1]
 
     def records(self, state: tuple) -> int:
         """How many records a state has, vacant ones too."""
@@ -78,7 +128,7 @@ class Separate:
 
     def vacant(self, state: tuple) -> np.ndarray:
         """The records of a state that no arm has."""
-        return np.flatnonzero([rows == 0 for _, _, rows in state[:-1]])
+        return np.flatnonzero([rows == 0 for _, _, rows, _ in state[:-1]])
 
     def trim(self) -> None:
         """There is no spare room."""
@@ -97,7 +147,7 @@ class Separate:
         else:
             record = len(self._states)
             self._states.append(None)
-        self._set(record, self._fresh())
+        self._set(record, (*self._fresh()[:3], self.now))
         return record
 
     def close(self, record: int) -> None:
@@ -108,8 +158,8 @@ class Separate:
         self._learn(record, row, np.array([reward], row.dtype))
 
     def _learn(self, record: int, rows: np.ndarray, rewards: np.ndarray) -> None:
-        learned, cross, count = self._states[record]
-        self._set(record, (update_rows(learned, rows, rewards), cross, count + len(rows)))
+        learned, cross, count, tick = self._current(record)
+        self._set(record, (update_rows(learned, rows, rewards), cross, count + len(rows), tick))
 
     def learn(self, records, starts, order, rows, right, rewards, extra):
         increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
@@ -120,7 +170,7 @@ class Separate:
                 self._learn(record, batch, rewards[chosen])
                 continue
             for i in chosen:
-                learned, cross, _ = self._states[record]
+                learned, cross, _, _ = self._current(record)
                 row = products(rows[i : i + 1], right[i : i + 1]) if right.shape[1] else rows[i : i + 1]
                 seen = contract.solve(learned.design, row[0])
                 weight = 1.0 / np.sqrt(1.0 + float(contract.inverse_quadratic(learned.design, row)[0]))
@@ -134,7 +184,7 @@ class Separate:
         means, squares = np.empty(len(records)), np.empty(len(records))
         for a, record in enumerate(records):
             row = rows[a : a + 1] if len(rows) > 1 else rows
-            learned, cross, _ = self._of(record)
+            learned, cross, _, _ = self._of(record)
             mean, square = evaluate_state(learned, row)
             means[a], squares[a] = mean[0], square[0]
             if extra.shape[1] and record != NONE:
@@ -156,13 +206,14 @@ class Separate:
         return means, squares
 
     def radii(self, records, constants):
-        return np.array([radius(s, rows, *constants) for s, _, rows in map(self._of, records)])
+        return np.array([radius(s, rows, *constants) for s, _, rows, _ in map(self._of, records)])
 
     def rows(self, record):
         return self._states[record][2]
 
     def error_bound(self):
-        return max((float(contract.error_bound(s[0].design)) for s in self._states if s is not None), default=0.0)
+        held = [self._of(record)[0] for record, one in enumerate(self._states) if one is not None]
+        return max((float(contract.error_bound(one.design)) for one in held), default=0.0)
 
     def parameter(self, record):
         return parameter(self._of(record)[0])
@@ -171,13 +222,13 @@ class Separate:
         return contract.solve(self._of(record)[0].design, row)
 
     def coupled(self, record, y):
-        learned, cross, _ = self._of(record)
+        learned, cross, _, _ = self._of(record)
         return contract.solve(learned.design, cross @ y) if len(cross) else np.zeros_like(parameter(learned))
 
     # ---- single arms ----
 
     def export(self, record):
-        return states.copy(self._states[record]) if record != NONE else self._fresh()
+        return states.copy(self._of(record)) if record != NONE else self._fresh()
 
     def template_of_arm(self):
         return self._fresh()
@@ -188,16 +239,16 @@ class Separate:
 
     def arm_fits(self, arm):
         """Whether an arm of a file fits."""
-        learned, cross, rows = arm
+        learned, cross, rows, _ = arm
         width = (self._estimator.design.dim, self._extra)
         return self._estimator.consistent(learned) and cross.shape == width and rows >= 0
 
     def adopt(self, arms):
-        """Take arms that were exported; the records that they have here."""
+        """Take arms that were exported, as of now; the records that they have here."""
         records = []
         for arm in arms:
             records.append(self.open())
-            self._set(records[-1], arm)
+            self._set(records[-1], (*arm[:3], self.now))
         return records
 
     def carry(self, other, records):
@@ -218,15 +269,15 @@ class Separate:
 
     def united(self, arm, other, start):
         learned = merge(states.copy(arm[0]), states.copy(other[0]), start[0])
-        return learned, arm[1] + other[1] - start[1], arm[2] + other[2] - start[2]
+        return learned, arm[1] + other[1] - start[1], arm[2] + other[2] - start[2], self.now
 
     def turned(self, arm):
-        learned, cross, rows = arm
+        learned, cross, rows, tick = arm
         if not isinstance(learned, RidgeState):
             raise path_dependent(type(self._estimator).__name__)
-        return learned._replace(moment=-learned.moment), -cross, rows
+        return learned._replace(moment=-learned.moment), -cross, rows, tick
 
     def eliminated(self, arm):
-        learned, cross, _ = arm
+        learned, cross, _, _ = arm
         solved = np.array([contract.solve(learned.design, column) for column in np.ascontiguousarray(cross.T)])
         return solved @ cross, solved @ learned.moment

@@ -12,6 +12,7 @@ from onepass.bandit.reduction import directions_for, lengths_along
 from onepass.bandit.roster import Roster
 from onepass.estimator.contract import update_rows
 from onepass.features.factors import products
+from onepass.foundation import check
 
 
 def record_of(learned: Learned, roster: Roster, name: Hashable) -> tuple[Learned, int]:
@@ -26,6 +27,33 @@ def record_of(learned: Learned, roster: Roster, name: Hashable) -> tuple[Learned
             grown[: len(direction)] = direction
             learned = learned._replace(direction=grown)
     return learned, record
+
+
+def learn(
+    learned: Learned, roster: Roster, front: Front, rows: np.ndarray, right: np.ndarray, values: np.ndarray, names: Any
+) -> Learned:
+    """`learn_rows`, and the shorter way for a single row of disjoint arms."""
+    if len(names) > 1 or learned.shared != () or right.shape[1]:
+        return learn_rows(learned, roster, front, rows, right, values, names)
+    rows = front.advance(rows)
+    learned, record = record_of(learned, roster, names[0])
+    learned.store.learn_one(record, rows, float(values[0]))
+    return learned
+
+
+def game(front: Front, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Checked contexts (T, K or 1, dim) and rewards (T, K) of recorded rounds. ValueError for others."""
+    if front.factors:
+        raise ValueError("play takes full contexts, not factors; use decide and learn")
+    if nu is not None:
+        raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
+    dim = front.map.input_dim
+    rows = check.array("contexts", contexts, front.dtype, (3,), dim)
+    check.finite_rows("contexts", rows.reshape(-1, dim))
+    values = check.finite("rewards", check.array("rewards", rewards, front.dtype, (2,)))
+    if len(values) != len(rows) or rows.shape[1] not in (1, values.shape[1]):
+        raise ValueError(f"rewards must have shape (T, K) as contexts (T, K, dim) has, got {values.shape}")
+    return rows, values
 
 
 def learn_rows(

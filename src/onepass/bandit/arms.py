@@ -5,17 +5,18 @@ offered: one never learned from has no model and costs no array, and is scored b
 sqrt(||x||^2 / reg).
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Any, Self, final
 
 import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.bandit.arm_files import Saved, saved, taken
-from onepass.bandit.arm_learning import learn_rows, record_of
+from onepass.bandit.arm_learning import game, learn
 from onepass.bandit.arm_means import deviations, evaluated, parameter_of, seen
 from onepass.bandit.arm_model import ArmModel, exported, fitting, imported
 from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.clock import aged, clock_of, forgets
 from onepass.bandit.deciding import asked, checked_tail, failed, held, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front, split
@@ -27,6 +28,7 @@ from onepass.bandit.rounds import DRAWS_AT_ONCE, fill_slots
 from onepass.bandit.weights import Weights, arm_weights
 from onepass.design import contract
 from onepass.estimator.estimator import Estimator
+from onepass.estimator.half_life import remembered
 from onepass.exploration.contract import Seen, score
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import noise, noise_once
@@ -51,7 +53,11 @@ class ArmBandit(BaseBandit):
 
     estimator: `Disjoint` or `Hybrid`; exploration: `UCB`, `Thompson`, `InverseGap`, ... (None: `UCB()`);
     features: a map of contexts to the designs' rows (None: none); seed, at least 0: breaks ties and draws; name: shown
-    by repr. ValueError for parts that do not fit.
+    by repr.
+    half_life: after how many rounds (rows that this bandit learns) or after which time (a timedelta; `learn` and what
+    reads are then told the `time`) a row counts half, above 0 (default None: nothing is forgotten). Models are then
+    kept as one state per arm, not in an arena; an arm that nobody asks for forgets when it is next asked for, in one
+    step. Hybrid: see clock.py. ValueError for parts that do not fit.
     """
 
     def __init__(
@@ -62,12 +68,18 @@ class ArmBandit(BaseBandit):
         features: FeatureMap | None = None,
         seed: int = 0,
         name: str = "Bandit",
+        half_life: Any = None,
     ):
         if not isinstance(estimator, Disjoint | Hybrid):
             raise ValueError(f"estimator must be Disjoint or Hybrid models per arm, got {shown(estimator)}")
+        clock = clock_of(half_life)
+        if clock is not None:
+            estimator = estimator.separate()
+            for each in (estimator.arms, *(() if estimator.shared is None else (estimator.shared,))):
+                forgets(each)
         design, shared = estimator.arms.design, estimator.shared
         self.estimator, self.features = estimator, features
-        self._set(exploration, seed, name, design.dtype)
+        self._set(exploration, seed, name, design.dtype, clock)
         self._width = design.dim
         self._front = Front(features, self._width, self._dtype)
         self.dim, full, factors = self._front.map.input_dim, self._front.map.output_dim, self._front.factors
@@ -127,23 +139,32 @@ class ArmBandit(BaseBandit):
 
     @reading
     def decide(
-        self, contexts: Any, arms: Any = None, k: int = 1, *, id: Any = None, eligible: Any = None, tail: str = DRAWN
+        self,
+        contexts: Any,
+        arms: Any = None,
+        k: int = 1,
+        *,
+        id: Any = None,
+        eligible: Any = None,
+        tail: str = DRAWN,
+        time: Any = None,
     ) -> Decision:
         """Choose among `arms` (names, each once; default: all known), and fill k slots. Only the generator changes.
 
-        contexts: shapes as in the class. k, id, eligible, tail: as for `SharedBandit.decide`. ValueError for NaN, a
-        wrong shape, duplicate arms, no arm at all or k above K; FloatingPointError when a score is not finite.
+        contexts: shapes as in the class. k, id, eligible, tail, time: as for `SharedBandit.decide`. ValueError for NaN,
+        a wrong shape, duplicate arms, no arm at all or k above K; FloatingPointError when a score is not finite.
         """
         names, records = self._roster.request(arms)
         if type(k) is not int or k != 1:
             k = check.integer("k", k, 1, len(names))
         greedy, among = checked_tail(tail), eligible_arms(eligible, names, len(names), k)
-        single, means, squares, adjusted = evaluated(self._learned, self._front, contexts, records)
+        model = self if time is None and self._clock is None else self._at(time)
+        single, means, squares, adjusted = evaluated(model._learned, self._front, contexts, records)
         each, rule = [], self._explores.rule
         for i, one in enumerate(asked(id, None if single else len(means), self.seed, self._rng)):
             rows = adjusted[i] if adjusted else None
             normals, lots = noise_once(self._explores.pairs, self._normals(len(names)), one.rng, k)
-            seen = self._seen(records, means[i], squares[i], rows, normals)
+            seen = model._seen(records, means[i], squares[i], rows, normals)
             scores = score(rule, seen)
             places, p = fill_slots(rule, seen, scores, among, lots, greedy)
             if places[0] < 0:
@@ -159,14 +180,18 @@ class ArmBandit(BaseBandit):
         return count if shared is None else count + shared.design.dim
 
     def _seen(self, *found: Any) -> Seen:
-        return seen(self._learned, self._explores, self._tally, self.rounds, *found)
+        return seen(self._learned, self._explores, self._tally, self._rounds, *found)
 
     @reading
-    def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
+    def score(self, contexts: Any, arms: Any = None, *, time: Any = None) -> np.ndarray:
         """Scores (K,) of `arms` (default: all known), or (n, K) for n contexts, without side effects.
 
-        Under Thompson sampling the same draws in every call: the first that the seed gives. Errors as in `decide`.
+        Under Thompson sampling the same draws in every call: the first that the seed gives. time: as in `decide`.
+        Errors as there.
         """
+        return (self if time is None and self._clock is None else self._at(time))._score(contexts, arms)
+
+    def _score(self, contexts: Any, arms: Any) -> np.ndarray:
         single, scores = self._finite(contexts, arms, np.random.default_rng(self.seed))
         return scores[0] if single else scores
 
@@ -192,21 +217,24 @@ class ArmBandit(BaseBandit):
     # ---- learning ----
 
     @writing
-    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False) -> None:
+    def learn(
+        self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False, time: Any = None
+    ) -> None:
         """Learn contexts, rewards and arms: one row (dim,), a number and a name, or (n, dim), (n,) and n names.
 
         contexts: rows; `Outer` factors, taken in pairs: left (n, d_u), right (n, d_a); or decisions, as in
         `SharedBandit.learn`, which know their arms. arm: names, which may be new. Rows of one arm are learned in their
-        order, arms in parallel. nu: None. again: learn a second reward of a decision, too (default False).
+        order, arms in parallel. nu: None. again: learn a second reward of a decision, too (default False). time: as in
+        `decide`: a row counts from when it is learned.
         ValueError, and nothing has changed, for NaN, shapes that do not match, names that are not hashable, an arm
         whose factor has turned from the direction it was learned with, a decision that has had its reward, or a nu.
         """
-        self._teach(contexts, rewards, arm, nu, again)
+        self._teach(contexts, rewards, arm, nu, again, time)
 
     def _known_by(self, arm: Any) -> Any:
         return arm
 
-    def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any) -> None:
+    def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any, time: Any) -> None:
         if nu is not None:
             raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
         if self._front.factors:
@@ -222,25 +250,26 @@ class ArmBandit(BaseBandit):
         if not names:
             return
         hashable(names)
+        if time is None and self._clock is None:
+            self._take(contexts, rows, right, values, names)
+            return
+        sides = contexts if isinstance(contexts, Outer) else rows
+        with deferred():
+            for span in self._spans(len(rows), time):
+                part = Outer(sides.left[span], sides.right[span]) if isinstance(sides, Outer) and not single else sides
+                part = part if isinstance(part, Outer) else part[span]
+                self._take(part, rows[span], right[span], values[span], names[span])
+
+    def _take(self, contexts: Any, rows: np.ndarray, right: np.ndarray, values: np.ndarray, names: list[Any]) -> None:
+        """Learn rows that are checked, contexts as they were given."""
         left: Any = ()
         if self._explores.residual:
             left = deviations(self._learned, self._front, contexts, values, names, self._roster.record)
-        if len(names) == 1 and self._learned.shared == () and not right.shape[1]:
-            with deferred():
-                rows = self._front.advance(rows)
-                self._learned, record = record_of(self._learned, self._roster, names[0])
-                self._learned.store.learn_one(record, rows, float(values[0]))
-                self._count(1, left)
-            return
         with deferred():
-            self._learned = learn_rows(self._learned, self._roster, self._front, rows, right, values, names)
-            self._count(len(rows), left)
-
-    def _count(self, rows: int, deviations: Iterable[float]) -> None:
-        """So many rows were learned; their rewards less their means, where the rule looks at them."""
-        self.rounds += rows
-        for deviation in deviations:
-            self._tally = counted(self._tally, float(deviation))
+            self._learned = learn(self._learned, self._roster, self._front, rows, right, values, names)
+            self.rounds += len(rows)
+            for deviation in left:  # of rewards from their means, where the rule looks at them
+                self._tally = counted(self._tally, float(deviation))
 
     @composed
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
@@ -250,15 +279,7 @@ class ArmBandit(BaseBandit):
         arms are disjoint in an arena and the feature map is at rest. ValueError for contexts given as factors, and as
         `decide` and `learn`; FloatingPointError when a score is not finite: the rounds before have been learned.
         """
-        if self._front.factors:
-            raise ValueError("play takes full contexts, not factors; use decide and learn")
-        if nu is not None:
-            raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
-        rows = check.array("contexts", contexts, self._dtype, (3,), self.dim)
-        check.finite_rows("contexts", rows.reshape(-1, self.dim))
-        values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (2,)))
-        if len(values) != len(rows) or rows.shape[1] not in (1, values.shape[1]):
-            raise ValueError(f"rewards must have shape (T, K) as contexts (T, K, dim) has, got {values.shape}")
+        rows, values = game(self._front, contexts, rewards, nu)
         if self._learned.shared == () and self.estimator.compact and not self._front.moves:
             return self._played(self._front.transform(rows), values)
         arms, names = np.empty(len(rows), np.int64), tuple(range(values.shape[1]))
@@ -319,6 +340,19 @@ class ArmBandit(BaseBandit):
         self._roster = Roster(zip(found.names, found.records.tolist(), strict=True))
         self._before = found.before
 
+    def _forget(self, ticks: int, copied: bool) -> None:
+        learned = self._learned
+        if copied:  # for readers: arms alone forget as they are asked for
+            alone = learned.shared == ()
+            store: Any = learned.store
+            store = store.later(0) if alone else store.published()
+            learned = learned._replace(store=store, shared=states.copy(learned.shared))
+        self._learned, self._recalled = aged(learned, ticks), remembered(ticks) * self._recalled
+
+    def _settle(self) -> None:
+        store: Any = self._learned.store
+        store.catch_up()
+
     # ---- merging and moving ----
 
     def merge(self, other: "ArmBandit", *, since: "ArmBandit | None" = None) -> Self:
@@ -342,6 +376,7 @@ class ArmBandit(BaseBandit):
         agree(self._side(), other._side(), "other")
         if since is not None:
             agree(self._side(), since._side(), "since")
+        self._together([other] if since is None else [other, since])
         known, its = Arms(self._roster, self._learned), Arms(other._roster, other._learned)
         begun = None if since is None else Arms(since._roster, since._learned)
         union = united(known, its, begun, self.estimator.shared, self._before)
@@ -380,7 +415,7 @@ class ArmBandit(BaseBandit):
     def _side(self) -> Side:
         store = self._learned.store
         parts = self.estimator.arms, self.estimator.shared, self.estimator.compact
-        return Side(parts, self.features, self._front.learned, (store.export(NONE), self._before))
+        return Side(parts, self.features, self._front.learned, (store.export(NONE), self._before), self._clock)
 
     def _weights(self, arms: list[Any], rows: np.ndarray, z: np.ndarray) -> list[list[Weights]]:
         records = np.array([self._roster.record(name) for name in arms])

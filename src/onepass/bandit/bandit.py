@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from onepass.bandit.aging import Aging
+from onepass.bandit.clock import Clock, stood
 from onepass.bandit.deciding import Rule, are_decisions, checked_tally, paired, rule_of
 from onepass.bandit.decision import DRAWN, Decision, Recommendation
 from onepass.bandit.explanation import Explanation, contenders, explanation
@@ -15,6 +17,7 @@ from onepass.bandit.names import distinct
 from onepass.bandit.snapshot import Snapshot
 from onepass.bandit.weights import Weights, requested, sides_of
 from onepass.estimator.estimator import Estimator, known_radius
+from onepass.estimator.ridge import Ridge
 from onepass.exploration.choosing import best
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.residuals import Tally, pooled
@@ -28,7 +31,7 @@ from onepass.foundation.sharing import reading, writing
 BLOCK = 4_000_000  # scores held at a time by `recommend`
 
 
-class BaseBandit(files.Owner, ABC):
+class BaseBandit(Aging, files.Owner, ABC):
     """What `SharedBandit` and `ArmBandit`, the two final classes, share: all that hangs on scores alone, and files.
 
     Thread safety: any number of threads may use a bandit. Those that decide and score do so at once; who learns does so
@@ -43,11 +46,13 @@ class BaseBandit(files.Owner, ABC):
     _front: Front
     _explores: Rule
 
-    def _set(self, exploration: Exploration | None, seed: int, name: str, dtype: np.dtype) -> None:
+    def _set(self, exploration: Exploration | None, seed: int, name: str, dtype: np.dtype, clock: Clock | None) -> None:
         """What every bandit holds beside its model; `estimator` is set already."""
         if not isinstance(name, str):
             raise ValueError(f"name must be a string, got {check.shown(name)}")
         self.name = name
+        self._clock, self._recalled, self._later = clock, 0.0, None
+        self._tick: int | None = None if clock is not None and clock.timed else 0
         self._explore(exploration)
         self.seed = check.integer("seed", seed, 0, None)
         self._dtype = dtype
@@ -69,11 +74,14 @@ class BaseBandit(files.Owner, ABC):
     def _explore(self, exploration: Exploration | None) -> None:
         found = rule_of(exploration)
         self._permits(found.exploration)
-        self._explores = found
+        self._explores, self._later = found, None
 
     def _permits(self, exploration: Exploration) -> None:
         """ValueError for a rule that asks for what the model does not have."""
-        known_radius(exploration.theory, self._model_estimator())
+        estimator = self._model_estimator()
+        known_radius(exploration.theory, estimator)
+        if self._clock is not None and exploration.theory is not None and not isinstance(estimator, Ridge):
+            raise ValueError("exploration must be a number beside half_life: only the radius of Ridge is known then")
 
     @abstractmethod
     def _model_estimator(self) -> Estimator:
@@ -81,16 +89,26 @@ class BaseBandit(files.Owner, ABC):
 
     @abstractmethod
     def decide(
-        self, contexts: Any, arms: Any = None, k: int = 1, *, id: Any = None, eligible: Any = None, tail: str = DRAWN
+        self,
+        contexts: Any,
+        arms: Any = None,
+        k: int = 1,
+        *,
+        id: Any = None,
+        eligible: Any = None,
+        tail: str = DRAWN,
+        time: Any = None,
     ) -> Decision:
         """Choose among arms, and fill k slots; see the two kinds of bandits for shapes."""
 
     @abstractmethod
-    def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
+    def score(self, contexts: Any, arms: Any = None, *, time: Any = None) -> np.ndarray:
         """Scores of all arms offered, without side effects."""
 
     @abstractmethod
-    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False) -> None:
+    def learn(
+        self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False, time: Any = None
+    ) -> None:
         """Learn one row and its reward, a batch, or decisions and theirs; late rewards are welcome in any order."""
 
     @abstractmethod
@@ -108,7 +126,13 @@ class BaseBandit(files.Owner, ABC):
 
     @reading
     def recommend(
-        self, contexts: Any, k: int, arms: Any = None, exclude: Sequence[Collection[Hashable]] | None = None
+        self,
+        contexts: Any,
+        k: int,
+        arms: Any = None,
+        exclude: Sequence[Collection[Hashable]] | None = None,
+        *,
+        time: Any = None,
     ) -> Recommendation:
         """The k best arms of every user.
 
@@ -116,8 +140,10 @@ class BaseBandit(files.Owner, ABC):
         NumPy arrays, polars or pandas frames, or `Outer(users (n, d_u), arms (K, d_a))`; arms: the candidates (default:
         all known ones); exclude: of every user, the names not to be recommended (seen items; unknown names are
         ignored); where fewer than k are left, the lists are shorter. Ties are broken by the seed, alike in every call.
+        time: as in `decide`.
         No side effects. ValueError for bad shapes or k below 1.
         """
+        model = self if time is None and self._clock is None else self._at(time)
         contexts = self._per_user(contexts)
         users = len(contexts.left if isinstance(contexts, Outer) else contexts)
         arms = arms if arms is None else tuple(distinct(arms))
@@ -132,7 +158,7 @@ class BaseBandit(files.Owner, ABC):
         for start in range(0, users, step):
             block = slice(start, start + step)
             part = Outer(contexts.left[block], contexts.right) if isinstance(contexts, Outer) else contexts[block]
-            scores = self._block(part, arms, rng)
+            scores = model._block(part, arms, rng)
             mask = np.zeros(scores.shape if exclude is not None else (0, 0), np.bool_)
             for i, barred in enumerate(exclude[block] if exclude is not None else ()):
                 try:
@@ -149,7 +175,11 @@ class BaseBandit(files.Owner, ABC):
 
     def _block(self, contexts: Any, arms: Any, rng: np.random.Generator) -> np.ndarray:
         """Scores (n, K) of a block of users; rng: of all blocks."""
-        return self.score(contexts, arms)
+        return self._score(contexts, arms)
+
+    @abstractmethod
+    def _score(self, contexts: Any, arms: Any) -> np.ndarray:
+        """`score` by the models as they are."""
 
     def _per_user(self, contexts: Any) -> Any:
         """Contexts with users on their first axis, ready to be cut into blocks."""
@@ -160,14 +190,14 @@ class BaseBandit(files.Owner, ABC):
 
     # ---- decisions and their rewards ----
 
-    def _teach(self, contexts: Any, rewards: Any, arm: Any, nu: Any, again: bool) -> None:
+    def _teach(self, contexts: Any, rewards: Any, arm: Any, nu: Any, again: bool, time: Any) -> None:
         """`learn` of rows, or of decisions."""
         if not are_decisions(contexts):
-            self._learn(contexts, rewards, arm, nu)
+            self._learn(contexts, rewards, arm, nu, time)
             return
         if arm is not None or nu is not None:
             raise ValueError("arm and nu must be None beside decisions, which know their arms")
-        self._reward(contexts, rewards, again)
+        self._reward(contexts, rewards, again, time)
 
     def _values(self, rewards: Any, count: int, single: bool) -> np.ndarray:
         """Checked rewards (count,): of a single row a number."""
@@ -179,7 +209,7 @@ class BaseBandit(files.Owner, ABC):
             raise ValueError(f"rewards must have one entry per row of contexts ({count}), got {len(values)}")
         return values
 
-    def _reward(self, decisions: Any, rewards: Any, again: bool) -> None:
+    def _reward(self, decisions: Any, rewards: Any, again: bool, time: Any) -> None:
         """Learn the rewards of decisions: from their records, all or none."""
         given, paid = paired(decisions, rewards)
         identities = [one.id for one in given]
@@ -196,9 +226,9 @@ class BaseBandit(files.Owner, ABC):
                     values.append(value)
         with deferred():
             if len(rows) == 1:
-                self._learn(rows[0], values[0], self._known_by(names[0]), None)
+                self._learn(rows[0], values[0], self._known_by(names[0]), None, time)
             elif rows:
-                self._learn(np.stack(rows), values, self._known_by(names), None)
+                self._learn(np.stack(rows), values, self._known_by(names), None, time)
             self._rewarded.add(identities)
 
     @abstractmethod
@@ -206,7 +236,7 @@ class BaseBandit(files.Owner, ABC):
         """What `learn` is told of an arm, or of a list of them."""
 
     @abstractmethod
-    def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any) -> None:
+    def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any, time: Any) -> None:
         """`learn` of rows."""
 
     @reading
@@ -233,7 +263,7 @@ class BaseBandit(files.Owner, ABC):
         """A bandit with the same attributes."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._front, twin._rewarded = self._front.at_rest(), self._rewarded.copy()
+        twin._front, twin._rewarded, twin._later = self._front.at_rest(), self._rewarded.copy(), None
         return twin
 
     @abstractmethod
@@ -265,7 +295,8 @@ class BaseBandit(files.Owner, ABC):
 
     def _arguments(self) -> dict[str, Any]:
         parts = {"estimator": self.estimator, "exploration": self.exploration, "features": self.features}
-        return {**parts, "seed": self.seed, "name": self.name}
+        parts = {**parts, "seed": self.seed, "name": self.name}
+        return parts if self._clock is None else {**parts, "half_life": self._clock}
 
     def contents(self) -> files.Contents:
         extra = {
@@ -274,6 +305,8 @@ class BaseBandit(files.Owner, ABC):
             "tally": list(self._tally),
             "rewarded": self._rewarded.text(),
         }
+        if self._clock is not None:
+            extra.update(tick=self._tick, recalled=self._recalled)
         return files.Contents(self._arguments(), extra, self._saved())
 
     @classmethod
@@ -285,6 +318,8 @@ class BaseBandit(files.Owner, ABC):
         bandit._rng.bit_generator.state = extra["rng"]
         bandit._tally = checked_tally(extra["tally"])
         bandit._rewarded = Ledger.of(extra["rewarded"])
+        if bandit._clock is not None:
+            bandit._tick, bandit._recalled = stood(extra, bandit.rounds)
         return bandit
 
     def _count_in(self, other: "BaseBandit", since: "BaseBandit | None") -> None:
@@ -292,6 +327,7 @@ class BaseBandit(files.Owner, ABC):
         self.rounds += other.rounds - (0 if since is None else since.rounds)
         self._tally = pooled(self._tally, other._tally, None if since is None else since._tally)
         self._rewarded.join(other._rewarded)
+        self._recalled = max(self._recalled + other._recalled - (0.0 if since is None else since._recalled), 0.0)
 
     @abstractmethod
     def _saved(self) -> Any:
@@ -320,6 +356,7 @@ class BaseBandit(files.Owner, ABC):
         *,
         arms: Any = None,
         names: Iterable[str] | None = None,
+        time: Any = None,
     ) -> Explanation:
         """What the mean and the width of an arm are made of, feature by feature, and its difference to another arm.
 
@@ -327,17 +364,19 @@ class BaseBandit(files.Owner, ABC):
         arm: a name of `arms`, or an index where a shared model is given none (default None: of the largest score).
         other: another one, to be compared with (default None: the nearest competitor, of the largest score beside it).
         names: of the columns of a context, or of those of left, then of right (default None: x0, x1, ...).
+        time: as in `decide`.
         Scores are those of `score`. Nothing changes, no arm becomes known.
         ValueError for arms that are not offered, twice the same arm, wrong names, and as `score`.
         """
         arms = arms if arms is None else tuple(distinct(arms))
         rows, names = requested(self._front, contexts), self._front.map.input_names(names)
-        scores, offered = self.score(contexts, arms), self._offered(rows[None], arms)
+        model = self if time is None and self._clock is None else self._at(time)
+        scores, offered = model._score(contexts, arms), self._offered(rows[None], arms)
         places = contenders(scores, offered, arm, other)
         asked = np.ascontiguousarray(rows[places if len(rows) > 1 else [0] * len(places)])
         z = np.concatenate([self._front.transform(row[None]) for row in asked])
         found, front = [offered[place] for place in places], self._front
-        sides = lambda m: sides_of(front, names, asked[:m], z[:m], self._weights(found[:m], asked[:m], z[:m]))  # noqa: E731
+        sides = lambda m: sides_of(front, names, asked[:m], z[:m], model._weights(found[:m], asked[:m], z[:m]))  # noqa: E731
         return explanation(found, scores[places].tolist(), sides)
 
     @abstractmethod

@@ -49,12 +49,14 @@ def beginning(estimator: Estimator, before: Any) -> Any:
 
 
 class Side(NamedTuple):
-    """What two bandits must share to be merged: estimator, features, what these have learned, what they began with."""
+    """What two bandits must share to be merged: estimator, features, what these have learned, what they began with, and
+    the clock by which they forget."""
 
     estimator: Any
     features: Any
     moved: tuple[Any, ...]
     before: Any
+    clock: Any = None
 
 
 def comparable(bandit: Any, other: Any, name: str = "other") -> None:
@@ -65,6 +67,8 @@ def comparable(bandit: Any, other: Any, name: str = "other") -> None:
 
 def agree(mine: Side, its: Side, name: str = "other") -> None:
     """ValueError where rows do not mean the same to both."""
+    if not alike(mine.clock, its.clock):
+        raise ValueError(f"{name} must forget as this one does, by the same half_life")
     if not alike(mine.estimator, its.estimator):
         raise ValueError(f"{name} must have the estimator {shown(mine.estimator)}, got {shown(its.estimator)}")
     if not alike(mine.features, its.features):

@@ -81,6 +81,10 @@ class Disjoint:
         """An empty store for the arms."""
         return (Compact if self.compact else Separate)(self.arms, 0, self.threads)
 
+    def separate(self) -> "Disjoint":
+        """The same with one state per arm."""
+        return Disjoint(self.arms, compact=False, threads=self.threads)
+
     def params(self) -> dict[str, Any]:
         """What the constructor was given."""
         return {"estimator": self.arms, "compact": self.compact, "threads": self.threads}
@@ -110,6 +114,10 @@ class Hybrid:
     def store(self) -> Store:
         """An empty store for the arms."""
         return (Compact if self.compact else Separate)(self.arms, self.shared.design.dim, self.threads)
+
+    def separate(self) -> "Hybrid":
+        """The same with one state per arm."""
+        return Hybrid(shared=self.shared, arms=self.arms, compact=False, threads=self.threads)
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given."""

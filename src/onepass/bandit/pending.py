@@ -64,7 +64,7 @@ class Pending(files.Owner):
         decision or several at once. now: seconds, as of `time.time`, the default. Errors as there.
         """
         now = self._at(now)
-        decision = self.bandit.decide(contexts, arms, k, **options)
+        decision = self.bandit.decide(contexts, arms, k, **self._when(now), **options)
         for one in decision.each():
             self._waiting.setdefault(one.id, (now + self.after, one))
         return decision
@@ -80,7 +80,7 @@ class Pending(files.Owner):
         self.expire(now=now)
         if identity not in self._waiting:
             raise KeyError(f"no decision waits under the id {check.shown(identity)}: it had its reward, or was overdue")
-        self.bandit.learn(self._waiting[identity][1], reward)
+        self.bandit.learn(self._waiting[identity][1], reward, **self._when(self._at(now)))
         del self._waiting[identity]
 
     @composed
@@ -91,10 +91,14 @@ class Pending(files.Owner):
         if late and self.default is not None:
             decisions = [one for _, _, one in late]
             paid = [self.default if len(one.arms) == 1 else [self.default] * len(one.arms) for one in decisions]
-            self.bandit.learn(decisions, paid)
+            self.bandit.learn(decisions, paid, **self._when(now))
         for _, _, one in late:
             del self._waiting[one.id]
         return len(late)
+
+    def _when(self, now: float) -> dict[str, Any]:
+        """What a bandit with a half-life in seconds is told."""
+        return {"time": now} if self.bandit.timed else {}
 
     @staticmethod
     def _at(now: Any) -> float:

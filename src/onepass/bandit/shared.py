@@ -12,6 +12,7 @@ import numpy as np
 
 from onepass.bandit import rounds
 from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.clock import clock_of, forgets
 from onepass.bandit.deciding import asked, checked_tail, failed, held, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front
@@ -19,9 +20,10 @@ from onepass.bandit.merging import Side, agree, comparable, known_before, shared
 from onepass.bandit.names import distinct, eligible_arms, everyone
 from onepass.bandit.weights import Weights, shared_weights
 from onepass.design import contract
-from onepass.estimator.contract import parameter
+from onepass.estimator.contract import forget, parameter
 from onepass.estimator.epochs import in_turn
 from onepass.estimator.estimator import Estimator
+from onepass.estimator.half_life import remembered
 from onepass.estimator.heavy_tails import LEAST
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import noise, noise_once
@@ -52,7 +54,10 @@ class SharedBandit(BaseBandit):
 
     estimator: what is learned, on which design, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``; exploration:
     `UCB`, `Thompson`, `InverseGap`, ... (None: `UCB()`); features: a map of contexts to the design's rows
-    (None: none); seed, at least 0: breaks ties and draws; name: shown by repr. ValueError for parts that do not fit.
+    (None: none); seed, at least 0: breaks ties and draws; name: shown by repr.
+    half_life: after how many rounds (rows that this bandit learns) or after which time (a timedelta; `learn` and what
+    reads are then told the `time`) a row counts half, above 0 (default None: nothing is forgotten).
+    ValueError for parts that do not fit.
     """
 
     def __init__(
@@ -63,11 +68,15 @@ class SharedBandit(BaseBandit):
         features: FeatureMap | None = None,
         seed: int = 0,
         name: str = "Bandit",
+        half_life: Any = None,
     ):
         if not isinstance(estimator, Estimator):
             raise ValueError(f"estimator must be an estimator such as Ridge(design), got {check.shown(estimator)}")
         self.estimator, self.features = estimator, features
-        self._set(exploration, seed, name, estimator.design.dtype)
+        clock = clock_of(half_life)
+        if clock is not None:
+            forgets(estimator)
+        self._set(exploration, seed, name, estimator.design.dtype, clock)
         self._width = estimator.design.dim
         self._front = Front(features, self._width, self._dtype)
         if self._front.map.output_dim != self._width:
@@ -92,7 +101,15 @@ class SharedBandit(BaseBandit):
 
     @reading
     def decide(
-        self, contexts: Any, arms: Any = None, k: int = 1, *, id: Any = None, eligible: Any = None, tail: str = DRAWN
+        self,
+        contexts: Any,
+        arms: Any = None,
+        k: int = 1,
+        *,
+        id: Any = None,
+        eligible: Any = None,
+        tail: str = DRAWN,
+        time: Any = None,
     ) -> Decision:
         """Choose among K arms, contexts (K, dim); or take n decisions at once, contexts (n, K, dim).
 
@@ -105,6 +122,8 @@ class SharedBandit(BaseBandit):
         (default: all).
         tail: "drawn": every slot has a distribution over the arms left (the default); "greedy": slots after the first
         take the best of the rest.
+        time: for a half-life in seconds alone, when it is: Unix seconds or a datetime with a time zone.
+        An earlier time than one at which was learned counts as that one.
         Returns a `Decision`, which `learn` takes with its reward. Nothing but the generator changes.
         ValueError for NaN, a wrong shape or k above K; FloatingPointError when a score is not finite.
         """
@@ -115,9 +134,9 @@ class SharedBandit(BaseBandit):
         if type(k) is not int or k != 1:
             k = check.integer("k", k, 1, count)
         greedy, among = checked_tail(tail), eligible_arms(eligible, names, count, k)
-        each = []
+        model, each = self if time is None and self._clock is None else self._at(time), []
         for i, one in enumerate(asked(id, None if single else len(requests), self.seed, self._rng)):
-            found = self._found(requests[i], one.rng, among, k, greedy)
+            found = model._found(requests[i], one.rng, among, k, greedy)
             if found[0][0] < 0:
                 raise failed(int(found[0][0]))
             context = self._front.chosen(contexts, None if single else i, found[0], count)
@@ -137,7 +156,7 @@ class SharedBandit(BaseBandit):
 
     def _found(self, request: Any, rng: np.random.Generator, among: np.ndarray, k: int, greedy: bool) -> Any:
         """What `rounds.decide_rows` finds for one request."""
-        model = (self._learned, self._explores.rule, self.rounds, self._tally)
+        model = (self._learned, self._explores.rule, self._rounds, self._tally)
         if isinstance(request, tuple):
             user, right = request
             if self._factored(right):
@@ -159,12 +178,16 @@ class SharedBandit(BaseBandit):
         return (count if joint else self._width), joint
 
     @reading
-    def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
-        """Scores of contexts (K, dim) or (n, K, dim), or of `Outer` factors, without side effects; arms: their names.
+    def score(self, contexts: Any, arms: Any = None, *, time: Any = None) -> np.ndarray:
+        """Scores of contexts (K, dim) or (n, K, dim), or of `Outer` factors, without side effects; arms: their names;
+        time: as in `decide`.
 
         Under Thompson sampling one draw serves all of them, the same in every call: the first that the seed gives.
         FloatingPointError when a score is not finite.
         """
+        return (self if time is None and self._clock is None else self._at(time))._score(contexts, arms)
+
+    def _score(self, contexts: Any, arms: Any) -> np.ndarray:
         single, requests, count = self._requests(contexts)
         if arms is not None:
             distinct(arms, count)
@@ -177,7 +200,7 @@ class SharedBandit(BaseBandit):
 
     def _scored(self, request: Any) -> np.ndarray:
         """Scores (K,) of rows, or of a user and the arms."""
-        model = (self._learned, self._explores.rule, self.rounds, self._tally)
+        model = (self._learned, self._explores.rule, self._rounds, self._tally)
         count = len(request[1] if isinstance(request, tuple) else request)
         normals, among, lots = self._first_draw(self._width), everyone(count), np.zeros(2)
         if isinstance(request, tuple) and self._factored(request[1]):
@@ -200,7 +223,9 @@ class SharedBandit(BaseBandit):
         return range(count) if arms is None else distinct(arms, count)
 
     @writing
-    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False) -> None:
+    def learn(
+        self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False, time: Any = None
+    ) -> None:
         """Learn contexts and rewards, late ones in any order: a row (dim,) and a number, or a batch (n, dim) and (n,).
 
         contexts: rows; `Outer` factors, taken in pairs; or a `Decision`, n at once, or a list of them, from whose
@@ -208,17 +233,17 @@ class SharedBandit(BaseBandit):
         reward.
         arm: None, for a shared model knows rows only. nu: the noise scale of the row, or of every row (n,), for
         estimators that use one. again: learn a second reward of a decision, too (default False: it is refused, for the
-        last 10,000 decisions rewarded).
+        last 10,000 decisions rewarded). time: as in `decide`: a row counts from when it is learned.
         ValueError, and nothing has changed, for NaN, infinities or shapes that do not match, a nu that is not
         positive, a fixed horizon exceeded, an arm, a decision that has had its reward, or, for estimators that play an
         arm several times in a row, a row out of turn: these need the rewards of one decision before the next.
         """
-        self._teach(contexts, rewards, arm, nu, again)
+        self._teach(contexts, rewards, arm, nu, again, time)
 
     def _known_by(self, arm: Any) -> None:
         return None
 
-    def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any) -> None:
+    def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any, time: Any) -> None:
         if arm is not None:
             raise ValueError(
                 f"arm must be None for a shared model, which knows rows only, got {shown(arm)}; use Disjoint"
@@ -230,9 +255,25 @@ class SharedBandit(BaseBandit):
             nus = self._noise_scales(nu, (0,) if single else (1,), () if single else values.shape).reshape(-1)
         self._permit(len(rows), rows)
         with deferred():
-            z, learned, counts = self._front.advance(rows), self._learned, self._explores.residual
-            self._learned, self._tally = rounds.learn_rows(learned, counts, self._tally, z, values, nus)
-            self.rounds += rows.shape[0]
+            z = self._front.advance(rows)
+            if time is None and self._clock is None:
+                self._take(z, values, nus)
+            else:
+                for span in self._spans(len(z), time):
+                    self._take(z[span], values[span], nus[span] if nus.size else nus)
+
+    def _take(self, z: np.ndarray, values: np.ndarray, nus: np.ndarray) -> None:
+        """Learn rows z (n, features) that are checked."""
+        counts = self._explores.residual
+        self._learned, self._tally = rounds.learn_rows(self._learned, counts, self._tally, z, values, nus)
+        self.rounds += z.shape[0]
+
+    def _settle(self) -> None:
+        """There is one model, which never waits."""
+
+    def _forget(self, ticks: int, copied: bool) -> None:
+        learned, factor = states.copy(self._learned) if copied else self._learned, remembered(ticks)
+        self._learned, self._recalled = forget(learned, factor), factor * self._recalled
 
     def _permit(self, count: int, rows: np.ndarray | None = None) -> None:
         """ValueError unless the estimator takes `count` more rows, and these rows, next."""
@@ -277,10 +318,11 @@ class SharedBandit(BaseBandit):
         rows = self._front.transform(rows)
         size, joint = self._size(rows.shape[1])
         step = max(1, rounds.DRAWS_AT_ONCE // max(1, self._explores.pairs * size))
-        arms = [
-            self._played(rows[i : i + step], values[i : i + step], nus[i : i + step], size, joint)
-            for i in range(0, len(rows), step)
-        ]
+        arms, whole = [], [slice(0, len(rows))]
+        for span in whole if self._clock is None else self._spans(len(rows), None):
+            for i in range(span.start, span.stop, step):
+                part = slice(i, min(i + step, span.stop))
+                arms.append(self._played(rows[part], values[part], nus[part], size, joint))
         return np.concatenate(arms)
 
     def _played(self, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray, size: int, joint: bool) -> np.ndarray:
@@ -289,7 +331,7 @@ class SharedBandit(BaseBandit):
         rule = self._explores.rule
         with deferred():
             self._learned, self._tally, arms = rounds.play_rounds(
-                self._learned, rule, self.rounds, self._tally, rows, rewards, nus, normals, joint, lots
+                self._learned, rule, self._rounds, self._tally, rows, rewards, nus, normals, joint, lots
             )
             self.rounds += int(np.count_nonzero(arms >= 0))
         if arms[-1] < 0:
@@ -354,6 +396,7 @@ class SharedBandit(BaseBandit):
         agree(self._side(), other._side(), "other")
         if since is not None:
             agree(self._side(), since._side(), "since")
+        self._together([other] if since is None else [other, since])
         self._permit(other.rounds - (0 if since is None else since.rounds))
         start = () if since is None else since._learned
         learned = shared_together(self.estimator, self._before, self._learned, other._learned, start)
@@ -363,7 +406,7 @@ class SharedBandit(BaseBandit):
         return self
 
     def _side(self) -> Side:
-        return Side(self.estimator, self.features, self._front.learned, self._before)
+        return Side(self.estimator, self.features, self._front.learned, self._before, self._clock)
 
     def _weights(self, arms: list[Any], rows: np.ndarray, z: np.ndarray) -> list[list[Weights]]:
         return shared_weights(self._learned, z)

@@ -29,19 +29,21 @@ class Snapshot:
         return self._bandit.rounds
 
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, **options: Any) -> Decision:
-        """As the bandit would have decided; contexts (K, dim), arms, k, options (id, eligible, tail) as there."""
+        """As the bandit would have decided; contexts (K, dim), arms, k, options (id, eligible, tail, time) as there."""
         return self._bandit.decide(contexts, arms, k, **options)
 
-    def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
-        """The bandit's scores; contexts (K, dim) or (n, K, dim), arms and errors as there."""
-        return self._bandit.score(contexts, arms)
+    def score(self, contexts: Any, arms: Any = None, *, time: Any = None) -> np.ndarray:
+        """The bandit's scores; contexts (K, dim) or (n, K, dim), arms, time and errors as there."""
+        return self._bandit.score(contexts, arms, time=time)
 
-    def recommend(self, contexts: Any, k: int, arms: Any = None, exclude: Any = None) -> Recommendation:
-        """The bandit's recommendations; contexts (n, dim) or (n, K, dim), k, arms, exclude and errors as there."""
-        return self._bandit.recommend(contexts, k, arms, exclude)
+    def recommend(
+        self, contexts: Any, k: int, arms: Any = None, exclude: Any = None, *, time: Any = None
+    ) -> Recommendation:
+        """The bandit's recommendations; contexts (n, dim) or (n, K, dim), k, arms, exclude, time, errors as there."""
+        return self._bandit.recommend(contexts, k, arms, exclude, time=time)
 
     def explain(self, contexts: Any, arm: Any = None, other: Any = None, **options: Any) -> Explanation:
-        """The bandit's explanation; contexts (K, dim), arm, other, options (arms, names) and errors as there."""
+        """The bandit's explanation; contexts (K, dim), arm, other, options (arms, names, time) and errors as there."""
         return self._bandit.explain(contexts, arm, other, **options)
 
     def bandit(self) -> Any:

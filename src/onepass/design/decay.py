@@ -8,10 +8,13 @@ delta from S^T S adds delta:  Delta_t = factor Delta_{t-1} + delta_t. What round
 out decays alike: so do `Sums` and `left`.
 
 Size. X_g: rows sqrt(g_s) x_s. A cut of FD takes at least size delta off the trace of S^T S, so ||S_t||_F^2 + size
-Delta_t <= ||X_g||_F^2 by the same induction. With P the projection on the k < size first right singular vectors of X_g:
-||X_g - [X_g]_k||_F^2 = ||X_g||_F^2 - ||X_g P||_F^2 >= ||S||_F^2 + size Delta - (||S P||_F^2 + k Delta) >= (size - k)
-Delta, for ||X_g P||_F^2 <= ||S P||_F^2 + k Delta by the certificate. Rows of ||x|| <= L, each of which counts gamma times
-less a round later, have ||X_g||_F^2 <= L^2 / (1 - gamma): the error is bounded for all time.
+Delta_t <= ||X_g||_F^2 by the same induction. With P the projection on the k < size first right singular vectors of
+X_g, ||X_g P||_F^2 <= ||S P||_F^2 + k Delta by the certificate, so
+
+    ||X_g - [X_g]_k||_F^2 = ||X_g||_F^2 - ||X_g P||_F^2 >= ||S||_F^2 - ||S P||_F^2 + (size - k) Delta
+
+and ||S P|| <= ||S||. Rows of ||x|| <= L that count gamma times as much a round later have ||X_g||_F^2 <= L^2 / (1 -
+gamma): the error is bounded for all time.
 
 Exact designs: from the first time on they hold a factor F, A = reg I + F^T F, in place of A, and make the root from its
 singular values: F knows a small eigenvalue beside a large one v to eps^2 v, A itself to eps v. Cost O(dim^3), once a

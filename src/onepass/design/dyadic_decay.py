@@ -85,7 +85,5 @@ def lighter_blocks(state, factor):
 def decay_dyadic(state, factor):
     state = lighter_blocks(state, factor)
     late = state.phase != SKETCHED or state.frozen > 0
-    if late and most_blocks(state.whole.basis.shape[1], state.settings.size) > 1:
-        if state.sums.mass < ANEW * allowed(state):
-            state = anew(state)
-    return state
+    late = late and most_blocks(state.whole.basis.shape[1], state.settings.size) > 1
+    return anew(state) if late and state.sums.mass < ANEW * allowed(state) else state

@@ -67,8 +67,9 @@ def squared_step(design, theta, row, direction, target, weight):
 def forgotten(design, theta, factor):
     """theta in place once rows count `factor` times what they did; returns the design A' = reg I + factor (A - reg I).
 
-    theta is the minimizer of ||. - theta||_A^2 / 2, of which reg / 2 ||.||^2 is no data and stays. So A' theta' = factor
-    A theta, and as A' - factor A = (1 - factor) reg I, on sketches too: theta' = theta - (1 - factor) reg A'^-1 theta.
+    theta is the minimizer of ||. - theta||_A^2 / 2, of which reg / 2 ||.||^2 is no data and stays. So A' theta' =
+    factor A theta, and as A' - factor A = (1 - factor) reg I, on sketches too: theta' = theta - (1 - factor) reg A'^-1
+    theta.
     """
     design = decay(design, factor)
     solved, share = solve(design, theta), (1.0 - factor) * regularization(design)

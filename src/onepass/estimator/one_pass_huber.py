@@ -120,9 +120,7 @@ def forget_huber(state, factor):
     design = forgotten(state.design, state.theta, factor)
     into_ball(design, state.theta, state.settings.tail.parameter_bound)
     rows = int(factor * state.rows)
-    return OnePassHuberState(
-        design=design, theta=state.theta, rows=rows, noise=state.noise, settings=state.settings
-    )
+    return OnePassHuberState(design=design, theta=state.theta, rows=rows, noise=state.noise, settings=state.settings)
 
 
 @radius.for_state(OnePassHuberState)

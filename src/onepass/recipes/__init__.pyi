@@ -1,4 +1,4 @@
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from onepass.bandit.arms import ArmBandit
 from onepass.bandit.shared import SharedBandit
@@ -31,6 +31,7 @@ def OFUL(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def OFUL(
@@ -41,10 +42,18 @@ def OFUL(
     parameters: Literal["disjoint", "hybrid"],
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def OFUL(
-    *, dim: Dim, reg: float = 1.0, exploration: Explore = 0.1, parameters: str, seed: int = 0, dtype: str = "float64"
+    *,
+    dim: Dim,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: str,
+    seed: int = 0,
+    dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
 @overload
 def LinUCB(
@@ -55,6 +64,7 @@ def LinUCB(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def LinUCB(
@@ -65,10 +75,18 @@ def LinUCB(
     parameters: Literal["disjoint", "hybrid"],
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def LinUCB(
-    *, dim: Dim, reg: float = 1.0, exploration: Explore = 0.1, parameters: str, seed: int = 0, dtype: str = "float64"
+    *,
+    dim: Dim,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: str,
+    seed: int = 0,
+    dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
 @overload
 def LinTS(
@@ -79,6 +97,7 @@ def LinTS(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def LinTS(
@@ -89,10 +108,18 @@ def LinTS(
     parameters: Literal["disjoint", "hybrid"],
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def LinTS(
-    *, dim: Dim, reg: float = 1.0, exploration: Explore = 0.1, parameters: str, seed: int = 0, dtype: str = "float64"
+    *,
+    dim: Dim,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: str,
+    seed: int = 0,
+    dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
 @overload
 def SOFUL(
@@ -106,6 +133,7 @@ def SOFUL(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def SOFUL(
@@ -119,6 +147,7 @@ def SOFUL(
     parameters: Literal["disjoint", "hybrid"],
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def SOFUL(
@@ -132,6 +161,7 @@ def SOFUL(
     parameters: str,
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
 @overload
 def CBSCFD(
@@ -145,6 +175,7 @@ def CBSCFD(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def CBSCFD(
@@ -158,6 +189,7 @@ def CBSCFD(
     parameters: Literal["disjoint", "hybrid"],
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def CBSCFD(
@@ -171,6 +203,7 @@ def CBSCFD(
     parameters: str,
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
 @overload
 def CBRAP(
@@ -182,6 +215,7 @@ def CBRAP(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def CBRAP(
@@ -193,6 +227,7 @@ def CBRAP(
     parameters: Literal["disjoint", "hybrid"],
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def CBRAP(
@@ -204,6 +239,7 @@ def CBRAP(
     parameters: str,
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
 @overload
 def DBSLinUCB(
@@ -218,6 +254,7 @@ def DBSLinUCB(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def DBSLinUCB(
@@ -232,6 +269,7 @@ def DBSLinUCB(
     parameters: Literal["disjoint", "hybrid"],
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def DBSLinUCB(
@@ -246,6 +284,7 @@ def DBSLinUCB(
     parameters: str,
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
 @overload
 def PSILinUCB(
@@ -259,6 +298,7 @@ def PSILinUCB(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def PSILinUCB(
@@ -272,6 +312,7 @@ def PSILinUCB(
     parameters: Literal["disjoint", "hybrid"],
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def PSILinUCB(
@@ -285,6 +326,7 @@ def PSILinUCB(
     parameters: str,
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
 @overload
 def HvtUCB(
@@ -303,6 +345,7 @@ def HvtUCB(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def HvtUCB(
@@ -321,6 +364,7 @@ def HvtUCB(
     parameters: Literal["disjoint"],
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def HvtUCB(
@@ -339,6 +383,7 @@ def HvtUCB(
     parameters: str,
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
 @overload
 def HeavyOFUL(
@@ -355,6 +400,7 @@ def HeavyOFUL(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def HeavyOFUL(
@@ -371,6 +417,7 @@ def HeavyOFUL(
     parameters: Literal["disjoint"],
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def HeavyOFUL(
@@ -387,6 +434,7 @@ def HeavyOFUL(
     parameters: str,
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
 @overload
 def CRTM(
@@ -403,6 +451,7 @@ def CRTM(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def CRTM(
@@ -419,6 +468,7 @@ def CRTM(
     parameters: Literal["disjoint"],
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def CRTM(
@@ -435,6 +485,7 @@ def CRTM(
     parameters: str,
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
 def CRMM(
     *,
@@ -447,6 +498,7 @@ def CRMM(
     parameter_bound: float | None = None,
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit: ...
 def MENU(
     *,
@@ -460,6 +512,7 @@ def MENU(
     exploration: Explore = 1.0,
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def TOFU(
@@ -474,6 +527,7 @@ def TOFU(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def TOFU(
@@ -488,6 +542,7 @@ def TOFU(
     parameters: Literal["disjoint"],
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def TOFU(
@@ -502,4 +557,5 @@ def TOFU(
     parameters: str,
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...

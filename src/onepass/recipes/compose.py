@@ -44,6 +44,7 @@ def compose(
     thompson: bool = False,
     features: Any = None,
     estimate: Callable[[Design], Estimator] = Ridge,
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """The bandit of that name. estimate: what is learned on a design; the others as in every recipe.
 
@@ -70,7 +71,7 @@ def compose(
     rule = exploration
     if not isinstance(rule, Exploration):
         rule = PlainThompson(rule) if thompson else UCB(rule)
-    return Bandit(model, rule, features=features, seed=seed, name=name)
+    return Bandit(model, rule, features=features, seed=seed, name=name, half_life=half_life)
 
 
 def at_most(name: str, value: Any, most: int) -> Any:
@@ -102,9 +103,15 @@ def given(design: Design | None, reg: float | None, dtype: str | None) -> Make:
 
 
 def compose_shared(
-    name: str, dim: Dim, make: Make, exploration: Explore, seed: int, estimate: Callable[[Design], Estimator]
+    name: str,
+    dim: Dim,
+    make: Make,
+    exploration: Explore,
+    seed: int,
+    estimate: Callable[[Design], Estimator],
+    half_life: Any = None,
 ) -> SharedBandit:
     """`compose` for estimators that serve one shared model only."""
-    bandit = compose(name, dim, make, exploration, "shared", seed, estimate=estimate)
+    bandit = compose(name, dim, make, exploration, "shared", seed, estimate=estimate, half_life=half_life)
     assert isinstance(bandit, SharedBandit)
     return bandit

@@ -47,6 +47,7 @@ def HvtUCB(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """One-pass Huber regression, UCB, for heavy-tailed rewards: theta moves by a clipped residual, in the norm of A.
 
@@ -74,6 +75,8 @@ def HvtUCB(
     parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" or "float32"; only without a design (None: "float64").
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint". ValueError for arguments out of range.
     """
 
@@ -82,7 +85,7 @@ def HvtUCB(
         return OnePassHuber(design, clip=clip, floor=floor, step=step, **tail, **robust(exploration))
 
     make = given(design, reg, dtype)
-    return compose("HvtUCB", dim, make, exploration, parameters, seed, estimate=estimate)
+    return compose("HvtUCB", dim, make, exploration, parameters, seed, estimate=estimate, half_life=half_life)
 
 
 def HeavyOFUL(
@@ -99,6 +102,7 @@ def HeavyOFUL(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """Adaptive Huber regression over the whole history, UCB: to compare with HvtUCB.
 
@@ -121,6 +125,8 @@ def HeavyOFUL(
     parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint". ValueError for arguments out of range.
     """
 
@@ -129,7 +135,9 @@ def HeavyOFUL(
         tail: dict[str, Any] = {"epsilon": epsilon, "nu": nu, "horizon": horizon, "parameter_bound": parameter_bound}
         return AdaptiveHuber(design, clip=clip, floor=floor, **tail, **robust(exploration))
 
-    return compose("HeavyOFUL", dim, exact(reg, dtype), exploration, parameters, seed, estimate=estimate)
+    return compose(
+        "HeavyOFUL", dim, exact(reg, dtype), exploration, parameters, seed, estimate=estimate, half_life=half_life
+    )
 
 
 def CRTM(
@@ -146,6 +154,7 @@ def CRTM(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """One-pass truncation, UCB: rewards above a threshold count as 0.
 
@@ -165,6 +174,8 @@ def CRTM(
     parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" or "float32"; only without a design (None: "float64").
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint". ValueError for arguments out of range.
     """
 
@@ -174,7 +185,7 @@ def CRTM(
         )
 
     make = given(design, reg, dtype)
-    return compose("CRTM", dim, make, exploration, parameters, seed, estimate=estimate)
+    return compose("CRTM", dim, make, exploration, parameters, seed, estimate=estimate, half_life=half_life)
 
 
 def CRMM(
@@ -188,6 +199,7 @@ def CRMM(
     parameter_bound: float | None = None,
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit:
     """Mean of medians in one pass, UCB, for fixed arms, each of which is played `repeats` times in a row.
 
@@ -203,13 +215,15 @@ def CRMM(
     parameter_bound: S, above 0: estimates are kept in the ball ||theta|| <= S; None (default): no ball.
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" or "float32"; only without a design (None: "float64").
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`. ValueError for arguments out of range.
     """
 
     def estimate(design: Design) -> Estimator:
         return OnePassMedian(design, horizon=horizon, repeats=repeats, parameter_bound=parameter_bound)
 
-    return compose_shared("CRMM", dim, given(design, reg, dtype), exploration, seed, estimate)
+    return compose_shared("CRMM", dim, given(design, reg, dtype), exploration, seed, estimate, half_life=half_life)
 
 
 def MENU(
@@ -224,6 +238,7 @@ def MENU(
     exploration: Explore = 1.0,
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit:
     """Median of means, UCB, for fixed arms, each of which is played `repeats` times in a row.
 
@@ -240,6 +255,8 @@ def MENU(
     exploration: beta, a number (default 1.0), or `Theory`: the proved radius.
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" or "float32"; only without a design (None: "float64").
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`. ValueError for arguments out of range.
     """
 
@@ -248,7 +265,7 @@ def MENU(
             design, epsilon=epsilon, moment=moment, horizon=horizon, repeats=repeats, theory=theory_of(exploration)
         )
 
-    return compose_shared("MENU", dim, given(design, reg, dtype), exploration, seed, estimate)
+    return compose_shared("MENU", dim, given(design, reg, dtype), exploration, seed, estimate, half_life=half_life)
 
 
 def TOFU(
@@ -263,6 +280,7 @@ def TOFU(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """Truncation in whitened coordinates over the whole history, UCB.
 
@@ -280,6 +298,8 @@ def TOFU(
     parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint". ValueError for arguments out of range.
     """
 
@@ -289,4 +309,6 @@ def TOFU(
             design, epsilon=epsilon, moment=moment, horizon=horizon, clip=clip, theory=theory_of(exploration)
         )
 
-    return compose("TOFU", dim, exact(reg, dtype), exploration, parameters, seed, estimate=estimate)
+    return compose(
+        "TOFU", dim, exact(reg, dtype), exploration, parameters, seed, estimate=estimate, half_life=half_life
+    )

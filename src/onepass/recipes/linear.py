@@ -1,5 +1,7 @@
 """Linear bandits with the exact design: OFUL, LinUCB and LinTS."""
 
+from typing import Any
+
 from onepass.bandit.arms import ArmBandit
 from onepass.bandit.shared import SharedBandit
 from onepass.recipes.compose import Dim, Explore, compose, exact
@@ -13,6 +15,7 @@ def OFUL(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """Exact design, UCB: the arm of the largest x^T theta + beta sqrt(x^T A^-1 x), theta = A^-1 sum of r x.
 
@@ -27,9 +30,11 @@ def OFUL(
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
     """
-    return compose("OFUL", dim, exact(reg, dtype), exploration, parameters, seed)
+    return compose("OFUL", dim, exact(reg, dtype), exploration, parameters, seed, half_life=half_life)
 
 
 def LinUCB(
@@ -40,6 +45,7 @@ def LinUCB(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """Exact design, UCB with a constant width. The same algorithm as OFUL.
 
@@ -54,9 +60,11 @@ def LinUCB(
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
     """
-    return compose("LinUCB", dim, exact(reg, dtype), exploration, parameters, seed)
+    return compose("LinUCB", dim, exact(reg, dtype), exploration, parameters, seed, half_life=half_life)
 
 
 def LinTS(
@@ -67,6 +75,7 @@ def LinTS(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """Exact design, Thompson sampling: the arm of the largest x^T theta~, theta~ drawn from N(theta, beta^2 A^-1).
 
@@ -81,6 +90,8 @@ def LinTS(
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); of the draws.
     dtype: "float64" (default) or "float32", which halves the memory.
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
     """
-    return compose("LinTS", dim, exact(reg, dtype), exploration, parameters, seed, thompson=True)
+    return compose("LinTS", dim, exact(reg, dtype), exploration, parameters, seed, thompson=True, half_life=half_life)

@@ -4,6 +4,8 @@ All learn by ridge regression, as their papers do; `estimator="newton"` is the s
 not depend on reg as ridge regression on a sketch does (docs/sketches.md).
 """
 
+from typing import Any
+
 from onepass.bandit.arms import ArmBandit
 from onepass.bandit.shared import SharedBandit
 from onepass.design.design import Design
@@ -33,6 +35,7 @@ def SOFUL(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """Frequent Directions, UCB or Thompson sampling: A = reg I + S^T S with a sketch S of the rows.
 
@@ -52,6 +55,8 @@ def SOFUL(
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
     """
     name = "SOFUL-TS" if thompson else "SOFUL"
@@ -64,6 +69,7 @@ def SOFUL(
         seed,
         thompson=thompson,
         estimate=least_squares(estimator),
+        half_life=half_life,
     )
 
 
@@ -78,6 +84,7 @@ def CBSCFD(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """Robust Frequent Directions, UCB: A = (reg + compensation * what was cut) I + S^T S.
 
@@ -96,6 +103,8 @@ def CBSCFD(
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
     """
     return compose(
@@ -106,6 +115,7 @@ def CBSCFD(
         parameters,
         seed,
         estimate=least_squares(estimator),
+        half_life=half_life,
     )
 
 
@@ -118,6 +128,7 @@ def CBRAP(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """Gaussian projection to `size` dimensions, exact design there, UCB.
 
@@ -133,6 +144,8 @@ def CBRAP(
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); of the projection, and breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
     """
     features = GaussianProjection(dim=dim, size=size, seed=seed)
@@ -140,7 +153,7 @@ def CBRAP(
     def design(d: int, most: int) -> Design:
         return Exact(dim=size, reg=reg, dtype=dtype)
 
-    return compose("CBRAP", dim, design, exploration, parameters, seed, features=features)
+    return compose("CBRAP", dim, design, exploration, parameters, seed, features=features, half_life=half_life)
 
 
 def DBSLinUCB(
@@ -155,6 +168,7 @@ def DBSLinUCB(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """Dyadic blocks of Frequent Directions, UCB: the sketch grows until ||A - A_hat|| <= 2 error is certain.
 
@@ -175,6 +189,8 @@ def DBSLinUCB(
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
     """
 
@@ -182,7 +198,9 @@ def DBSLinUCB(
         return Dyadic(dim=d, size=at_most("size", size, most), error=error, reg=reg, base=base, dtype=dtype)
 
     name = "DBSLinUCB" if base == "fd" else "DBSLinUCB-RFD"
-    return compose(name, dim, design, exploration, parameters, seed, estimate=least_squares(estimator))
+    return compose(
+        name, dim, design, exploration, parameters, seed, estimate=least_squares(estimator), half_life=half_life
+    )
 
 
 def PSILinUCB(
@@ -196,6 +214,7 @@ def PSILinUCB(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """Projector splitting, UCB: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(reg), U V^T of low rank.
 
@@ -214,10 +233,14 @@ def PSILinUCB(
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
     """
 
     def design(d: int, most: int) -> Design:
         return ProjectorSplitting(dim=d, rank=at_most("rank", rank, most), reg=reg, compensate=compensate, dtype=dtype)
 
-    return compose("PSILinUCB", dim, design, exploration, parameters, seed, estimate=least_squares(estimator))
+    return compose(
+        "PSILinUCB", dim, design, exploration, parameters, seed, estimate=least_squares(estimator), half_life=half_life
+    )
