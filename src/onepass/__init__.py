@@ -78,6 +78,7 @@ from onepass.recipes import (
     LinTS,
     LinUCB,
     PSILinUCB,
+    WeightUCB,
 )
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ __all__ = [
     "Thompson",
     "TruncatedRidge",
     "Validation",
+    "WeightUCB",
     "bkb_oversampling",
     "bkb_size_bound",
     "from_bytes",

@@ -4,6 +4,7 @@
 `ArmBandit` for "disjoint" and "hybrid".
 """
 
+from onepass.recipes.drifting import WeightUCB
 from onepass.recipes.heavy_tailed import CRMM, CRTM, MENU, TOFU, HeavyOFUL, HvtUCB
 from onepass.recipes.linear import OFUL, LinTS, LinUCB
 from onepass.recipes.sketched import CBRAP, CBSCFD, SOFUL, DBSLinUCB, PSILinUCB
@@ -23,4 +24,5 @@ __all__ = [
     "LinTS",
     "LinUCB",
     "PSILinUCB",
+    "WeightUCB",
 ]

@@ -20,6 +20,7 @@ __all__ = [
     "LinTS",
     "LinUCB",
     "PSILinUCB",
+    "WeightUCB",
 ]
 
 @overload
@@ -558,4 +559,37 @@ def TOFU(
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
+) -> SharedBandit | ArmBandit: ...
+@overload
+def WeightUCB(
+    *,
+    dim: Dim,
+    half_life: Any = 1000.0,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str = "float64",
+) -> SharedBandit: ...
+@overload
+def WeightUCB(
+    *,
+    dim: Dim,
+    half_life: Any = 1000.0,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: Literal["disjoint", "hybrid"],
+    seed: int = 0,
+    dtype: str = "float64",
+) -> ArmBandit: ...
+@overload
+def WeightUCB(
+    *,
+    dim: Dim,
+    half_life: Any = 1000.0,
+    reg: float = 1.0,
+    exploration: Explore = 0.1,
+    parameters: str,
+    seed: int = 0,
+    dtype: str = "float64",
 ) -> SharedBandit | ArmBandit: ...
