@@ -19,7 +19,10 @@ from onepass.design.frequent_directions import FrequentDirections, RobustFrequen
 from onepass.design.projector_splitting import ProjectorSplitting
 from onepass.estimator.adaptive_huber import AdaptiveHuber
 from onepass.estimator.estimator import Estimator
+from onepass.estimator.glb_omd import OnePassGLM
+from onepass.estimator.gloc import RegressedGLM
 from onepass.estimator.median_of_means import MedianOfMeans
+from onepass.estimator.offline_glm import OfflineGLM
 from onepass.estimator.one_pass_huber import OnePassHuber
 from onepass.estimator.one_pass_median import OnePassMedian
 from onepass.estimator.one_pass_truncation import OnePassTruncation
@@ -68,6 +71,8 @@ from onepass.recipes import (
     CBSCFD,
     CRMM,
     CRTM,
+    GLBOMD,
+    GLOC,
     MENU,
     OFUL,
     SOFUL,
@@ -96,6 +101,8 @@ __all__ = [
     "CRTM",
     "FOGD",
     "FORKS",
+    "GLBOMD",
+    "GLOC",
     "GPUCB",
     "KOGD",
     "MENU",
@@ -144,6 +151,8 @@ __all__ = [
     "Matern",
     "MedianOfMeans",
     "Nystrom",
+    "OfflineGLM",
+    "OnePassGLM",
     "OnePassHuber",
     "OnePassMedian",
     "OnePassTruncation",
@@ -160,6 +169,7 @@ __all__ = [
     "ProjectorSplitting",
     "Projectron",
     "Recommendation",
+    "RegressedGLM",
     "Ridge",
     "RobustFrequentDirections",
     "SharedBandit",

@@ -130,9 +130,10 @@ def deviations(
     values: np.ndarray,
     names: list[Any],
     record_of: Callable[[Any], int],
+    expected: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
     """Rewards (n,) less their means under the models as they are, of contexts that are learned and the names of their
-    arms."""
+    arms; expected: from scores x^T theta to means, which leaves those of a hybrid model as they are."""
     if isinstance(contexts, Outer):
         contexts = np.hstack([np.atleast_2d(contexts.left), np.atleast_2d(contexts.right)])
     rows, out = front.rows(contexts, (1, 2)).reshape(-1, front.map.input_dim), values.astype(np.float64)
@@ -142,7 +143,7 @@ def deviations(
     for name, own in places.items():
         record = np.array([record_of(name)])
         _, means, _, adjusted = evaluated(learned, front, np.ascontiguousarray(rows[own][:, None]), record)
-        out[own] -= means[:, 0]
+        out[own] -= expected(means[:, 0])
         for place, z in zip(own, adjusted, strict=False):
             out[place] -= float(z[0] @ parameter(learned.shared))
     return out

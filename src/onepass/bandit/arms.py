@@ -29,6 +29,7 @@ from onepass.bandit.weights import Weights, arm_weights
 from onepass.design import contract
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.half_life import remembered
+from onepass.estimator.links import on_rewards
 from onepass.exploration.contract import Seen, score
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import noise, noise_once
@@ -165,12 +166,13 @@ class ArmBandit(BaseBandit):
             rows = adjusted[i] if adjusted else None
             normals, lots = noise_once(self._explores.pairs, self._normals(len(names)), one.rng, k)
             seen = model._seen(records, means[i], squares[i], rows, normals)
-            scores = score(rule, seen)
-            places, p = fill_slots(rule, seen, scores, among, lots, greedy)
+            view = self._in_view(seen)
+            scores = score(rule, view)
+            places, p = fill_slots(rule, view, scores, among, lots, greedy)
             if places[0] < 0:
                 raise failed(int(places[0]))
             context = self._front.chosen(contexts, None if single else i, places, len(names))
-            found = places, p, scores, means[i], seen.widths
+            found = places, p, self._expected(scores, True), self._expected(means[i]), seen.widths
             each.append(recorded(one, found, names, context, tail, self._explores, self.rounds))
         return each[0] if single else together(each)
 
@@ -178,6 +180,10 @@ class ArmBandit(BaseBandit):
         """Normals behind a draw of `count` arms: one an arm, for arms share no data, and those of a shared model."""
         shared = self.estimator.shared
         return count if shared is None else count + shared.design.dim
+
+    def _in_view(self, seen: Seen) -> Seen:
+        """What was seen, on the scale that the rule looks at."""
+        return on_rewards(self._family, seen) if self._explores.rewards and self._family is not None else seen
 
     def _seen(self, *found: Any) -> Seen:
         return seen(self._learned, self._explores, self._tally, self._rounds, *found)
@@ -204,12 +210,11 @@ class ArmBandit(BaseBandit):
         scores = np.empty(means.shape)
         for i in range(len(means)):
             normals, _ = noise_once(min(self._explores.pairs, 1), self._normals(len(records)), rng, 1)
-            scores[i] = score(
-                rule, self._seen(records, means[i], squares[i], adjusted[i] if adjusted else None, normals)
-            )
+            seen = self._seen(records, means[i], squares[i], adjusted[i] if adjusted else None, normals)
+            scores[i] = score(rule, self._in_view(seen))
         if not np.isfinite(scores).all():
             raise trouble()
-        return single, scores
+        return single, self._expected(scores, True)
 
     def _offered(self, contexts: Any, arms: Any) -> list[Any]:
         return self._roster.request(arms)[0]
@@ -264,7 +269,7 @@ class ArmBandit(BaseBandit):
         """Learn rows that are checked, contexts as they were given."""
         left: Any = ()
         if self._explores.residual:
-            left = deviations(self._learned, self._front, contexts, values, names, self._roster.record)
+            left = deviations(self._learned, self._front, contexts, values, names, self._roster.record, self._expected)
         with deferred():
             self._learned = learn(self._learned, self._roster, self._front, rows, right, values, names)
             self.rounds += len(rows)
@@ -280,6 +285,7 @@ class ArmBandit(BaseBandit):
         `decide` and `learn`; FloatingPointError when a score is not finite: the rounds before have been learned.
         """
         rows, values = game(self._front, contexts, rewards, nu)
+        self._allows(values)
         if self._learned.shared == () and self.estimator.compact and not self._front.moves:
             return self._played(self._front.transform(rows), values)
         arms, names = np.empty(len(rows), np.int64), tuple(range(values.shape[1]))

@@ -17,6 +17,7 @@ from onepass.bandit.names import distinct
 from onepass.bandit.snapshot import Snapshot
 from onepass.bandit.weights import Weights, requested, sides_of
 from onepass.estimator.estimator import Estimator, known_radius
+from onepass.estimator.links import expected, name_of, permit
 from onepass.estimator.ridge import Ridge
 from onepass.exploration.choosing import best
 from onepass.exploration.exploration import Exploration
@@ -202,12 +203,31 @@ class BaseBandit(Aging, files.Owner, ABC):
     def _values(self, rewards: Any, count: int, single: bool) -> np.ndarray:
         """Checked rewards (count,): of a single row a number."""
         if single and isinstance(rewards, float) and -1e12 < rewards < 1e12:  # the common case, checked at once
-            return np.array([rewards], self._dtype)
+            values = np.array([rewards], self._dtype)
+            self._allows(values)
+            return values
         values = check.array("rewards", rewards, self._dtype, (0,) if single else (1,))
         values = check.finite("rewards", values).reshape(-1)
         if len(values) != count:
             raise ValueError(f"rewards must have one entry per row of contexts ({count}), got {len(values)}")
+        self._allows(values)
         return values
+
+    def _allows(self, rewards: np.ndarray) -> None:
+        """ValueError for rewards that the estimator's family does not have."""
+        if self._family is not None:
+            permit(self._family, rewards)
+
+    @property
+    def _family(self) -> Any:
+        """Of rewards, whose mean is then mu(x^T theta); None: x^T theta is the mean."""
+        return self._model_estimator().family
+
+    def _expected(self, values: np.ndarray, ranked: bool = False) -> np.ndarray:
+        """Scores x^T theta on the scale of rewards; ranked: what the rule ranks by, which may be on it already."""
+        if self._family is None or (ranked and self._explores.rewards):
+            return values
+        return expected(self._family, values.reshape(-1)).reshape(values.shape)
 
     def _reward(self, decisions: Any, rewards: Any, again: bool, time: Any) -> None:
         """Learn the rewards of decisions: from their records, all or none."""

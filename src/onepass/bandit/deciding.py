@@ -6,7 +6,7 @@ import numpy as np
 
 from onepass.bandit.decision import DRAWN, GREEDY, Decision, made_id
 from onepass.bandit.rounds import NONE_LEFT, NOT_OFFERED
-from onepass.exploration.contract import draws, wants_residual, wants_widths
+from onepass.exploration.contract import draws, wants_residual, wants_rewards, wants_widths
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import key_of, keyed
 from onepass.exploration.residuals import Tally
@@ -16,7 +16,7 @@ from onepass.foundation import check
 
 class Rule(NamedTuple):
     """How a bandit explores: as it was given, as compiled code reads it, as a record names it; pairs: of draws that it
-    counts; widths, residual: whether it looks at them."""
+    counts; widths, residual: whether it looks at them; rewards: whether means must be expected rewards for it."""
 
     exploration: Exploration
     rule: Any
@@ -24,6 +24,7 @@ class Rule(NamedTuple):
     pairs: int
     widths: bool
     residual: bool
+    rewards: bool
 
 
 def rule_of(exploration: Exploration | None) -> Rule:
@@ -35,7 +36,7 @@ def rule_of(exploration: Exploration | None) -> Rule:
             f"{check.shown(exploration)}"
         )
     rule = exploration.rule()
-    pairs, looks = (draws(rule) + 1) // 2, (bool(wants_widths(rule)), bool(wants_residual(rule)))
+    pairs, looks = (draws(rule) + 1) // 2, [bool(asks(rule)) for asks in (wants_widths, wants_residual, wants_rewards)]
     return Rule(exploration, rule, repr(exploration), pairs, *looks)
 
 

@@ -2,6 +2,9 @@
 
     means = Z theta,   widths^2 = diag(Z A^-1 Z^T),   draws: means + beta L e, L L^T = Z A^-1 Z^T, or means + beta Z R e
 
+Means are scores x^T theta. Where rewards have a link mu (estimator/links.py), rules that look at order alone are shown
+these, and those that weigh gaps mu of them (`in_view`); deviations of rewards are those from mu(x^T theta).
+
 A rule that counts draws is given the means under M of them, of theta + d and theta - d in turn. K rows need K normals a
 draw where L is made (K solves), `features` normals otherwise (a product with the root R); the cheaper one is taken.
 
@@ -12,9 +15,10 @@ of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, th
 import numpy as np
 
 from onepass.design import contract
-from onepass.estimator.contract import expect, parameter, radius, repeated, update, update_rows
+from onepass.estimator.contract import expect, link, parameter, radius, repeated, update, update_rows
+from onepass.estimator.links import mean, on_rewards
 from onepass.exploration.choosing import choose
-from onepass.exploration.contract import Seen, draws, score, strength, wants_residual, wants_widths
+from onepass.exploration.contract import Seen, draws, score, strength, wants_residual, wants_rewards, wants_widths
 from onepass.exploration.residuals import counted, residual
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, semidefinite_root
@@ -117,6 +121,14 @@ def look_outer(estimator, rule, rounds, tally, user, right, normals, joint):
 
 
 @compiled
+def in_view(family, rule, seen):
+    """What was seen of scores x^T theta, on the scale that the rule looks at: theirs, or that of rewards."""
+    if wants_rewards(rule):
+        return on_rewards(family, seen)
+    return seen
+
+
+@compiled
 def fill_slots(rule, seen, scores, among, lots, greedy):
     """Arms (k,) and distributions (k, K) of k slots, k pairs of lots, without replacement.
 
@@ -164,11 +176,12 @@ def alone(among, arm, slots):
 def decide_rows(estimator, rule, rounds, tally, rows, normals, joint, among, lots, greedy):
     """Arms (k,), their distributions (k, K), scores, means and widths for one set of rows (K, features)."""
     seen = look(estimator, rule, rounds, tally, rows, normals, joint)
-    scores = score(rule, seen)
+    view = in_view(link(estimator), rule, seen)
+    scores = score(rule, view)
     again = repeated(estimator, rows)
     if again >= 0:  # an arm that the estimator plays several times in a row: it alone may have the first slot
         among = alone(among, again, lots.size // 2)
-    arms, p = fill_slots(rule, seen, scores, among, lots, greedy)
+    arms, p = fill_slots(rule, view, scores, among, lots, greedy)
     if again == NOT_OFFERED and arms[0] >= 0:
         arms[0] = again
     return arms, p, scores, seen.means, seen.widths
@@ -178,8 +191,9 @@ def decide_rows(estimator, rule, rounds, tally, rows, normals, joint, among, lot
 def decide_outer(estimator, rule, rounds, tally, user, right, normals, joint, among, lots, greedy):
     """The same for rows given as factors."""
     seen = look_outer(estimator, rule, rounds, tally, user, right, normals, joint)
-    scores = score(rule, seen)
-    arms, p = fill_slots(rule, seen, scores, among, lots, greedy)
+    view = in_view(link(estimator), rule, seen)
+    scores = score(rule, view)
+    arms, p = fill_slots(rule, view, scores, among, lots, greedy)
     return arms, p, scores, seen.means, seen.widths
 
 
@@ -190,7 +204,7 @@ def learn_rows(estimator, counts, tally, rows, rewards, nus):
     if counts:
         means = dot(rows, parameter(estimator))
         for i in range(rows.shape[0]):
-            tally = counted(tally, float(rewards[i]) - float(means[i]))
+            tally = counted(tally, float(rewards[i]) - mean(link(estimator), float(means[i])))
     if nus.size == 0 and rows.shape[0] > 1:
         return update_rows(estimator, rows, rewards), tally
     for i in range(rows.shape[0]):
@@ -210,7 +224,8 @@ def play_rounds(estimator, rule, rounds, tally, contexts, rewards, nus, normals,
     for t in range(contexts.shape[0]):
         rows = contexts[t]
         seen = look(estimator, rule, rounds + t, tally, rows, normals[t], joint)
-        arm, _ = choose(rule, seen, score(rule, seen), among, lots[t])
+        view = in_view(link(estimator), rule, seen)
+        arm, _ = choose(rule, view, score(rule, view), among, lots[t])
         again = repeated(estimator, rows)
         if again != AGAIN and arm >= 0:
             arm = again
@@ -221,6 +236,6 @@ def play_rounds(estimator, rule, rounds, tally, contexts, rewards, nus, normals,
         if nus.size > 0:
             estimator = expect(estimator, nus[t, arm])
         if wants_residual(rule):
-            tally = counted(tally, float(rewards[t, arm]) - seen.means[arm])
+            tally = counted(tally, float(rewards[t, arm]) - mean(link(estimator), float(seen.means[arm])))
         estimator = update(estimator, rows[arm], rewards[t, arm])
     return estimator, tally, arms

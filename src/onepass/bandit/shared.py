@@ -140,6 +140,8 @@ class SharedBandit(BaseBandit):
             if found[0][0] < 0:
                 raise failed(int(found[0][0]))
             context = self._front.chosen(contexts, None if single else i, found[0], count)
+            places, p, scores, means, widths = found
+            found = places, p, self._expected(scores, True), self._expected(means), widths
             each.append(recorded(one, found, names, context, tail, self._explores, self.rounds))
         return each[0] if single else together(each)
 
@@ -210,7 +212,7 @@ class SharedBandit(BaseBandit):
             found = rounds.decide_rows(*model, rows, normals, False, among, lots, False)
         if not np.isfinite(found[2]).all():
             raise trouble()
-        return found[2]
+        return self._expected(found[2], True)
 
     def _first_draw(self, size: int) -> np.ndarray:
         """The normals (1, size) of the first draw that the seed gives, for rules that draw."""
@@ -308,6 +310,7 @@ class SharedBandit(BaseBandit):
         values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (2,)))
         if values.shape != rows.shape[:2]:
             raise ValueError(f"rewards must have shape {rows.shape[:2]} as contexts has, got {values.shape}")
+        self._allows(values)
         nus = np.empty((0, 0))
         if nu is not None:
             nus = self._noise_scales(nu, (1, 2), values.shape)

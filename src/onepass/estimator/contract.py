@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from onepass.estimator.links import Straight
 from onepass.foundation.generic import generic
 
 
@@ -78,3 +79,9 @@ def merge(state, other, start):
     For Python alone, registered by `merge.register(State)`: only where the order of rows is of no consequence.
     """
     raise path_dependent(type(state).__name__.removesuffix("State"))
+
+
+@partial(generic, default=True)
+def link(state):
+    """The family of rewards (links.py) for which x^T theta is a score and not yet a mean. Default: it is the mean."""
+    return Straight()

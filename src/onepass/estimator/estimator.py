@@ -30,6 +30,9 @@ class Estimator(ABC):
     takes_nu = False  # whether `learn` may be told the noise scale of a row
     has_radius = True  # whether a theoretical radius is known
     repeats_arms = False  # whether an arm is played several times in a row
+    family: Any = (
+        None  # of rewards (links.py), as `contract.link` says it of the state; None: any, x^T theta is the mean
+    )
 
     @abstractmethod
     def begin(self) -> Any:

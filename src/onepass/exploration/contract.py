@@ -45,6 +45,13 @@ def wants_residual(rule) -> bool:
 
 
 @partial(generic, default=True)
+def wants_rewards(rule) -> bool:
+    """Whether gaps between `Seen.means` count, so that they must be expected rewards where a model scores arms on
+    another scale (the log odds of a click). Default: no, order is all that counts."""
+    return False
+
+
+@partial(generic, default=True)
 def draws(rule) -> int:
     """How many draws of the parameter the rule counts. Default: none."""
     return 0

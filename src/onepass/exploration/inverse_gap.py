@@ -42,6 +42,11 @@ def wants_widths(rule):
     return rule.plausible
 
 
+@contract.wants_rewards.for_state(InverseGapRule)
+def wants_rewards(rule):
+    return True
+
+
 @contract.wants_residual.for_state(InverseGapRule)
 def wants_residual(rule):
     return rule.gamma == 0.0

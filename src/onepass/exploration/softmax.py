@@ -25,6 +25,11 @@ class SoftmaxRule(NamedTuple):
     floor: float
 
 
+@contract.wants_rewards.for_state(SoftmaxRule)
+def wants_rewards(rule):
+    return True
+
+
 @contract.wants_residual.for_state(SoftmaxRule)
 def wants_residual(rule):
     return rule.temperature == 0.0

@@ -5,6 +5,7 @@
 """
 
 from onepass.recipes.drifting import WeightUCB
+from onepass.recipes.generalized import GLBOMD, GLOC
 from onepass.recipes.heavy_tailed import CRMM, CRTM, MENU, TOFU, HeavyOFUL, HvtUCB
 from onepass.recipes.linear import OFUL, LinTS, LinUCB
 from onepass.recipes.sketched import CBRAP, CBSCFD, SOFUL, DBSLinUCB, PSILinUCB
@@ -14,6 +15,8 @@ __all__ = [
     "CBSCFD",
     "CRMM",
     "CRTM",
+    "GLBOMD",
+    "GLOC",
     "MENU",
     "OFUL",
     "SOFUL",

@@ -10,6 +10,8 @@ __all__ = [
     "CBSCFD",
     "CRMM",
     "CRTM",
+    "GLBOMD",
+    "GLOC",
     "MENU",
     "OFUL",
     "SOFUL",
@@ -592,4 +594,91 @@ def WeightUCB(
     parameters: str,
     seed: int = 0,
     dtype: str = "float64",
+) -> SharedBandit | ArmBandit: ...
+@overload
+def GLBOMD(
+    *,
+    dim: Dim,
+    family: Any = "logistic",
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: Explore = 0.4,
+    step: float | None = None,
+    parameter_bound: float | None = None,
+    implicit: bool | None = None,
+    clip: float | None = None,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str | None = None,
+) -> SharedBandit: ...
+@overload
+def GLBOMD(
+    *,
+    dim: Dim,
+    family: Any = "logistic",
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: Explore = 0.4,
+    step: float | None = None,
+    parameter_bound: float | None = None,
+    implicit: bool | None = None,
+    clip: float | None = None,
+    parameters: Literal["disjoint"],
+    seed: int = 0,
+    dtype: str | None = None,
+) -> ArmBandit: ...
+@overload
+def GLBOMD(
+    *,
+    dim: Dim,
+    family: Any = "logistic",
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: Explore = 0.4,
+    step: float | None = None,
+    parameter_bound: float | None = None,
+    implicit: bool | None = None,
+    clip: float | None = None,
+    parameters: str,
+    seed: int = 0,
+    dtype: str | None = None,
+) -> SharedBandit | ArmBandit: ...
+@overload
+def GLOC(
+    *,
+    dim: Dim,
+    family: Any = "logistic",
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: Explore = 0.4,
+    parameter_bound: float = 3.0,
+    parameters: Literal["shared"] = "shared",
+    seed: int = 0,
+    dtype: str | None = None,
+) -> SharedBandit: ...
+@overload
+def GLOC(
+    *,
+    dim: Dim,
+    family: Any = "logistic",
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: Explore = 0.4,
+    parameter_bound: float = 3.0,
+    parameters: Literal["disjoint"],
+    seed: int = 0,
+    dtype: str | None = None,
+) -> ArmBandit: ...
+@overload
+def GLOC(
+    *,
+    dim: Dim,
+    family: Any = "logistic",
+    design: Design | None = None,
+    reg: float | None = None,
+    exploration: Explore = 0.4,
+    parameter_bound: float = 3.0,
+    parameters: str,
+    seed: int = 0,
+    dtype: str | None = None,
 ) -> SharedBandit | ArmBandit: ...

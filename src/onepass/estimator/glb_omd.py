@@ -1,0 +1,290 @@
+"""GLB-OMD: generalized linear rewards by one step of online mirror descent a row (Zhang, Xu, Zhao and Sugiyama 2025).
+
+    z = x^T theta,  u = H^-1 x,  q = x^T u,  c = eta mu'(z)
+    theta <- theta + eta (r - mu(z)) u / (1 + c q),   then to the nearest of ||theta|| <= S in the norm of H + c x x^T
+    H <- H + mu'(x^T theta) x x^T                      the slope at the new theta; H = reg I at first
+
+The step minimizes the loss's expansion at theta to second order + ||theta' - theta||_H^2 / (2 eta), over the ball. The
+theorem has eta = 1 + R S and a ball; in practice eta = 1 is better (docs/clicks.md). On any design, one solve a row.
+
+implicit: the loss itself in place of its expansion, so that no step overshoots: with s = x^T theta' the one unknown,
+s = z + eta q (r - mu(s)). For counts, exp(z) is far from its expansion, and a step from it may go anywhere.
+
+clip: |r - mu(z)| counts up to clip sqrt(mu'(z)) sqrt(1 + w^2) / w = clip sqrt(1 / q + mu'(z)), w^2 = mu'(z) q: clip
+deviations of a reward where little is known of x, more as x becomes known (Huber's clipping as in Wang et al.'s Hvt-UCB,
+one_pass_huber.py). So x^T theta goes by at most eta clip widths, sqrt(q), of x at one reward, however large.
+
+Radius: beta^2 = reg ||theta_*||^2 + 2 eta s ln(1 / delta) + k eta^2 s G / v + g (S + ||theta_*||)^2 with G = sum of
+ln(1 + w q) = log det H - log det reg I on exact designs; derived in docs/clicks.md, on sketches too.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.design.contract import append, error_bound, solve, spectrum, sums
+from onepass.design.design import Design
+from onepass.design.dyadic import DyadicState
+from onepass.design.frequent_directions import FrequentDirectionsState
+from onepass.design.projector_splitting import ProjectorSplittingState
+from onepass.estimator.contract import link, radius, update
+from onepass.estimator.estimator import Estimator, begun, checked_design
+from onepass.estimator.links import Poisson, concordance, dispersion, family_of, mean, as_given, slope, steepest
+from onepass.estimator.newton import go_to, step_along
+from onepass.exploration.theory import Theory
+from onepass.foundation import check
+from onepass.foundation.check import shown
+from onepass.foundation.generic import compiled, generic
+from onepass.foundation.linalg import dot
+from onepass.foundation.registry import savable
+
+HALVINGS = 200  # at most, of an interval in which one unknown is sought: more than any float has digits and exponents
+DIGITS = 1e-14  # of the interval, relative: below it the unknown is known
+
+
+class GLBOMDSettings(NamedTuple):
+    """family; step eta; bound S of the ball (inf: none); implicit (0 or 1); clip (inf: none); reg of the design."""
+
+    family: Any
+    step: float
+    bound: float
+    implicit: int
+    clip: float
+    reg: float
+
+
+class GLBOMDState(NamedTuple):
+    """design: H; theta (dim,); gain: G, the sum of ln(1 + w q) over rows; settings."""
+
+    design: Any
+    theta: np.ndarray
+    gain: float
+    settings: GLBOMDSettings
+
+
+@compiled
+def settled(family, z, target, reach):
+    """The s with s = z + reach (target - mu(s)); it lies between z and z + reach (target - mu(z)).
+
+    Newton's method, and halves where it leaves what is left of the interval.
+    """
+    low, high = z, z + reach * (target - mean(family, z))
+    if low > high:
+        low, high = high, low
+    s = z
+    for _ in range(HALVINGS):
+        away = s - z - reach * (target - mean(family, s))
+        if away > 0.0:
+            high = min(s, high)
+        else:
+            low = max(s, low)
+        s -= away / (1.0 + reach * slope(family, s))
+        if not low < s < high:
+            s = 0.5 * (low + high)
+        if not high - low > DIGITS * (abs(low) + abs(high)) or away == 0.0:
+            break
+    return s
+
+
+@compiled
+def pull(settings, z, q, reward):
+    """How far theta goes along u for a reward, at z = x^T theta and q = x^T u."""
+    family, eta, middle = settings.family, settings.step, mean(settings.family, z)
+    residual = reward - middle
+    if settings.clip < np.inf and q > 0.0:
+        most = settings.clip * np.sqrt(1.0 / q + slope(family, z))
+        residual = min(max(residual, -most), most)
+    if settings.implicit == 1 and q > 0.0:
+        return eta * (middle + residual - mean(family, settled(family, z, middle + residual, eta * q)))
+    return eta * residual / (1.0 + eta * slope(family, z) * q)
+
+
+@compiled
+def into_tilted_ball(design, theta, row, weight, bound):
+    """The projection of theta on ||theta|| <= bound in the norm of M = A + weight x x^T, in place.
+
+    theta' = (M + mu I)^-1 M theta with the mu at which ||theta'|| = bound, in the eigenvectors of A, where x x^T is one
+    rank more (Sherman and Morrison); mu is found by halving.
+    """
+    if not float(dot(theta, theta)) > bound * bound:
+        return
+    values, vectors, rest = spectrum(design)
+    k, along = values.size, weight * float(dot(row, theta))
+    inside, inner = dot(vectors, theta).astype(np.float64), dot(vectors, row).astype(np.float64)
+    outside, outer = dot(inside.astype(theta.dtype), vectors), dot(inner.astype(theta.dtype), vectors)
+    tt, tx, xx = 0.0, 0.0, 0.0  # products of what theta and x have outside
+    for j in range(theta.size):
+        outside[j], outer[j] = theta[j] - outside[j], row[j] - outer[j]
+        tt, tx, xx = tt + outside[j] * outside[j], tx + outside[j] * outer[j], xx + outer[j] * outer[j]
+    for i in range(k):  # M theta = A theta + weight (x^T theta) x
+        inside[i] = values[i] * inside[i] + along * inner[i]
+    ss, sx = rest * rest * tt + 2.0 * rest * along * tx + along * along * xx, rest * tx + along * xx
+    low, high, shift, share = 0.0, 0.0, float(rest) + weight * float(dot(row, row)), 0.0
+    for step in range(2 * HALVINGS):
+        cross, square = sx / (rest + shift), xx / (rest + shift)
+        for i in range(k):
+            cross, square = (
+                cross + inner[i] * inside[i] / (values[i] + shift),
+                square + inner[i] * inner[i] / (values[i] + shift),
+            )
+        share = weight * cross / (1.0 + weight * square)
+        length = (ss - 2.0 * share * sx + share * share * xx) / (rest + shift) ** 2
+        for i in range(k):
+            length += ((inside[i] - share * inner[i]) / (values[i] + shift)) ** 2
+        if length > bound * bound:
+            low = shift
+        else:
+            high = shift
+        if high > 0.0 and not high - low > DIGITS * high:
+            break
+        shift = 0.5 * (low + high) if high > 0.0 else 4.0 * shift
+    for i in range(k):
+        inside[i] = (inside[i] - share * inner[i]) / (values[i] + shift)
+    found = dot(inside.astype(theta.dtype), vectors)
+    for j in range(theta.size):
+        found[j] += (rest * outside[j] + (along - share) * outer[j]) / (rest + shift)
+    go_to(theta, found)
+
+
+@update.for_state(GLBOMDState)
+def update_glb_omd(state, row, reward):
+    theta, settings, scaled = state.theta, state.settings, np.empty_like(row)
+    direction = solve(state.design, row)
+    q, z = max(float(dot(row, direction)), 0.0), float(dot(row, theta))
+    step_along(theta, direction, pull(settings, z, q, reward))
+    if settings.bound < np.inf:
+        into_tilted_ball(state.design, theta, row, settings.step * slope(settings.family, z), settings.bound)
+    weight = slope(settings.family, float(dot(row, theta)))
+    for j in range(row.size):
+        scaled[j] = np.sqrt(weight) * row[j]
+    return GLBOMDState(
+        design=append(state.design, scaled), theta=theta, gain=state.gain + np.log1p(weight * q), settings=settings
+    )
+
+
+@link.for_state(GLBOMDState)
+def link_of_glb_omd(state):
+    return state.settings.family
+
+
+# ---- the radius ----
+
+
+@partial(generic, default=True)
+def grown(design) -> float:
+    """g with A_t <= A_(t-1) + x x^T + (g_t - g_(t-1)) I at every row, infinite where none is known. Default: 0 for what
+    has no error."""
+    return 0.0 if error_bound(design) == 0.0 else np.inf
+
+
+@grown.for_state(FrequentDirectionsState)
+def grown_by_compensation(design):
+    return design.space.ridge - design.settings.reg
+
+
+@grown.for_state(DyadicState)
+def grown_by_all_blocks(design):
+    return design.whole.ridge - design.block.settings.reg
+
+
+@grown.for_state(ProjectorSplittingState)
+def grown_by_splitting(design):
+    """Nothing, until something is truncated."""
+    return 0.0 if sums(design).shed == 0.0 else np.inf
+
+
+@radius.for_state(GLBOMDState)
+def radius_of_glb_omd(state, rounds, noise, parameter_bound, row_bound, delta):
+    s, both = state.settings, state.settings.bound + parameter_bound
+    curved, spread = concordance(s.family), dispersion(s.family, noise)
+    if not (parameter_bound <= s.bound < np.inf) or s.implicit == 1 or s.clip < np.inf:
+        return np.inf
+    left = 1.0 - s.step * curved * steepest(s.family, row_bound * s.bound) * row_bound**3 * both / s.reg
+    if s.step < 1.0 + 0.5 * curved * row_bound * both or not left > 0.0:
+        return np.inf
+    exponent = 0.5 * curved**2 * s.step * spread / left * row_bound**2 / s.reg
+    excess = np.expm1(exponent) / exponent if exponent > 0.0 else 1.0
+    learned = 2.0 * np.log(1.0 / delta) + excess * s.step / left * state.gain
+    return np.sqrt(s.reg * parameter_bound**2 + s.step * spread * learned + grown(state.design) * both * both)
+
+
+def least_reg(family: Any, theory: Theory) -> float:
+    """The reg above which the theorem holds: eta R L^3 2 S max mu', 0 for rewards as they are."""
+    curved, length, bound = concordance(family), theory.row_bound, theory.parameter_bound
+    eta = 1.0 + curved * length * bound
+    return float(eta * curved * length**3 * 2.0 * bound * steepest(family, length * bound))
+
+
+@savable
+class OnePassGLM(Estimator):
+    """Generalized linear rewards, E r = mu(x^T theta), on `design`: one solve and append a row, no history.
+
+    design: any; it is copied. Its reg is in units of mu' ||x||^2: for clicks a fifth of what suits ridge regression.
+    family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
+        own (links.py).
+    step: eta, above 0; None (default): 1.0, beside theory 1 + R L S.
+    parameter_bound: S, above 0: the ball ||theta|| <= S; None (default): no ball, beside theory its own.
+    implicit: whether a step is one on the loss itself, which cannot overshoot; None (default): for "poisson" without a
+        ball.
+    clip: above 0: a reward moves x^T theta by at most step * clip widths of x; None (default): as far as it says. For
+        counts with outliers; clicks have none, and from 1 / sqrt(reg) on no click is ever clipped.
+    theory: eta and ball of the theorem; default None, and no theoretical radius. It needs reg > 2 S L^3 R eta max mu',
+        (1 + S) S / 2 for clicks and L = 1; twice that is a good choice.
+    ValueError outside those ranges, and for what `theory` decides beside it.
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        *,
+        family: Any = "logistic",
+        step: float | None = None,
+        parameter_bound: float | None = None,
+        implicit: bool | None = None,
+        clip: float | None = None,
+        theory: Theory | None = None,
+    ):
+        self.design, self.family = checked_design(design), family_of(family)
+        if theory is not None and not isinstance(theory, Theory):
+            raise ValueError(f"theory must be a onepass.Theory or None, got {shown(theory)}")
+        given = {"step": step, "parameter_bound": parameter_bound, "implicit": implicit, "clip": clip}
+        for name, value in given.items():
+            if theory is not None and value is not None:
+                raise ValueError(f"{name} must be None beside theory, which has its own, got {shown(value)}")
+        eta, bound = 1.0 if step is None else check.positive("step", step), np.inf
+        if parameter_bound is not None:
+            bound = check.positive("parameter_bound", parameter_bound)
+        if implicit is None:
+            solves = isinstance(self.family, Poisson) and bound == np.inf and theory is None
+        else:
+            solves = check.choice("implicit", implicit, (False, True))
+        if theory is not None:
+            bound = theory.parameter_bound
+            eta, least = 1.0 + concordance(self.family) * theory.row_bound * bound, least_reg(self.family, theory)
+            if not self.design.params["reg"] > least:
+                raise ValueError(
+                    f"design must have a reg above {least:g} beside theory={shown(theory)}, got {shown(self.design)}"
+                )
+        self.has_radius = theory is not None and not design.knows
+        self._settings = GLBOMDSettings(
+            family=self.family,
+            step=eta,
+            bound=bound,
+            implicit=int(solves),
+            clip=np.inf if clip is None else check.positive("clip", clip),
+            reg=float(self.design.params["reg"]),
+        )
+        self._options = {"family": as_given(self.family), **given, "theory": theory}
+
+    def begin(self) -> GLBOMDState:
+        design, theta = begun(self.design)
+        return GLBOMDState(design=design, theta=theta, gain=0.0, settings=self._settings)
+
+    def consistent(self, state: GLBOMDState) -> bool:
+        return (
+            state.theta.shape == (self.design.dim,)
+            and state.settings == self._settings
+            and state.gain >= 0.0
+            and self.design.consistent(state.design)
+        )

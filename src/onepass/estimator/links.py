@@ -1,0 +1,265 @@
+"""Families of rewards: how the mean of a reward, and its law, follow from z = x^T theta.
+
+    E r = mu(z),   loss(z) = m(z) - r z,   mu = m',   var r = mu'(z),   |mu''| <= R mu'
+
+| family    | rewards | mu(z)             | m(z)            | R |
+| --------- | ------- | ----------------- | --------------- | - |
+| Logistic  | [0, 1]  | 1 / (1 + exp(-z)) | log(1 + exp(z)) | 1 |
+| Poisson   | >= 0    | exp(z)            | exp(z)          | 1 |
+| Straight  | any     | z                 | z^2 / 2         | 0 |
+
+The loss is the negative log likelihood, but for what theta does not change. A family is a `NamedTuple` and the functions
+below, registered for its type; `mean`, `slope`, `potential` and `steepest` at least, the others have defaults.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.exploration.contract import Seen
+from onepass.foundation import check
+from onepass.foundation.generic import compiled, defined, generic
+from onepass.foundation.registry import savable
+
+MOST = 500.0  # of |z| where it is an exponent: exp(500) is 1e217, and sums and products of a few such are finite
+
+
+def _unknown(family, name: str) -> TypeError:
+    return TypeError(f"{name} is not defined for {type(family).__name__}; register it with {name}.for_state(...)")
+
+
+@generic
+def mean(family, z: float) -> float:
+    """mu(z)."""
+    raise _unknown(family, "mean")
+
+
+@generic
+def slope(family, z: float) -> float:
+    """mu'(z), at least 0: the variance of a reward, for `Straight` in its own unit."""
+    raise _unknown(family, "slope")
+
+
+@generic
+def potential(family, z: float) -> float:
+    """m(z), of which mu is the derivative."""
+    raise _unknown(family, "potential")
+
+
+@generic
+def steepest(family, bound: float) -> float:
+    """The largest mu'(z) over |z| <= bound."""
+    raise _unknown(family, "steepest")
+
+
+@partial(generic, default=True)
+def concordance(family) -> float:
+    """R with |mu''| <= R mu' everywhere. Default: 1."""
+    return 1.0
+
+
+@partial(generic, default=True)
+def dispersion(family, noise: float) -> float:
+    """The factor of the variance that rewards are sub-Gaussian (or better) with: noise^2 where the family says nothing
+    of it. Default: 1, for the family's own law."""
+    return 1.0
+
+
+@partial(generic, default=True)
+def allowed(family) -> tuple[float, float]:
+    """The smallest and the largest reward. Default: any."""
+    return -np.inf, np.inf
+
+
+@partial(generic, default=True)
+def expected(family, values: np.ndarray) -> np.ndarray:
+    """mu(z) of every z in values (K,). Default: by `mean`, one after the other."""
+    out = np.empty(values.size)
+    for a in range(out.size):
+        out[a] = mean(family, float(values[a]))
+    return out
+
+
+@partial(generic, default=True)
+def on_rewards(family, seen):
+    """What a rule sees of arms (`Seen`, of scores z), on the scale of rewards.
+
+    beta width becomes the larger of mu(z + beta width) - mu(z) and mu(z) - mu(z - beta width): whom elimination by
+    these intervals strikes out is out by those of z. Without a beta: mu'(z) width.
+    """
+    means, widths, samples = expected(family, seen.means), np.zeros(seen.widths.size), np.empty_like(seen.samples)
+    for a in range(widths.size):
+        z, beta = float(seen.means[a]), abs(float(seen.beta[a]))
+        away = beta * seen.widths[a]
+        if away > 0.0:
+            widths[a] = max(mean(family, z + away) - means[a], means[a] - mean(family, z - away)) / beta
+        else:
+            widths[a] = slope(family, z) * seen.widths[a]
+    for m in range(samples.shape[0]):
+        for a in range(samples.shape[1]):
+            samples[m, a] = mean(family, float(seen.samples[m, a]))
+    return Seen(means=means, widths=widths, samples=samples, beta=seen.beta, residual=seen.residual, rounds=seen.rounds)
+
+
+class Straight(NamedTuple):
+    """Rewards as they are: mu(z) = z."""
+
+    def params(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+
+class Logistic(NamedTuple):
+    """Clicks: rewards from 0 to 1, the log odds of whose mean are z."""
+
+    def params(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+
+class Poisson(NamedTuple):
+    """Counts: rewards from 0, the logarithm of whose mean is z."""
+
+    def params(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+
+for _family in (Straight, Logistic, Poisson):
+    savable(_family)
+
+
+@compiled
+def within(z):
+    """z as an exponent."""
+    return min(max(z, -MOST), MOST)
+
+
+@mean.for_state(Straight)
+def mean_of_straight(family, z):
+    return z
+
+
+@slope.for_state(Straight)
+def slope_of_straight(family, z):
+    return 1.0
+
+
+@potential.for_state(Straight)
+def potential_of_straight(family, z):
+    return 0.5 * z * z
+
+
+@steepest.for_state(Straight)
+def steepest_of_straight(family, bound):
+    return 1.0
+
+
+@concordance.for_state(Straight)
+def concordance_of_straight(family):
+    return 0.0
+
+
+@dispersion.for_state(Straight)
+def dispersion_of_straight(family, noise):
+    return noise * noise
+
+
+@expected.for_state(Straight)
+def expected_of_straight(family, values):
+    return values
+
+
+@on_rewards.for_state(Straight)
+def straight_on_rewards(family, seen):
+    return seen
+
+
+@mean.for_state(Logistic)
+def mean_of_logistic(family, z):
+    return 1.0 / (1.0 + np.exp(-within(z)))
+
+
+@slope.for_state(Logistic)
+def slope_of_logistic(family, z):
+    low = np.exp(-abs(within(z)))
+    return low / ((1.0 + low) * (1.0 + low))
+
+
+@potential.for_state(Logistic)
+def potential_of_logistic(family, z):
+    return max(z, 0.0) + np.log1p(np.exp(-abs(within(z))))
+
+
+@steepest.for_state(Logistic)
+def steepest_of_logistic(family, bound):
+    return 0.25
+
+
+@allowed.for_state(Logistic)
+def allowed_to_logistic(family):
+    return 0.0, 1.0
+
+
+@mean.for_state(Poisson)
+def mean_of_poisson(family, z):
+    return np.exp(within(z))
+
+
+@slope.for_state(Poisson)
+def slope_of_poisson(family, z):
+    return np.exp(within(z))
+
+
+@potential.for_state(Poisson)
+def potential_of_poisson(family, z):
+    return np.exp(within(z))
+
+
+@steepest.for_state(Poisson)
+def steepest_of_poisson(family, bound):
+    return np.exp(within(bound))
+
+
+@allowed.for_state(Poisson)
+def allowed_to_poisson(family):
+    return 0.0, np.inf
+
+
+# ---- what bandits and constructors ask in Python ----
+
+FAMILIES = {"logistic": Logistic(), "poisson": Poisson(), "identity": Straight()}
+
+
+def family_of(given: Any) -> Any:
+    """A family by its name, or one of one's own; ValueError for what is neither."""
+    if isinstance(given, str) and given in FAMILIES:
+        return FAMILIES[given]
+    if isinstance(given, tuple) and defined(mean, given):
+        return given
+    names = ", ".join(map(repr, FAMILIES))
+    raise ValueError(f"family must be one of {names}, or a family such as links.Poisson(), got {check.shown(given)}")
+
+
+def name_of(family: Any) -> str:
+    """The name of a family."""
+    return next((name for name, known in FAMILIES.items() if type(known) is type(family)), type(family).__name__)
+
+
+def as_given(family: Any) -> Any:
+    """What `family_of` makes it of: the name of one of ours, else the family itself."""
+    name = name_of(family)
+    return name if name in FAMILIES else family
+
+
+def permit(family: Any, rewards: np.ndarray) -> None:
+    """ValueError for rewards that the family does not have."""
+    low, high = allowed(family)
+    if rewards.size and not (low <= rewards.min() and rewards.max() <= high):
+        wrong = rewards[(rewards < low) | (rewards > high)].ravel()
+        limits = f"from {low:g} to {high:g}" if np.isfinite(high) else f"at least {low:g}"
+        raise ValueError(
+            f"rewards must be {limits} for the {name_of(family)} family, got {check.shown(float(wrong[0]))}; "
+            "use family='identity', or ridge regression, for any reward"
+        )

@@ -1,0 +1,123 @@
+"""Generalized linear regression on the whole history, minimized again after every row: the offline reference.
+
+    theta = argmin of  theta^T A_0 theta / 2 + sum over rows of m(x^T theta) - r x^T theta,   A_0 = reg I
+    H = A_0 + sum of mu'(x^T theta) x x^T
+
+By damped Newton steps (iteratively reweighted least squares), begun at the last theta: theta <- theta - H^-1 gradient /
+(1 + R max |x^T H^-1 gradient|), which lowers a self-concordant loss. O(t d^2 + d^3) time and O(t d) memory a round.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.design.contract import adjusted, matrix, solve
+from onepass.design.exact import Exact
+from onepass.estimator.contract import link, update, update_rows
+from onepass.estimator.estimator import Estimator, begun, checked_design
+from onepass.estimator.history import History, new_history, remember
+from onepass.estimator.links import concordance, family_of, mean, as_given, slope
+from onepass.estimator.newton import step_along
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
+from onepass.foundation.registry import savable
+
+STEPS = 100  # at most, a round; two or three are usual
+CLOSE = 1e-12  # of the squared length of a step in the norm of H, in which statistical errors are of the order of 1
+
+
+class OfflineGLMSettings(NamedTuple):
+    """family."""
+
+    family: Any
+
+
+class OfflineGLMState(NamedTuple):
+    """design: H; theta (dim,); history: rows with rewards as values and the weights that they have in H as marks."""
+
+    design: Any
+    theta: np.ndarray
+    history: History
+    settings: OfflineGLMSettings
+
+
+@compiled
+def minimize(state):
+    """The state at the minimum."""
+    design, theta, history, family = state.design, state.theta, state.history, state.settings.family
+    used = history.used
+    rows, weights = history.rows[:used], history.marks
+    for _ in range(STEPS):
+        scores = dot(rows, theta)
+        pulls, change = np.empty_like(scores), np.empty_like(scores)
+        for i in range(used):
+            z = float(scores[i])
+            weight = slope(family, z)
+            change[i], weights[i] = weight - weights[i], weight
+            pulls[i] = history.values[i] - mean(family, z) + weight * z
+        weighted = np.empty_like(rows)
+        for i in range(used):
+            for j in range(theta.size):
+                weighted[i, j] = change[i] * rows[i, j]
+        design = adjusted(design, dot(weighted.T, rows))
+        slopes = dot(pulls, rows) - dot(matrix(design).astype(theta.dtype), theta)  # H theta has what pulls have beside
+        step = solve(design, slopes)
+        longest, square = 0.0, float(dot(step, slopes))
+        if not np.isfinite(square):
+            break
+        moved = dot(rows, step)
+        for i in range(used):
+            longest = max(longest, abs(float(moved[i])))
+        if not step_along(theta, step, 1.0 / (1.0 + concordance(family) * longest)) or square <= CLOSE:
+            break
+    return OfflineGLMState(design=design, theta=theta, history=history, settings=state.settings)
+
+
+@update.for_state(OfflineGLMState)
+def update_offline(state, row, reward):
+    history = remember(state.history, row, reward, 0.0)
+    return minimize(OfflineGLMState(design=state.design, theta=state.theta, history=history, settings=state.settings))
+
+
+@update_rows.for_state(OfflineGLMState)
+def update_offline_rows(state, rows, rewards):
+    """A batch is remembered row by row and minimized over once."""
+    history = state.history
+    for i in range(rows.shape[0]):
+        history = remember(history, rows[i], float(rewards[i]), 0.0)
+    return minimize(OfflineGLMState(design=state.design, theta=state.theta, history=history, settings=state.settings))
+
+
+@link.for_state(OfflineGLMState)
+def link_of_offline(state):
+    return state.settings.family
+
+
+@savable
+class OfflineGLM(Estimator):
+    """Generalized linear regression on an `Exact` design: the whole history, minimized again after every row or batch.
+
+    design: an `Exact` one; it is copied. Its reg is in units of mu' ||x||^2.
+    family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
+        own (links.py).
+    What one-pass estimators are measured by; no theoretical radius. ValueError for other designs and families.
+    """
+
+    has_radius = False
+
+    def __init__(self, design: Exact, *, family: Any = "logistic"):
+        self.design, self.family = checked_design(design, Exact), family_of(family)
+        self._settings = OfflineGLMSettings(family=self.family)
+        self._options = {"family": as_given(self.family)}
+
+    def begin(self) -> OfflineGLMState:
+        design, theta = begun(self.design)
+        return OfflineGLMState(design=design, theta=theta, history=new_history(theta), settings=self._settings)
+
+    def consistent(self, state: OfflineGLMState) -> bool:
+        return (
+            state.theta.shape == (self.design.dim,)
+            and state.settings == self._settings
+            and state.history.orderly(self.design.dim)
+            and self.design.consistent(state.design)
+        )
