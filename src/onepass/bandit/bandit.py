@@ -17,7 +17,7 @@ from onepass.bandit.names import distinct
 from onepass.bandit.snapshot import Snapshot
 from onepass.bandit.weights import Weights, requested, sides_of
 from onepass.estimator.estimator import Estimator, known_radius
-from onepass.estimator.links import expected, name_of, permit
+from onepass.estimator.links import expected, permit
 from onepass.estimator.ridge import Ridge
 from onepass.exploration.choosing import best
 from onepass.exploration.exploration import Exploration

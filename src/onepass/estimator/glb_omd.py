@@ -10,9 +10,9 @@ theorem has eta = 1 + R S and a ball; in practice eta = 1 is better (docs/clicks
 implicit: the loss itself in place of its expansion, so that no step overshoots: with s = x^T theta' the one unknown,
 s = z + eta q (r - mu(s)). For counts, exp(z) is far from its expansion, and a step from it may go anywhere.
 
-clip: |r - mu(z)| counts up to clip sqrt(mu'(z)) sqrt(1 + w^2) / w = clip sqrt(1 / q + mu'(z)), w^2 = mu'(z) q: clip
-deviations of a reward where little is known of x, more as x becomes known (Huber's clipping as in Wang et al.'s Hvt-UCB,
-one_pass_huber.py). So x^T theta goes by at most eta clip widths, sqrt(q), of x at one reward, however large.
+clip: |r - mu(z)| counts up to clip sqrt(mu'(z)) sqrt(1 + w^2) / w = clip sqrt(1 / q + mu'(z)), w^2 = mu'(z) q: some
+deviations of a reward where little is known of x, more as x becomes known (as Wang et al. clip, one_pass_huber.py). So
+one reward, however large, moves x^T theta by at most eta clip widths, sqrt(q), of x.
 
 Radius: beta^2 = reg ||theta_*||^2 + 2 eta s ln(1 / delta) + k eta^2 s G / v + g (S + ||theta_*||)^2 with G = sum of
 ln(1 + w q) = log det H - log det reg I on exact designs; derived in docs/clicks.md, on sketches too.
@@ -30,7 +30,7 @@ from onepass.design.frequent_directions import FrequentDirectionsState
 from onepass.design.projector_splitting import ProjectorSplittingState
 from onepass.estimator.contract import link, radius, update
 from onepass.estimator.estimator import Estimator, begun, checked_design
-from onepass.estimator.links import Poisson, concordance, dispersion, family_of, mean, as_given, slope, steepest
+from onepass.estimator.links import Poisson, as_given, concordance, dispersion, family_of, mean, slope, steepest
 from onepass.estimator.newton import go_to, step_along
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
@@ -121,7 +121,7 @@ def into_tilted_ball(design, theta, row, weight, bound):
         inside[i] = values[i] * inside[i] + along * inner[i]
     ss, sx = rest * rest * tt + 2.0 * rest * along * tx + along * along * xx, rest * tx + along * xx
     low, high, shift, share = 0.0, 0.0, float(rest) + weight * float(dot(row, row)), 0.0
-    for step in range(2 * HALVINGS):
+    for _ in range(2 * HALVINGS):
         cross, square = sx / (rest + shift), xx / (rest + shift)
         for i in range(k):
             cross, square = (

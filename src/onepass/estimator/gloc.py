@@ -16,7 +16,7 @@ from onepass.design.contract import append, solve
 from onepass.design.design import Design
 from onepass.estimator.contract import link, parameter, update
 from onepass.estimator.estimator import Estimator, begun, checked_design
-from onepass.estimator.links import family_of, mean, as_given, slope
+from onepass.estimator.links import as_given, family_of, mean, slope
 from onepass.estimator.newton import into_ball, step_along
 from onepass.foundation import check
 from onepass.foundation.linalg import dot

@@ -8,8 +8,8 @@
 | Poisson   | >= 0    | exp(z)            | exp(z)          | 1 |
 | Straight  | any     | z                 | z^2 / 2         | 0 |
 
-The loss is the negative log likelihood, but for what theta does not change. A family is a `NamedTuple` and the functions
-below, registered for its type; `mean`, `slope`, `potential` and `steepest` at least, the others have defaults.
+The loss is the negative log likelihood, but for what theta does not change. A family is a `NamedTuple` and the
+functions below, registered for its type: `mean`, `slope`, `potential` and `steepest`; the others have defaults.
 """
 
 from functools import partial

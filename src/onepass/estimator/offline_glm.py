@@ -16,7 +16,7 @@ from onepass.design.exact import Exact
 from onepass.estimator.contract import link, update, update_rows
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.history import History, new_history, remember
-from onepass.estimator.links import concordance, family_of, mean, as_given, slope
+from onepass.estimator.links import as_given, concordance, family_of, mean, slope
 from onepass.estimator.newton import step_along
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot

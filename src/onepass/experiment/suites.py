@@ -6,7 +6,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from onepass.experiment.bandits import drift, heavy, sketches
+from onepass.experiment.bandits import clicks, drift, heavy, sketches
 from onepass.experiment.bandits import suites as bandits
 from onepass.experiment.definition import Study
 from onepass.experiment.errors import ExperimentError
@@ -20,6 +20,7 @@ GROUPS: Mapping[str, Sequence[Study]] = {
     "Contextual bandits: heavy-tailed rewards": heavy.SUITES,
     "Contextual bandits: sketches under two estimators": sketches.SUITES,
     "Contextual bandits: worlds that change": drift.SUITES,
+    "Contextual bandits: clicks and counts": clicks.SUITES,
     "Sketched matrices: errors": matrices.SUITES,
     "Recommenders: hits, month by month": recommender.SUITES,
     "Kernel bandits: regret": kernels.SUITES,
