@@ -67,23 +67,25 @@ class GLBOMDState(NamedTuple):
 def settled(family, z, target, reach):
     """The s with s = z + reach (target - mu(s)); it lies between z and z + reach (target - mu(z)).
 
-    Newton's method, and halves where it leaves what is left of the interval.
+    Newton's method, and a half where it leaves what is left of the interval or its steps do not shrink by half.
     """
     low, high = z, z + reach * (target - mean(family, z))
     if low > high:
         low, high = high, low
-    s = z
+    s, last = z, np.inf
     for _ in range(HALVINGS):
         away = s - z - reach * (target - mean(family, s))
         if away > 0.0:
             high = min(s, high)
         else:
             low = max(s, low)
-        s -= away / (1.0 + reach * slope(family, s))
-        if not low < s < high:
-            s = 0.5 * (low + high)
-        if not high - low > DIGITS * (abs(low) + abs(high)) or away == 0.0:
+        step = away / (1.0 + reach * slope(family, s))
+        if abs(step) <= DIGITS * abs(s) or not high - low > DIGITS * (abs(low) + abs(high)):
             break
+        s -= step
+        if not low < s < high or abs(step) > 0.5 * last:
+            s = 0.5 * (low + high)
+        last = abs(step)
     return s
 
 

@@ -34,7 +34,7 @@ from onepass.experiment.seeds import stream
 
 GRID: Mapping[str, Sequence[float]] = {
     "exploration": (0.0, 0.1, 0.2, 0.4, 0.8, 1.6),
-    "reg": (0.03, 0.1, 0.3, 1.0, 3.0),
+    "reg": (0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
 }
 RULE = {"reg": 0.3, "exploration": 0.4}
 CLIPS = (0.5, 1.0, 2.0)
