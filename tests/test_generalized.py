@@ -1,9 +1,9 @@
 """Estimators for clicks and counts, against dense algebra and what their formulas promise."""
 
-import dense_generalized as dense
 import numpy as np
 import pytest
 
+import dense_generalized as dense
 import onepass as op
 from onepass.estimator import contract, links
 from onepass.estimator.glb_omd import settled

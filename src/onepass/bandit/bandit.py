@@ -17,7 +17,7 @@ from onepass.bandit.names import distinct
 from onepass.bandit.snapshot import Snapshot
 from onepass.bandit.weights import Weights, requested, sides_of
 from onepass.estimator.estimator import Estimator, known_radius
-from onepass.estimator.links import expected, permit
+from onepass.estimator.links import expected, name_of, permit
 from onepass.estimator.ridge import Ridge
 from onepass.exploration.choosing import best
 from onepass.exploration.exploration import Exploration
@@ -385,7 +385,8 @@ class BaseBandit(Aging, files.Owner, ABC):
         other: another one, to be compared with (default None: the nearest competitor, of the largest score beside it).
         names: of the columns of a context, or of those of left, then of right (default None: x0, x1, ...).
         time: as in `decide`.
-        Scores are those of `score`. Nothing changes, no arm becomes known.
+        Scores are those of `score`; for clicks and counts means and widths are those of x^T theta, before the link.
+        Nothing changes, no arm becomes known.
         ValueError for arms that are not offered, twice the same arm, wrong names, and as `score`.
         """
         arms = arms if arms is None else tuple(distinct(arms))
@@ -397,7 +398,8 @@ class BaseBandit(Aging, files.Owner, ABC):
         z = np.concatenate([self._front.transform(row[None]) for row in asked])
         found, front = [offered[place] for place in places], self._front
         sides = lambda m: sides_of(front, names, asked[:m], z[:m], model._weights(found[:m], asked[:m], z[:m]))  # noqa: E731
-        return explanation(found, scores[places].tolist(), sides)
+        link = "" if self._family is None else name_of(self._family)
+        return explanation(found, scores[places].tolist(), sides, link)
 
     @abstractmethod
     def _weights(self, arms: list[Any], rows: np.ndarray, z: np.ndarray) -> list[list[Weights]]:

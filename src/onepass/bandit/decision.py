@@ -43,8 +43,9 @@ class Decision(NamedTuple):
 
     arm: the name (or index) chosen, arms: those of all k slots; index: the place of `arm` among the arms offered,
     places: of all slots (k,).
-    scores (K,): what the rule ranks by; means (K,): the estimates x^T theta; widths (K,): sqrt(x^T A^-1 x), None where
-    the rule does not look at them.
+    scores (K,): what the rule ranks by; means (K,): the expected rewards, x^T theta or, for clicks and counts,
+    mu(x^T theta), as scores are then mu of them; widths (K,): sqrt(x^T A^-1 x), of x^T theta, None where the rule does
+    not look at them.
     probabilities (K,): the distribution that `arm` was drawn from, 0 for arms that were not eligible; propensity: that
     of `arm`. slots (k, K): the distribution of every slot over the arms left to it, where k > 1; propensities (k,).
     tail: "drawn" (every slot from its distribution) or "greedy" (the best of the rest after the first: those slots tell

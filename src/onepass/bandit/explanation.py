@@ -4,6 +4,8 @@
     width^2 = z^T A^-1 z   = sum of shares           z_j (A^-1 z)_j
     arm a less arm b: the same of mean_a - mean_b, and of the width of theta^T (z_a - z_b); terms of a less terms of b
 
+Where rewards have a link mu (estimator/links.py) the mean explained is theta^T z, before it, and scores are mu of it.
+
 Both are linear functions of z once theta and s = A^-1 z are known, and so are attributed alike, through feature maps
 too (features/attribution.py). Shares can be negative: a feature that makes a row more like those learned narrows it.
 Of two arms s solves for both at once, z_a with +, z_b with -: models that share nothing add their squares.
@@ -88,6 +90,8 @@ class Explanation(NamedTuple):
 
     terms: every `Term`, the largest contribution first; contributions add up to mean, shares to width^2, to rounding.
     difference: to the nearest competitor, or to the arm asked for; None where no other arm is offered.
+    link: "" where mean is the expected reward. Else the family of rewards, as "logistic": score is on the scale of
+    rewards, mean, width and terms are those of theta^T z, the log odds.
     """
 
     arm: Any
@@ -96,6 +100,7 @@ class Explanation(NamedTuple):
     width: float
     terms: tuple[Term, ...]
     difference: Difference | None
+    link: str = ""
 
     def top(self, k: int) -> tuple[Term, ...]:
         """The k terms of the largest contributions, of either sign. ValueError for k below 0."""
@@ -106,11 +111,12 @@ class Explanation(NamedTuple):
         difference = None if self.difference is None else self.difference.to_dict()
         numbers = {"score": self.score, "mean": self.mean, "width": self.width}
         terms = [term._asdict() for term in self.terms]
-        return {"arm": plain_name(self.arm), **numbers, "terms": terms, "difference": difference}
+        return {"arm": plain_name(self.arm), **numbers, "terms": terms, "difference": difference, "link": self.link}
 
     def __str__(self) -> str:
         said = [f"{term.value:.4g}, weight {term.weight:.4g}" for term in self.top(SHOWN)]
-        found = _table(repr(self.arm), self, said)
+        note = f" before the {self.link} link" if self.link else ""
+        found = _table(repr(self.arm), self, said, note)
         return found if self.difference is None else f"{found}\n{self.difference}"
 
 
@@ -128,8 +134,8 @@ class Side(NamedTuple):
 Sides = Callable[[int], Sequence[Sequence[Side]]]  # of the first, or of both of two arms, every part of the model
 
 
-def explanation(arms: Sequence[Any], scores: Sequence[float], sides: Sides) -> Explanation:
-    """Of one arm, or of two: the second is the other one."""
+def explanation(arms: Sequence[Any], scores: Sequence[float], sides: Sides, link: str = "") -> Explanation:
+    """Of one arm, or of two: the second is the other one; link: the family of rewards, where it has one."""
     mine = sides(1)[0]
     terms = [
         Term(side.part, *row)
@@ -143,7 +149,7 @@ def explanation(arms: Sequence[Any], scores: Sequence[float], sides: Sides) -> E
     ]
     mean, width = fsum(side.mean for side in mine), _width([side.square for side in mine])
     difference = None if len(arms) == 1 else _difference(arms, scores, *sides(2))
-    return Explanation(arms[0], float(scores[0]), mean, width, tuple(_ordered(terms)), difference)
+    return Explanation(arms[0], float(scores[0]), mean, width, tuple(_ordered(terms)), difference, link)
 
 
 def _difference(
@@ -207,8 +213,8 @@ def _pair(two: tuple[float, float]) -> str:
     return f"{two[0]:.4g}" if two[0] == two[1] else f"{two[0]:.4g} against {two[1]:.4g}"
 
 
-def _table(head: str, found: Any, said: list[str]) -> str:
-    """Head line, the first terms, and what the others add up to."""
+def _table(head: str, found: Any, said: list[str], note: str = "") -> str:
+    """Head line, the first terms, and what the others add up to; note: behind the head line."""
     square, several = found.width**2, len({term.part for term in found.terms}) > 1
     rows = [
         (term.contribution, term.share, f"{term.part + ' ' if several else ''}{term.name} = {text}")
@@ -217,7 +223,7 @@ def _table(head: str, found: Any, said: list[str]) -> str:
     rest = found.terms[len(said) :]
     if rest:
         rows.append((fsum(t.contribution for t in rest), fsum(t.share for t in rest), f"the other {len(rest)} terms"))
-    lines = [f"{head}: score {found.score:.4g}, mean {found.mean:.4g}, width {found.width:.4g}"]
+    lines = [f"{head}: score {found.score:.4g}, mean {found.mean:.4g}, width {found.width:.4g}{note}"]
     for contribution, share, text in rows:
         of = f"{100.0 * share / square:.0f}%" if square > 0.0 else "-"
         lines.append(f"  {contribution:+10.4g}  {of:>6} of width^2  {text}")

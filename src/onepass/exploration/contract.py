@@ -14,9 +14,10 @@ from onepass.foundation.generic import generic
 
 
 class Seen(NamedTuple):
-    """What a model says of K arms: means (K,); widths (K,) = sqrt(x^T A^-1 x), zeros where the rule wants none; samples
-    (M, K), the means under M draws of the parameter; beta (K,), the multipliers of widths and draws; residual: the root
-    mean square of reward - mean of what was learned, 0 where nothing is known; rounds: rows learned."""
+    """What a model says of K arms: means (K,), expected rewards, or scores in the same order (`wants_rewards`); widths
+    (K,) = sqrt(x^T A^-1 x), zeros where the rule wants none; samples (M, K), the means under M draws of the parameter;
+    beta (K,), the multipliers of widths and draws; residual: the root mean square of reward - mean of what was learned,
+    0 where nothing is known; rounds: rows learned."""
 
     means: np.ndarray
     widths: np.ndarray

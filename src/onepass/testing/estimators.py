@@ -13,7 +13,9 @@ from onepass.bandit.models import Disjoint
 from onepass.bandit.shared import SharedBandit
 from onepass.design.design import Design
 from onepass.design.exact import Exact
+from onepass.estimator.contract import link
 from onepass.estimator.estimator import Estimator
+from onepass.estimator.links import Straight, allowed
 from onepass.exploration.greedy import Greedy
 from onepass.exploration.ucb import UCB
 from onepass.foundation import state as states
@@ -30,6 +32,14 @@ def fixed_arms(dim: int, rounds: int, arms: int = 5, seed: int = 0) -> tuple[np.
     return np.tile(rows, (rounds, 1, 1)), np.tile(rewards / np.abs(rewards).max(), (rounds, 1))
 
 
+def as_family_has(estimator: Estimator, rewards: np.ndarray) -> np.ndarray:
+    """Rewards that the estimator's family has, in the same order as those given: themselves where it takes any."""
+    low, high = (-np.inf, np.inf) if estimator.family is None else allowed(estimator.family)
+    if np.isinf(low) and np.isinf(high):
+        return rewards
+    return low + (1.0 + np.tanh(rewards)) / 2.0 * (min(high, low + 2.0) - low)
+
+
 def check_estimator(
     make: Callable[[Design], Estimator],
     designs: Callable[[int, float], Design] = lambda dim, reg: Exact(dim=dim, reg=reg),
@@ -40,15 +50,17 @@ def check_estimator(
 
     The design given is copied and stays as it is; a recorded game played at once equals decisions and rewards one by
     one; what the best arm pays is learned; copies are independent and continue alike; bad input is refused and changes
-    nothing; parameters stay finite on degenerate rows; it is built again from what it was built of; arms of an arena
-    equal arms with a state each; once it is `onepass.savable`, a bandit of it is saved and loaded and continues bit for
-    bit. Arms are the same in every round, as some estimators ask for.
+    nothing; parameters stay finite on degenerate rows; its family is its state's link; it is built again from what it
+    was built of; arms of an arena equal arms with a state each; once it is `onepass.savable`, a bandit of it is saved
+    and loaded and continues bit for bit. Arms are the same in every round, as some estimators ask for.
     """
-    contexts, rewards = fixed_arms(dim, rounds)
+    contexts, linear = fixed_arms(dim, rounds)
     for reg in REGS:
         design = designs(dim, reg)
         before, estimator = design.matrix(), make(design)
-        where = repr(estimator)
+        where, rewards = repr(estimator), as_family_has(estimator, linear)
+        said = estimator.family if estimator.family is not None else Straight()
+        assert link(estimator.begin()) == said, f"{where}: its family is not the link of its state"
         whole = SharedBandit(estimator, Greedy())
         arms = whole.play(contexts, rewards)
         assert np.array_equal(design.matrix(), before), f"{where}: the design that was given has changed"
@@ -109,7 +121,8 @@ def _check_degenerate_rows(make: Callable, designs: Callable, dim: int, rounds: 
     games = {"zero": np.zeros(dim), "constant": np.ones(dim), "huge": np.full(dim, 1e9), "tiny": np.full(dim, 1e-9)}
     for kind, row in games.items():
         bandit = SharedBandit(make(designs(dim, REGS[0])), UCB(0.1))
-        bandit.play(np.tile(row, (rounds, 2, 1)), np.tile([1.0, -1.0], (rounds, 1)))
+        rewards = as_family_has(bandit.estimator, np.array([1.0, -1.0]))
+        bandit.play(np.tile(row, (rounds, 2, 1)), np.tile(rewards, (rounds, 1)))
         assert np.isfinite(bandit.parameter).all(), f"{bandit!r}: parameters on {kind} rows are not finite"
 
 
@@ -117,7 +130,7 @@ def _check_arms(make: Callable[[], Estimator], dim: int) -> None:
     """Arms of an arena, where the estimator can have them, equal arms with a state each; both are saved and loaded."""
     rng = np.random.default_rng(3)
     rows, names = rng.standard_normal((60, dim)), [i % 3 for i in range(60)]
-    rewards, stores = rows[:, 0] + 0.1 * rng.standard_normal(60), [False]
+    rewards, stores = as_family_has(make(), rows[:, 0] + 0.1 * rng.standard_normal(60)), [False]
     if Disjoint(make()).compact:
         stores.append(True)
     scores = []

@@ -1,0 +1,76 @@
+"""The estimators for clicks and counts keep the contract that third parties are held to, on every design."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import onepass as op
+from counts import LONG
+from onepass.estimator import links
+from onepass.testing import check_estimator
+
+DESIGNS = {
+    "Exact": lambda dim, reg: op.Exact(dim=dim, reg=reg),
+    "FrequentDirections": lambda dim, reg: op.FrequentDirections(dim=dim, size=3, reg=reg),
+    "RobustFrequentDirections": lambda dim, reg: op.RobustFrequentDirections(dim=dim, size=3, reg=reg),
+    "Dyadic": lambda dim, reg: op.Dyadic(dim=dim, size=2, error=3.0, reg=reg),
+    "ProjectorSplitting": lambda dim, reg: op.ProjectorSplitting(dim=dim, rank=3, reg=reg, compensate=True),
+}
+ESTIMATORS = {
+    "GLB-OMD": lambda design: op.OnePassGLM(design),
+    "GLB-OMD, ball": lambda design: op.OnePassGLM(design, parameter_bound=0.4, step=1.4),
+    "GLB-OMD, counts": lambda design: op.OnePassGLM(design, family="poisson", clip=2.0),
+    "GLOC": lambda design: op.RegressedGLM(design, parameter_bound=2.0),
+    "offline": lambda design: op.OfflineGLM(design),
+}
+SHORT = (
+    ("GLB-OMD", "Exact"),
+    ("GLB-OMD, ball", "FrequentDirections"),
+    ("GLB-OMD, counts", "Exact"),
+    ("GLOC", "Exact"),
+    ("offline", "Exact"),
+)  # as many machines as compile at each commit; long: all pairs
+EVERY = [(name, design) for name in ESTIMATORS for design in DESIGNS if name != "offline" or design == "Exact"]
+
+
+@pytest.mark.parametrize(("name", "design"), EVERY if LONG else SHORT)
+def test_estimators_for_clicks_and_counts_keep_the_contract(name, design):
+    check_estimator(ESTIMATORS[name], DESIGNS[design])
+
+
+class Cloglog(NamedTuple):
+    """Whether a count of mean exp(z) is above 0: a family of one's own is one class."""
+
+    def params(self):
+        return {}
+
+
+@links.mean.for_state(Cloglog)
+def mean(family, z):
+    return -np.expm1(-np.exp(min(z, 30.0)))
+
+
+@links.slope.for_state(Cloglog)
+def slope(family, z):
+    return np.exp(min(z, 30.0) - np.exp(min(z, 30.0)))
+
+
+@links.potential.for_state(Cloglog)
+def potential(family, z):
+    return z
+
+
+@links.steepest.for_state(Cloglog)
+def steepest(family, bound):
+    return np.exp(-1.0)
+
+
+def test_a_family_of_ones_own_is_one_class():
+    rng = np.random.default_rng(0)
+    theta, rows = np.array([1.0, -2.0]), rng.standard_normal((2_000, 2))
+    rewards = (rng.random(2_000) < -np.expm1(-np.exp(rows @ theta))).astype(float)
+    bandit = op.Bandit(op.OnePassGLM(op.Exact(dim=2), family=Cloglog()), op.Greedy())
+    bandit.learn(rows, rewards)
+    assert np.abs(bandit.parameter - theta).max() < 0.3
+    assert bandit.decide(rows[:5]).means == pytest.approx(-np.expm1(-np.exp(rows[:5] @ bandit.parameter)))
