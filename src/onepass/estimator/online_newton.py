@@ -29,8 +29,8 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.design.contract import solve
-from onepass.design.design import Design
 from onepass.design.cutting import UNKNOWN
+from onepass.design.design import Design
 from onepass.design.dyadic import DyadicState
 from onepass.design.exact import ExactState
 from onepass.design.frequent_directions import FrequentDirectionsState
