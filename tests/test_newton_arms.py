@@ -5,7 +5,6 @@ import pytest
 
 import onepass as op
 from arm_games import CUTTING, DIM, NAMES, assert_close, data, learned, slices
-from onepass.testing import check_estimator
 
 THEORY = op.UCB(op.Theory(noise=0.3, row_bound=4.0))
 KINDS = {
@@ -95,11 +94,6 @@ def test_arms_truncated_by_the_spectrum_equal_the_naive_dense_step(reg, compensa
         assert_close(bandit.parameter_of(arm), one.theta, 1e-7)
         assert_close(decision.means[:, a], rows[:20] @ one.theta, 1e-7)
         assert_close(decision.widths[:, a] ** 2, np.einsum("ij,jk,ik->i", rows[:20], inverse, rows[:20]), 1e-7)
-
-
-def test_newton_steps_keep_the_contract_of_an_estimator_on_sketches():
-    for make in (KINDS["OnlineNewton"], KINDS["OnePassHuber"]):
-        check_estimator(make, lambda dim, reg: op.RobustFrequentDirections(dim=dim, size=2, reg=reg))
 
 
 # ---- what an arm is: files, copies, memory, explanations ----
