@@ -10,6 +10,7 @@ from onepass.bandit.decision import Decision, Recommendation
 from onepass.bandit.explanation import Difference, Explanation, Gap, Term
 from onepass.bandit.models import Disjoint, Hybrid
 from onepass.bandit.pending import Pending
+from onepass.bandit.restarting import Restarting
 from onepass.bandit.shared import SharedBandit
 from onepass.bandit.snapshot import Snapshot
 from onepass.design.design import Design
@@ -170,6 +171,7 @@ __all__ = [
     "Projectron",
     "Recommendation",
     "RegressedGLM",
+    "Restarting",
     "Ridge",
     "RobustFrequentDirections",
     "SharedBandit",

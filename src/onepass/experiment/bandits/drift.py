@@ -28,10 +28,10 @@ SAMPLE = 2000  # contexts that the typical |x^T theta| is measured on
 NARROW, WIDE, SIZE, DECAY = 20, 500, 40, 0.93  # dimensions, rows of the sketch, decay of the wide contexts
 ABRUPT, TURN = 5_000, 20_000  # rounds between two changes, rounds of a whole turn
 GRID: Mapping[str, Sequence[float]] = {
-    "exploration": (0.01, 0.03, 0.1, 0.3, 1.0),
-    "reg": (0.1, 1.0, 10.0),
-    "half_life": (250.0, 500.0, 1000.0, 2000.0, 4000.0),
-    "window": (500, 1000, 2000, 4000, 8000),
+    "exploration": (0.01, 0.03, 0.1, 0.3),
+    "reg": (0.1, 1.0),
+    "half_life": (125.0, 250.0, 500.0, 1000.0, 2000.0),
+    "window": (250, 500, 1000, 2000, 4000),
 }
 
 
