@@ -1,0 +1,26 @@
+"""What a policy would have earned, from the log of another one: estimates, limits, and whether to believe them.
+
+`evaluate(log, policy)`, `compare(log, candidates)`, `progressive(log, bandit)`; docs/evaluation.md says which number
+holds when.
+"""
+
+from onepass.evaluation.betting import BettingSequence
+from onepass.evaluation.comparing import Comparison, Difference, compare
+from onepass.evaluation.diagnosis import Diagnosis, diagnosed
+from onepass.evaluation.doubly_robust import doubly_robust_sequence
+from onepass.evaluation.estimators import NAMES, Estimator, estimator
+from onepass.evaluation.evaluate import Estimate, Evaluation, evaluate
+from onepass.evaluation.log import Log
+from onepass.evaluation.moments import Moments, moments_of
+from onepass.evaluation.progressive import learning_curve, progressive
+from onepass.evaluation.ranges import Interval, Range
+from onepass.evaluation.reward_models import Linear, Regressor
+from onepass.evaluation.sample import Sample, sample_of
+from onepass.evaluation.slope import slope
+
+__all__ = [
+    "NAMES", "BettingSequence", "Comparison", "Diagnosis", "Difference", "Estimate", "Estimator", "Evaluation",
+    "Interval", "Linear", "Log", "Moments", "Range", "Regressor", "Sample", "compare", "diagnosed",
+    "doubly_robust_sequence", "estimator", "evaluate", "learning_curve", "moments_of", "progressive", "sample_of",
+    "slope",
+]  # fmt: skip

@@ -1,0 +1,95 @@
+"""Whether a log can tell the value of a policy at all: looked at before any number.
+
+    mean weight      1, if the propensities are right and the log covers the policy: E[w] = sum over arms of policy(a)
+    effective rows   (sum w)^2 / sum w^2: as many rows from the policy itself would tell as much
+    largest weight   its share of all: one row that decides is no average
+    support          the policy's mass on arms that the logger never chose in such a context
+    drift            of the logger: mean weight of the first half against the second
+
+The verdict is "ok", "wide" (a number, and limits too far apart to decide on), or "refused", with the sentence why.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from onepass.evaluation.moments import moments_of
+
+SURE = 4.0  # standard errors that the mean weight may be away from 1: one honest log in 16,000 is
+FEW, TINY = 100.0, 20.0  # effective rows below which limits are wide, and below which a mean is an anecdote
+SHARE = 0.25  # of the sum of weights: a row that has more decides alone
+UNSUPPORTED = 0.05  # of the policy's mass: beyond it the value is a guess by that share of the range
+FAR = 0.1  # of 1: a mean weight so far away and not explained by noise is wrong, nearer ones a warning
+
+
+class Diagnosis(NamedTuple):
+    """rows; mean_weight and its standard error; effective: rows; largest: the largest weight; share: its part of the
+    sum; unsupported: mass of the policy without support, NaN where the log does not tell; drift: mean weight of the
+    second half less the first, in standard errors; verdict: "ok", "wide" or "refused"; reasons: sentences, worst
+    first."""
+
+    rows: int
+    mean_weight: float
+    mean_weight_error: float
+    effective: float
+    largest: float
+    share: float
+    unsupported: float
+    drift: float
+    verdict: str
+    reasons: tuple[str, ...]
+
+
+def diagnosed(weights: np.ndarray, unsupported: float = float("nan")) -> Diagnosis:
+    """The diagnosis of checked weights (n,); unsupported: the policy's mean mass on arms that the logger never chose,
+    NaN (default): not known."""
+    m, n = moments_of(weights, np.zeros(len(weights))), len(weights)
+    error = float(weights.std() / np.sqrt(n))
+    share = m.most / m.weights if m.weights > 0.0 else 1.0
+    drift = halves(weights)
+    refused, wide = [], []
+    away = m.mean_weight - 1.0
+    limits = mean_limits(m.mean_weight, error, n)
+    if m.weights == 0.0:
+        refused.append("the policy chose none of the logged arms")
+    elif not limits[0] <= 1.0 <= limits[1] or (abs(away) > FAR and m.effective < TINY):
+        refused.append(
+            f"the mean weight is {m.mean_weight:.3f} and must be 1: propensities are wrong, or the log does not cover "
+            "the policy"
+        )
+    elif abs(away) > FAR:
+        wide.append(f"the mean weight is {m.mean_weight:.3f} and should be 1: there are too few rows to tell")
+    if m.effective < TINY:
+        refused.append(
+            f"the log is worth {m.effective:.1f} rows of the policy (of {n}); at least {TINY:.0f} are needed"
+        )
+    elif m.effective < FEW:
+        wide.append(f"the log is worth only {m.effective:.0f} rows of the policy (of {n})")
+    if share > SHARE and n > 1:
+        refused.append(f"one row has {share:.0%} of all weight")
+    if unsupported > UNSUPPORTED:
+        refused.append(f"{unsupported:.1%} of the policy's choices are arms that the logger never chose there")
+    elif unsupported > 0.0:
+        wide.append(f"{unsupported:.1%} of the policy's choices are arms that the logger never chose there")
+    if abs(drift) > SURE:
+        wide.append(f"the logger has changed: the mean weight moved by {drift:+.1f} standard errors between the halves")
+    verdict = "refused" if refused else "wide" if wide else "ok"
+    return Diagnosis(
+        n, m.mean_weight, error, m.effective, m.most, share, unsupported, drift, verdict, (*refused, *wide)
+    )
+
+
+def mean_limits(mean: float, error: float, n: int) -> tuple[float, float]:
+    """Where the mean weight may lie: Student's limits at the level of `SURE` standard errors."""
+    away = float(stats.t.isf(stats.norm.sf(SURE), max(n - 1, 1))) * error
+    return mean - away, mean + away
+
+
+def halves(weights: np.ndarray) -> float:
+    """The mean of the second half less that of the first, in standard errors; 0 for fewer than two rows a half."""
+    first, second = np.array_split(weights, 2)
+    if min(len(first), len(second)) < 2:
+        return 0.0
+    error = np.sqrt(first.var() / len(first) + second.var() / len(second))
+    return float((second.mean() - first.mean()) / error) if error > 0.0 else 0.0

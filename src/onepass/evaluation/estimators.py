@@ -1,0 +1,138 @@
+"""Estimators of a policy's value from a log of another one: one formula, ten names.
+
+    value = mean[ v + s(w) (r - q) ],        or, self-normalized, mean v + sum s(w) (r - q) / sum s(w)
+
+    IPS         s = w               q = v = 0
+    clipped     s = min(w, knob)    q = v = 0                         Bottou et al. 2013
+    SNIPS       s = w               q = v = 0, self-normalized        Swaminathan and Joachims 2015
+    DM          s = 0
+    DR          s = w                                                 Dudik, Langford and Li 2011
+    SNDR        s = w               self-normalized
+    Switch-DR   s = w where w <= knob, else 0                         Wang, Agarwal and Dudik 2017
+    DRos        s = knob w / (w^2 + knob)                             Su et al. 2020
+    subgaussian s = w / (1 - knob + knob w), knob in [0, 1]           Metelli, Russo and Restelli 2021
+
+Unbiased where the weights are right and cover the policy: IPS and DR, DR whatever the model was, if it was fitted
+without the row (reward_models.py). The others trade bias for variance. Cost O(n).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onepass.evaluation.sample import Sample
+from onepass.foundation import check
+
+Shape = Callable[[np.ndarray, float], np.ndarray]  # weights and knob to s(w)
+
+
+def plain(weights: np.ndarray, knob: float) -> np.ndarray:
+    """w."""
+    return weights
+
+
+def none(weights: np.ndarray, knob: float) -> np.ndarray:
+    """0."""
+    return np.zeros_like(weights)
+
+
+def clip(weights: np.ndarray, knob: float) -> np.ndarray:
+    """min(w, knob)."""
+    return np.minimum(weights, knob)
+
+
+def switch(weights: np.ndarray, knob: float) -> np.ndarray:
+    """w up to the knob, 0 above."""
+    return np.where(weights <= knob, weights, 0.0)
+
+
+def optimistic(weights: np.ndarray, knob: float) -> np.ndarray:
+    """knob w / (w^2 + knob); w for an infinite knob."""
+    return weights if np.isinf(knob) else knob * weights / (weights**2 + knob)
+
+
+def harmonic(weights: np.ndarray, knob: float) -> np.ndarray:
+    """w / (1 - knob + knob w), at most 1 / knob; 1 for a knob of 1."""
+    return weights / np.where(weights > 0.0, 1.0 - knob + knob * weights, 1.0)
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """An estimator of the table above.
+
+    name: its name; shape: s; knob: its number, 0 or above (default infinity, which shrinks nothing); models: whether it
+    uses a reward model (default True); normalized: whether weights are divided by their sum (default False).
+    """
+
+    name: str
+    shape: Shape
+    knob: float = np.inf
+    models: bool = True
+    normalized: bool = False
+
+    def shrunk(self, weights: np.ndarray) -> np.ndarray:
+        """s(w) (n,)."""
+        return self.shape(weights, self.knob)
+
+    def terms(self, sample: Sample) -> np.ndarray:
+        """(n,) numbers whose mean is the value and whose variance, over n, is about its variance: for self-normalized
+        estimators by the delta method."""
+        s = self.shrunk(sample.weights)
+        q, v = (sample.predicted, sample.values) if self.models else (0.0, 0.0)
+        if not self.normalized:
+            return v + s * (sample.rewards - q)
+        total = s.mean()
+        if total == 0.0:
+            return np.zeros_like(s) + v
+        away = s * (sample.rewards - q)
+        ratio = away.mean() / total
+        return v + ratio + (away - s * ratio) / total
+
+    def value(self, sample: Sample) -> float:
+        """The estimate."""
+        return float(self.terms(sample).mean())
+
+    def deviation(self, sample: Sample) -> float:
+        """The standard error of a fixed log: sqrt(variance of the terms / n)."""
+        return float(np.sqrt(self.terms(sample).var() / sample.rows))
+
+    def bias_bound(self, sample: Sample) -> float:
+        """An estimate of |bias| from what was shrunk: |mean (w - s(w)) (r - q)|; 0 where nothing was."""
+        q = sample.predicted if self.models else 0.0
+        return float(abs(((sample.weights - self.shrunk(sample.weights)) * (sample.rewards - q)).mean()))
+
+
+def estimator(name: str, knob: Any = None) -> Estimator:
+    """An estimator by its name: one of `NAMES`. knob: of clipped, switch, dros (at least 0) or subgaussian (0 to 1);
+    None: what shrinks nothing. ValueError for others."""
+    name = check.choice("name", name, NAMES)
+    known = TABLE[name]
+    if knob is None:
+        return known
+    if known.shape in (plain, none):
+        raise ValueError(f"knob must be None for {name}, which has none")
+    if known.shape is harmonic:
+        knob = check.fraction("knob", knob)
+    elif not (knob == np.inf or check.real("knob", knob) >= 0.0):
+        raise ValueError(f"knob must be at least 0, got {check.shown(knob)}")
+    return Estimator(name, known.shape, float(knob), known.models, known.normalized)
+
+
+TABLE = {
+    one.name: one
+    for one in (
+        Estimator("ips", plain, models=False),
+        Estimator("clipped", clip, models=False),
+        Estimator("snips", plain, models=False, normalized=True),
+        Estimator("dm", none),
+        Estimator("dr", plain),
+        Estimator("sndr", plain, normalized=True),
+        Estimator("switch", switch),
+        Estimator("dros", optimistic),
+        Estimator("subgaussian", harmonic, knob=0.0, models=False),
+        Estimator("subgaussian-dr", harmonic, knob=0.0),
+    )
+}
+NAMES = tuple(TABLE)

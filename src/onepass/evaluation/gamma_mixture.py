@@ -1,0 +1,51 @@
+"""The confidence sequence of Vowpal Wabbit: a gamma-exponential mixture (Howard, Ramdas, McAuliffe and Sekhon 2021), to
+compare with.
+
+    x = w r,  x_t its mean so far with half a success,  v = sum (x_i - x_{i-1})^2,  s = sum x - t mu
+    log W(s, v) = s + v + c log c - (v + c) log(s + v + c) + log G(v + c, s + v + c) - log G(c, c),    c = 1
+
+G: the lower incomplete gamma function. The lower limit is the mu where W = 2 / alpha; the upper one that of 1 - r,
+mirrored: it pays for the weights of rewards 0, hence is wide where rewards are rare. Holds at every time. Cost O(n).
+"""
+
+import numpy as np
+from scipy import optimize, special
+
+from onepass.evaluation.ranges import Interval, Range
+from onepass.evaluation.sample import Sample
+
+MIXING = 1.0  # c: of the source
+
+
+def log_wealth(s: float, v: float) -> float:
+    """log W(s, v)."""
+    c = MIXING
+    if s + v + c <= 0.0:
+        return -np.inf
+
+    def log_lower(a: float, x: float) -> float:
+        return float(special.gammaln(a) + np.log(np.maximum(special.gammainc(a, x), 1e-300)))
+
+    return s + v + c * np.log(c) - (v + c) * np.log(s + v + c) + log_lower(v + c, s + v + c) - log_lower(c, c)
+
+
+def lower_limit(weights: np.ndarray, rewards: np.ndarray, alpha: float) -> float:
+    """For rewards in [0, 1]."""
+    x, n = weights * rewards, len(weights)
+    before = (np.concatenate([[0.0], np.cumsum(x)[:-1]]) + 0.5) / np.arange(1, n + 1)
+    v, total = float(((x - np.minimum(before, 1.0)) ** 2).sum()), float(x.sum())
+    wanted = np.log(2.0 / alpha)
+
+    def away(mu: float) -> float:
+        return log_wealth(total - n * mu, v) - wanted
+
+    if away(0.0) <= 0.0:
+        return 0.0
+    return float(optimize.brentq(away, 0.0, total / n))
+
+
+def gamma_mixture(sample: Sample, rewards: Range, alpha: float) -> Interval:
+    """Limits of the value of the policy."""
+    scaled = (sample.rewards - rewards.least) / rewards.span
+    low, high = (lower_limit(sample.weights, r, alpha) for r in (scaled, 1.0 - scaled))
+    return rewards.within(rewards.least + rewards.span * low, rewards.least + rewards.span * (1.0 - high))

@@ -1,0 +1,160 @@
+"""A log of decisions as columns: what was chosen, with which probability, what it earned, and from what.
+
+From decisions of ours (`Log.of`), from columns (the constructor), from obp's dictionary (`Log.from_obp`).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from onepass.foundation import check
+from onepass.foundation.check import shown
+
+NUMBER = np.dtype(np.float64)
+
+
+class Log:
+    """n logged decisions, in their order.
+
+    arms: (n,) integers from 0 to n_arms - 1, what was chosen.
+    rewards: (n,) what it earned, finite.
+    propensities: (n,) the probability with which the logger chose it, above 0 and at most 1; 0 is refused, for what
+        had no chance was not chosen.
+    n_arms: K, how many there are; None (default): the largest arm + 1.
+    contexts: (n, d) features of the decision, or (n, K, d) of every arm; None (default): none.
+    slots: (n,) integers from 0, the place of a list that the row is about; None (default): one place.
+    distributions: (n, K) the logger's probabilities of all arms; None (default): not known, and then support is judged
+        by which arms were chosen at all.
+    ValueError for columns that do not fit, NaN, and propensities out of range: the row is named.
+    """
+
+    def __init__(
+        self,
+        *,
+        arms: Any,
+        rewards: Any,
+        propensities: Any,
+        n_arms: int | None = None,
+        contexts: Any = None,
+        slots: Any = None,
+        distributions: Any = None,
+    ):
+        self.rewards = check.finite("rewards", check.array("rewards", rewards, NUMBER, (1,)))
+        self.arms = places("arms", arms, len(self.rewards))
+        least = int(self.arms.max(initial=-1)) + 1
+        self.n_arms = least if n_arms is None else check.integer("n_arms", n_arms, max(least, 1))
+        self.propensities = propensities_of(propensities, len(self.rewards))
+        self.slots = None if slots is None else places("slots", slots, len(self.rewards))
+        self.contexts = None if contexts is None else check.array("contexts", contexts, NUMBER, (2, 3))
+        self.distributions = None
+        if self.contexts is not None:
+            if len(self.contexts) != len(self):
+                raise ValueError(f"contexts must have one entry a row ({len(self)}), got {len(self.contexts)}")
+            if self.contexts.ndim == 3 and self.contexts.shape[1] != self.n_arms:
+                raise ValueError(
+                    f"contexts must have n_arms ({self.n_arms}) rows a decision, got {self.contexts.shape}"
+                )
+            check.finite("contexts", self.contexts)
+        if distributions is not None:
+            self.distributions = check.array("distributions", distributions, NUMBER, (2,), self.n_arms)
+            held = self.distributions[np.arange(len(self)), self.arms] if len(self.distributions) == len(self) else None
+            if held is None or not np.allclose(held, self.propensities, rtol=0.0, atol=1e-9):  # JSON keeps 16 digits
+                raise ValueError("distributions must have the propensities at the arms that were chosen")
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    def __getitem__(self, rows: slice) -> "Log":
+        """A part of the log."""
+        take = lambda column: None if column is None else column[rows]  # noqa: E731
+        return Log(
+            arms=self.arms[rows],
+            rewards=self.rewards[rows],
+            propensities=self.propensities[rows],
+            n_arms=self.n_arms,
+            contexts=take(self.contexts),
+            slots=take(self.slots),
+            distributions=take(self.distributions),
+        )
+
+    def blocks(self, size: int) -> Iterator["Log"]:
+        """Its parts of `size` rows, in their order."""
+        for start in range(0, len(self), size):
+            yield self[slice(start, start + size)]
+
+    @property
+    def support(self) -> np.ndarray:
+        """Arms that the logger may choose, (n, K) where distributions are known, else (1, K): those it chose at all."""
+        if self.distributions is not None:
+            return self.distributions > 0.0
+        return (np.bincount(self.arms, minlength=self.n_arms) > 0)[None]
+
+    @classmethod
+    def of(cls, decisions: Sequence[Any], rewards: Any, n_arms: int | None = None) -> "Log":
+        """From `Decision` records of one slot each, over the same arms, and their rewards (n,).
+
+        decisions: as `decide` returned them; n_arms: None (default): as many as the first one offered. ValueError for
+        lists of several slots.
+        """
+        if any(len(one.arms) != 1 for one in decisions):
+            raise ValueError("decisions must have one slot each: log the rows of every slot, with its slot's number")
+        return cls(
+            arms=[one.index for one in decisions],
+            rewards=rewards,
+            propensities=[one.propensity for one in decisions],
+            n_arms=len(decisions[0].probabilities) if n_arms is None and len(decisions) else n_arms,
+            distributions=np.array([one.probabilities for one in decisions]),
+        )
+
+    @classmethod
+    def from_obp(cls, feedback: dict[str, Any]) -> "Log":
+        """From obp's `bandit_feedback`: n_actions, action, reward, pscore, and context, position where given."""
+        missing = [name for name in ("n_actions", "action", "reward", "pscore") if feedback.get(name) is None]
+        if missing:
+            raise ValueError(f"feedback must have {', '.join(missing)}, got {sorted(feedback)}")
+        return cls(
+            arms=feedback["action"],
+            rewards=feedback["reward"],
+            propensities=feedback["pscore"],
+            n_arms=int(feedback["n_actions"]),
+            contexts=feedback.get("context"),
+            slots=feedback.get("position"),
+        )
+
+    def to_obp(self) -> dict[str, Any]:
+        """obp's `bandit_feedback`."""
+        return {
+            "n_rounds": len(self),
+            "n_actions": self.n_arms,
+            "context": self.contexts,
+            "action": self.arms,
+            "position": self.slots,
+            "reward": self.rewards,
+            "pscore": self.propensities,
+        }
+
+    def __repr__(self) -> str:
+        return f"Log({len(self)} decisions among {self.n_arms} arms)"
+
+
+def places(name: str, value: Any, rows: int) -> np.ndarray:
+    """Integers from 0, (rows,)."""
+    out = np.asarray(value)
+    if out.shape != (rows,) or (rows and (out.dtype.kind not in "iu" or out.min() < 0)):
+        raise ValueError(f"{name} must be {rows} integers of at least 0, got {shown(value)}")
+    return out.astype(np.int64)
+
+
+def propensities_of(value: Any, rows: int) -> np.ndarray:
+    """Probabilities (rows,) in (0, 1]."""
+    out = check.array("propensities", value, NUMBER, (1,))
+    if len(out) != rows:
+        raise ValueError(f"propensities must have one entry a row ({rows}), got {len(out)}")
+    bad = np.flatnonzero(~((out > 0.0) & (out <= 1.0)))
+    if bad.size:
+        raise ValueError(
+            f"propensities must be above 0 and at most 1, but {bad.size} are not, the first in row {bad[0]}: "
+            f"{out[bad[0]]}; what was logged without a usable propensity cannot be evaluated"
+        )
+    return out

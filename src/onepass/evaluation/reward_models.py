@@ -1,0 +1,107 @@
+"""Reward models for doubly robust estimates: fitted on the past of a log, asked about what comes after.
+
+The log is cut into blocks in time order. A block is predicted by a model that has learned the blocks before it, the
+first one by 0. So no row has been seen by the model that predicts it: estimates stay unbiased, and sequences stay valid
+for a logger that learns.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from onepass.design.exact import Exact
+from onepass.estimator.contract import parameter, update_rows
+from onepass.estimator.ridge import Ridge
+from onepass.evaluation.log import Log
+
+FOLDS = 5  # blocks of a log
+REG = 1.0  # of the default model, whose features are of the order of 1
+
+
+class Linear:
+    """The default model: ridge regression per arm on the context and a constant, or on the arm's own features.
+
+    reg: regularization (default 1.0). `fit(log)` learns more rows, `predict(log)` gives rewards (n, K).
+    """
+
+    def __init__(self, reg: float = REG):
+        self._reg, self._states = reg, {}  # type: ignore[var-annotated]
+
+    def fit(self, log: Log) -> None:
+        """Learn the rows of a log, after those before."""
+        rows, models = features(log), self._models(log)
+        for model in np.unique(models):
+            own = models == model
+            if model not in self._states:
+                self._states[model] = Ridge(Exact(dim=rows.shape[-1], reg=self._reg)).begin()
+            chosen = rows[own, log.arms[own]] if rows.ndim == 3 else rows[own]
+            self._states[model] = update_rows(self._states[model], np.ascontiguousarray(chosen), log.rewards[own])
+
+    def predict(self, log: Log) -> np.ndarray:
+        """Rewards (n, K); of an arm that has not been seen, 0."""
+        rows, out = features(log), np.zeros((len(log), log.n_arms))
+        if rows.ndim == 3:
+            return rows @ parameter(self._states[0]) if self._states else out
+        for arm, state in self._states.items():
+            out[:, arm] = rows @ parameter(state)
+        return out
+
+    def _models(self, log: Log) -> np.ndarray:
+        """Which model learns a row: one per arm, or one for all where arms have features."""
+        return np.zeros(len(log), int) if log.contexts is not None and log.contexts.ndim == 3 else log.arms
+
+
+def features(log: Log) -> np.ndarray:
+    """A constant and the contexts, (n, 1 + d) or (n, K, 1 + d)."""
+    if log.contexts is None:
+        return np.ones((len(log), 1))
+    return np.concatenate([np.ones((*log.contexts.shape[:-1], 1)), log.contexts], axis=-1)
+
+
+class Regressor:
+    """Any scikit-learn regressor as a reward model: refitted on all rows so far, with the arm as one-hot features.
+
+    model: with `fit(X, y)` and `predict(X)`; it is fitted in place.
+    """
+
+    def __init__(self, model: Any):
+        self._model, self._rows, self._rewards = model, [], []  # type: ignore[var-annotated]
+
+    def fit(self, log: Log) -> None:
+        """Learn the rows of a log, together with those before."""
+        self._rows.append(table(log, log.arms))
+        self._rewards.append(log.rewards)
+        self._model.fit(np.concatenate(self._rows), np.concatenate(self._rewards))
+
+    def predict(self, log: Log) -> np.ndarray:
+        """Rewards (n, K); 0 before the first fit."""
+        if not self._rows:
+            return np.zeros((len(log), log.n_arms))
+        each = [self._model.predict(table(log, np.full(len(log), arm))) for arm in range(log.n_arms)]
+        return np.stack(each, axis=1)
+
+
+def table(log: Log, arms: np.ndarray) -> np.ndarray:
+    """Features of rows and the given arms, and which arm it is."""
+    one_hot = np.eye(log.n_arms)[arms]
+    if log.contexts is None:
+        return one_hot
+    rows = log.contexts[np.arange(len(log)), arms] if log.contexts.ndim == 3 else log.contexts
+    return np.hstack([rows, one_hot])
+
+
+def model_of(given: Any) -> Any:
+    """None: `Linear()`; a model with `fit(log)`... is told from a scikit-learn regressor by being one of ours."""
+    if given is None:
+        return Linear()
+    return given if isinstance(given, Linear | Regressor) else Regressor(given)
+
+
+def predicted_ahead(log: Log, model: Any, folds: int = FOLDS) -> np.ndarray:
+    """Rewards (n, K) of every row and arm by a model that has learned the blocks before."""
+    out, size = np.empty((len(log), log.n_arms)), max(-(-len(log) // folds), 1)
+    for place, block in enumerate(log.blocks(size)):
+        out[place * size : place * size + len(block)] = model.predict(block)
+        if place + 1 < folds:
+            model.fit(block)
+    return out

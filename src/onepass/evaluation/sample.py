@@ -1,0 +1,61 @@
+"""What an estimator needs of a log and a policy, row by row.
+
+    w = policy(a | x) / p,    r the reward,    q = the model's reward for (x, a),    v = sum over arms of policy q
+
+One row is one logged decision, or one slot of one. A model may be missing: then q = v = 0.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.foundation import check
+from onepass.foundation.check import shown
+
+
+class Sample(NamedTuple):
+    """weights w (n,), at least 0; rewards r (n,); predicted q (n,); values v (n,)."""
+
+    weights: np.ndarray
+    rewards: np.ndarray
+    predicted: np.ndarray
+    values: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.weights)
+
+    @property
+    def products(self) -> np.ndarray:
+        """w r (n,)."""
+        return self.weights * self.rewards
+
+
+def sample_of(weights: Any, rewards: Any, predicted: Any = None, values: Any = None) -> Sample:
+    """A checked sample; predicted and values: of the reward model, both or neither (None).
+
+    ValueError for arrays of different lengths or without rows, for numbers that are not finite, for a weight below 0.
+    """
+    if (predicted is None) != (values is None):
+        raise ValueError("predicted and values must be given together: both are of the reward model")
+    number = np.dtype(np.float64)
+    given = {"weights": weights, "rewards": rewards, "predicted": predicted, "values": values}
+    columns = {
+        name: check.finite(name, check.array(name, column, number, (1,)))
+        for name, column in given.items()
+        if column is not None
+    }
+    rows = len(columns["weights"])
+    for name, column in columns.items():
+        if len(column) != rows or rows == 0:
+            raise ValueError(f"{name} must have one entry a row, as many as weights ({rows}) and at least 1")
+    if columns["weights"].min() < 0.0:
+        raise ValueError(f"weights must be at least 0, got {shown(float(columns['weights'].min()))}")
+    nothing = np.zeros(rows)
+    return Sample(
+        columns["weights"],
+        columns["rewards"],
+        columns.get("predicted", nothing),
+        columns.get("values", nothing),
+    )

@@ -1,0 +1,55 @@
+"""SLOPE: the knob of a family of estimators from their widths alone (Su, Srinath and Krishnamurthy 2020).
+
+Sort by falling deviation, so that the bias grows. Keep the last index whose interval value +- 2 deviations meets the
+intervals of all before it: its error is within a constant of the best in hindsight, whatever the biases are.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from onepass.evaluation.estimators import Estimator, estimator
+from onepass.evaluation.sample import Sample
+from onepass.foundation import check
+
+WIDTH = 2.0  # deviations: of the source
+KNOBS = 20  # how many are tried where none are given, from the median weight to the largest
+
+
+def knobs_for(sample: Sample) -> np.ndarray:
+    """Knobs to try for clipping and switching: quantiles of the positive weights, and infinity."""
+    positive = sample.weights[sample.weights > 0.0]
+    if positive.size == 0:
+        return np.array([np.inf])
+    return np.append(np.unique(np.quantile(positive, np.linspace(0.5, 1.0, KNOBS))), np.inf)
+
+
+def chosen(values: np.ndarray, deviations: np.ndarray) -> int:
+    """The index that SLOPE takes, of estimates (m,) and their deviations (m,), in any order."""
+    order = np.argsort(-deviations, kind="stable")
+    lower, upper, best = -np.inf, np.inf, int(order[0])
+    for index in order:
+        lower = max(lower, values[index] - WIDTH * deviations[index])
+        upper = min(upper, values[index] + WIDTH * deviations[index])
+        if lower > upper:
+            break
+        best = int(index)
+    return best
+
+
+def slope(sample: Sample, name: str, knobs: Any = None) -> Estimator:
+    """The estimator of that name with the knob that SLOPE chooses.
+
+    sample: of the log; name: "clipped", "switch", "dros", "subgaussian" or "subgaussian-dr"; knobs: (m,) to choose
+    from (default: from the weights: 20 quantiles from the median on and infinity, squared for "dros"; for the
+    subgaussian ones 0 to 1 in steps of 0.05).
+    ValueError for another name or knobs out of range. Cost O(m n).
+    """
+    name = check.choice("name", name, ("clipped", "switch", "dros", "subgaussian", "subgaussian-dr"))
+    if knobs is None:
+        knobs = knobs_for(sample) ** 2 if name == "dros" else knobs_for(sample)
+        if name.startswith("subgaussian"):
+            knobs = np.linspace(0.0, 1.0, KNOBS + 1)
+    family = [estimator(name, float(knob)) for knob in np.atleast_1d(knobs)]
+    values = np.array([one.value(sample) for one in family])
+    return family[chosen(values, np.array([one.deviation(sample) for one in family]))]

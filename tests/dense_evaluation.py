@@ -1,0 +1,93 @@
+"""Off-policy evaluation, written as it is defined: a loop over rows, or an optimizer."""
+
+import math
+
+import numpy as np
+from scipy import integrate, optimize, stats
+
+
+def estimate(name, w, r, q, v, knob=None):
+    """The value by the estimator of that name, row by row."""
+    shapes = {
+        "ips": lambda x: x,
+        "clipped": lambda x: min(x, knob),
+        "snips": lambda x: x,
+        "dm": lambda x: 0.0,
+        "dr": lambda x: x,
+        "sndr": lambda x: x,
+        "switch": lambda x: x if x <= knob else 0.0,
+        "dros": lambda x: knob * x / (x * x + knob),
+        "subgaussian": lambda x: x / (1 - knob + knob * x) if x else 0.0,
+        "subgaussian-dr": lambda x: x / (1 - knob + knob * x) if x else 0.0,
+    }
+    if name in ("ips", "clipped", "snips", "subgaussian"):
+        q, v = np.zeros_like(q), np.zeros_like(v)
+    s = [shapes[name](x) for x in w]
+    away = sum(a * (b - c) for a, b, c in zip(s, r, q, strict=True))
+    return sum(v) / len(v) + away / (sum(s) if name in ("snips", "sndr") else len(w))
+
+
+def betting_limits(w, r, bound, alpha, grid):
+    """The values of the grid that no bet has refuted, rewards in [0, 1]; bets from all rows before."""
+    kept = []
+    for value in grid:
+        wealth, moments, total, most = 0.0, np.eye(2), np.zeros(2), 0.0
+        for a, b in zip(w, r, strict=True):
+            bet = np.linalg.solve(moments, total)
+            corners = ([-1.0, -value], [bound - 1.0, -value], [bound - 1.0, bound - value])
+            cost = max(-float(bet @ corner) for corner in corners)
+            bet *= min(1.0, 0.5 / cost) if cost > 0.0 else 1.0
+            g = np.array([a - 1.0, a * b - value])
+            wealth += math.log1p(bet @ g)
+            most, moments, total = max(most, wealth), moments + np.outer(g, g), total + g
+        if most < math.log(1.0 / alpha):
+            kept.append(value)
+    return kept
+
+
+def cressie_read(w, r, least, largest, alpha):
+    """Both limits by an optimizer: of p_i (n + 1 of them) with sum p = sum p w = 1 and n + 1 times the squared distance
+    from uniform within the budget, the least and the largest sum of p w r, the unseen row at its worst."""
+    most, ends = max(w), []
+    fake = most if sum(w) < len(w) else 0.0
+    budget = stats.f.isf(alpha, 1, len(w)) + nearest(np.append(w, fake))
+    for worst, sign in ((least, 1.0), (largest, -1.0)):
+        found = []
+        for unseen in (0.0, most):
+            weights, products = np.append(w, unseen), np.append(w, unseen) * np.append(r, worst)
+            n = len(weights)
+            if nearest(weights) > budget:
+                continue
+            holds = [
+                {"type": "eq", "fun": lambda p: p.sum() - 1.0},
+                {"type": "eq", "fun": lambda p, x=weights: p @ x - 1.0},
+                {"type": "ineq", "fun": lambda p, n=n: budget - ((n * p - 1.0) ** 2).sum()},
+            ]
+            best = optimize.minimize(
+                lambda p, y=sign * products: p @ y, np.full(n, 1 / n), constraints=holds, tol=1e-12,
+                options={"maxiter": 500},
+            )  # fmt: skip
+            found.append(best.fun)
+        ends.append(sign * min(found))
+    return max(ends[0], least), min(ends[1], largest)
+
+
+def nearest(weights):
+    """The squared distance n sum (p - 1 / n)^2 n of the nearest p with sum p = sum p w = 1, by least squares."""
+    n = len(weights)
+    rows = np.vstack([np.ones(n), weights])
+    p = np.full(n, 1 / n) + np.linalg.pinv(rows) @ (np.ones(2) - rows @ np.full(n, 1 / n))
+    return float(((n * p - 1.0) ** 2).sum())
+
+
+def mixture_wealth(s, v):
+    """The mixture over bets in [0, 1) of exp(bet s - psi(bet) v), psi(x) = -log(1 - x) - x, with the density of the
+    gamma-exponential family at 1, by quadrature."""
+
+    def density(x):
+        return math.exp(-(1.0 - x)) * (1.0 - x) ** 0 / (1.0 - math.exp(-1.0))
+
+    def wealth(x):
+        return math.exp(x * s - (-math.log1p(-x) - x) * v) * density(x)
+
+    return integrate.quad(wealth, 0.0, 1.0 - 1e-12, limit=500)[0]

@@ -1,0 +1,219 @@
+"""Evaluating policies on logs: columns, policies of all kinds, verdicts, comparisons, policies that learn."""
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeRegressor
+
+import onepass as op
+from onepass import evaluation as ev
+
+MEAN = np.array([0.2, 0.5, 0.4])
+
+
+def simulated(rows=4_000, seed=0, p=(0.5, 0.3, 0.2), known=True, contexts=False):
+    """Clicks of three arms; with contexts (rows, 2) whose first number adds up to 0.3 to arm 2."""
+    rng, p = np.random.default_rng(seed), np.array(p)
+    arms, x = rng.choice(3, size=rows, p=p), rng.uniform(-1, 1, (rows, 2))
+    chance = MEAN[arms] + contexts * 0.3 * x[:, 0] * (arms == 2)
+    return ev.Log(
+        arms=arms,
+        rewards=(rng.random(rows) < chance) * 1.0,
+        propensities=p[arms],
+        n_arms=3,
+        contexts=x if contexts else None,
+        distributions=np.tile(p, (rows, 1)) if known else None,
+    )
+
+
+def test_all_estimates_and_limits_agree_with_a_known_value():
+    log, policy = simulated(), np.array([0.1, 0.2, 0.7])
+    found = ev.evaluate(log, policy, estimators=ev.NAMES)
+    value = policy @ MEAN
+    assert found.verdict == "ok"
+    assert (found.bound, found.bound_known) == (pytest.approx(3.5), True)
+    for name in ("ips", "snips", "dr", "sndr"):
+        assert found.estimates[name].value == pytest.approx(value, abs=4 * found.estimates[name].deviation)
+    for name, limits in found.intervals.items():
+        assert limits.holds(value), name
+    assert found.limits.upper - found.limits.lower < 0.15
+
+
+def test_a_policy_may_be_an_array_a_function_or_a_bandit():
+    log = simulated(500, contexts=True)
+    fixed = np.array([0.1, 0.2, 0.7])
+    once = ev.evaluate(log, fixed)
+    assert ev.evaluate(log, np.tile(fixed, (500, 1))).to_dict() == once.to_dict()
+    assert ev.evaluate(log, lambda x: np.tile(fixed, (len(x), 1))).to_dict() == once.to_dict()
+    bandit = op.LinUCB(dim=2, parameters="disjoint", seed=3)
+    bandit.exploration = op.EpsilonGreedy(0.3)
+    bandit.learn(log.contexts[:50], log.rewards[:50], arm=log.arms[:50].tolist())
+    before = op.to_bytes(bandit)
+    found = ev.evaluate(log, bandit)
+    assert op.to_bytes(bandit) == before
+    chosen = [bandit.decide(x, range(3), id=str(i)).probabilities for i, x in enumerate(log.contexts)]
+    assert np.mean(np.stack(chosen)[np.arange(500), log.arms] / log.propensities * log.rewards) == pytest.approx(
+        found.estimates["ips"].value
+    )
+
+
+def test_a_stream_of_blocks_gives_the_numbers_of_the_whole():
+    log, policy = simulated(2_500, known=True), np.array([0.1, 0.2, 0.7])
+    whole = ev.evaluate(log, policy, estimators=("ips", "snips"))
+    parts = ev.evaluate(log.blocks(700), policy, estimators=("ips", "snips"))
+    assert parts.to_dict() == whole.to_dict()
+
+
+def test_a_model_predicts_a_row_from_blocks_before_it_only():
+    from onepass.evaluation.reward_models import predicted_ahead
+
+    log = simulated(1_000, contexts=True)
+    changed = ev.Log(
+        arms=log.arms, rewards=np.where(np.arange(1_000) < 600, log.rewards, 1.0 - log.rewards),
+        propensities=log.propensities, n_arms=3, contexts=log.contexts,
+    )  # fmt: skip
+    one, two = predicted_ahead(log, ev.Linear(), 5), predicted_ahead(changed, ev.Linear(), 5)
+    assert np.array_equal(one[:800], two[:800])
+    assert not np.array_equal(one[800:], two[800:])
+    assert not one[:200].any()
+
+
+@pytest.mark.parametrize("model", [None, DecisionTreeRegressor(max_depth=3, random_state=0)])
+def test_a_model_makes_estimates_sharper(model):
+    """Contexts that tell half of the variance: DR's deviation is below that of IPS."""
+    log = simulated(4_000, contexts=True)
+    found = ev.evaluate(log, lambda x: np.column_stack([x[:, 0] < 0, x[:, 0] * 0, x[:, 0] >= 0]) * 1.0, model=model)
+    assert found.estimates["dr"].deviation < 0.97 * found.estimates["ips"].deviation
+
+
+@pytest.mark.parametrize(
+    ("policy", "p", "said"),
+    [
+        ((0.0, 0.0, 1.0), (0.5, 0.4999, 0.0001), "the log is worth"),
+        ((0.0, 0.1, 0.9), (0.5, 0.5, 0.0), "are arms that the logger never chose there"),
+    ],
+)
+def test_a_log_that_cannot_tell_is_refused_with_the_reason(policy, p, said):
+    found = ev.evaluate(simulated(2_000, p=p, seed=4), np.array(policy))
+    assert (found.verdict, found.value) == ("refused", None)
+    assert any(said in why for why in found.diagnosis.reasons)
+    assert str(found).startswith("refused: ")
+
+
+def test_wrong_propensities_show_in_the_mean_weight():
+    log = simulated(2_000)
+    wrong = ev.Log(arms=log.arms, rewards=log.rewards, propensities=np.full(2_000, 0.9), n_arms=3)
+    found = ev.evaluate(wrong, np.full(3, 1 / 3))
+    assert found.verdict == "refused"
+    assert "the mean weight is 0.370 and must be 1" in found.diagnosis.reasons[0]
+
+
+def test_a_logger_that_changes_in_the_midst_is_noticed():
+    one, two = simulated(2_000, p=(0.6, 0.2, 0.2)), simulated(2_000, p=(0.2, 0.2, 0.6), seed=1)
+    log = ev.Log(
+        arms=np.r_[one.arms, two.arms], rewards=np.r_[one.rewards, two.rewards], propensities=np.full(4_000, 1 / 3),
+        n_arms=3,
+    )  # fmt: skip
+    assert any("logger has changed" in why for why in ev.evaluate(log, np.array([0.1, 0.1, 0.8])).diagnosis.reasons)
+
+
+def test_honest_logs_are_refused_at_most_once_in_a_thousand():
+    rng, refused, policy = np.random.default_rng(9), 0, np.array([0.1, 0.2, 0.7])
+    for _ in range(2_000):
+        arms = rng.integers(3, size=300)
+        refused += ev.diagnosed(3 * policy[arms]).verdict == "refused"
+    assert refused <= 8  # 2 expected of 2,000; 9 or more once in 4,000
+
+
+def test_a_better_policy_is_found_and_a_worse_one_is_not():
+    log = simulated(20_000, p=(1 / 3, 1 / 3, 1 / 3))
+    found = ev.compare(log, {"best": np.array([0.0, 1.0, 0.0]), "worst": np.array([1.0, 0.0, 0.0])})
+    assert found.best == "best"
+    best, worst = found.differences
+    assert best.limits.holds(0.5 - MEAN.mean())
+    assert worst.limits.holds(0.2 - MEAN.mean())
+    assert best.limits.lower > 0.0 > worst.limits.upper
+    again = ev.compare(log, {"worst": np.array([1.0, 0.0, 0.0])}, present=np.array([0.0, 1.0, 0.0]))
+    assert again.differences[0].limits.holds(0.2 - 0.5)
+
+
+def test_no_candidate_of_ten_equal_ones_is_called_better_in_more_than_one_run_of_twenty():
+    rng, wrong, runs = np.random.default_rng(11), 0, 60
+    for _ in range(runs):
+        arms = rng.integers(3, size=300)
+        log = ev.Log(arms=arms, rewards=(rng.random(300) < 0.3) * 1.0, propensities=np.full(300, 1 / 3), n_arms=3)
+        wrong += ev.compare(log, {str(i): rng.dirichlet(np.ones(3)) for i in range(10)}).best is not None
+    assert wrong <= 9  # 60 runs at 1 / 20 each give 10 or more once in 1,000
+
+
+def test_a_policy_that_learns_is_weighed_before_it_learns():
+    log = simulated(300, contexts=True)
+    make = lambda: op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), op.EpsilonGreedy(0.3), seed=1)  # noqa: E731
+    sample, bandit = ev.progressive(log, make()), make()
+    for t in range(300):
+        p = bandit.decide(log.contexts[t], range(3), id="row 0").probabilities
+        assert sample.weights[t] == p[log.arms[t]] / log.propensities[t]
+        bandit.learn(log.contexts[t], log.rewards[t], arm=int(log.arms[t]))
+    curve = ev.learning_curve(sample, 3)
+    assert curve[:, 0].tolist() == [100, 200, 300]
+    assert curve[:, 1].mean() == pytest.approx((sample.weights * sample.rewards).mean())
+
+
+def test_decisions_of_ours_make_a_log():
+    bandit = op.Bandit(op.Ridge(op.Exact(dim=2)), op.EpsilonGreedy(0.5), seed=0)
+    rows = np.random.default_rng(0).normal(size=(40, 3, 2))
+    bandit.learn(rows[0, 0], 1.0)
+    decisions = [bandit.decide(row) for row in rows]
+    log = ev.Log.of(decisions, np.ones(40))
+    assert (len(log), log.n_arms) == (40, 3)
+    assert log.propensities.tolist() == [one.propensity for one in decisions]
+    assert ev.evaluate(log, np.full(3, 1 / 3)).bound == pytest.approx(2.0)
+
+
+def test_obps_dictionary_comes_and_goes():
+    feedback = simulated(50, contexts=True).to_obp()
+    again = ev.Log.from_obp(feedback).to_obp()
+    assert all(np.array_equal(feedback[name], again[name]) for name in feedback if feedback[name] is not None)
+    with pytest.raises(ValueError, match="feedback must have pscore"):
+        ev.Log.from_obp({**feedback, "pscore": None})
+
+
+COLUMNS = {"arms": [0, 1], "rewards": [0.0, 1.0], "propensities": [0.5, 0.5]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"propensities": [0.5, 0.0]}, "the first in row 1: 0.0"),
+        ({"propensities": [0.5, np.nan]}, "the first in row 1"),
+        ({"propensities": [0.5]}, "must have one entry a row"),
+        ({"arms": [0, -1]}, "arms must be 2 integers of at least 0"),
+        ({"arms": [0.0, 1.0]}, "arms must be 2 integers"),
+        ({"n_arms": 1}, "n_arms must be an integer at least 2"),
+        ({"rewards": [np.inf, 0.0]}, "rewards must be finite"),
+        ({"contexts": [[1.0]]}, "contexts must have one entry a row"),
+        ({"distributions": [[0.5, 0.5], [0.9, 0.1]]}, "distributions must have the propensities"),
+        ({"slots": [0, -3]}, "slots must be 2 integers"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(changed, said):
+    with pytest.raises(ValueError, match=said):
+        ev.Log(**{**COLUMNS, **changed})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"policy": [0.5, 0.6]}, "policy must give probabilities"),
+        ({"policy": [1.0]}, "policy must have 2 arms"),
+        ({"policy": lambda x: x}, "contexts must be in the log"),
+        ({"reward_range": (0.0, 0.5)}, "rewards must be within reward_range"),
+        ({"reward_range": (1.0, 0.0)}, "must have its least reward first"),
+        ({"level": 1.0}, "level must be above 0 and below 1"),
+        ({"weight_bound": 0.5}, "weight_bound must be at least 1"),
+        ({"estimators": ["best"]}, "estimators must be one of"),
+        ({"folds": 1}, "folds must be an integer at least 2"),
+    ],
+)
+def test_wrong_questions_are_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        ev.evaluate(ev.Log(**COLUMNS), **{"policy": [0.5, 0.5], **options})
