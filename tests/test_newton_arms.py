@@ -11,6 +11,8 @@ KINDS = {
     "OnlineNewton": lambda design: op.OnlineNewton(design),
     "OnlineNewton, step 2": lambda design: op.OnlineNewton(design, step=2.0),
     "OnePassHuber": lambda design: op.OnePassHuber(design, epsilon=0.4),
+    "OnePassGLM": lambda design: op.OnePassGLM(design, family="identity"),
+    "OnePassGLM, clicks": lambda design: op.OnePassGLM(design),
 }
 
 
@@ -60,6 +62,7 @@ def spectral(rank, reg, compensate):
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_arm_of_an_arena_equals_one_state_of_its_estimator(kind, design):
     rows, rewards, names = data(240)
+    rewards = (rewards > 0.0).astype(float) if kind.endswith("clicks") else rewards
     rule = THEORY if kind == "OnlineNewton" else op.UCB(0.5)
     pair = [learned(arms(KINDS[kind](design), rule, compact=c), rows, rewards, names) for c in (None, False)]
     assert pair[0].estimator.compact

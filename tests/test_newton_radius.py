@@ -6,6 +6,8 @@ import pytest
 import onepass as op
 from onepass.design import contract as designs
 from onepass.estimator import contract
+from onepass.estimator.glb_omd import grown
+from onepass.estimator.online_newton import raised
 
 DIM, NOISE, BOUND, DELTA = 6, 0.5, 1.5, 0.2
 SKETCHES = {
@@ -53,6 +55,18 @@ def test_the_energy_grows_by_what_the_proof_allows_at_every_row_and_cut(kind, re
         if kind in ("Exact", "FrequentDirections", "Dyadic"):
             assert rise == 0.0
     assert (designs.error_bound(state.design) > 0.0) == (kind != "Exact")  # it was cut
+
+
+@pytest.mark.parametrize("kind", SKETCHES)
+@pytest.mark.parametrize("known", [raised, grown])
+def test_no_row_raises_a_design_by_more_than_its_radii_count(known, kind):
+    rows, _, _ = problem(150, 1)
+    state = SKETCHES[kind](0.37).started()
+    for x in rows:
+        before, held = designs.matrix(state), known(state)
+        state = designs.append(state, x)
+        risen = np.linalg.eigvalsh(designs.matrix(state) - before - np.outer(x, x)).max()
+        assert risen <= known(state) - held + 1e-9
 
 
 @pytest.mark.parametrize("kind", ["Exact", "FrequentDirections", "RobustFrequentDirections", "Dyadic, rfd"])

@@ -61,9 +61,10 @@ class Disjoint:
 
     estimator: what every arm begins with, e.g. ``Ridge(ProjectorSplitting(dim=169, rank=16))``; rows that its design
         holds already are every arm's prior.
-    compact: keep all arms in one arena that grows with what was learned (Ridge, OnlineNewton, and OnePassHuber without
-        a ball, on Exact, FrequentDirections or ProjectorSplitting; designs and estimators of your own that declare
-        their rules), or False: one state per arm, as all others do; default None: an arena where it can.
+    compact: keep all arms in one arena that grows with what was learned (Ridge, OnlineNewton, OnePassHuber and
+        OnePassGLM without a ball, on Exact, FrequentDirections or ProjectorSplitting; designs and estimators of your
+        own that declare their rules), or False: one state per arm, as all others do; default None: an arena where it
+        can.
     threads: for large batches, at least 1; default None: as many as there are processors. Results do not depend on it.
     ValueError for what is not an estimator.
     """

@@ -29,9 +29,11 @@ from onepass.design.dyadic import DyadicState
 from onepass.design.frequent_directions import FrequentDirectionsState
 from onepass.design.projector_splitting import ProjectorSplittingState
 from onepass.estimator.contract import link, radius, update
-from onepass.estimator.estimator import Estimator, begun, checked_design
+from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
 from onepass.estimator.links import Poisson, as_given, concordance, dispersion, family_of, mean, slope, steepest
 from onepass.estimator.newton import go_to, step_along
+from onepass.estimator.online_newton import raised
+from onepass.estimator.steps import Steps, stepped
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.check import shown
@@ -52,6 +54,12 @@ class GLBOMDSettings(NamedTuple):
     implicit: int
     clip: float
     reg: float
+
+
+class GLBOMDRule(NamedTuple):
+    """Of every arm of an arena, without a ball."""
+
+    settings: GLBOMDSettings
 
 
 class GLBOMDState(NamedTuple):
@@ -165,6 +173,13 @@ def update_glb_omd(state, row, reward):
     )
 
 
+@stepped.for_state(GLBOMDRule)
+def stepped_by_glb_omd(rule, memory, dim, z, q, t, reward):
+    """The step of an arm; the weight is taken after it."""
+    step = pull(rule.settings, z, q, reward)
+    return slope(rule.settings.family, z + step * q), step
+
+
 @link.for_state(GLBOMDState)
 def link_of_glb_omd(state):
     return state.settings.family
@@ -182,12 +197,12 @@ def grown(design) -> float:
 
 @grown.for_state(FrequentDirectionsState)
 def grown_by_compensation(design):
-    return design.space.ridge - design.settings.reg
+    return raised(design)
 
 
 @grown.for_state(DyadicState)
 def grown_by_all_blocks(design):
-    return design.whole.ridge - design.block.settings.reg
+    return raised(design)
 
 
 @grown.for_state(ProjectorSplittingState)
@@ -282,6 +297,12 @@ class OnePassGLM(Estimator):
     def begin(self) -> GLBOMDState:
         design, theta = begun(self.design)
         return GLBOMDState(design=design, theta=theta, gain=0.0, settings=self._settings)
+
+    def weighing(self) -> Weighing | None:
+        """The same steps, where there is no ball."""
+        if self._settings.bound < np.inf:
+            return None
+        return Weighing(rule=Steps(rule=GLBOMDRule(settings=self._settings)), memory=0)
 
     def consistent(self, state: GLBOMDState) -> bool:
         return (

@@ -183,8 +183,8 @@ def DBSLinUCB(
     exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
         a rule, such as `InverseGap()`.
     estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
-        sketch, better where reg is small beside 2 error, and with the smaller radius; of "hybrid" models the shared
-        part's.
+        sketch, better where reg is small beside 2 error, with the smaller radius for base "fd"; of "hybrid" models the
+        shared part's.
     parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
