@@ -18,26 +18,23 @@ Radius: beta^2 = reg ||theta_*||^2 + 2 eta s ln(1 / delta) + k eta^2 s G / v + g
 ln(1 + w q) = log det H - log det reg I on exact designs; derived in docs/clicks.md, on sketches too.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.design.contract import append, error_bound, solve, spectrum, sums
+from onepass.design.contract import append, solve, spectrum
+from onepass.design.cutting import UNKNOWN
 from onepass.design.design import Design
-from onepass.design.dyadic import DyadicState
-from onepass.design.frequent_directions import FrequentDirectionsState
-from onepass.design.projector_splitting import ProjectorSplittingState
-from onepass.estimator.contract import link, radius, update
+from onepass.design.raised import raised
+from onepass.estimator.contract import forget, link, radius, update
 from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
 from onepass.estimator.links import Poisson, as_given, concordance, dispersion, family_of, mean, slope, steepest
-from onepass.estimator.newton import go_to, step_along
-from onepass.estimator.online_newton import raised
+from onepass.estimator.newton import forgotten, go_to, into_ball, step_along
 from onepass.estimator.steps import Steps, stepped
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.check import shown
-from onepass.foundation.generic import compiled, generic
+from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 
@@ -185,37 +182,22 @@ def link_of_glb_omd(state):
     return state.settings.family
 
 
+@forget.for_state(GLBOMDState)
+def forget_glb_omd(state, factor):
+    """Then into the ball. No radius is known from then on, as for every step (online_newton.py)."""
+    design = forgotten(state.design, state.theta, factor)
+    into_ball(design, state.theta, state.settings.bound)
+    return GLBOMDState(design=design, theta=state.theta, gain=UNKNOWN, settings=state.settings)
+
+
 # ---- the radius ----
-
-
-@partial(generic, default=True)
-def grown(design) -> float:
-    """g with A_t <= A_(t-1) + x x^T + (g_t - g_(t-1)) I at every row, infinite where none is known. Default: 0 for what
-    has no error."""
-    return 0.0 if error_bound(design) == 0.0 else np.inf
-
-
-@grown.for_state(FrequentDirectionsState)
-def grown_by_compensation(design):
-    return raised(design)
-
-
-@grown.for_state(DyadicState)
-def grown_by_all_blocks(design):
-    return raised(design)
-
-
-@grown.for_state(ProjectorSplittingState)
-def grown_by_splitting(design):
-    """Nothing, until something is truncated."""
-    return 0.0 if sums(design).shed == 0.0 else np.inf
 
 
 @radius.for_state(GLBOMDState)
 def radius_of_glb_omd(state, rounds, noise, parameter_bound, row_bound, delta):
     s, both = state.settings, state.settings.bound + parameter_bound
     curved, spread = concordance(s.family), dispersion(s.family, noise)
-    if not (parameter_bound <= s.bound < np.inf) or s.implicit == 1 or s.clip < np.inf:
+    if not (parameter_bound <= s.bound < np.inf) or s.implicit == 1 or s.clip < np.inf or state.gain >= UNKNOWN:
         return np.inf
     left = 1.0 - s.step * curved * steepest(s.family, row_bound * s.bound) * row_bound**3 * both / s.reg
     if s.step < 1.0 + 0.5 * curved * row_bound * both or not left > 0.0:
@@ -223,7 +205,7 @@ def radius_of_glb_omd(state, rounds, noise, parameter_bound, row_bound, delta):
     exponent = 0.5 * curved**2 * s.step * spread / left * row_bound**2 / s.reg
     excess = np.expm1(exponent) / exponent if exponent > 0.0 else 1.0
     learned = 2.0 * np.log(1.0 / delta) + excess * s.step / left * state.gain
-    return np.sqrt(s.reg * parameter_bound**2 + s.step * spread * learned + grown(state.design) * both * both)
+    return np.sqrt(s.reg * parameter_bound**2 + s.step * spread * learned + raised(state.design) * both * both)
 
 
 def least_reg(family: Any, theory: Theory) -> float:

@@ -14,10 +14,10 @@ import numpy as np
 
 from onepass.design.contract import append, solve
 from onepass.design.design import Design
-from onepass.estimator.contract import link, parameter, update
+from onepass.estimator.contract import forget, link, parameter, update
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.links import as_given, family_of, mean, slope
-from onepass.estimator.newton import into_ball, step_along
+from onepass.estimator.newton import forgotten, into_ball, step_along
 from onepass.foundation import check
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
@@ -52,6 +52,16 @@ def update_gloc(state, row, reward):
     step_along(online, solve(design, row), (reward - mean(settings.family, z)) / settings.kappa)
     into_ball(design, online, settings.bound)
     return GLOCState(design=design, online=online, moment=moment, settings=settings)
+
+
+@forget.for_state(GLOCState)
+def forget_gloc(state, factor):
+    """The regression forgets its rows, the online learner its past, then into the ball."""
+    design, moment = forgotten(state.design, state.online, factor), state.moment
+    into_ball(design, state.online, state.settings.bound)
+    for j in range(moment.size):
+        moment[j] *= factor
+    return GLOCState(design=design, online=state.online, moment=moment, settings=state.settings)
 
 
 @parameter.for_state(GLOCState)

@@ -22,7 +22,6 @@ such step: there a cut takes from A what b still holds, whence the factor 1 + sh
 The projector splitting of a shared design is not such a cut: there the radius is a heuristic once it has truncated.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,17 +30,14 @@ from onepass.design import contract
 from onepass.design.contract import solve
 from onepass.design.cutting import UNKNOWN
 from onepass.design.design import Design
-from onepass.design.dyadic import DyadicState
-from onepass.design.exact import ExactState
-from onepass.design.frequent_directions import FrequentDirectionsState
-from onepass.design.projector_splitting import ProjectorSplittingState
+from onepass.design.raised import raised
 from onepass.estimator.contract import forget, merge, radius, update
 from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
 from onepass.estimator.newton import forgotten, squared_step
 from onepass.estimator.steps import Steps, Summed, lifted, radius_of_steps, stepped
 from onepass.foundation import check
 from onepass.foundation import state as states
-from onepass.foundation.generic import compiled, generic
+from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 
@@ -75,32 +71,6 @@ class OnlineNewtonRule(NamedTuple):
     """Of every arm of an arena; step: a."""
 
     step: float
-
-
-@partial(generic, default=True)
-def raised(design) -> float:
-    """By how much a design has been raised beyond the rows that it learned. Default: infinite, nothing is known."""
-    return np.inf
-
-
-@raised.for_state(ExactState)
-def raised_exact(design):
-    return 0.0
-
-
-@raised.for_state(FrequentDirectionsState)
-def raised_sketch(design):
-    return design.space.ridge - design.settings.reg
-
-
-@raised.for_state(ProjectorSplittingState)
-def raised_splitting(design):
-    return design.ridge - design.settings.reg
-
-
-@raised.for_state(DyadicState)
-def raised_dyadic(design):
-    return design.block.settings.compensation * contract.sums(design).shed
 
 
 @compiled

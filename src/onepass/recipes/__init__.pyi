@@ -610,6 +610,7 @@ def GLBOMD(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def GLBOMD(
@@ -626,6 +627,7 @@ def GLBOMD(
     parameters: Literal["disjoint"],
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def GLBOMD(
@@ -642,6 +644,7 @@ def GLBOMD(
     parameters: str,
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
 @overload
 def GLOC(
@@ -655,6 +658,7 @@ def GLOC(
     parameters: Literal["shared"] = "shared",
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit: ...
 @overload
 def GLOC(
@@ -668,6 +672,7 @@ def GLOC(
     parameters: Literal["disjoint"],
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> ArmBandit: ...
 @overload
 def GLOC(
@@ -681,4 +686,5 @@ def GLOC(
     parameters: str,
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...

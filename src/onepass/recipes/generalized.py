@@ -30,6 +30,7 @@ def GLBOMD(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """Generalized linear rewards, E r = mu(x^T theta), in one pass: online mirror descent, UCB on x^T theta.
 
@@ -54,6 +55,8 @@ def GLBOMD(
     parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" or "float32"; only without a design (None: "float64").
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint". ValueError for arguments out of range, and for rewards
     that the family does not have.
     """
@@ -65,7 +68,8 @@ def GLBOMD(
 
     if design is None and reg is None:
         reg = REG if theory is None else max(REG, ROOM * least_reg(family_of(family), theory))
-    return compose("GLBOMD", dim, given(design, reg, dtype), exploration, parameters, seed, estimate=estimate)
+    make = given(design, reg, dtype)
+    return compose("GLBOMD", dim, make, exploration, parameters, seed, estimate=estimate, half_life=half_life)
 
 
 def GLOC(
@@ -79,6 +83,7 @@ def GLOC(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str | None = None,
+    half_life: Any = None,
 ) -> SharedBandit | ArmBandit:
     """Generalized linear rewards, E r = mu(x^T theta): ridge regression on what an online learner predicted, UCB.
 
@@ -95,6 +100,8 @@ def GLOC(
     parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" or "float32"; only without a design (None: "float64").
+    half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
+        a row counts half; None (default): nothing is forgotten.
     Returns a `SharedBandit`, or an `ArmBandit` for "disjoint". ValueError for arguments out of range, and for rewards
     that the family does not have.
     """
@@ -102,4 +109,5 @@ def GLOC(
     def estimate(design: Design) -> Estimator:
         return RegressedGLM(design, family=family, parameter_bound=parameter_bound)
 
-    return compose("GLOC", dim, given(design, reg, dtype), exploration, parameters, seed, estimate=estimate)
+    make = given(design, reg, dtype)
+    return compose("GLOC", dim, make, exploration, parameters, seed, estimate=estimate, half_life=half_life)

@@ -1,0 +1,39 @@
+"""By how much cuts have raised a design beyond its rows: g with A_t <= A_(t-1) + x x^T + (g_t - g_(t-1)) I at a row.
+
+What a radius of steps pays for a sketch: a step's own potential is in the norm of A, and a cut that raises A raises it.
+Plain cuts only lower A, g = 0; compensation puts what was cut back as a multiple of I; projector splitting turns its
+factors when it truncates, and A may then rise by any part of what it holds (measured: by more than the longest row).
+"""
+
+from functools import partial
+
+import numpy as np
+
+from onepass.design.contract import error_bound, sums
+from onepass.design.dyadic import DyadicState
+from onepass.design.frequent_directions import FrequentDirectionsState
+from onepass.design.projector_splitting import ProjectorSplittingState
+from onepass.foundation.generic import generic
+
+
+@partial(generic, default=True)
+def raised(state) -> float:
+    """g, infinite where none is known. Default: 0 for what has no error."""
+    return 0.0 if error_bound(state) == 0.0 else np.inf
+
+
+@raised.for_state(FrequentDirectionsState)
+def raised_by_compensation(state):
+    return state.space.ridge - state.settings.reg
+
+
+@raised.for_state(DyadicState)
+def raised_by_all_blocks(state):
+    """Of frozen blocks and of the active one."""
+    return state.block.settings.compensation * sums(state).shed
+
+
+@raised.for_state(ProjectorSplittingState)
+def raised_by_splitting(state):
+    """Nothing, until something is truncated."""
+    return 0.0 if sums(state).shed == 0.0 else np.inf
