@@ -58,6 +58,20 @@ def test_a_row_counts_half_after_so_many_rounds(kind, half_life):
     agree(many, truth)
 
 
+@pytest.mark.parametrize("exploration", [op.UCB(0.3), op.InverseGap(), op.Thompson(0.5)], ids=["ucb", "gap", "ts"])
+@pytest.mark.parametrize("half_life", [6.0, 500.3])
+def test_played_rounds_are_those_of_decisions_and_rewards(half_life, exploration):
+    rng = np.random.default_rng(9)
+    contexts, rewards = rng.standard_normal((150, 3, DIM)), rng.standard_normal((150, 3))
+    whole, single = (op.OFUL(dim=DIM, reg=REG, exploration=exploration, half_life=half_life) for _ in range(2))
+    arms = whole.play(contexts, rewards)
+    for t in range(150):
+        arm = single.decide(contexts[t]).arm
+        single.learn(contexts[t, arm], rewards[t, arm])
+        assert arm == arms[t]
+    assert np.allclose(whole.parameter, single.parameter, rtol=0.0, atol=1e-9)
+
+
 @pytest.mark.parametrize("parameters", ["shared", "disjoint"])
 def test_a_half_life_in_seconds_asks_for_times(parameters):
     rows, rewards = stream(1, 60)
@@ -143,6 +157,24 @@ def test_hybrid_models_forget_as_the_joint_regression_does(seconds):
                 assert abs(decision.widths[a] ** 2 - x @ joint.inverse @ x) <= 1e-8
 
 
+@pytest.mark.parametrize("parameters", ["shared", "disjoint", "hybrid"])
+def test_snapshots_answer_for_later_times_and_stay_as_they_are(parameters):
+    rows, rewards = stream(10, 60)
+    bandit = op.OFUL(dim=DIM, reg=REG, parameters=parameters, half_life=timedelta(seconds=20))
+    names = None if parameters == "shared" else ["a", "b", "c"] * 10
+    bandit.learn(rows[:30], rewards[:30], names, time=0.0)
+    snapshot, request = bandit.snapshot(), rows[:3]
+    arms = None if parameters == "shared" else ["a", "b", "c"]
+    before = snapshot.score(request, arms, time=0.0)
+    later = snapshot.score(request, arms, time=15.0)
+    assert np.array_equal(later, bandit.score(request, arms, time=15.0))
+    assert not np.allclose(later, before)
+    bandit.learn(rows[30:], rewards[30:], names, time=30.0)
+    bandit.snapshot().score(request, arms, time=40.0)
+    assert np.array_equal(snapshot.score(request, arms, time=0.0), before)
+    assert np.array_equal(snapshot.score(request, arms, time=15.0), later)
+
+
 def test_clocks_are_saved_copied_and_carried():
     rows, rewards = stream(7, 50)
     for parameters, arm in (("shared", None), ("disjoint", ["a"] * 25)):
@@ -160,6 +192,8 @@ def test_clocks_are_saved_copied_and_carried():
     there.learn(rows[25:], rewards[25:], ["b"] * 25)
     there.import_arm("a", here.export_arm("a"))
     assert np.array_equal(there.parameter_of("a"), here.parameter_of("a"))
+    there.learn(np.zeros(DIM), 0.0, "b")  # one round later
+    assert np.linalg.norm(there.parameter_of("a")) > 0.8 * np.linalg.norm(here.parameter_of("a"))
 
 
 @pytest.mark.parametrize("parameters", ["shared", "disjoint"])

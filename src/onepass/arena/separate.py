@@ -59,6 +59,13 @@ class Separate:
         twin.now, twin._aged = self.now + ticks, {}
         return twin
 
+    def owned(self) -> "Separate":
+        """The same arms in arrays of their own."""
+        twin = copy(self)
+        twin._states = [None if one is None else states.copy(one) for one in self._states]
+        twin._copies, twin._aged = {}, {}
+        return twin
+
     def arms(self) -> list[Any]:
         """All that have learned, as they are."""
         return [one for one in self._states if one is not None]

@@ -19,6 +19,7 @@ class Aging(ABC):
     sharing: Any
     _clock: Clock | None
     _tick: int | None  # up to which was forgotten; None where no time was told yet
+    _passed: int  # rounds by this clock: arms that are imported bring none
     _recalled: float  # weights of all rows learned
     _later: Any  # (tick, a bandit that has forgotten up to there), for readers, until something is learned
 
@@ -81,11 +82,12 @@ class Aging(ABC):
         if clock.timed:
             self._go_to(clock.told(time))
         while start < count:
-            end = count if clock.timed else min(count, start + clock.rounds_left(self.rounds))
+            end = count if clock.timed else min(count, start + clock.rounds_left(self._passed))
             yield slice(start, end)
             self._recalled += end - start
+            self._passed += end - start
             if not clock.timed:
-                self._go_to(clock.tick(self.rounds))
+                self._go_to(clock.tick(self._passed))
             start = end
 
     def _together(self, others: list[Any]) -> None:

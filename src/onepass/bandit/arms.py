@@ -351,7 +351,7 @@ class ArmBandit(BaseBandit):
         if copied:  # for readers: arms alone forget as they are asked for
             alone = learned.shared == ()
             store: Any = learned.store
-            store = store.later(0) if alone else store.published()
+            store = store.later(0) if alone else store.owned()
             learned = learned._replace(store=store, shared=states.copy(learned.shared))
         self._learned, self._recalled = aged(learned, ticks), remembered(ticks) * self._recalled
 

@@ -52,7 +52,7 @@ class BaseBandit(Aging, files.Owner, ABC):
         if not isinstance(name, str):
             raise ValueError(f"name must be a string, got {check.shown(name)}")
         self.name = name
-        self._clock, self._recalled, self._later = clock, 0.0, None
+        self._clock, self._passed, self._recalled, self._later = clock, 0, 0.0, None
         self._tick: int | None = None if clock is not None and clock.timed else 0
         self._explore(exploration)
         self.seed = check.integer("seed", seed, 0, None)
@@ -326,7 +326,7 @@ class BaseBandit(Aging, files.Owner, ABC):
             "rewarded": self._rewarded.text(),
         }
         if self._clock is not None:
-            extra.update(tick=self._tick, recalled=self._recalled)
+            extra.update(tick=self._tick, passed=self._passed, recalled=self._recalled)
         return files.Contents(self._arguments(), extra, self._saved())
 
     @classmethod
@@ -339,7 +339,7 @@ class BaseBandit(Aging, files.Owner, ABC):
         bandit._tally = checked_tally(extra["tally"])
         bandit._rewarded = Ledger.of(extra["rewarded"])
         if bandit._clock is not None:
-            bandit._tick, bandit._recalled = stood(extra, bandit.rounds)
+            bandit._tick, bandit._passed, bandit._recalled = stood(extra)
         return bandit
 
     def _count_in(self, other: "BaseBandit", since: "BaseBandit | None") -> None:

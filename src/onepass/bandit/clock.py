@@ -56,7 +56,11 @@ class Clock:
 
     def rounds_left(self, rounds: int) -> int:
         """Rows that are learned in the present tick, `rounds` of them learned already: at least one."""
-        return max(1, ceil((self.tick(rounds) + 1) * self.half_life / TICKS) - rounds)
+        tick = self.tick(rounds)
+        last = max(rounds, ceil((tick + 1) * self.half_life / TICKS) - 1)
+        while last > rounds and self.tick(last) > tick:  # rounding
+            last -= 1
+        return last + 1 - rounds
 
     def told(self, time: Any) -> int:
         """The tick of a time as a user tells it; ValueError for none, and for what is no time."""
@@ -81,12 +85,16 @@ def clock_of(half_life: Any) -> Clock | None:
     return Clock(half_life)
 
 
-def stood(extra: dict[str, Any], rounds: int) -> tuple[int | None, float]:
-    """Where the clock of a file stood: its tick, and the weights of all rows; ValueError for what cannot be."""
+def stood(extra: dict[str, Any]) -> tuple[int | None, int, float]:
+    """Where the clock of a file stood: tick, rounds, and the weights of all rows; ValueError for what cannot be."""
     tick, recalled = extra["tick"], check.real("recalled", extra["recalled"])
-    if recalled < 0.0 or (tick is None and rounds > 0):
+    if recalled < 0.0:
         raise ValueError("the clock does not fit")
-    return tick if tick is None else check.integer("tick", tick, -check.MOST), recalled
+    return (
+        tick if tick is None else check.integer("tick", tick, -check.MOST),
+        check.integer("passed", extra["passed"], 0),
+        recalled,
+    )
 
 
 def forgets(estimator: Estimator) -> None:

@@ -325,16 +325,19 @@ class SharedBandit(BaseBandit):
         for span in whole if self._clock is None else self._spans(len(rows), None):
             for i in range(span.start, span.stop, step):
                 part = slice(i, min(i + step, span.stop))
-                arms.append(self._played(rows[part], values[part], nus[part], size, joint))
+                known = self._rounds + (0 if self._clock is None else i - span.start)
+                arms.append(self._played(known, rows[part], values[part], nus[part], size, joint))
         return np.concatenate(arms)
 
-    def _played(self, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray, size: int, joint: bool) -> np.ndarray:
-        """`play` of some rounds."""
+    def _played(
+        self, known: int, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray, size: int, joint: bool
+    ) -> np.ndarray:
+        """`play` of some rounds; known: rows learned before, as the rule counts them."""
         normals, lots = noise(self._explores.pairs, size, self._rng, len(rows))
         rule = self._explores.rule
         with deferred():
             self._learned, self._tally, arms = rounds.play_rounds(
-                self._learned, rule, self._rounds, self._tally, rows, rewards, nus, normals, joint, lots
+                self._learned, rule, known, self._tally, rows, rewards, nus, normals, joint, lots
             )
             self.rounds += int(np.count_nonzero(arms >= 0))
         if arms[-1] < 0:

@@ -30,8 +30,8 @@ ABRUPT, TURN = 5_000, 20_000  # rounds between two changes, rounds of a whole tu
 GRID: Mapping[str, Sequence[float]] = {
     "exploration": (0.01, 0.03, 0.1, 0.3),
     "reg": (0.1, 1.0),
-    "half_life": (125.0, 250.0, 500.0, 1000.0, 2000.0),
-    "window": (250, 500, 1000, 2000, 4000),
+    "half_life": (31.25, 62.5, 125.0, 250.0, 500.0, 1000.0),
+    "window": (62, 125, 250, 500, 1000, 2000),
 }
 
 
@@ -122,14 +122,27 @@ START = {
     "Window": {**RULE, "window": 2000},
 }
 # the best points of `onepass tune NAME --seeds 3` (seeds 1000 to 1002, the whole grid for every policy)
-BEST: Mapping[str, Mapping[str, Mapping[str, float]]] = {}
+BEST: Mapping[str, Mapping[str, Mapping[str, float]]] = {
+    "drift-abrupt": {
+        "Still": {"reg": 0.1, "exploration": 0.1},
+        "Forgetting": {"reg": 1.0, "exploration": 0.01, "half_life": 62.5},
+        "DLinUCB": {"reg": 1.0, "exploration": 0.1, "half_life": 62.5},
+        "Window": {"reg": 1.0, "exploration": 0.03, "window": 250},
+    },
+    "drift-turning": {
+        "Still": {"reg": 1.0, "exploration": 0.01},
+        "Forgetting": {"reg": 1.0, "exploration": 0.01, "half_life": 125.0},
+        "DLinUCB": {"reg": 1.0, "exploration": 0.01, "half_life": 125.0},
+        "Window": {"reg": 0.1, "exploration": 0.01, "window": 500},
+    },
+}
 
 
 def suite(name: str, what: str, dim: int, kind: str, period: int) -> Experiment:
     """One of the drifts."""
     best = BEST.get(name, START)
     return Experiment(
-        name, what, problem(dim, kind, period), policies(best, dim < WIDE), rounds=20_000, seeds=10, grid=GRID
+        name, what, problem(dim, kind, period), policies(best, dim < WIDE), rounds=20_000, seeds=5, grid=GRID
     )
 
 
@@ -140,17 +153,17 @@ SUITES = (
     suite("drift-turning-wide", "the second in 500 dimensions, sketches of 40 rows", WIDE, "turning", TURN),
     Experiment(
         "drift-none",
-        "theta stands still: what a half-life of 50,000 rounds costs",
+        "theta stands still: what a half-life costs",
         problem(NARROW, "still", 1),
         (
             Policy("Still", Still, RULE),
             *(
                 Policy(f"half-life {h:,}", Forgetting, {**RULE, "half_life": float(h)}, "Forgetting", tuned=False)
-                for h in (5_000, 50_000)
+                for h in (1_000, 5_000, 50_000)
             ),
         ),
         rounds=50_000,
-        seeds=10,
+        seeds=5,
         grid={"exploration": GRID["exploration"], "reg": GRID["reg"]},
     ),
 )
