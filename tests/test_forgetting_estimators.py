@@ -76,7 +76,9 @@ def test_estimators_forget_as_their_oracles_do(name):
         bandit.learn(row, reward)
         oracle.learn(row, reward)
         decay(oracle)
-        close = 1e-3 if name == "HEAVY-OFUL" else 1e-7  # whose minimizer is found to 1 / sqrt(horizon), in the norm of H
+        close = (
+            1e-3 if name == "HEAVY-OFUL" else 1e-7
+        )  # whose minimizer is found to 1 / sqrt(horizon), in the norm of H
         assert np.abs(bandit.parameter - oracle.theta).max() <= close
         root = bandit.learned.design.root
         assert np.abs(root @ root.T @ oracle.matrix - np.eye(DIM)).max() <= 1e-8
