@@ -1,6 +1,7 @@
 """A detector of change: false alarms are as rare as it says, and changes are found soon."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -86,3 +87,15 @@ def test_what_is_not_one_decision_is_refused():
             op.Restarting(op.OFUL(dim=2), **options)
     with pytest.raises(ValueError, match="bandit"):
         op.Restarting(op.Ridge(op.Exact(dim=2)))
+
+
+def test_four_threads_share_a_watched_bandit_and_every_reward_counts_once():
+    watched, rows = op.Restarting(op.OFUL(dim=3), every=1e6), np.random.default_rng(0).standard_normal((200, 4, 3))
+
+    def play(part):
+        for contexts in part:
+            watched.learn(watched.decide(contexts), 1.0)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(play, np.array_split(rows, 4)))
+    assert watched.rewards == watched.bandit.rounds == 200

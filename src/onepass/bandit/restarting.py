@@ -12,11 +12,12 @@ from onepass.bandit.bandit import BaseBandit
 from onepass.bandit.decision import Decision
 from onepass.exploration.e_detector import EDetector
 from onepass.foundation import check
+from onepass.foundation.sharing import Shared, reading, writing
 
 
 @final
-class Restarting:
-    """A bandit and a watch over its residuals. For one thread; `bandit` is what to save, and to read.
+class Restarting(Shared):
+    """A bandit and a watch over its residuals, for any number of threads; `bandit` is what to save, and to read.
 
     bandit: a `SharedBandit` or an `ArmBandit`; a copy of what it knows now is what it becomes again.
     every: rewards between two false alarms, on average, at least; above 1 (default 100,000).
@@ -42,10 +43,12 @@ class Restarting:
         self._recent: deque[tuple[Decision, Any]] = deque(maxlen=check.integer("recent", recent, 1))
         self.rewards, self.alarms = 0, list[int]()  # rewards learned in all; at how many of them there was an alarm
 
+    @reading
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, **options: Any) -> Decision:
         """As the bandit decides; contexts (K, dim), arms, k, options (id, eligible, tail) and errors as there."""
         return self.bandit.decide(contexts, arms, k, **options)
 
+    @writing
     def learn(self, decision: Decision, reward: Any, *, time: Any = None) -> bool:
         """Learn a reward of one `decision` for one slot, `time` as of the bandit's `learn`; whether there was an alarm.
 
