@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from counts import many
 
 import onepass as op
+from counts import many
 from onepass.experiment.bandits.clicks import SUITES, Offline, RareClicks, Responses, WideClicks, rounds_until_found
 from onepass.experiment.runner import run
 
