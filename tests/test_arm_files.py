@@ -196,12 +196,12 @@ def test_a_crafted_file_is_refused(what, tmp_path):
 def test_a_crafted_file_of_separate_states_is_refused(what, tmp_path):
     bandit = KINDS["Dyadic"].copy()
     saved = bandit._saved()
-    (first, cross, rows), *rest = saved.store
+    (first, cross, rows, tick), *rest = saved.store
     store = {
         "fewer states": tuple(rest),
-        "negative rows": ((first, cross, -1), *rest),
-        "cross": ((first, np.zeros((DIM, 2)), rows), *rest),
-        "vacant": ((first, cross, 0), *rest),
+        "negative rows": ((first, cross, -1, tick), *rest),
+        "cross": ((first, np.zeros((DIM, 2)), rows, tick), *rest),
+        "vacant": ((first, cross, 0, tick), *rest),
     }[what]
     write(tmp_path / "model", bandit, saved._replace(store=store))
     with pytest.raises(ValueError, match="is damaged"):
