@@ -189,10 +189,10 @@ def nearest_in_ball(matrix, point, bound):
 class Scales:
     """p, kappa, tau_0 and the logarithm of Wang et al. in round t; T is t where no horizon was given."""
 
-    def __init__(self, t, dim, reg, epsilon, horizon, step, row_bound=1.0, delta=None, unit=1.0):
+    def __init__(self, t, dim, reg, epsilon, horizon, step, row_bound=1.0, delta=None):
         self.horizon = T = t if horizon is None else horizon
         delta = 1 / (8 * T) if delta is None else delta
-        self.p, self.sigma_min = (1 - epsilon) / (2 * (1 + epsilon)), unit / np.sqrt(T)
+        self.p, self.sigma_min = (1 - epsilon) / (2 * (1 + epsilon)), 1 / np.sqrt(T)
         self.kappa = dim * np.log(1 + row_bound**2 * T / (self.sigma_min**2 * reg * step * dim))
         self.log = np.log(2 * T**2 / delta)
         self.tau = np.sqrt(2 * self.kappa) * np.log(3 * T) ** self.p / self.log ** (1 / (1 + epsilon))
@@ -200,29 +200,43 @@ class Scales:
 
 
 class RunningNoise:
-    """1.4826 times a running median of |residual|, moved by a factor exp(+-1 / sqrt(t)), or half the mean if larger.
+    """sigma: 1.4826 times a running median of |residual| of unusual rewards, or a tenth of their mean if larger; nu:
+    the root mean square of all residuals over 1 + leverage, each at most 5 sigma.
 
-    The first residual that is not zero begins the median and is left out of the mean; others count in it up to 20
-    times the estimate.
+    Rewards are usual while that very number has more than sqrt(t) votes of two candidates' (Misra and Gries).
     """
 
     def __init__(self):
-        self.size = self.mean = 0.0
+        self.size = self.mean = self.square = self.first = 0.0
+        self.unusual, self.votes = 0, {}
 
-    def seen(self, residual, t):
-        if self.size == 0.0:
-            self.size = abs(residual)
+    @property
+    def sigma(self):
+        return 1.4826 * max(self.size, self.mean / 10)
+
+    def seen(self, reward, residual, leverage, t):
+        """Whether the reward is usual."""
+        common = reward in self.votes and self.votes[reward] + 1 > np.sqrt(t)
+        if reward in self.votes or len(self.votes) < 2:
+            self.votes[reward] = self.votes.get(reward, 0) + 1
         else:
-            share = min(abs(residual), 20 * max(self.size, self.mean / 2))
-            self.mean = self.mean * (t - 1) / t + share / t
-            self.size *= np.exp(np.sign(abs(residual) - self.size) / np.sqrt(t))
-        return 1.4826 * max(self.size, self.mean / 2)
+            self.votes = {value: votes - 1 for value, votes in self.votes.items() if votes > 1}
+        if self.size == 0.0:
+            self.first, self.size, self.square = residual, abs(residual), residual**2 / (1 + leverage) / t
+            return common
+        least, most = np.abs(residual) / np.sqrt(1 + leverage), 5 * self.sigma
+        if not common:
+            self.unusual += 1
+            n = self.unusual + 1
+            self.mean = self.mean * (n - 1) / n + min(abs(residual), most) / n
+            self.size *= np.exp(np.sign(abs(residual) - self.size) / np.sqrt(n))
+        self.square = self.square * (t - 1) / t + (least if common else min(least, most)) ** 2 / t
+        self.square = min(self.square, (5 * self.sigma) ** 2)
+        return common
 
 
 class HvtUCB:
-    """Wang et al. algorithm 1. radius None: the paper's beta; a number: the practical mode, with sigma_min in units of
-    nu.
-    """
+    """Wang et al. algorithm 1. radius None: the paper's beta; a number: the practical mode, V in units of rows."""
 
     def __init__(
         self, dim, reg, epsilon, *, nu=None, horizon=None, radius=None, clip=1.0, floor=0.0, step=4.0, bound=np.inf,
@@ -233,8 +247,8 @@ class HvtUCB:
         self.nu, self.radius, self.clip, self.floor, self.step, self.bound = nu, radius, clip, floor, step, bound
         self.delta, self.noise = delta, RunningNoise()
 
-    def scales(self, t, unit=1.0):
-        return Scales(t, self.dim, self.reg, self.epsilon, self.horizon, self.step, self.row_bound, self.delta, unit)
+    def scales(self, t):
+        return Scales(t, self.dim, self.reg, self.epsilon, self.horizon, self.step, self.row_bound, self.delta)
 
     def beta(self):
         """Of eq. 10 after t rounds; t^p is 1 at t = 0."""
@@ -243,35 +257,57 @@ class HvtUCB:
         s = self.scales(max(self.t, 1))
         return 107 * s.log * s.tau * s.growth + np.sqrt(self.reg * (2 + 4 * self.bound**2))
 
+    def unit(self):
+        """What a number for exploration is multiplied by."""
+        nu = self.nu or np.sqrt(self.noise.square)
+        return 1.0 if self.radius is None else nu or 1.0
+
     def scores(self, rows):
         return rows @ self.theta + self.beta() * np.array([width_in(self.matrix, x) for x in rows])
 
-    def weigh(self, x, reward, nu):
-        """sigma, w, tau of this round."""
-        typical = self.noise.seen(reward - x @ self.theta, self.t + 1)
-        unit = 1.0 if self.radius is None else typical if self.nu is None else self.nu
-        s, width = self.scales(self.t + 1, unit), width_in(self.matrix, x)
-        nu = nu if nu is not None else self.nu if self.nu is not None else typical
+    def weigh(self, x, reward, told):
+        """rho, w and how far the clipped reward may lie from the prediction, this round."""
+        width = width_in(self.matrix, x)
+        common = self.noise.seen(reward, reward - x @ self.theta, width**2, self.t + 1)
+        s, nu = self.scales(self.t + 1), self.nu or np.sqrt(self.noise.square)
         tau = self.clip * s.tau * s.growth
         guard = np.sqrt(2 * self.beta() / (tau * np.sqrt(self.step))) * width
-        sigma = max(nu, s.sigma_min, guard)
-        w = width / sigma / np.sqrt(self.step)
-        return sigma, w, max(tau * np.sqrt(1 + w**2) / w, self.floor)
+        if self.radius is None:
+            sigma = rho = max(told or nu, s.sigma_min, guard)
+        else:
+            share = told / nu if told and nu else 1.0
+            rho = max(share, s.sigma_min, guard)
+            sigma = (told or self.nu or self.noise.sigma) * rho / share
+        w = width / rho / np.sqrt(self.step)
+        mark = max(tau * np.sqrt(1 + w**2) / w, self.floor * np.sqrt(1 + w**2)) * sigma
+        return rho, w, np.inf if common and self.radius is not None else mark
+
+    def take_back(self):
+        """What was learned by a first residual that has proved an outlier."""
+        usual = sum(self.noise.votes.values())
+        if abs(self.noise.first) > 30 * self.noise.size and self.noise.unusual > usual:
+            self.theta = self.theta - np.linalg.solve(self.matrix, self.start * self.noise.first)
+            votes, self.noise = self.noise.votes, RunningNoise()
+            self.noise.votes = votes
 
     def learn(self, x, reward, nu=None):
-        sigma, _, tau = self.weigh(x, reward, nu)
-        self.matrix = self.matrix + np.outer(x, x) / (self.step * sigma**2)
-        z = (reward - x @ self.theta) / sigma
-        gradient = -np.clip(z, -tau, tau) * x / sigma
-        moved = self.theta - np.linalg.solve(self.matrix, gradient)
+        if self.radius is not None and not self.nu and self.bound == np.inf:
+            self.take_back()
+        known = self.noise.first
+        rho, _, mark = self.weigh(x, reward, nu)
+        if self.noise.first != known:
+            self.start = x / rho**2
+        self.matrix = self.matrix + np.outer(x, x) / (self.step * rho**2)
+        residual = reward - x @ self.theta
+        moved = self.theta + np.linalg.solve(self.matrix, np.clip(residual, -mark, mark) * x / rho**2)
         self.theta = nearest_in_ball(self.matrix, moved, self.bound)
         self.projections += np.linalg.norm(moved) > self.bound
-        self.clips += abs(z) > tau
+        self.clips += abs(residual) > mark
         self.t += 1
 
 
 class HeavyOFUL:
-    """Adaptive Huber regression: the rows with their sigma and tau; the loss is minimized by scipy when asked for."""
+    """Adaptive Huber regression: the rows with their rho and marks; the loss is minimized by scipy when asked for."""
 
     def __init__(
         self, dim, reg, epsilon, *, nu, horizon=None, radius=None, clip=1.0, floor=0.0, bound=np.inf, row_bound=1.0,
@@ -284,22 +320,21 @@ class HeavyOFUL:
 
     def learn(self, x, reward):
         t, one = len(self.values) + 1, 1 + self.epsilon
-        unit = 1.0 if self.radius is None else self.nu
-        s = Scales(t, self.dim, self.reg, self.epsilon, self.horizon, 1.0, self.row_bound, self.delta, unit)
+        s = Scales(t, self.dim, self.reg, self.epsilon, self.horizon, 1.0, self.row_bound, self.delta)
         width = width_in(self.matrix, x)
         tau = self.clip * s.tau * s.growth
         if self.radius is None:
             c0 = 1 / np.sqrt(23 * s.log)
             c1 = np.log(3 * s.horizon) ** ((1 - self.epsilon) / one) / (48 * s.log ** (2 / one))
             narrow = np.sqrt(self.row_bound * self.bound * width) / (2 * c1 * s.kappa) ** 0.25
-            sigma = max(self.nu, s.sigma_min, width / c0, narrow)
+            rho, unit = max(self.nu, s.sigma_min, width / c0, narrow), 1.0
         else:
-            sigma = max(self.nu, s.sigma_min, np.sqrt(2 * self.radius / tau) * width)
-        w = width / sigma
-        self.matrix = self.matrix + np.outer(x, x) / sigma**2
-        self.rows = np.vstack([self.rows, x / sigma])
-        self.values = np.append(self.values, reward / sigma)
-        self.marks = np.append(self.marks, max(tau * np.sqrt(1 + w**2) / w, self.floor))
+            rho, unit = max(1.0, np.sqrt(2 * self.radius / tau) * width), self.nu
+        w = width / rho
+        self.matrix = self.matrix + np.outer(x, x) / rho**2
+        self.rows = np.vstack([self.rows, x / rho])
+        self.values = np.append(self.values, reward / rho)
+        self.marks = np.append(self.marks, max(tau / w, self.floor) * np.sqrt(1 + w**2) * unit)
 
     def loss(self, theta):
         z = np.abs(self.values - self.rows @ theta)

@@ -7,7 +7,7 @@ from onepass.estimator import contract
 from onepass.foundation import state as states
 
 DIM, ARMS = 4, 6
-PRACTICE = {"radius": 1.5, "clip": 0.1, "floor": 1.0, "step": 1.0}
+PRACTICE = {"radius": 0.0, "clip": 0.02, "floor": 3.0, "step": 1.0}
 DESIGNS = {  # exact on rows of rank 3
     "Exact": lambda reg: op.Exact(dim=DIM, reg=reg),
     "FrequentDirections": lambda reg: op.FrequentDirections(dim=DIM, size=4, reg=reg),

@@ -18,7 +18,8 @@ def choices(naive, exploration, contexts, rewards, repeats=1):
     for t, (rows, pays) in enumerate(zip(contexts, rewards, strict=True)):
         if t % repeats == 0:
             widths = np.array([dense.width_in(naive.matrix, x) for x in rows])
-            arm = int(np.argmax(rows @ naive.theta + exploration * widths))
+            unit = naive.unit() if hasattr(naive, "unit") else 1.0
+            arm = int(np.argmax(rows @ naive.theta + exploration * unit * widths))
         naive.learn(rows[arm], pays[arm])
         arms.append(arm)
     return arms
@@ -28,7 +29,7 @@ EXPLORE = 3.0  # so that several arms are played
 GAMES = {
     "HvtUCB": lambda reg: (
         op.HvtUCB(dim=DIM, reg=reg, epsilon=0.5, exploration=EXPLORE),
-        dense.HvtUCB(DIM, reg, 0.5, **{**PRACTICE, "radius": EXPLORE}),
+        dense.HvtUCB(DIM, reg, 0.5, **PRACTICE),
         1,
     ),
     "CRTM": lambda reg: (

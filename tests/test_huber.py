@@ -85,18 +85,19 @@ def test_the_unclipped_update_is_ridge_regression(reg):
     nus = np.random.default_rng(7).uniform(0.3, 1.5, 200)
     estimator = op.OnePassHuber(op.Exact(dim=DIM, reg=reg), nu=0.3, radius=0.0, clip=1e100, step=1.0)
     state = learned(estimator.begin(), rows, rewards, nus)
-    scaled = rows / nus[:, None]
-    assert_close(state.theta, np.linalg.solve(reg * np.eye(DIM) + scaled.T @ scaled, scaled.T @ (rewards / nus)))
+    shares = nus / 0.3  # of the noise that was given
+    scaled = rows / shares[:, None]
+    assert_close(state.theta, np.linalg.solve(reg * np.eye(DIM) + scaled.T @ scaled, scaled.T @ (rewards / shares)))
 
 
 @pytest.mark.parametrize("reg", REGS)
 @pytest.mark.parametrize("step", [0.5, 1.0, 4.0])
 def test_the_first_unclipped_step_solves_the_normal_equations(reg, step):
-    row, reward, sigma = np.array([0.3, -1.2, 0.5, 0.1]), 2.7, 0.6
-    estimator = op.OnePassHuber(op.Exact(dim=DIM, reg=reg), nu=sigma, radius=0.0, clip=1e100, step=step)
+    row, reward = np.array([0.3, -1.2, 0.5, 0.1]), 2.7
+    estimator = op.OnePassHuber(op.Exact(dim=DIM, reg=reg), nu=0.6, radius=0.0, clip=1e100, step=step)
     state = contract.update(estimator.begin(), row, reward)
-    matrix = reg * np.eye(DIM) + np.outer(row, row) / (step * sigma**2)
-    assert_close(matrix @ state.theta, row * reward / sigma**2)
+    matrix = reg * np.eye(DIM) + np.outer(row, row) / step
+    assert_close(matrix @ state.theta, row * reward)
 
 
 # ---- the ball ----
@@ -147,7 +148,7 @@ def test_a_design_that_has_learned_nothing_projects_along_the_ray(name):
 def test_no_estimate_ever_leaves_the_ball(name):
     rows, rewards = stream(120, seed=9)
     options = {"OnePassTruncation": {"moment": 1e6}, "OnePassMedian": {"repeats": 1}}.get(name, {})
-    state = getattr(op, name)(op.Exact(dim=DIM, reg=0.37), parameter_bound=0.5, **options).begin()
+    state = getattr(op, name)(op.Exact(dim=DIM, reg=4.0), parameter_bound=0.5, **options).begin()
     touched = 0
     for row, reward in zip(rows, rewards, strict=True):
         state = contract.update(state, row, reward)
@@ -181,12 +182,12 @@ def test_one_reward_moves_theta_by_no_more_than_the_threshold_implies(data):
     old.state = states.copy(state.design)
     width = np.sqrt(old.inverse_quadratic(row[None])[0])
     old.state = (state := contract.update(state, row, reward)).design
-    known = 1.4826 * max(state.noise.size, state.noise.mean / 2)
-    unit = known if scales["nu"] is None else scales["nu"]
-    matrix, s = old.matrix(), dense.Scales(t, DIM, reg, epsilon, None, scales["step"], unit=unit)
+    known = 1.4826 * max(state.noise.size, state.noise.mean / 10)
+    sigma = known if scales["nu"] is None else scales["nu"]
+    matrix, s = old.matrix(), dense.Scales(t, DIM, reg, epsilon, None, scales["step"])
     # 1 / (1 + w^2) = ||x||^2 in the inverse of V after the row, over that before it
     w = np.sqrt(max(width**2 / old.inverse_quadratic(row[None])[0] - 1.0, 0.0))
-    most = max(scales["clip"] * s.tau * s.growth, scales["floor"] * w / np.sqrt(1 + w**2)) * np.sqrt(scales["step"])
+    most = max(scales["clip"] * s.tau * s.growth, scales["floor"] * w) * np.sqrt(scales["step"]) * sigma
     assert dense.norm_in(matrix, state.theta - before) <= most * (1 + 1e-6) + 1e-12
     if abs(reward) == 1e12 and scales["parameter_bound"] is None:  # the bound is reached
         assert dense.norm_in(matrix, state.theta - before) >= most * (1 - 1e-4)

@@ -1,5 +1,7 @@
 """Guards and thresholds under theory are the papers' for any L and S; what one-pass Huber winsorizes is said."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -114,7 +116,7 @@ def test_tofu_truncates_by_the_delta_of_its_radius():
 
 
 def followed(step, bound, seed=6):
-    """theta of one-pass Huber, and of ridge regression on winsorized rewards and on x^T theta + a sigma clip(...)."""
+    """theta of one-pass Huber, and of ridge regression on winsorized rewards and on x^T theta + a clip(...)."""
     rng, reg, nu = np.random.default_rng(seed), 0.37, 0.4
     options = {"nu": nu, "radius": 1.5, "clip": 0.1, "floor": 1.0, "step": step}
     state = op.OnePassHuber(op.Exact(dim=DIM, reg=reg), parameter_bound=bound, **options).begin()
@@ -124,8 +126,9 @@ def followed(step, bound, seed=6):
         x = rng.standard_normal(DIM)
         r = x @ [1.0, -2.0, 0.5] + rng.standard_t(1.5)
         expected = x @ naive.theta
-        sigma, _, tau = naive.weigh(x, r, None)
-        pull, weighted = np.clip(r - expected, -tau * sigma, tau * sigma), x / (step * sigma**2)
+        residual = r - expected
+        rho, _, mark = copy.deepcopy(naive).weigh(x, r, None)
+        pull, weighted = np.clip(residual, -mark, mark), x / (step * rho**2)
         matrix = matrix + np.outer(x, weighted)
         winsorized, other = winsorized + weighted * (expected + pull), other + weighted * (expected + step * pull)
         naive.learn(x, r)

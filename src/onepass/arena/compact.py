@@ -257,6 +257,9 @@ class Compact:
         known = (self.state, self._rule, self._limit, self._weighing)
         return np.array([scoring.radius(*known, record, *constants) for record in records])
 
+    def units(self, records):
+        return scoring.units(self.state, self._weighing, records)
+
     def rows(self, record):
         return int(self.state.rows[record])
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from onepass.arena.arena import NONE, ArenaState, begin, with_slots
 from onepass.arena.learning import learn_one
-from onepass.arena.scoring import evaluate_arms, radius
+from onepass.arena.scoring import evaluate_arms, radius, units
 from onepass.exploration.choosing import choose
 from onepass.exploration.contract import Seen, draws, score, strength, wants_residual
 from onepass.exploration.residuals import counted, residual
@@ -18,9 +18,11 @@ def look(arena, cutting, limit, weighing, rule, rounds, tally, records, rows, no
     """What the rule sees of the arms, with a row each, (K, dim), or one for all, (1, dim); normals (pairs, K)."""
     count = records.size
     means, widths = evaluate_arms(arena, records, rows, np.empty((count, 0), rows.dtype))
-    asked, beta = strength(rule), np.empty(count)
+    asked = strength(rule)
+    beta = units(arena, weighing, records) if asked.theory.size == 0 else np.ones(count)
     for a in range(count):
-        widths[a], beta[a] = np.sqrt(max(widths[a], 0.0)), asked.scale
+        widths[a] = np.sqrt(max(widths[a], 0.0))
+        beta[a] *= asked.scale
         if asked.theory.size > 0:
             constants = asked.theory
             beta[a] *= radius(

@@ -13,8 +13,18 @@ import numpy as np
 
 from onepass.estimator.newton import step_along
 from onepass.estimator.radii import radius_by
-from onepass.estimator.steps import Steps, Summed, lifted, radius_of_steps, stepped
-from onepass.foundation.generic import generic
+from onepass.estimator.steps import (
+    Steps,
+    Summed,
+    lifted,
+    radius_of_steps,
+    recalled,
+    row_kept,
+    stepped,
+    unit_of_steps,
+)
+from onepass.foundation.generic import compiled, generic
+from onepass.foundation.linalg import dot
 from onepass.foundation.roots import shift_root, update_root_within
 
 
@@ -25,10 +35,24 @@ def rowed(weighing, memory, space, work, used, t, reward):
     return update_root_within(space.root, work.z[:used], work.v, work.u), 1.0, reward
 
 
+@compiled
+def take_back(pull, row, space, work, used):
+    """theta -= pull A^-1 x for a row x (dim,) that was learned before: on the span, and what o has of it."""
+    inside = np.zeros(used, work.u.dtype)
+    for i in range(used):
+        inside[i] = dot(work.basis[i], row)
+    solved = dot(np.ascontiguousarray(space.root[:used, :used]), dot(inside, space.root[:used, :used]))
+    step_along(work.moment[:used], solved, -pull)
+    outside = row - dot(inside, work.basis[:used])
+    step_along(work.outside, outside, -pull)
+
+
 @rowed.for_state(Steps)
 def rowed_by_step(weighing, memory, space, work, used, t, reward):
     root, z, v, u = space.root, work.z[:used], work.v, work.u
-    mean, square = 0.0, 0.0
+    mean, square, given = 0.0, 0.0, recalled(weighing.rule, memory)
+    if given != 0.0:
+        take_back(given, memory[memory.size - work.outside.size :].astype(work.outside.dtype), space, work, used)
     for j in range(used):
         v[j] = 0.0
     for i in range(used):
@@ -43,6 +67,11 @@ def rowed_by_step(weighing, memory, space, work, used, t, reward):
             total += root[i, j] * v[j]
         u[i] = total
     weight, pull = stepped(weighing.rule, memory, space.basis.shape[1], mean, square, t, reward)
+    kept = row_kept(weighing.rule, memory)
+    if kept != 0.0:
+        row = dot(z, work.basis[:used])
+        for j in range(row.size):
+            memory[memory.size - row.size + j] = kept * row[j]
     if weight * square > 0.0:
         shift_root(root, v[:used], u[:used], square, weight)
     return weight * square, weight, pull
@@ -115,6 +144,17 @@ def estimated(weighing, solved, kept):
 @estimated.for_state(Steps)
 def estimated_by_steps(weighing, solved, kept):
     return kept
+
+
+@partial(generic, default=True)
+def unit_of_arms(weighing, memory, rows):
+    """`estimator.contract.unit` of all arms of an arena together."""
+    return 1.0
+
+
+@unit_of_arms.for_state(Steps)
+def unit_of_arms_by_steps(weighing, memory, rows):
+    return unit_of_steps(weighing.rule, memory, rows)
 
 
 @partial(generic, default=True)

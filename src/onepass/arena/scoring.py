@@ -8,7 +8,7 @@ Costs one pass over the directions asked for, then O(m^2) an arm. What the state
 import numpy as np
 
 from onepass.arena.arena import NONE, sums_of
-from onepass.arena.rewards import radius_of_arm
+from onepass.arena.rewards import radius_of_arm, unit_of_arms
 from onepass.design.subspace import digits_lost, inverse_quadratic_in
 from onepass.estimator.radii import Constants, Facts
 from onepass.features.factors import contract, fill_product
@@ -235,3 +235,10 @@ def radius(arena, rule, limit, weighing, record, noise, parameter_bound, row_bou
     facts = Facts(directions=min(limit, dim), dim=dim, ridge=ridge, log_det=log_det, sums=sums, rounds=rows)
     constants = Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta)
     return radius_of_arm(weighing, memory, rule, facts, constants, prior.space)
+
+
+@compiled
+def units(arena, weighing, records):
+    """What a number for exploration is multiplied by, (K,): the noise of all arms, 1 if nothing is known."""
+    nu = unit_of_arms(weighing, arena.memory, arena.rows)
+    return np.full(records.size, nu if nu > 0.0 else 1.0)

@@ -7,7 +7,7 @@ import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.design import contract
-from onepass.estimator.contract import forget, merge, parameter, path_dependent, radius, update_rows
+from onepass.estimator.contract import forget, merge, parameter, path_dependent, radius, unit, update_rows
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.half_life import remembered
 from onepass.estimator.ridge import RidgeState
@@ -214,6 +214,14 @@ class Separate:
 
     def radii(self, records, constants):
         return np.array([radius(s, rows, *constants) for s, _, rows, _ in map(self._of, records)])
+
+    def units(self, records):
+        nu = 1.0
+        if defined(unit, self._prior):
+            found = [(rows, float(unit(s))) for s, _, rows, _ in filter(None, self._states) if rows]
+            total = sum(rows for rows, _ in found)
+            nu = (sum(rows * nu**2 for rows, nu in found) / total) ** 0.5 if total else float(unit(self._prior))
+        return np.full(len(records), nu if nu > 0.0 else 1.0)
 
     def rows(self, record):
         return self._states[record][2]

@@ -105,7 +105,7 @@ def seen(
     the shared model): arms share no data, so draws from N(theta_a, A_a^-1) are independent: one normal an arm will do.
     """
     shared, count, wanted = learned.shared, len(records), strength(explores.rule)
-    widths, beta, shifts = np.sqrt(np.maximum(squares, 0.0)), np.ones(count), normals
+    widths, shifts = np.sqrt(np.maximum(squares, 0.0)), normals
     if len(normals):
         shifts = normals[:, :count] * widths
     if rows is not None:
@@ -116,6 +116,8 @@ def seen(
             shifts = shifts + contract.roots(shared.design, normals[:, count:].astype(rows.dtype)) @ rows.T
     if wanted.theory.size:
         beta = np.asarray(learned.store.radii(records, wanted.theory))
+    else:
+        beta = learned.store.units(records)
     beta, samples = beta * wanted.scale, no_normals(count)
     if len(normals):
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is raised by who asks

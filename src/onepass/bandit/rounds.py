@@ -15,7 +15,7 @@ of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, th
 import numpy as np
 
 from onepass.design import contract
-from onepass.estimator.contract import expect, link, parameter, radius, repeated, update, update_rows
+from onepass.estimator.contract import expect, link, parameter, radius, repeated, unit, update, update_rows
 from onepass.estimator.links import mean, on_rewards
 from onepass.exploration.choosing import choose
 from onepass.exploration.contract import Seen, draws, score, strength, wants_residual, wants_rewards, wants_widths
@@ -29,10 +29,12 @@ AGAIN, NOT_FINITE, NOT_OFFERED, NONE_LEFT = -1, -1, -2, -3  # any arm; what `dec
 
 @compiled
 def multiplier(estimator, rule, rounds):
-    """beta: the rule's number, times the theoretical radius where it asks for that."""
+    """beta: the rule's number, times the theoretical radius where it asks for that, else times the estimator's unit,
+    where that is known."""
     asked = strength(rule)
     if asked.theory.size == 0:
-        return asked.scale
+        nu = unit(estimator)
+        return asked.scale * (nu if nu > 0.0 else 1.0)
     constants = asked.theory
     return asked.scale * radius(estimator, rounds, constants[0], constants[1], constants[2], constants[3])
 

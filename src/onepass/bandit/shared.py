@@ -24,7 +24,7 @@ from onepass.estimator.contract import forget, parameter
 from onepass.estimator.epochs import in_turn
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.half_life import remembered
-from onepass.estimator.heavy_tails import LEAST
+from onepass.estimator.noise_scale import LEAST
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import noise, noise_once
 from onepass.features.factors import Outer

@@ -3,10 +3,11 @@
     theta = argmin over ||theta|| <= S of  reg / 2 ||theta||^2 + sum over s <= t of f_s((r_s - x_s^T theta) / sigma_s)
     f_s: z^2 / 2 up to tau_s, then tau_s |z| - tau_s^2 / 2;     H <- H + x x^T / sigma^2
 
-sigma, w and tau as in one-pass Huber with a = 1 and H for V. The theorem guards sigma by ||x|| / c_0 and
-sqrt(L S ||x||) / (2 c_1 kappa)^(1/4), norms in H^-1; in practice by Wang et al.'s guard, which Wang et al. say serves
-here too. The second guard keeps the loss quadratic where there is no noise: (2 c_1 kappa)^(1/2) = tau_0 / (4 sqrt(3)),
-so for all theta in the ball |x^T (theta - theta_*)| / sigma <= 2 L S / sigma <= tau / (2 sqrt(3)).
+sigma_s is what one-pass Huber calls rho and tau_s its tau sigma / rho, with a = 1 and H for V. The theorem guards rho
+by ||x|| / c_0 and sqrt(L S ||x||) / (2 c_1 kappa)^(1/4), norms in H^-1; in practice by nothing, or by Wang et al.'s
+guard, which they say serves here too. The second guard keeps the loss quadratic where there is no noise:
+(2 c_1 kappa)^(1/2) = tau_0 / (4 sqrt(3)), so for all theta in the ball
+|x^T (theta - theta_*)| / rho <= 2 L S / rho <= tau / (2 sqrt(3)).
 
     beta_t = 3 sqrt(reg) S + 24 t^p sqrt(2 kappa) (log 3T)^p log(2 T^2 / delta)^(eps / (1 + eps))
 
@@ -21,25 +22,21 @@ import numpy as np
 
 from onepass.design.contract import append, decay, solve
 from onepass.design.exact import Exact
-from onepass.estimator.contract import expect, forget, radius, update, update_rows
+from onepass.estimator.contract import expect, forget, radius, unit, update, update_rows
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import (
-    RADIUS,
     Clipping,
-    Noise,
     bounded,
-    checked_noise,
     checked_practice,
     checked_tail,
     guard,
-    heard,
     normalized,
     power,
     scales,
-    told,
 )
 from onepass.estimator.history import History, new_history, remember, weigh
 from onepass.estimator.newton import into_ball, step_along
+from onepass.estimator.noise_scale import Noise, begun_anew, checked_noise, heard, noise_of, proven, told, typical
 from onepass.exploration.theory import Theory
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
@@ -51,7 +48,7 @@ DELTAS = 3
 
 
 class AdaptiveHuberState(NamedTuple):
-    """design: H; theta (dim,); history: rows x / sigma with values r / sigma and marks tau."""
+    """design: H; theta (dim,); history: rows x / rho with values r / rho and marks tau sigma / rho."""
 
     design: Any
     theta: np.ndarray
@@ -62,7 +59,7 @@ class AdaptiveHuberState(NamedTuple):
 
 @compiled
 def guard_of(tail, practice, s, width):
-    """The least sigma: HEAVY-OFUL's two bounds under the theorem, else Wang et al.'s with the practical radius."""
+    """The least rho: HEAVY-OFUL's two bounds under the theorem, else Wang et al.'s with the practical radius."""
     if practice.radius >= 0.0:
         return guard(tail, practice, s, practice.radius, width)
     one = 1.0 + tail.epsilon
@@ -75,28 +72,39 @@ def guard_of(tail, practice, s, width):
 def take(state, row, reward):
     """The state with one more row in H and in the history; theta as it was."""
     design, theta, (tail, practice) = state.design, state.theta, state.settings
-    t = state.history.used + 1
-    nu, unit, noise = heard(practice, state.noise, reward - float(dot(row, theta)), t)
-    sigma, tau, scaled = np.inf, np.inf, np.zeros_like(row)
-    if nu > 0.0:  # else nothing is known of the noise, and the row has no weight
-        s, width = scales(tail, t, theta.size, unit), np.sqrt(max(float(dot(row, solve(design, row))), 0.0))
-        sigma, _, tau = normalized(tail, practice, s, nu, unit, width, guard_of(tail, practice, s, width))
-        for j in range(row.size):
-            scaled[j] = row[j] / sigma
-    history = remember(state.history, scaled, reward / sigma, tau)
+    t, before = state.history.used + 1, state.noise
+    if practice.radius >= 0.0 and proven(before):  # rows so far could not be clipped: none may count for more than now
+        for i in range(t - 1):
+            state.history.marks[i] = min(state.history.marks[i], practice.floor * typical(before))
+        before = begun_anew(before)
+    leverage = max(float(dot(row, solve(design, row))), 0.0)
+    s, width = scales(tail, t, theta.size), np.sqrt(leverage)
+    noise, common = heard(before, float(reward), float(reward) - float(dot(row, theta)), leverage, t)
+    least = guard_of(tail, practice, s, width)
+    rho, _, mark = normalized(tail, practice, s, before, noise, common, width, least)
+    scaled = np.empty_like(row)
+    for j in range(row.size):
+        scaled[j] = row[j] / rho
+    history = remember(state.history, scaled, reward / rho, mark / rho)
     return AdaptiveHuberState(
         design=append(design, scaled), theta=theta, history=history, noise=noise, settings=state.settings
     )
 
 
+@unit.for_state(AdaptiveHuberState)
+def unit_of_adaptive(state):
+    return 1.0 if state.settings.practice.radius < 0.0 else noise_of(state.noise)
+
+
 @compiled
 def minimize(state):
-    """theta in place to within 1 / sqrt(T) of the minimizer in the norm of H, from where it is."""
+    """theta in place to within nu / sqrt(T) of the minimizer in the norm of H, from where it is; 1 / sqrt(T) in the
+    theorem."""
     history, theta, tail = state.history, state.theta, state.settings.tail
     used = history.used
     rows, values, marks = history.rows[:used], history.values[:used], history.marks[:used]
     horizon = float(tail.horizon) if tail.horizon > 0 else float(used)
-    before = np.empty_like(theta)
+    near, before = unit(state) ** 2 / horizon, np.empty_like(theta)
     for _ in range(STEPS):
         pulls = dot(rows, theta)
         for i in range(used):
@@ -113,7 +121,7 @@ def minimize(state):
             for j in range(theta.size):
                 step[j] = theta[j] - before[j]
             square = float(dot(step, slope))
-        if square * horizon <= 1.0:
+        if square <= near:
             break
 
 
@@ -152,7 +160,7 @@ def forget_adaptive(state, factor):
 @radius.for_state(AdaptiveHuberState)
 def radius_of_adaptive(state, rounds, noise, parameter_bound, row_bound, delta):
     tail = bounded(state.settings.tail, parameter_bound, row_bound, delta / DELTAS)
-    s = scales(tail, state.history.used, state.theta.size, 1.0)
+    s = scales(tail, state.history.used, state.theta.size)
     logs = np.log(3.0 * s.horizon) ** power(tail.epsilon) * s.logarithm ** (tail.epsilon / (1.0 + tail.epsilon))
     return 3.0 * np.sqrt(tail.reg) * parameter_bound + 24.0 * s.growth * np.sqrt(2.0 * s.kappa) * logs
 
@@ -188,7 +196,7 @@ class AdaptiveHuber(Estimator):
         epsilon: float = 1.0,
         nu: float | None = None,
         horizon: int | None = None,
-        radius: float = RADIUS,
+        radius: float = 0.0,
         clip: float | None = None,
         floor: float | None = None,
         parameter_bound: float | None = None,

@@ -72,6 +72,13 @@ def repeated(state, rows: np.ndarray) -> int:
     return -1
 
 
+@partial(generic, default=True)
+def unit(state) -> float:
+    """What a number given for exploration is multiplied by: the size of the noise where widths are in units of rows
+    alone, 0 where nothing is known of it yet. Default: 1, such a number is in units of rewards itself."""
+    return 1.0
+
+
 @generic
 def merge(state, other, start):
     """The state after the rows of both, each counted once; `start`: what both of them began with.

@@ -1,4 +1,4 @@
-"""What estimators for heavy-tailed rewards share: the scales of Wang et al., and the running noise scale.
+"""What estimators for heavy-tailed rewards share: the scales of Wang et al., and what a row weighs and may move.
 
     E|eta|^(1+eps) <= nu^(1+eps), eps in (0, 1];  p = (1 - eps) / (2 (1 + eps))
     kappa = d log(1 + L^2 T / (sigma_min^2 reg a d)),  tau_0 = sqrt(2 kappa) log(3T)^p / log(2T^2 / delta)^(1/(1+eps))
@@ -7,6 +7,11 @@ Anywhere a horizon T is asked for and none was given, the present round t stands
 anytime use is ours, and no theorem covers it). delta is 1 / (8T), as in Wang et al.'s theorem, unless `Theory` gives
 one: then Theory's delta over the number of deltas that the estimator's theorem spends, so that the radius holds with
 probability 1 - Theory's delta. Thresholds, guards and radius take one and the same.
+
+In practice the matrix is in units of rows alone, V = reg I + sum of x x^T / (a rho^2), and widths are multiplied by nu,
+the size of the noise: where no row is told its own noise rho is 1, and what is not clipped is ridge regression. In the
+theorem rho is sigma itself and widths are multiplied by 1. The two are the same but for reg, which is nu^2 times as
+large in practice, so that units of rewards cancel.
 """
 
 from typing import Any, NamedTuple
@@ -14,15 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design.design import Design
+from onepass.estimator.noise_scale import noise_of, typical
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.check import shown
 from onepass.foundation.generic import compiled
 
-RADIUS, CLIP, FLOOR, STEP = 1.5, 0.1, 1.0, 1.0  # chosen on validation seeds over six tails (docs/heavy_tails.md)
-LEAST = 1e-100  # noise scale: smaller ones are none
-OUTLIER = 20.0  # times half the mean, or the median: rare rewards count, one alone does not rule
-TYPICAL = 1.4826  # standard deviations to a median of |eta|, for Gaussian noise
+# chosen on validation seeds over six tails, and on 0/1 rewards of six data sets (docs/heavy_tails.md)
+EXPLORATION, CLIP, FLOOR, STEP = 1.25, 0.02, 3.0, 1.0
 
 
 class Tail(NamedTuple):
@@ -37,17 +41,9 @@ class Tail(NamedTuple):
     step: float
 
 
-class Noise(NamedTuple):
-    """nu: of every row (0: estimated); next: told for the next row (else 0); size, mean: running, of |residual|."""
-
-    nu: float
-    next: float
-    size: float
-    mean: float
-
-
 class Practice(NamedTuple):
-    """For constants from proofs: radius (negative: the theorem's beta), clip (times tau_0), floor (least tau)."""
+    """For constants from proofs: radius of the guard (0: none, negative: the theorem's beta), clip (times tau_0), floor
+    (least tau, in predictive deviations)."""
 
     radius: float
     clip: float
@@ -93,52 +89,14 @@ def moment(tail, t):
 
 
 @compiled
-def scales(tail, t, dim, unit):
-    """The scales of round t >= 1, with sigma_min = unit / sqrt(T); growth of round 0 is 1, not Wang et al.'s 0."""
+def scales(tail, t, dim):
+    """The scales of round t >= 1, with sigma_min = 1 / sqrt(T); growth of round 0 is 1, not Wang et al.'s 0."""
     horizon, delta = moment(tail, t)
     p, logarithm = power(tail.epsilon), np.log(2.0 * horizon * horizon / delta)
-    spread = tail.row_bound * horizon / unit
+    spread = tail.row_bound * horizon
     kappa = dim * np.log1p(spread * spread / (tail.reg * tail.step * dim))
     tau = np.sqrt(2.0 * kappa) * np.log(3.0 * horizon) ** p / logarithm ** (1.0 / (1.0 + tail.epsilon))
     return Scales(horizon=horizon, growth=float(max(t, 1)) ** p, tau=tau, logarithm=logarithm, kappa=kappa)
-
-
-@compiled
-def typical(noise):
-    """The running estimate of nu: 1.4826 times the median of |residual|, or half its mean if larger; 0: none."""
-    return TYPICAL * max(noise.size, 0.5 * noise.mean)
-
-
-@compiled
-def heard(practice, noise, residual, t):
-    """(nu, unit, noise) of the t-th row: nu as told for it, given or estimated, 0 while nothing is known; unit: what
-    sigma_min = unit / sqrt(T) is measured in, 1 as in Wang et al., in practice the noise scale (so units cancel, but in
-    reg).
-
-    The estimate is a heuristic of which nothing is proved. The median moves by a factor exp(+-1 / sqrt(t)) a round, so
-    that a residual counts as one, however large. Where most rewards are equal it sinks to zero, and the mean, in which
-    a residual counts up to 20 times the estimate, keeps it from falling faster than 1 / t. What one reward in ten or
-    fewer shows (a sale, a rare gift) is an outlier to any such estimate: for sparse rewards give nu.
-    """
-    away, size, mean = abs(residual), noise.size, noise.mean
-    if size == 0.0:
-        size = away if away >= LEAST else 0.0
-    else:
-        mean += (min(away, OUTLIER * max(size, 0.5 * mean)) - mean) / t
-        if away > size:
-            size *= np.exp(1.0 / np.sqrt(t))
-        elif away < size:
-            size = max(size * np.exp(-1.0 / np.sqrt(t)), LEAST)
-    after = Noise(nu=noise.nu, next=0.0, size=size, mean=mean)
-    known = noise.nu if noise.nu > 0.0 else typical(after)
-    nu = noise.next if noise.next > 0.0 else known
-    return nu, 1.0 if practice.radius < 0.0 else known if known > 0.0 else nu, after
-
-
-@compiled
-def told(noise, nu):
-    """The noise, told nu for the next row."""
-    return Noise(nu=noise.nu, next=nu, size=noise.size, mean=noise.mean)
 
 
 @compiled
@@ -157,20 +115,34 @@ def bounded(tail, parameter_bound, row_bound, delta):
 
 @compiled
 def guard(tail, practice, s, beta, width):
-    """Wang et al.'s bound of sigma from below: sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}."""
+    """Wang et al.'s bound of rho from below: sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}."""
     return np.sqrt(2.0 * beta / (practice.clip * s.tau * s.growth * np.sqrt(tail.step))) * width
 
 
 @compiled
-def normalized(tail, practice, s, nu, unit, width, least):
-    """sigma >= least, w and tau of a row of width ||x||_{V^-1}.
+def normalized(tail, practice, s, noise, known, common, width, least):
+    """rho >= least, w = width / (rho sqrt(a)) and the mark of a row of width ||x||_{V^-1}, for the noise as it was told
+    and as it is `known` with the row's reward, which may be common.
 
-    sigma = max(nu, sigma_min, least), w = width / (sigma sqrt(a)), tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor).
+    Residuals are clipped at the mark, tau sigma with tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor sqrt(1 + w^2)).
+    In the theorem sigma = rho = max(nu, sigma_min, least). In practice sigma is what the row was told, nu as given, or
+    the running one, and rho = max(told / nu, sigma_min, least), 1 where nothing was told; a common reward is not
+    clipped.
     """
-    sigma = max(max(nu, unit / np.sqrt(s.horizon)), least)
-    w = width / (sigma * np.sqrt(tail.step))
-    tau = practice.clip * s.tau * s.growth
-    return sigma, w, max(tau * np.sqrt(1.0 + w * w) / w, practice.floor) if w > 0.0 else np.inf
+    shortest, nu = 1.0 / np.sqrt(s.horizon), noise_of(known)
+    if practice.radius < 0.0:
+        rho = max(noise.next if noise.next > 0.0 else nu, shortest, least)
+        sigma = rho
+    else:
+        share = noise.next / nu if noise.next > 0.0 and nu > 0.0 else 1.0
+        rho = max(share, shortest, least)
+        sigma = noise.next if noise.next > 0.0 else noise.nu if noise.nu > 0.0 else typical(known)
+        sigma *= rho / share
+    w = width / (rho * np.sqrt(tail.step))
+    if w == 0.0 or (common and practice.radius >= 0.0):
+        return rho, w, np.inf
+    wide = np.sqrt(1.0 + w * w)
+    return rho, w, max(practice.clip * s.tau * s.growth * wide / w, practice.floor * wide) * sigma
 
 
 def checked_tail(
@@ -220,16 +192,6 @@ def checked_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) 
         if value < 0.0:
             raise ValueError(f"{name} must be at least 0, got {shown(value)}")
     return Practice(radius=-1.0 if theory is not None else radius, clip=clip, floor=floor)
-
-
-def checked_noise(nu: Any) -> Noise:
-    """ValueError for a nu that is not positive; None: estimated."""
-    hint = "the typical size of the noise, or None to estimate it"
-    if nu is None:
-        return Noise(nu=0.0, next=0.0, size=0.0, mean=0.0)
-    if not LEAST <= check.positive("nu", nu, hint) <= 1.0 / LEAST:
-        raise ValueError(f"nu must be from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {shown(nu)}; scale the rewards")
-    return Noise(nu=float(nu), next=0.0, size=0.0, mean=0.0)
 
 
 def repetitions(repeats: Any, tail: Tail, factor: float, inside: float) -> int:

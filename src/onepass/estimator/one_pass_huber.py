@@ -1,17 +1,20 @@
 """One-pass Huber regression by online mirror descent, the estimator of Hvt-UCB (Wang et al. 2025).
 
-    sigma = max(nu_t, sigma_min, sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}),   w = ||x / sigma||_{V^-1} / sqrt(a)
-    tau = tau_0 t^p sqrt(1 + w^2) / w,                V <- V + x x^T / (a sigma^2)
-    theta <- theta + V^-1 clip((r - x^T theta) / sigma, -tau, tau) x / sigma,   then into the ball ||theta|| <= S
+    rho = max(nu_t, sigma_min, sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}),   w = ||x / rho||_{V^-1} / sqrt(a)
+    tau = tau_0 t^p sqrt(1 + w^2) / w,                V <- V + x x^T / (a rho^2)
+    theta <- theta + V^-1 clip(r - x^T theta, -tau sigma, tau sigma) x / rho^2,   then into the ball ||theta|| <= S
 
-(Wang et al. algorithm 1; scales in heavy_tails.py, the step in newton.py.) One reward, however large, moves theta by at
-most sqrt(a) max(tau_0 t^p, floor w / sqrt(1 + w^2)) in the norm of V.
+(Wang et al. algorithm 1; scales in heavy_tails.py, the step in newton.py.) In the theorem sigma = rho. In practice
+rho = 1 unless a row is told its own noise, so that V is in units of rows and widths are multiplied by nu; sigma is the
+size of noise in the bulk; both run unless nu is given (noise_scale.py). One reward that is not usual, however large,
+moves theta by at most sqrt(a) max(tau_0 t^p, floor w) sigma / rho in the norm of V.
 
-On an exact V, while theta has not left the ball, theta = V^-1 b: ridge regression with weights 1 / (a sigma^2) on the
-rewards x^T theta + a sigma clip(...). For a = 1 these are the rewards, winsorized: at most tau sigma away from what was
-predicted. For a = 4 they lie four times as far from it. After a projection theta is no V^-1 b. On a sketch the step
-is the better of the two (online_newton.py says why). Measured at d = 500 with plain Frequent Directions of 20 rows, one
-decaying spectrum: regret 251 against 885 of theta = V_hat^-1 b, dense 177.
+On an exact V, while theta has not left the ball, theta = V^-1 b: ridge regression with weights 1 / (a rho^2) on the
+rewards x^T theta + a clip(...). For a = 1 these are the rewards, winsorized: at most tau sigma away from what was
+predicted; on rewards without outliers it is ridge regression on the rewards themselves. For a = 4 they lie four times
+as far from it. After a projection theta is no V^-1 b. On a sketch the step is the better of the two (online_newton.py
+says why). Measured at d = 500 with plain Frequent Directions of 20 rows, one decaying spectrum: regret 251 against 885
+of theta = V_hat^-1 b, dense 177.
 
 The arms of an arena, where there is no ball, take the same step (`Winsor`).
 """
@@ -22,27 +25,34 @@ import numpy as np
 
 from onepass.design.contract import solve
 from onepass.design.design import Design
-from onepass.estimator.contract import expect, forget, radius, update
+from onepass.estimator.contract import expect, forget, radius, unit, update
 from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
 from onepass.estimator.heavy_tails import (
-    RADIUS,
     STEP,
     Clipping,
-    Noise,
     Practice,
     Tail,
     bounded,
-    checked_noise,
     checked_practice,
     checked_tail,
     guard,
-    heard,
     normalized,
     scales,
+)
+from onepass.estimator.newton import forgotten, into_ball, newton_step, step_along
+from onepass.estimator.noise_scale import (
+    MEMORY,
+    Noise,
+    begun_anew,
+    checked_noise,
+    from_memory,
+    heard,
+    into_memory,
+    noise_of,
+    proven,
     told,
 )
-from onepass.estimator.newton import forgotten, into_ball, newton_step
-from onepass.estimator.steps import Steps, stepped
+from onepass.estimator.steps import Steps, recalled, row_kept, stepped, unit_of_steps
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -53,12 +63,14 @@ DELTAS = 4  # Wang et al.'s lemma 1 holds with probability 1 - 4 delta
 
 
 class OnePassHuberState(NamedTuple):
-    """design: V; theta (dim,); rows learned; noise, of which nu is a setting; settings."""
+    """design: V; theta (dim,); rows learned; noise, of which nu is a setting; start (dim,): the row of noise.first;
+    settings."""
 
     design: Any
     theta: np.ndarray
     rows: int
     noise: Noise
+    start: np.ndarray
     settings: Clipping
 
 
@@ -73,54 +85,107 @@ class Winsor(NamedTuple):
 @compiled
 def confidence(tail, t, dim):
     """Wang et al. eq. 10: beta_t = 107 log(2 T^2 / delta) tau_0 t^p + sqrt(reg (2 + 4 S^2))."""
-    s = scales(tail, t, dim, 1.0)
+    s = scales(tail, t, dim)
     return 107.0 * s.logarithm * s.tau * s.growth + np.sqrt(tail.reg * (2.0 + 4.0 * tail.parameter_bound**2))
 
 
 @compiled
-def clipped(tail, practice, noise, t, dim, width, residual):
-    """sigma, w and clip(residual / sigma, -tau, tau) of the t-th row, of width ||x||_{V^-1}; and the noise after it.
+def clipped(tail, practice, noise, t, dim, width, reward, mean):
+    """rho, w and the clipped residual of the t-th row, of width ||x||_{V^-1}; and the noise after it."""
+    residual = reward - mean
+    known, common = heard(noise, reward, residual, width * width, t)
+    s, least = scales(tail, t, dim), 0.0
+    if practice.radius != 0.0:
+        beta = practice.radius if practice.radius > 0.0 else confidence(tail, t - 1, dim)
+        least = guard(tail, practice, s, beta, width)
+    rho, w, mark = normalized(tail, practice, s, noise, known, common, width, least)
+    return rho, w, min(max(residual, -mark), mark), known
 
-    While all residuals were zero and nothing is known of the noise, sigma is infinite: a row has no weight.
-    """
-    nu, unit, noise = heard(practice, noise, residual, t)
-    if nu == 0.0:
-        return np.inf, 0.0, 0.0, noise
-    s = scales(tail, t, dim, unit)
-    beta = practice.radius if practice.radius >= 0.0 else confidence(tail, t - 1, dim)
-    sigma, w, tau = normalized(tail, practice, s, nu, unit, width, guard(tail, practice, s, beta, width))
-    return sigma, w, min(max(residual / sigma, -tau), tau), noise
+
+@compiled
+def taken_back(practice, noise):
+    """Whether what was learned by the first residual is to be taken back."""
+    return practice.radius >= 0.0 and proven(noise)
 
 
 @update.for_state(OnePassHuberState)
 def update_huber(state, row, reward):
-    theta, settings, t = state.theta, state.settings, state.rows + 1
+    theta, settings, start, before, t = state.theta, state.settings, state.start, state.noise, state.rows + 1
     tail = settings.tail
+    if tail.parameter_bound == np.inf and taken_back(settings.practice, before):
+        step_along(theta, solve(state.design, start), -before.first)
+        before = begun_anew(before)
     direction = solve(state.design, row)
-    width, residual = np.sqrt(max(float(dot(row, direction)), 0.0)), reward - float(dot(row, theta))
-    sigma, w, z, noise = clipped(tail, settings.practice, state.noise, t, theta.size, width, residual)
-    pull, weight = z / (sigma * (1.0 + w * w)), 1.0 / (tail.step * sigma * sigma)
+    width, mean = np.sqrt(max(float(dot(row, direction)), 0.0)), float(dot(row, theta))
+    rho, w, residual, noise = clipped(tail, settings.practice, before, t, theta.size, width, float(reward), mean)
+    pull, weight = residual / (rho * rho * (1.0 + w * w)), 1.0 / (tail.step * rho * rho)
     design = newton_step(state.design, theta, row, direction, pull, weight)
     into_ball(design, theta, tail.parameter_bound)
-    return OnePassHuberState(design=design, theta=theta, rows=t, noise=noise, settings=settings)
+    if before.first == 0.0 and noise.first != 0.0:
+        for j in range(row.size):
+            start[j] = row[j] / (rho * rho)
+    return OnePassHuberState(design=design, theta=theta, rows=t, noise=noise, start=start, settings=settings)
+
+
+@unit.for_state(OnePassHuberState)
+def unit_of_huber(state):
+    return 1.0 if state.settings.practice.radius < 0.0 else noise_of(state.noise)
 
 
 @stepped.for_state(Winsor)
 def winsorized(rule, memory, dim, mean, square, t, reward):
-    """The step; memory (2,): the running noise scale, Noise.size and Noise.mean."""
-    noise = Noise(nu=rule.nu, next=0.0, size=memory[0], mean=memory[1])
-    sigma, w, z, noise = clipped(rule.tail, rule.practice, noise, t, dim, np.sqrt(square), reward - mean)
-    memory[0], memory[1] = noise.size, noise.mean
-    return 1.0 / (rule.tail.step * sigma * sigma), z / (sigma * (1.0 + w * w))
+    """The step; memory (10 + dim,): the running noise, what the row is to be kept times, and the row of noise.first."""
+    before = from_memory(rule.nu, memory)
+    rho, w, residual, noise = clipped(rule.tail, rule.practice, before, t, dim, np.sqrt(square), reward, mean)
+    into_memory(noise, memory)
+    memory[MEMORY] = 1.0 / (rho * rho) if before.first == 0.0 and noise.first != 0.0 else 0.0
+    return 1.0 / (rule.tail.step * rho * rho), residual / (rho * rho * (1.0 + w * w))
+
+
+@row_kept.for_state(Winsor)
+def first_row_kept(rule, memory):
+    return memory[MEMORY]
+
+
+@recalled.for_state(Winsor)
+def first_recalled(rule, memory):
+    before = from_memory(rule.nu, memory)
+    if not taken_back(rule.practice, before):
+        return 0.0
+    into_memory(begun_anew(before), memory)
+    return before.first
+
+
+@unit_of_steps.for_state(Winsor)
+def unit_of_winsors(rule, memory, rows):
+    """Pooled: the root mean square over the rows of all arms, so that an arm with few rows knows the noise as well."""
+    if rule.practice.radius < 0.0:
+        return 1.0
+    if rule.nu > 0.0:
+        return rule.nu
+    total, squares = 0.0, 0.0
+    for a in range(rows.size):
+        if rows[a] > 0:
+            total += rows[a]
+            squares += rows[a] * memory[a, 2]
+    return np.sqrt(squares / total) if total > 0.0 else 0.0
 
 
 @forget.for_state(OnePassHuberState)
 def forget_huber(state, factor):
     """Fewer rows count, so the noise scale is followed faster, too."""
-    design = forgotten(state.design, state.theta, factor)
+    design, start = forgotten(state.design, state.theta, factor), state.start
     into_ball(design, state.theta, state.settings.tail.parameter_bound)
-    rows = int(factor * state.rows)
-    return OnePassHuberState(design=design, theta=state.theta, rows=rows, noise=state.noise, settings=state.settings)
+    for j in range(start.size):
+        start[j] *= factor
+    return OnePassHuberState(
+        design=design,
+        theta=state.theta,
+        rows=int(factor * state.rows),
+        noise=state.noise,
+        start=start,
+        settings=state.settings,
+    )
 
 
 @radius.for_state(OnePassHuberState)
@@ -137,6 +202,7 @@ def expect_nu(state, nu):
         theta=state.theta,
         rows=state.rows,
         noise=told(state.noise, nu),
+        start=state.start,
         settings=state.settings,
     )
 
@@ -148,18 +214,21 @@ class OnePassHuber(Estimator):
     design: any; it is copied.
     epsilon: moments of the noise of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
     nu: size of the noise in units of rewards, above 0: the typical one in practice, its moment bound
-        (E|eta|^(1 + epsilon))^(1 / (1 + epsilon)) in the theorem; default None: a running robust estimate, heuristic.
+        (E|eta|^(1 + epsilon))^(1 / (1 + epsilon)) in the theorem; default None: running robust estimates, heuristic.
         `learn` may tell a row's own.
     horizon: rows to come in all, at least 1; default None: any time.
-    radius: of the practical guard of sigma, at least 0 (default 1.5).
-    clip: factor of tau, above 0; default None: 0.1, beside theory 1.0.
-    floor: least value of tau, at least 0; default None: 1.0, beside theory 0.0.
+    radius: of a practical guard of rho, at least 0 (default 0.0: none, for it takes weight from the first rows, clean
+        ones too; Wang et al. have beta there).
+    clip: factor of tau_0, above 0; default None: 0.02, beside theory 1.0.
+    floor: least value of tau, in deviations sqrt(1 + w^2) of a prediction, at least 0; default None: 3.0, beyond which
+        Gaussian noise hardly ever lies, beside theory 0.0.
     step: a, above 0; default None: 1.0, which makes the unclipped update ridge regression and was better in
         measurements, beside theory 4.0.
     parameter_bound: S, above 0: the ball ||theta|| <= S; default None: no ball, beside theory its own.
     theory: Wang et al.'s constants instead of radius, clip and floor, and its ball; default None. Its radius then holds
         in all T rounds with probability 1 - theory.delta (Wang et al.'s delta is theory.delta / 4, in tau_0 as in the
         radius; its choice 1 / (8T) is theory.delta = 1 / (2T)).
+    A number for exploration is multiplied by nu, so that rewards in other units are the same problem (`contract.unit`).
     Proved for a horizon and a nu that are given, clip 1, floor 0, step 4 and an exact design. ValueError outside those
     ranges.
     """
@@ -173,7 +242,7 @@ class OnePassHuber(Estimator):
         epsilon: float = 1.0,
         nu: float | None = None,
         horizon: int | None = None,
-        radius: float = RADIUS,
+        radius: float = 0.0,
         clip: float | None = None,
         floor: float | None = None,
         step: float | None = None,
@@ -203,15 +272,17 @@ class OnePassHuber(Estimator):
         if self._tail.parameter_bound < np.inf:
             return None
         rule = Winsor(nu=self._noise.nu, tail=self._tail, practice=self._practice)
-        return Weighing(rule=Steps(rule=rule), memory=2)
+        return Weighing(rule=Steps(rule=rule), memory=MEMORY + 1 + self.design.dim)
 
     def begin(self) -> OnePassHuberState:
         design, theta = begun(self.design)
-        return OnePassHuberState(design=design, theta=theta, rows=0, noise=self._noise, settings=self._settings)
+        return OnePassHuberState(
+            design=design, theta=theta, rows=0, noise=self._noise, start=np.zeros_like(theta), settings=self._settings
+        )
 
     def consistent(self, state: OnePassHuberState) -> bool:
         return (
-            state.theta.shape == (self.design.dim,)
+            state.theta.shape == state.start.shape == (self.design.dim,)
             and (state.settings, state.noise.nu) == (self._settings, self._noise.nu)
             and state.rows >= 0
             and self.design.consistent(state.design)

@@ -43,6 +43,24 @@ def stepped(rule, memory: np.ndarray, dim: int, mean: float, square: float, t: i
 
 
 @partial(generic, default=True)
+def row_kept(rule, memory: np.ndarray) -> float:
+    """What the row that was just learned is to be kept times, as the last dim numbers of memory. Default: 0, not."""
+    return 0.0
+
+
+@partial(generic, default=True)
+def recalled(rule, memory: np.ndarray) -> float:
+    """The pull along the row that was kept, theta += pull A^-1 x, that is to be taken back now. Default: 0, none."""
+    return 0.0
+
+
+@partial(generic, default=True)
+def unit_of_steps(rule, memory: np.ndarray, rows: np.ndarray) -> float:
+    """`contract.unit` of all arms together: memory (n, m), rows learned (n,), below 1 where there is no arm."""
+    return 1.0
+
+
+@partial(generic, default=True)
 def lifted(rule, memory: np.ndarray, rise: float, square: float) -> None:
     """What an arm remembers of a cut that has raised A by at most rise I, at ||theta||^2 = square. Default: nothing."""
 

@@ -6,7 +6,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from onepass.experiment.bandits import clicks, drift, heavy, sketches
+from onepass.experiment.bandits import clicks, drift, heavy, outliers, sketches
 from onepass.experiment.bandits import suites as bandits
 from onepass.experiment.definition import Study
 from onepass.experiment.errors import ExperimentError
@@ -17,7 +17,7 @@ from onepass.experiment.recommender import suites as recommender
 
 GROUPS: Mapping[str, Sequence[Study]] = {
     "Contextual bandits: regret": bandits.SUITES,
-    "Contextual bandits: heavy-tailed rewards": heavy.SUITES,
+    "Contextual bandits: heavy-tailed rewards": (*heavy.SUITES, *outliers.SUITES),
     "Contextual bandits: sketches under two estimators": sketches.SUITES,
     "Contextual bandits: worlds that change": drift.SUITES,
     "Contextual bandits: clicks and counts": clicks.SUITES,

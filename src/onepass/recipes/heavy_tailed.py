@@ -8,7 +8,7 @@ from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.estimator.adaptive_huber import AdaptiveHuber
 from onepass.estimator.estimator import Estimator
-from onepass.estimator.heavy_tails import RADIUS
+from onepass.estimator.heavy_tails import EXPLORATION
 from onepass.estimator.median_of_means import MedianOfMeans
 from onepass.estimator.one_pass_huber import OnePassHuber
 from onepass.estimator.one_pass_median import OnePassMedian
@@ -25,10 +25,11 @@ def theory_of(exploration: Explore) -> Theory | None:
 
 
 def robust(exploration: Explore) -> dict[str, Any]:
-    """What the exploration tells a Huber estimator: the theorem's constants, or the practical radius."""
+    """What the exploration tells a Huber estimator: the theorem's constants, if these are what was given."""
     if isinstance(exploration, Theory):
         return {"theory": exploration}
-    return {"radius": abs(check.real("exploration", exploration, "use a number or onepass.Theory(...)"))}
+    check.real("exploration", exploration, "use a number or onepass.Theory(...)")
+    return {}
 
 
 def HvtUCB(
@@ -39,7 +40,7 @@ def HvtUCB(
     horizon: int | None = None,
     design: Design | None = None,
     reg: float | None = None,
-    exploration: Explore = RADIUS,
+    exploration: Explore = EXPLORATION,
     clip: float | None = None,
     floor: float | None = None,
     step: float | None = None,
@@ -51,9 +52,9 @@ def HvtUCB(
 ) -> SharedBandit | ArmBandit:
     """One-pass Huber regression, UCB, for heavy-tailed rewards: theta moves by a clipped residual, in the norm of A.
 
-    Wang et al. (2025). O(1) designs' work a round, no history. Rows are divided by nu and reg is not: 1 suits theta of
-    the order of 1, and rewards c times as large want reg / c^2. Proved for a horizon and a nu that are given. Defaults
-    were chosen on validation seeds (docs/heavy_tails.md).
+    Wang et al. (2025). O(1) designs' work a round, no history. Rewards without outliers, 0/1 ones too, are learned by
+    ridge regression with the same reg, and rewards in other units are the same problem. Proved for a horizon and a nu
+    that are given. Defaults were chosen on validation seeds and other data sets (docs/heavy_tails.md).
 
     dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
     epsilon: moments of order 1 + epsilon are finite; above 0, at most 1 (default 1.0, which is good in practice for all
@@ -64,11 +65,11 @@ def HvtUCB(
     design: any design, as wide as the rows that are learned (a sketch makes a round O(dim size)); None (default):
         `Exact`.
     reg: as for every design, above 0; only without a design (None: 1.0).
-    exploration: a number (default 1.5): scale of the radius and, by its size, of the guard of sigma; or `Theory`: the
+    exploration: a number (default 1.25), which nu multiplies: score = mean + exploration nu width; or `Theory`: the
         paper's radius, threshold, step and ball.
-    clip: factor of the threshold tau, above 0; None (default): 0.1, under `Theory` 1.
-    floor: least value of tau in units of sigma; None (default): 1, under `Theory` 0.
-    step: a, above 0: rows weigh 1 / (a sigma^2); None (default): 1, ridge regression where nothing is clipped, under
+    clip: factor of the threshold tau_0, above 0; None (default): 0.02, under `Theory` 1.
+    floor: least value of tau in deviations of a prediction, at least 0; None (default): 3, under `Theory` 0.
+    step: a, above 0: rows weigh 1 / a; None (default): 1, ridge regression where nothing is clipped, under
         `Theory` 4.
     parameter_bound: S, above 0: estimates are kept in the ball ||theta|| <= S; None (default): no ball; None beside
         `Theory`, which has one.
@@ -95,7 +96,7 @@ def HeavyOFUL(
     nu: float | None = None,
     horizon: int | None = None,
     reg: float = 1.0,
-    exploration: Explore = RADIUS,
+    exploration: Explore = EXPLORATION,
     clip: float | None = None,
     floor: float | None = None,
     parameter_bound: float | None = None,
@@ -116,10 +117,10 @@ def HeavyOFUL(
         only.
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
-    exploration: a number (default 1.5): scale of the radius and, by its size, of the guard of sigma; or `Theory`: the
+    exploration: a number (default 1.25), which nu multiplies: score = mean + exploration nu width; or `Theory`: the
         paper's radius, threshold and ball.
-    clip: factor of the threshold tau, above 0; None (default): 0.1, under `Theory` 1.
-    floor: least value of tau in units of sigma; None (default): 1, under `Theory` 0.
+    clip: factor of the threshold tau_0, above 0; None (default): 0.02, under `Theory` 1.
+    floor: least value of tau in deviations of a prediction, at least 0; None (default): 3, under `Theory` 0.
     parameter_bound: S, above 0: estimates are kept in the ball ||theta|| <= S; None (default): no ball; None beside
         `Theory`, which has one.
     parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).

@@ -19,7 +19,7 @@ from onepass import (
 )
 from onepass.bandit.bandit import BaseBandit
 from onepass.design.design import Design
-from onepass.estimator.heavy_tails import RADIUS
+from onepass.estimator.heavy_tails import EXPLORATION
 from onepass.experiment.bandits.environments import Classification, Decaying, Environment, FixedArms, Labels, Noisy
 from onepass.experiment.bandits.heavy_figure import HEAVY
 from onepass.experiment.bandits.noise import Contaminated, Gaussian, Noise, Pareto, StudentT
@@ -54,7 +54,7 @@ def HvtUCBSketched(
     nu: float | None = None,
     error: float = 8.0,
     reg: float = 1.0,
-    exploration: float = RADIUS,
+    exploration: float = EXPLORATION,
     clip: float | None = None,
     seed: int = 0,
 ) -> BaseBandit:
@@ -110,7 +110,7 @@ def typical(noise: Noise) -> float:
 def sketched(tail: Mapping[str, float], size: int, blocks: int, error: float) -> tuple[Policy, ...]:
     """OFUL, Hvt-UCB on the exact design, and, told nu alone, on sketches of `size` rows and dyadic ones from `blocks`.
 
-    Rows are weighted by 1 / sigma^2, so A grows as T / nu^2 and error is to be measured against that.
+    Rows are in units of their own, so that error is to be measured against T, as for OFUL.
     """
     fixed, growing = {"size": size}, {"size": blocks, "error": error}
     return (
@@ -205,7 +205,7 @@ SUITES = (
         "heavy-500",
         "wide contexts of decaying spectrum, Student t, 1.5 degrees of freedom: 500 features, 20 new arms a round",
         partial(Decaying, 20, 500, noise=WIDE),
-        sketched(WIDE_TAIL, size=50, blocks=25, error=250.0),
+        sketched(WIDE_TAIL, size=50, blocks=25, error=40.0),
         2_000,
         seeds=10,
     ),
@@ -213,7 +213,7 @@ SUITES = (
         "digits-heavy",
         "digits as a bandit, Student t of 1.5 degrees of freedom (scale 0.3) added to the rewards",
         classification("digits", PAID),
-        sketched(PAID_TAIL, size=16, blocks=8, error=500.0),
+        sketched(PAID_TAIL, size=16, blocks=8, error=75.0),
         2_000,
         seeds=20,
     ),
@@ -221,7 +221,7 @@ SUITES = (
         "mnist-heavy",
         "the same on MNIST",
         classification("mnist", PAID),
-        sketched(PAID_TAIL, size=50, blocks=25, error=250.0),
+        sketched(PAID_TAIL, size=50, blocks=25, error=40.0),
         2_000,
         seeds=5,
     ),
