@@ -38,6 +38,7 @@ GRID: Mapping[str, Sequence[float]] = {
 }
 RULE = {"reg": 0.3, "exploration": 0.4}
 CLIPS = (0.5, 1.0, 2.0)
+SPREAD = 1.5  # of log odds: rates differ by factors of some exp(1.5)
 
 
 def paid(law: str, means: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -90,20 +91,24 @@ class WideClicks:
 
 
 class RareClicks:
-    """Ten fixed arms whose click rates lie near 0.5%: the best has `best`, the others `rate` and below.
+    """Ten fixed arms whose click rates lie near 0.5%: the best has `best`, the second `rate`, the others less.
 
-    An arm is a row of 8 features of length 1 and a constant; log odds are linear in it.
+    An arm is a row of 8 features of length 1 and a constant; log odds are linear in it. Arms are drawn until their log
+    odds spread by at most 1.5.
     """
 
     def __init__(self, seed: int, rate: float = 0.005, best: float = 0.01) -> None:
         self.arms, self.dim, self.seed = 10, 9, seed
-        rng = stream(seed, 0)
-        rows, theta = unit(rng.standard_normal((10, 8))), rng.standard_normal(8)
-        along = rows @ theta
-        gap = np.log(best / rate) / (along.max() - np.partition(along, -2)[-2])
-        steep = min(gap, 1.5 / along.std())  # odds of the others differ by factors of some exp(1.5) at most
+        rng, top = stream(seed, 0), np.log(best / (1.0 - best))
+        gap = top - np.log(rate / (1.0 - rate))
+        while True:
+            rows = unit(rng.standard_normal((10, 8)))
+            along = rows @ rng.standard_normal(8)
+            steep = gap / (along.max() - np.partition(along, -2)[-2])
+            if steep * along.std() <= SPREAD:
+                break
         self.rows = np.hstack([rows, np.ones((10, 1))])
-        self.means = of_scores("logistic", np.log(best / (1.0 - best)) + steep * (along - along.max()))
+        self.means = of_scores("logistic", top + steep * (along - along.max()))
 
     def chunk(self, start: int, rounds: int) -> Chunk:
         return assemble(self.block, start, rounds)
