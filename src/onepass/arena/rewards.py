@@ -41,7 +41,8 @@ def take_back(pull, row, space, work, used):
     inside = np.zeros(used, work.u.dtype)
     for i in range(used):
         inside[i] = dot(work.basis[i], row)
-    solved = dot(np.ascontiguousarray(space.root[:used, :used]), dot(inside, space.root[:used, :used]))
+    root = np.ascontiguousarray(space.root[:used, :used])
+    solved = dot(root, dot(inside, root))
     step_along(work.moment[:used], solved, -pull)
     outside = row - dot(inside, work.basis[:used])
     step_along(work.outside, outside, -pull)
@@ -69,7 +70,7 @@ def rowed_by_step(weighing, memory, space, work, used, t, reward):
     weight, pull = stepped(weighing.rule, memory, space.basis.shape[1], mean, square, t, reward)
     kept = row_kept(weighing.rule, memory)
     if kept != 0.0:
-        row = dot(z, work.basis[:used])
+        row = dot(np.ascontiguousarray(z), work.basis[:used])
         for j in range(row.size):
             memory[memory.size - row.size + j] = kept * row[j]
     if weight * square > 0.0:

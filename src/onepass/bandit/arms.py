@@ -286,7 +286,8 @@ class ArmBandit(BaseBandit):
         """
         rows, values = game(self._front, contexts, rewards, nu)
         self._allows(values)
-        if self._learned.shared == () and self.estimator.compact and not self._front.moves:
+        straight = self._family is None or not (self._explores.rewards or self._explores.residual)
+        if straight and self._learned.shared == () and self.estimator.compact and not self._front.moves:
             return self._played(self._front.transform(rows), values)
         arms, names = np.empty(len(rows), np.int64), tuple(range(values.shape[1]))
         for t in range(len(rows)):

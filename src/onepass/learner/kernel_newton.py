@@ -197,8 +197,9 @@ class KernelNewton(Learner):
     standardize: divide features by their standard deviations and cut them where they leave their range by half of it,
         for regression learn (y - mean) / deviation, of which loss_width is then a multiple (default True).
     recent: whether the example before votes (default True).
-    memory: how many examples weigh in a direction, above 0 (default 20.0); None: all of them, for streams that stand
-        still.
+    memory: how many examples weigh in a direction, above 0 (default 20.0): one counts half after 0.69 memory examples
+        of that direction, and what is not seen is not forgotten (docs/forgetting.md); None: all of them, for streams
+        that stand still.
     warm_up: examples that decide on scale, width and landmarks, at least 2; default None: 4 size.
     loss: "squared_hinge" (default), "hinge" or "logistic" for targets -1 and 1, "squared", "huber" or
         "epsilon_insensitive" for numbers.

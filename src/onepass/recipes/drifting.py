@@ -6,7 +6,9 @@ from onepass.bandit.arms import ArmBandit
 from onepass.bandit.shared import SharedBandit
 from onepass.recipes.compose import Dim, Explore, compose, exact
 
-HALF_LIFE = 1000.0  # rounds: of the drifts of docs/forgetting.md the best is 500 to 2,000
+HALF_LIFE = (
+    1000.0  # rounds: cheap where the world stands still (docs/forgetting.md), at most sixteen times the best there
+)
 
 
 def WeightUCB(

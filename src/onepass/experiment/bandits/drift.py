@@ -115,8 +115,8 @@ def policies(best: Mapping[str, Mapping[str, float]], dense: bool) -> tuple[Poli
 
 
 RULE = {"reg": 1.0, "exploration": 0.1}
-# the best points of `onepass tune NAME --seeds 2 --rounds 10000` (wide: --seeds 1) on the grid; D-LinUCB has the
-# half-life of Forgetting, whose half-life of 62.5 was found beside the grid on the same seeds
+# the best points of `onepass tune NAME --seeds 2 --rounds 10000` (wide: --seeds 1). D-LinUCB has the half-life of
+# Forgetting, whose 62.5 was found on the same seeds
 BEST: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "drift-abrupt": {
         "Still": {"reg": 0.1, "exploration": 0.1},
