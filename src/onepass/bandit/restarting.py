@@ -30,9 +30,9 @@ class Restarting(Shared):
     >>> for t in range(600):
     ...     decision = watched.decide(rng.standard_normal((3, 2)))
     ...     theta = [1.0, 0.0] if t < 400 else [-1.0, 0.0]
-    ...     watched.learn(decision, float(decision.context @ theta) + 0.1 * rng.standard_normal())
-    >>> len(watched.alarms), 400 < watched.alarms[0] < 420, watched.bandit.parameter.round(1).tolist()
-    (1, True, [-1.0, -0.0])
+    ...     alarm = watched.learn(decision, float(decision.context @ theta) + 0.1 * rng.standard_normal())
+    >>> len(watched.alarms), 400 < watched.alarms[0] < 420, watched.bandit.parameter[0].round(1)
+    (1, True, np.float64(-1.0))
     """
 
     def __init__(self, bandit: BaseBandit, *, every: float = 1e5, recent: int = 1000, seed: int = 0):
