@@ -18,7 +18,8 @@ def trained(exploration, parameters="shared", rows=300, **options):
     bandit = op.GLBOMD(dim=3, exploration=exploration, parameters=parameters, **options)
     contexts = rng.standard_normal((rows, 3))
     clicks = (rng.random(rows) < sigmoid(contexts @ np.array([1.0, -1.0, 2.0]))).astype(float)
-    bandit.learn(contexts, clicks, None if parameters == "shared" else [i % 4 for i in range(rows)])
+    if rows:
+        bandit.learn(contexts, clicks, None if parameters == "shared" else [i % 4 for i in range(rows)])
     return bandit, rng.standard_normal((4, 3))
 
 

@@ -150,7 +150,7 @@ def test_parts_that_do_not_fit_are_refused_in_one_sentence():
     design = header["params"]["estimator"]["estimator"]["design"]
     roots = [name for name in tensors if name.startswith("0/")]
     assert design["part"] == 0
-    assert len(roots) == 7
+    assert len(roots) == 8
     for part in (1, -1, None, [], "0"):
         design["part"] = part
         refused(header, tensors)

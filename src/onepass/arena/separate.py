@@ -1,6 +1,7 @@
 """One state of the estimator per arm: for designs and estimators that no arena takes, and to compare."""
 
 from copy import copy
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -220,7 +221,7 @@ class Separate:
         if defined(unit, self._prior):
             found = [(rows, float(unit(s))) for s, _, rows, _ in filter(None, self._states) if rows]
             total = sum(rows for rows, _ in found)
-            nu = (sum(rows * nu**2 for rows, nu in found) / total) ** 0.5 if total else float(unit(self._prior))
+            nu = (fsum(rows * nu**2 for rows, nu in found) / total) ** 0.5 if total else float(unit(self._prior))
         return np.full(len(records), nu if nu > 0.0 else 1.0)
 
     def rows(self, record):

@@ -98,7 +98,7 @@ def heard(noise, reward, residual, leverage, t):
 
     The first residual that is not zero begins the median, and is left out of the mean.
     """
-    away, size, mean, square = abs(residual), noise.size, noise.mean, noise.square
+    away, size, mean, square = min(abs(residual), 1.0 / LEAST), noise.size, noise.mean, noise.square
     unusual, usual, votes, first = noise.unusual, noise.usual, noise.votes, noise.first
     second, more, common = noise.second, noise.more, False
     if votes > 0.0 and reward == usual:

@@ -59,6 +59,7 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 
+SHARES = 2.0**40  # of the largest: 8 million arms have room in an integer, and 12 digits are kept
 DELTAS = 4  # Wang et al.'s lemma 1 holds with probability 1 - 4 delta
 
 
@@ -158,17 +159,23 @@ def first_recalled(rule, memory):
 
 @unit_of_steps.for_state(Winsor)
 def unit_of_winsors(rule, memory, rows):
-    """Pooled: the root mean square over the rows of all arms, so that an arm with few rows knows the noise as well."""
+    """Pooled: the root mean square over the rows of all arms, so that an arm with few rows knows the noise as well.
+    Shares of the largest are added as integers: the sum is the same in whatever order arms are held."""
     if rule.practice.radius < 0.0:
         return 1.0
     if rule.nu > 0.0:
         return rule.nu
-    total, squares = 0.0, 0.0
+    learned, shares, largest = 0, 0, 0.0
     for a in range(rows.size):
         if rows[a] > 0:
-            total += rows[a]
-            squares += rows[a] * memory[a, 2]
-    return np.sqrt(squares / total) if total > 0.0 else 0.0
+            learned += rows[a]
+            largest = max(largest, rows[a] * memory[a, 2])
+    if not largest > 0.0:
+        return 0.0
+    for a in range(rows.size):
+        if rows[a] > 0:
+            shares += int(SHARES * (rows[a] * memory[a, 2] / largest))
+    return np.sqrt(largest / learned * (shares / SHARES))
 
 
 @forget.for_state(OnePassHuberState)

@@ -86,10 +86,13 @@ def update_newton(state, row, reward):
     direction, before, energy = solve(state.design, row), raised(state.design), state.energy
     gained = energy.gained + np.log1p(max(float(dot(row, direction)), 0.0))
     design = squared_step(state.design, state.theta, row, direction, reward, 1.0 / state.settings.step)
-    rise, lift = raised(design) - before, energy.lift
-    if rise > 0.0:
-        lift += rise * float(dot(state.theta, state.theta))
-    energy = Energy(gained=gained, rise=energy.rise + (rise if rise > 0.0 else 0.0), lift=lift)
+    after, rise, lift = raised(design), energy.rise, energy.lift
+    if after == np.inf:
+        gained = UNKNOWN
+    elif after > before:
+        rise += after - before
+        lift += (after - before) * float(dot(state.theta, state.theta))
+    energy = Energy(gained=gained, rise=rise, lift=lift)
     return OnlineNewtonState(design=design, theta=state.theta, energy=energy, settings=state.settings)
 
 
