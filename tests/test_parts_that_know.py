@@ -29,6 +29,9 @@ ESTIMATORS = {
     "AdaptiveHuber": op.AdaptiveHuber,
     "MedianOfMeans": lambda design: op.MedianOfMeans(design, repeats=3),
     "TruncatedRidge": op.TruncatedRidge,
+    "OnePassGLM": op.OnePassGLM,
+    "RegressedGLM": op.RegressedGLM,
+    "OfflineGLM": op.OfflineGLM,
 }
 MODELS = {
     "shared": lambda make, design: make(design()),

@@ -24,8 +24,8 @@ def shared(bandit: Any) -> None:
     rows = rng.standard_normal((4, DIM))
     row = rows[bandit.decide(rows).arm]
     bandit.learn(row, 1.0)
-    bandit.learn(np.stack([row, row, row]), rng.standard_normal(3))  # some play an arm twice in a row
-    bandit.play(np.stack([rows, rows]), rng.standard_normal((2, 4)))
+    bandit.learn(np.stack([row, row, row]), rng.random(3))  # some play an arm twice in a row
+    bandit.play(np.stack([rows, rows]), rng.random((2, 4)))
     bandit.error_bound()
 
 
@@ -58,6 +58,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "OFUL": {}, "LinUCB": {}, "LinTS": {}, "SOFUL": {"size": 2}, "CBSCFD": {"size": 2},
     "DBSLinUCB": {"size": 2, "error": 1.0}, "PSILinUCB": {"rank": 2}, "CBRAP": {"size": 3}, "HvtUCB": {},
     "HeavyOFUL": {}, "CRTM": {}, "TOFU": {}, "CRMM": {"repeats": 2}, "MENU": {"repeats": 2},
+    "GLBOMD": {}, "GLOC": {},
 }  # fmt: skip
 PER_ARM = ("OFUL", "SOFUL", "DBSLinUCB", "PSILinUCB", "HvtUCB")  # LinTS plays OFUL's compiled code
 LEARNERS: dict[str, dict[str, Any]] = {

@@ -9,5 +9,8 @@
 | OnePassTruncation | CRTM                      | rewards of known moment | one solve                 | O(d)    |
 | TruncatedRidge    | TOFU                      | rewards of known moment | O(t d^2 + d^3)            | O(t d)  |
 | OnePassMedian     | CRMM, arms fixed          | symmetric heavy tails  | one solve every r rounds   | O(d)    |
+| OnePassGLM        | GLB-OMD                   | clicks, counts         | one solve                  | O(d)    |
+| RegressedGLM      | GLOC                      | clicks, counts         | one solve                  | O(d)    |
+| OfflineGLM        | the reference of these    | clicks, counts         | O(t d^2 + d^3)             | O(t d)  |
 | MedianOfMeans     | MENU, arms fixed          | heavy tails            | O(r^2 d) every r rounds    | O(r d)  |
 """

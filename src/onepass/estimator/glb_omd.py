@@ -8,7 +8,7 @@ The step minimizes the loss's expansion at theta to second order + ||theta' - th
 theorem has eta = 1 + R S and a ball; in practice eta = 1 is better (docs/clicks.md). On any design, one solve a row.
 
 implicit: the loss itself in place of its expansion, so that no step overshoots: with s = x^T theta' the one unknown,
-s = z + eta q (r - mu(s)). For counts, exp(z) is far from its expansion, and a step from it may go anywhere.
+s = z + eta q (r - mu(s)). A step by the expansion may go anywhere where mu' is small: at a rare click, a large count.
 
 clip: |r - mu(z)| counts up to clip sqrt(mu'(z)) sqrt(1 + w^2) / w = clip sqrt(1 / q + mu'(z)), w^2 = mu'(z) q: some
 deviations of a reward where little is known of x, more as x becomes known (as Wang et al. clip, one_pass_huber.py). So
@@ -28,7 +28,7 @@ from onepass.design.design import Design
 from onepass.design.raised import raised
 from onepass.estimator.contract import forget, link, radius, update
 from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
-from onepass.estimator.links import Poisson, as_given, concordance, dispersion, family_of, mean, slope, steepest
+from onepass.estimator.links import as_given, concordance, dispersion, family_of, mean, slope, steepest
 from onepass.estimator.newton import forgotten, go_to, into_ball, step_along
 from onepass.estimator.steps import Steps, stepped
 from onepass.exploration.theory import Theory
@@ -224,8 +224,8 @@ class OnePassGLM(Estimator):
         own (links.py).
     step: eta, above 0; None (default): 1.0, beside theory 1 + R L S.
     parameter_bound: S, above 0: the ball ||theta|| <= S; None (default): no ball, beside theory its own.
-    implicit: whether a step is one on the loss itself, which cannot overshoot; None (default): for "poisson" without a
-        ball.
+    implicit: whether a step is one on the loss itself, which cannot overshoot; None (default): unless there is a ball,
+        which the proof has beside the expansion.
     clip: above 0: a reward moves x^T theta by at most step * clip widths of x; None (default): as far as it says. For
         counts with outliers; clicks have none, and from 1 / sqrt(reg) on no click is ever clipped.
     theory: eta and ball of the theorem; default None, and no theoretical radius. It needs reg > 2 S L^3 R eta max mu',
@@ -255,7 +255,7 @@ class OnePassGLM(Estimator):
         if parameter_bound is not None:
             bound = check.positive("parameter_bound", parameter_bound)
         if implicit is None:
-            solves = isinstance(self.family, Poisson) and bound == np.inf and theory is None
+            solves = bound == np.inf and theory is None
         else:
             solves = check.choice("implicit", implicit, (False, True))
         if theory is not None:

@@ -12,7 +12,7 @@ from onepass.estimator.links import family_of
 from onepass.exploration.theory import Theory
 from onepass.recipes.compose import Dim, Explore, compose, given
 
-REG, EXPLORATION = 0.3, 0.4  # of GLB-OMD, chosen on tuning seeds of four problems (docs/clicks.md)
+REG, EXPLORATION = 0.3, 0.4  # of GLB-OMD, chosen on tuning seeds (docs/clicks.md)
 ROOM = 2.0  # times the least reg of the theorem: half of its steps' error is then left to its radius
 
 
@@ -49,8 +49,8 @@ def GLBOMD(
     step: eta, above 0; None (default): 1, under `Theory` 1 + R L S.
     parameter_bound: S, above 0: estimates are kept in the ball ||theta|| <= S; None (default): no ball; None beside
         `Theory`, which has one.
-    implicit: whether steps are those of the loss itself, which cannot overshoot; None (default): for counts without a
-        ball.
+    implicit: whether steps are those of the loss itself, which cannot overshoot; None (default): unless there is a
+        ball; False: those of the paper.
     clip: above 0: one reward moves x^T theta by at most step * clip widths; None (default): as far as it says.
     parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.

@@ -164,6 +164,7 @@ def policies(size: float, family: str = "logistic") -> tuple[Policy, ...]:
         Policy("ridge UCB", OFUL, RULE),
         Policy("ridge UCB, constant", RidgeWithConstant, RULE),
         Policy("GLOC", "GLOC", {"parameter_bound": size, **told}),
+        Policy("GLB-OMD, explicit", GLBOMD, {"implicit": False, **told}),
         Policy("GLB-OMD, step 1 + S", GLBOMD, {"step": 1.0 + size, "parameter_bound": size, **told}),
         Policy("GLB-OMD", GLBOMD, told),
         Policy("GLB-OMD, defaults", GLBOMD, {"family": family}, tuned=False),
