@@ -57,7 +57,8 @@ def learner(found: Any) -> None:
 SHARED: dict[str, dict[str, Any]] = {
     "OFUL": {}, "LinUCB": {}, "LinTS": {}, "SOFUL": {"size": 2}, "CBSCFD": {"size": 2},
     "DBSLinUCB": {"size": 2, "error": 1.0}, "PSILinUCB": {"rank": 2}, "CBRAP": {"size": 3}, "HvtUCB": {},
-    "HeavyOFUL": {}, "CRTM": {}, "TOFU": {}, "CRMM": {"repeats": 2}, "MENU": {"repeats": 2},
+    "HeavyOFUL": {}, "WeightUCB": {"half_life": 10.0},
+    "CRTM": {}, "TOFU": {}, "CRMM": {"repeats": 2}, "MENU": {"repeats": 2},
     "GLBOMD": {}, "GLOC": {},
 }  # fmt: skip
 PER_ARM = ("OFUL", "SOFUL", "DBSLinUCB", "PSILinUCB", "HvtUCB")  # LinTS plays OFUL's compiled code
