@@ -4,6 +4,7 @@ published with the data (Saito, Aihara, Matsutani and Narita 2021)."""
 import csv
 import lzma
 import os
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,7 @@ PRIORS = {
 }
 
 
+@cache
 def thompson(campaign: str, rounds: int = 100_000) -> np.ndarray:
     """Its probabilities (K, 3) of every item in every slot, by that many simulated rounds from obp's seed."""
     alpha, beta = (np.array(text.split(), float) for text in PRIORS[campaign])
@@ -43,6 +45,7 @@ def thompson(campaign: str, rounds: int = 100_000) -> np.ndarray:
     return np.stack([np.bincount(best[:, slot], minlength=len(alpha)) for slot in range(SLOTS)], axis=1) / rounds
 
 
+@cache
 def logged(logger: str, campaign: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Items, slots, clicks and propensities of 10,000 rows, in time order."""
     path = Path(os.environ["ONEPASS_DATA"]) / "open-bandit" / logger / campaign / f"{campaign}.csv.xz"

@@ -83,7 +83,7 @@ def test_estimators_forget_as_their_oracles_do(name):
         root = bandit.learned.design.root
         assert np.abs(root @ root.T @ oracle.matrix - np.eye(DIM)).max() <= 1e-8
     before = bandit.parameter
-    bandit.play(np.zeros((16 * 40, 1, DIM)), np.zeros((16 * 40, 1)))  # 40 half-lives of rows that say nothing
+    bandit.learn(np.zeros((16 * 40, DIM)), np.zeros(16 * 40))  # 40 half-lives of rows that say nothing
     assert np.linalg.norm(bandit.parameter) <= 1e-6 * np.linalg.norm(before)
 
 

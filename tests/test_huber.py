@@ -194,7 +194,7 @@ def test_one_reward_moves_theta_by_no_more_than_the_threshold_implies(data):
 
 
 def regret_with_and_without(make, seeds):
-    """Mean regret over the seeds when the worst arm is learned once in passing: with an ordinary reward, and with 1e12.
+    """Regrets (seeds,) when the worst arm is learned once in passing: with an ordinary reward, and with 1e12.
 
     After a third of 6,000 rounds under Student t noise of 2.1 degrees of freedom; 20 arms in 2 dimensions.
     """
@@ -207,19 +207,21 @@ def regret_with_and_without(make, seeds):
             twin = bandit.copy()
             twin.learn(contexts[0, worst], reward)
             found.append(before + gaps[twin.play(contexts[2000:], rewards[2000:])].sum())
-    return np.mean(clean), np.mean(struck)
+    return np.array(clean), np.array(struck)
 
 
 @pytest.mark.parametrize("nu", [0.65, None])
 def test_one_reward_of_1e12_does_not_change_the_regret(nu):
-    # over 200 seeds the difference has a standard error of 2.4%
+    """By more than 5%, and twice the standard error of the paired difference: 4 to 5% of 200 seeds."""
     clean, struck = regret_with_and_without(lambda: op.HvtUCB(dim=2, nu=nu), 200)
-    assert abs(struck - clean) <= 0.05 * clean
+    margin = 2.0 * (struck - clean).std() / np.sqrt(len(clean))
+    assert margin <= 0.15 * clean.mean()
+    assert abs((struck - clean).mean()) <= 0.05 * clean.mean() + margin
 
 
 def test_one_reward_of_1e12_ruins_ridge_regression():
     clean, struck = regret_with_and_without(lambda: op.OFUL(dim=2, exploration=1.0), 5)
-    assert struck > 10 * clean
+    assert struck.mean() > 10 * clean.mean()
 
 
 # ---- adaptive Huber ----

@@ -69,7 +69,7 @@ def test_the_noise_of_all_arms_is_known_to_each():
         each[i % 2].learn(x, r)
     nu = np.sqrt(np.mean([one.noise.square for one in each]))
     x = rng.standard_normal(DIM)
-    assert bandit.score(x, arms=["new"])[0] == pytest.approx(1.25 * nu * np.linalg.norm(x), rel=1e-9)
+    assert bandit.score(x, arms=["new"])[0] == pytest.approx(1.5 * nu * np.linalg.norm(x), rel=1e-9)
 
 
 def test_sales_are_measured_by_sales():

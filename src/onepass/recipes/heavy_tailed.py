@@ -65,7 +65,7 @@ def HvtUCB(
     design: any design, as wide as the rows that are learned (a sketch makes a round O(dim size)); None (default):
         `Exact`.
     reg: as for every design, above 0; only without a design (None: 1.0).
-    exploration: a number (default 1.25), which nu multiplies: score = mean + exploration nu width; or `Theory`: the
+    exploration: a number (default 1.5), which nu multiplies: score = mean + exploration nu width; or `Theory`: the
         paper's radius, threshold, step and ball.
     clip: factor of the threshold tau_0, above 0; None (default): 0.02, under `Theory` 1.
     floor: least value of tau in deviations of a prediction, at least 0; None (default): 3, under `Theory` 0.
@@ -117,7 +117,7 @@ def HeavyOFUL(
         only.
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
-    exploration: a number (default 1.25), which nu multiplies: score = mean + exploration nu width; or `Theory`: the
+    exploration: a number (default 1.5), which nu multiplies: score = mean + exploration nu width; or `Theory`: the
         paper's radius, threshold and ball.
     clip: factor of the threshold tau_0, above 0; None (default): 0.02, under `Theory` 1.
     floor: least value of tau in deviations of a prediction, at least 0; None (default): 3, under `Theory` 0.
