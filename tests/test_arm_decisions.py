@@ -9,6 +9,7 @@ import dense
 import onepass as op
 import onepass.bandit.bandit
 from arm_games import CUTTING, DIM, NAMES, assert_close, data, disjoint, fingerprint, hybrid, learned, trained
+from counts import LONG
 from onepass.estimator.radii import confidence_radius
 
 
@@ -124,11 +125,12 @@ def test_thompson_draws_have_the_posterior_mean_and_variance(kind):
     np.testing.assert_array_equal(bandit.score(x, offered), again)
 
 
-@pytest.mark.parametrize("compact", [True, False])
+RADII = [op.Exact(dim=DIM, reg=0.37), op.ProjectorSplitting(dim=DIM, rank=DIM, reg=0.37), CUTTING[3], CUTTING[5]]
+
+
 @pytest.mark.parametrize(
-    "design",
-    [op.Exact(dim=DIM, reg=0.37), op.ProjectorSplitting(dim=DIM, rank=DIM, reg=0.37), CUTTING[3], CUTTING[5]],
-    ids=repr,
+    ("design", "compact"),
+    [(design, compact) for design in RADII for compact in (True, False) if compact or LONG or design is RADII[0]],
 )
 def test_the_radius_of_an_arm_is_that_of_its_own_design(design, compact):
     rows, rewards, names = data(120)

@@ -26,7 +26,7 @@ def halved(matrix, *others):
 def test_glb_omd_forgets_its_data_and_keeps_its_ridge(bound):
     rows, rewards = clicks(60)
     given = None if bound == np.inf else bound
-    bandit = op.Bandit(op.OnePassGLM(op.Exact(dim=DIM, reg=REG), parameter_bound=given))
+    bandit = op.Bandit(op.OnePassGLM(op.Exact(dim=DIM, reg=REG), parameter_bound=given, implicit=False))
     bandit.learn(rows, rewards)
     theta, h = dense.glb_omd("logistic", rows, rewards, REG, 1.0, bound)
     after, theta = halved(h, theta)
