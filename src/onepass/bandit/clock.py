@@ -41,11 +41,6 @@ class Clock:
         return self.unit == SECONDS
 
     @property
-    def given(self) -> dict[str, Any]:
-        """The same as `params`."""
-        return self.params
-
-    @property
     def said(self) -> float | timedelta:
         """The half-life as a user gives it."""
         return timedelta(seconds=self.half_life) if self.timed else self.half_life

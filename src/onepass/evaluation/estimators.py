@@ -98,11 +98,6 @@ class Estimator:
         """The standard error of a fixed log: sqrt(variance of the terms / n)."""
         return float(np.sqrt(self.terms(sample).var() / sample.rows))
 
-    def bias_bound(self, sample: Sample) -> float:
-        """An estimate of |bias| from what was shrunk: |mean (w - s(w)) (r - q)|; 0 where nothing was."""
-        q = sample.predicted if self.models else 0.0
-        return float(abs(((sample.weights - self.shrunk(sample.weights)) * (sample.rewards - q)).mean()))
-
 
 def estimator(name: str, knob: Any = None) -> Estimator:
     """An estimator by its name: one of `NAMES`. knob: of clipped, switch, dros (at least 0) or subgaussian (0 to 1);
