@@ -124,6 +124,22 @@ def test_exact_batches_equal_single_rows(reg):
         np.testing.assert_allclose(solved, truth, atol=1e-12 * np.abs(truth).max())
 
 
+@pytest.mark.parametrize("reg", [0.01, 1.0])
+def test_a_few_rows_as_long_as_1e6_leave_the_small_eigenvalues_of_the_exact_design_as_they_are(reg):
+    """A loses those near reg to its roundings, 1e-16 of 1e13; the root knows them, and is not made anew from A."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        rows = rng.standard_normal((64, DIM)) * np.where(rng.uniform(size=(64, 1)) < 0.05, 1e6, 1e-6)
+        _, singular, turned = np.linalg.svd(np.vstack([rows, np.sqrt(reg) * np.eye(DIM)]), full_matrices=False)
+        truth = (turned.T / singular**2) @ turned
+        for parts in (rows, [rows]):
+            design = op.Exact(dim=DIM, reg=reg)
+            for part in parts:
+                design.append(part)
+            solved = np.stack([design.solve(e) for e in np.eye(DIM)], axis=1)
+            assert np.linalg.norm(solved - truth, 2) <= 1e-9 * np.linalg.norm(truth, 2)
+
+
 def test_exact_drift_is_noticed_and_repaired():
     rows = np.random.default_rng(4).standard_normal((256, DIM))
     design = op.Exact(dim=DIM, reg=0.37).append(rows[:128])
