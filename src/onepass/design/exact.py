@@ -7,8 +7,8 @@ for nothing and erred by 2e-11 of ||A^-1|| where A^-1 by Sherman-Morrison erred 
 
 Drift is watched and repaired: rows wait in a buffer and join A itself by one product per 64 rows; then the backward
 error of A (R R^T x) = x is measured on the last row, and where it is above 1e-10 ||A|| ||R|| ||R^T x|| the root is
-refactorized from A. (Not ||A|| ||R R^T x||: R is known to roundings of ||R||, A to roundings of ||A||. After few rows as
-long as 1e6 the root still knows the eigenvalues near reg, which A has lost: at reg 0.01 to 0.16 of ||A^-1||.)
+refactorized from A. (Not ||A|| ||R R^T x||: R is known to roundings of ||R||, A to roundings of ||A||. After few rows
+as long as 1e6 the root still knows the eigenvalues near reg, which A has lost: at reg 0.01 to 0.16 of ||A^-1||.)
 Cost O(dim^2) a row, memory 2 dim^2 + 64 dim numbers. Also the design of OFUL (Abbasi-Yadkori et al. 2011) and LinUCB.
 """
 
