@@ -24,7 +24,7 @@ run: .venv/stamp
 test-long: export ONEPASS_TEST_LONG := 1
 
 test test-long: .venv/stamp
-	@$(BIN)/pytest -q -n 2 --dist worksteal
+	@$(BIN)/pytest -q -n 2 --dist worksteal $(PATIENCE)
 
 check: .venv/stamp
 	@$(BIN)/ruff format --check

@@ -275,6 +275,29 @@ def test_learners_of_an_estimator_are_read_and_written_with_it():
     assert one.copy().sharing is not one.sharing
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # threads and forks
+def test_whoever_forks_waits_for_readers_and_others_read_again_afterwards():
+    """A reader may be within the BLAS, whose lock of its buffers a child would get as it is."""
+    one, inside, left = Counter(), threading.Event(), []
+
+    def linger():
+        inside.set()
+        time.sleep(0.3)  # longer than whoever forks keeps others out at a time
+        left.append("reader")
+
+    reader = threading.Thread(target=one.read, args=(linger,))
+    reader.start()
+    assert inside.wait(60.0)
+    child = os.fork()
+    if child == 0:
+        os._exit(7 if left == ["reader"] and one.read() == 0 and one.write() == 1 else 3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    reader.join()
+    assert free(one)
+    assert one.write() == one.read() == 1
+
+
 FORKS = """
 import os, sys, threading, time
 sys.path.insert(0, sys.argv[1])
