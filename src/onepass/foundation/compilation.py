@@ -34,8 +34,8 @@ from onepass.foundation.parts import in_parts
 from onepass.foundation.waiting import compiling
 
 NEVER_COMPILED = {
-    "__main__.py", "adapters", "benchmark", "cache.py", "cli.py", "disk.py", "experiment", "files.py", "precompile.py",
-    "recipes", "registry.py", "sharing.py", "testing", "waiting.py",
+    "__main__.py", "adapters", "benchmark", "cache.py", "cli.py", "disk.py", "experiment", "files.py", "log",
+    "precompile.py", "recipes", "registry.py", "sharing.py", "testing", "waiting.py",
 }  # fmt: skip
 PLAIN = (
     types.Array, types.Number, types.Boolean, types.NoneType, types.DType, types.Literal, types.Omitted,

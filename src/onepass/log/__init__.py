@@ -1,0 +1,36 @@
+"""What was decided and what came of it: records, stores, formats, replay.
+
+`pip install onepass[log]`; PostgreSQL: `onepass[postgres]`.
+"""
+
+from onepass.log.records import (
+    Activation,
+    Checkpoint,
+    Decision,
+    Event,
+    Forgotten,
+    Join,
+    Outcome,
+    Record,
+    Settings,
+    decode,
+    encode,
+    micros,
+    moment,
+)
+
+__all__ = [
+    "Activation",
+    "Checkpoint",
+    "Decision",
+    "Event",
+    "Forgotten",
+    "Join",
+    "Outcome",
+    "Record",
+    "Settings",
+    "decode",
+    "encode",
+    "micros",
+    "moment",
+]
