@@ -32,7 +32,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 SECOND = 1_000_000  # microseconds
 DETAILS = ("slots", "offered", "context", "scores", "means", "widths", "tail", "rounds", "rule", "seed")
-BRANCHES = (list, tuple, dict)
+HOLDING = (float, list, tuple, dict)  # what a number that is not finite may hide in
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -257,10 +257,9 @@ _decoder = msgspec.json.Decoder(AnyRecord)
 
 def encode(record: Record) -> bytes:
     """A record as one line of JSON, without its end; ValueError for a number that is not finite."""
-    for name in record.__struct_fields__:
-        value = getattr(record, name)
-        if isinstance(value, (*BRANCHES, float)) and not finite(value):
-            raise ValueError(f"{kind(record)} {shown(record.event)} has a number in {name} that is not finite")
+    for value in msgspec.structs.astuple(record):
+        if type(value) in HOLDING and not finite(value):
+            raise ValueError(f"{kind(record)} {shown(record.event)} has a number that is not finite, in {shown(value)}")
     return _encoder.encode(record)
 
 

@@ -1,0 +1,63 @@
+"""Group commit: batches of many threads that wait at the same time become durable by one commit.
+
+Who finds nobody writing writes; those who come meanwhile queue, and the first of them writes next, for all of them.
+"""
+
+import threading
+from collections.abc import Callable
+
+from onepass.log.store import Row, StoreError
+
+
+class Waiting:
+    """A batch that waits for its commit, or for its turn to write."""
+
+    def __init__(self, rows: list[Row]):
+        self.rows, self.seqs = rows, list[int]()
+        self.turn, self.done = threading.Event(), False
+        self.error: StoreError | None = None
+
+
+class Groups:
+    """write: stores all rows of a group by one commit and returns their places, or raises and stores none."""
+
+    def __init__(self, write: Callable[[list[Row]], list[int]]):
+        self._write = write
+        self._queue: list[Waiting] = []
+        self._lock, self._busy = threading.Lock(), False
+
+    def append(self, rows: list[Row]) -> list[int]:
+        """Places of rows, when they are durable; what `write` raises."""
+        mine = Waiting(rows)
+        with self._lock:
+            self._queue.append(mine)
+            first, self._busy = not self._busy, True
+        if not first:
+            mine.turn.wait()
+        if not mine.done:
+            self._lead()
+        if mine.error is not None:
+            raise StoreError(str(mine.error)) from mine.error
+        return mine.seqs
+
+    def _lead(self) -> None:
+        """Write for all who wait, and give the turn on."""
+        with self._lock:
+            group, self._queue = self._queue, []
+        error: StoreError | None = StoreError("the commit was interrupted; nothing of it was stored")
+        try:
+            seqs, start = self._write([row for one in group for row in one.rows]), 0
+            for one in group:
+                one.seqs = seqs[start : start + len(one.rows)]
+                start += len(one.rows)
+            error = None
+        except StoreError as trouble:
+            error = trouble
+        finally:
+            for one in group:
+                one.error, one.done = error, True
+            with self._lock:
+                self._busy = bool(self._queue)
+                following = self._queue[:1]
+            for one in [*following, *group]:
+                one.turn.set()

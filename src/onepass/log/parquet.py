@@ -1,0 +1,201 @@
+"""A store in Parquet files: months that are sealed, compressed, for polars and whoever else reads them.
+
+A batch is one file, named by its places: `00000000000000000001-00000000000000012345.parquet`, so append months, not
+decisions. A file is written beside its place, read back and moved there; who is killed leaves the old ones. The columns
+are those of a `Row`: `body` is the record as JSON.
+"""
+
+import io
+import threading
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple, final
+
+try:
+    import polars as pl
+except ModuleNotFoundError:
+    raise ModuleNotFoundError("ParquetStore needs polars: pip install onepass[log]", name="polars") from None
+
+from onepass.foundation import disk
+from onepass.log.store import Damage, Row, Store, StoreError, forgotten, stored
+
+DIGITS = 20  # of a place in a file's name: all of a 64-bit number
+PAGE = 10_000  # rows decompressed at a time
+LEVEL = 7  # of zstd: a third smaller than 1, and a month is written once
+SCHEMA = {
+    "seq": pl.Int64, "loop": pl.String, "kind": pl.String, "event": pl.String, "subject": pl.String, "once": pl.String,
+    "time": pl.Int64, "body": pl.Binary, "crc": pl.Int64,
+}  # fmt: skip
+
+
+class Segment(NamedTuple):
+    """A file with the rows first, ..., last; none where first = last + 1."""
+
+    first: int
+    last: int
+    path: Path
+
+
+@final
+class ParquetStore(Store):
+    """Records in a folder.
+
+    folder: made where there is none; one process at a time may write. StoreError where it cannot be read.
+    """
+
+    def __init__(self, folder: str | Path):
+        self._folder, self._closed = Path(folder), False
+        self._lock = threading.RLock()
+        with self._told():
+            self._folder.mkdir(parents=True, exist_ok=True)
+
+    def begin(self, seq: int) -> None:
+        """Let an empty store begin at a place, at least 1: that of the store whose months it takes. ValueError for one
+        that is not empty."""
+        with self._lock:
+            if self._segments():
+                raise ValueError(f"the store {self._folder} must be empty to begin at {seq}")
+            self._write(seq, seq - 1, [])
+
+    def put(self, rows: list[Row]) -> list[int]:
+        with self._lock:
+            seqs, new = stored(rows, self._known(rows), self.bounds()[1])
+            if new:
+                self._write(new[0].seq, new[-1].seq, new)
+            return seqs
+
+    def _known(self, rows: list[Row]) -> dict[tuple[str, str], int]:
+        """Where the rows are that are kept already."""
+        names = pl.Series("once", [row.once for row in rows if row.once is not None], pl.String)
+        found: dict[tuple[str, str], int] = {}
+        for segment in self._segments() if len(names) else ():
+            with self._told():
+                held = pl.scan_parquet(segment.path).select("loop", "once", "seq").filter(pl.col("once").is_in(names))
+                found.update({(loop, once): seq for loop, once, seq in held.collect().iter_rows()})
+        return found
+
+    def rows(self, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None) -> Iterator[Row]:
+        while True:
+            with self._lock:
+                segment = next((one for one in self._segments() if one.last > since), None)
+            if segment is None or (until is not None and segment.first > until):
+                return
+            yield from self._segment_rows(segment, since, until, kinds, loop)
+            since = segment.last
+
+    def _segment_rows(
+        self, segment: Segment, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None
+    ) -> Iterator[Row]:
+        """Those of one file."""
+        with self._told():
+            frame = pl.scan_parquet(segment.path)
+        for start in range(max(since + 1 - segment.first, 0), segment.last + 1 - segment.first, PAGE):
+            with self._told():
+                page = frame.slice(start, PAGE).collect().rows()
+            for row in map(Row._make, page):
+                if until is not None and row.seq > until:
+                    return
+                if (kinds is None or row.kind in kinds) and loop in (None, row.loop):
+                    yield row
+
+    def about(self, loop: str, event: str) -> list[Row]:
+        return self._where((pl.col("loop") == loop) & (pl.col("event") == event))
+
+    def _where(self, condition: pl.Expr) -> list[Row]:
+        """Rows that a condition holds for."""
+        found: list[Row] = []
+        with self._lock:
+            for segment in self._segments():
+                with self._told():
+                    part = pl.scan_parquet(segment.path).filter(condition).collect()
+                found += map(Row._make, part.rows())
+        return found
+
+    def erase(self, subject: str) -> int:
+        with self._lock:
+            named = self._where(pl.col("subject") == subject)
+            events = {(row.loop, row.event) for row in named if row.event is not None}
+            among = pl.col("event").is_in([event for _, event in events])
+            gone = {row.seq for row in named}
+            gone.update(row.seq for row in self._where(among) if (row.loop, row.event) in events)
+            for segment in self._segments():
+                if any(segment.first <= seq <= segment.last for seq in gone):
+                    rows = self._segment_rows(segment, 0, None, None, None)
+                    self._write(
+                        segment.first, segment.last, [forgotten(row) if row.seq in gone else row for row in rows]
+                    )
+            return len(gone)
+
+    def drop(self, seq: int) -> int:
+        with self._lock:
+            first, last = self.bounds()
+            if seq <= first:
+                return 0
+            for segment in self._segments():
+                if segment.last < seq and segment.last != last:
+                    segment.path.unlink()
+                elif segment.first < seq:
+                    self._write(seq, segment.last, list(self._segment_rows(segment, seq - 1, None, None, None)))
+                    segment.path.unlink()
+            return seq - first
+
+    def bounds(self) -> tuple[int, int]:
+        with self._lock:
+            segments = self._segments()
+        return (segments[0].first, segments[-1].last) if segments else (1, 0)
+
+    def inspect(self) -> Iterator[Damage]:
+        for segment in self._segments():
+            try:
+                with self._told():
+                    frame = pl.scan_parquet(segment.path)
+                    schema, height = frame.collect_schema(), frame.select(pl.len()).collect().item()
+            except StoreError as error:
+                yield Damage(segment.first, str(error))
+                continue
+            if dict(schema) != SCHEMA or height != segment.last - segment.first + 1:
+                yield Damage(segment.first, f"{segment.path.name} has other columns or rows than its name says")
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _segments(self) -> list[Segment]:
+        """The files, in order. Of two that end alike, one was written in place of the other: the one that begins later
+        (a drop) is in force."""
+        if self._closed:
+            raise StoreError("the store is closed")
+        found: dict[int, Segment] = {}
+        with self._told():
+            for path in sorted(self._folder.glob("*-*.parquet")):
+                first, _, last = path.stem.partition("-")
+                if first.isdecimal() and last.isdecimal():
+                    found[int(last)] = Segment(int(first), int(last), path)
+        return [found[last] for last in sorted(found)]
+
+    def _write(self, first: int, last: int, rows: list[Row]) -> None:
+        """A file of rows, whole or not at all."""
+        columns = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+        data = io.BytesIO()
+        columns.write_parquet(data, compression="zstd", compression_level=LEVEL, row_group_size=PAGE)
+        with self._told("; nothing of it was stored, all that was is still there"):
+            disk.put(self._folder / f"{first:0{DIGITS}d}-{last:0{DIGITS}d}.parquet", data.getvalue())
+
+    def _told(self, loss: str = "") -> "Told":
+        return Told(self._folder, loss)
+
+    def __repr__(self) -> str:
+        return f"ParquetStore({str(self._folder)!r})"
+
+
+class Told:
+    """Errors of the disk and of polars as sentences."""
+
+    def __init__(self, folder: Path, loss: str):
+        self._folder, self._loss = folder, loss
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError | pl.exceptions.PolarsError) and not isinstance(error, StoreError):
+            raise StoreError(f"the store {self._folder}: {error}{self._loss}") from error

@@ -1,0 +1,149 @@
+"""A store in PostgreSQL: writers of many processes and machines, one order.
+
+Whoever writes locks the row of the mark `last` first (`select ... for update`) and keeps it until its commit is
+visible, so places are in the order of commits, whatever waits, fails or is killed; a sequence would give a place before
+its commit, and a reader could pass by a place that comes later. Readers wait for nobody.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, final
+
+try:
+    import psycopg
+    import psycopg.sql
+except ModuleNotFoundError:
+    raise ModuleNotFoundError("PostgresStore needs psycopg: pip install onepass[postgres]", name="psycopg") from None
+
+from onepass.log.store import Damage, StoreError
+from onepass.log.tables import SCHEMA, Connection, Tables
+
+BEGINNING = 5_119_000  # advisory lock of those who make the tables: any number that nobody else uses
+LOCK = "select value from mark where name = 'last' for update"
+UNKNOWN = (
+    "; the connection broke in the middle of the commit, so it is not known whether this batch was stored: append it "
+    "again, what has an id or a request is stored once"
+)
+NOTHING = "; nothing of it was stored, all that was is still there"
+
+
+@final
+class PostgresStore(Tables):
+    """Records in a schema of a database.
+
+    conninfo: how to reach it, as psycopg takes it: "postgresql://user@host/database"; schema: where the two tables are,
+    made where there is none (default "onepass"). A connection that broke is made again by the next call.
+    StoreError where the database cannot be reached, or the schema holds something else.
+    """
+
+    def __init__(self, conninfo: str, *, schema: str = "onepass"):
+        super().__init__()
+        self._conninfo, self._schema, self._closed = conninfo, psycopg.sql.Identifier(schema), False
+        self._writer: psycopg.Connection | None = None
+        self._reader: psycopg.Connection | None = None
+        self._alone, self._asking = threading.Lock(), threading.Lock()
+        with told(NOTHING), self._connected() as connection, connection.transaction():
+            connection.execute("select pg_advisory_xact_lock(%s)", (BEGINNING,))
+            connection.execute(psycopg.sql.SQL("create schema if not exists {}").format(self._schema))
+            for statement in SCHEMA:
+                connection.execute(written(statement.format(bytes="bytea")))
+        self._fits()
+
+    def _connected(self) -> "psycopg.Connection":
+        if self._closed:
+            raise StoreError("the store is closed")
+        connection = psycopg.connect(self._conninfo, autocommit=True)
+        connection.execute("set synchronous_commit = on")
+        connection.execute("set client_min_messages = warning")
+        connection.execute(psycopg.sql.SQL("set search_path = {}").format(self._schema))
+        return connection
+
+    def _begun(self) -> "psycopg.Connection":
+        """The writer's connection in a transaction that holds the mark; made again where it broke while it was idle."""
+        for old in (self._writer, None):
+            self._writer = connection = self._connected() if old is None or old.broken else old
+            try:
+                connection.execute("begin")
+                connection.execute(LOCK)
+                return connection
+            except psycopg.OperationalError:
+                if not connection.broken or old is None:
+                    abandoned(connection)
+                    raise
+        raise AssertionError("a connection is found or refused")
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with self._alone:
+            with told(NOTHING):
+                connection = self._begun()
+                try:
+                    yield Asked(connection)
+                except BaseException:
+                    abandoned(connection)
+                    raise
+            with told(UNKNOWN):
+                connection.execute("commit")
+
+    def _ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._asking, told():
+            for old in (self._reader, None):
+                self._reader = connection = self._connected() if old is None or old.broken else old
+                try:
+                    return Asked(connection).ask(question, values)
+                except psycopg.OperationalError:
+                    if not connection.broken or old is None:
+                        raise
+        raise AssertionError("a connection is found or refused")
+
+    def inspect(self) -> Iterator[Damage]:
+        return iter(())
+
+    def close(self) -> None:
+        with self._alone, self._asking:
+            self._closed = True
+            for connection in (self._writer, self._reader):
+                if connection is not None:
+                    connection.close()
+            self._writer = self._reader = None
+
+    def __repr__(self) -> str:
+        return f"PostgresStore(schema={self._schema.as_string()})"
+
+
+@contextmanager
+def told(loss: str = "") -> Iterator[None]:
+    """PostgreSQL's errors as sentences."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise StoreError(f"PostgreSQL: {' '.join(str(error).split())}{loss}") from error
+
+
+def abandoned(connection: "psycopg.Connection") -> None:
+    """Roll back, where there is still somebody to be told."""
+    with suppress(psycopg.Error):
+        connection.execute("rollback")
+
+
+class Asked:
+    """A connection of PostgreSQL."""
+
+    def __init__(self, connection: "psycopg.Connection"):
+        self._connection = connection
+
+    def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self._connection.execute(written(question), values).fetchall()
+
+    def tell(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return self._connection.execute(written(statement), values).rowcount
+
+    def insert(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(written(statement), rows)
+
+
+def written(statement: str) -> bytes:
+    """A statement as psycopg takes it."""
+    return statement.replace("?", "%s").encode()

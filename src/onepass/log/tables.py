@@ -1,0 +1,141 @@
+"""A store in two tables of a database: what SQLite and PostgreSQL have in common.
+
+    record (seq, loop, kind, event, subject, once, time, body, crc)      the rows
+    mark   (name, value)                                                 form: of these tables; first, last: places
+
+Places are no sequence of the database, whose numbers commit out of order and leave gaps: whoever writes holds the mark
+`last` from the first statement of its transaction to its commit. So there is one writer at a time, places are given in
+the order of commits, and what was rolled back leaves no gap.
+"""
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from onepass.log.groups import Groups
+from onepass.log.store import Row, Store, StoreError, forgotten, stored
+
+FORM = 1  # of the tables
+PAGE = 1_000  # rows read at a time: no reader holds a transaction open
+MOST = 500  # parameters of one question: SQLite takes at least 999
+
+SCHEMA = (
+    "create table if not exists record (seq bigint primary key, loop text not null, kind text not null, event text, "
+    "subject text, once text, time bigint not null, body {bytes} not null, crc bigint not null)",
+    "create unique index if not exists record_once on record (loop, once) where once is not null",
+    "create index if not exists record_event on record (loop, event) where event is not null",
+    "create index if not exists record_subject on record (subject) where subject is not null",
+    "create table if not exists mark (name text primary key, value bigint not null)",
+    f"insert into mark values ('form', {FORM}), ('first', 1), ('last', 0) on conflict do nothing",
+)
+MARKS = "select name, value from mark"
+COLUMNS = ", ".join(Row._fields)
+INSERT = f"insert into record ({COLUMNS}) values ({', '.join('?' * len(Row._fields))})"
+
+
+class Connection(Protocol):
+    """A connection, with ? for parameters."""
+
+    def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Rows of an answer."""
+        ...
+
+    def tell(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """How many rows a statement changed."""
+        ...
+
+    def insert(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows."""
+        ...
+
+
+class Tables(Store):
+    """What SQLite and PostgreSQL have in common."""
+
+    def __init__(self) -> None:
+        self._groups = Groups(self._write)
+
+    def _fits(self) -> None:
+        """StoreError for tables of another form."""
+        form = dict(self._ask(MARKS)).get("form")
+        if form != FORM:
+            raise StoreError(f"the store has form {form}, this onepass knows form {FORM}; upgrade onepass")
+
+    @abstractmethod
+    def _writing(self) -> AbstractContextManager[Connection]:
+        """A transaction that is alone to write, the mark `last` held; durable when left, all or nothing. StoreError."""
+
+    @abstractmethod
+    def _ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Rows of an answer, of what is committed. StoreError."""
+
+    def put(self, rows: list[Row]) -> list[int]:
+        return self._groups.append(rows) if rows else []
+
+    def _write(self, rows: list[Row]) -> list[int]:
+        with self._writing() as connection:
+            last = dict(connection.ask(MARKS))["last"]
+            seqs, new = stored(rows, known(connection, rows), last)
+            if new:
+                connection.insert(INSERT, new)
+                connection.tell("update mark set value = ? where name = 'last'", (last + len(new),))
+        return seqs
+
+    def rows(self, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None) -> Iterator[Row]:
+        question, values = f"select {COLUMNS} from record where seq > ?", list[Any]()
+        if until is not None:
+            question, values = f"{question} and seq <= ?", [*values, until]
+        if kinds is not None:
+            question, values = f"{question} and kind in ({', '.join('?' * len(kinds))})", [*values, *kinds]
+            if not kinds:
+                return
+        if loop is not None:
+            question, values = f"{question} and loop = ?", [*values, loop]
+        while True:
+            page = self._ask(f"{question} order by seq limit {PAGE}", [since, *values])
+            yield from map(Row._make, page)
+            if len(page) < PAGE:
+                return
+            since = page[-1][0]
+
+    def about(self, loop: str, event: str) -> list[Row]:
+        question = f"select {COLUMNS} from record where loop = ? and event = ? order by seq"
+        return list(map(Row._make, self._ask(question, (loop, event))))
+
+    def erase(self, subject: str) -> int:
+        question = (
+            f"select {COLUMNS} from record where subject = ? or (loop, event) in "
+            "(select loop, event from record where subject = ? and event is not null)"
+        )
+        with self._writing() as connection:
+            found = list(map(Row._make, connection.ask(question, (subject, subject))))
+            for row in found:
+                connection.tell("delete from record where seq = ?", (row.seq,))
+            connection.insert(INSERT, [forgotten(row) for row in found])
+        return len(found)
+
+    def drop(self, seq: int) -> int:
+        with self._writing() as connection:
+            count = connection.tell("delete from record where seq < ?", (seq,))
+            connection.tell("update mark set value = ? where name = 'first' and value < ?", (seq, seq))
+        return count
+
+    def bounds(self) -> tuple[int, int]:
+        found = dict(self._ask(MARKS))
+        return found["first"], found["last"]
+
+
+def known(connection: Connection, rows: list[Row]) -> dict[tuple[str, str], int]:
+    """The places of what is kept once, of these rows."""
+    wanted: dict[str, list[str]] = {}
+    for row in rows:
+        if row.once is not None:
+            wanted.setdefault(row.loop, []).append(row.once)
+    found = {}
+    for loop, names in wanted.items():
+        for start in range(0, len(names), MOST):
+            part = names[start : start + MOST]
+            question = f"select once, seq from record where loop = ? and once in ({', '.join('?' * len(part))})"
+            found.update({(loop, once): seq for once, seq in connection.ask(question, (loop, *part))})
+    return found
