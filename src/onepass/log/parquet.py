@@ -44,17 +44,17 @@ class ParquetStore(Store):
     """
 
     def __init__(self, folder: str | Path):
-        self._folder, self._closed = Path(folder), False
+        self.folder, self._closed = Path(folder), False
         self._lock = threading.RLock()
         with self._told():
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
 
     def begin(self, seq: int) -> None:
         """Let an empty store begin at a place, at least 1: that of the store whose months it takes. ValueError for one
         that is not empty."""
         with self._lock:
             if self._segments():
-                raise ValueError(f"the store {self._folder} must be empty to begin at {seq}")
+                raise ValueError(f"the store {self.folder} must be empty to begin at {seq}")
             self._write(seq, seq - 1, [])
 
     def put(self, rows: list[Row]) -> list[int]:
@@ -166,7 +166,7 @@ class ParquetStore(Store):
             raise StoreError("the store is closed")
         found: dict[int, Segment] = {}
         with self._told():
-            for path in sorted(self._folder.glob("*-*.parquet")):
+            for path in sorted(self.folder.glob("*-*.parquet")):
                 first, _, last = path.stem.partition("-")
                 if first.isdecimal() and last.isdecimal():
                     found[int(last)] = Segment(int(first), int(last), path)
@@ -178,24 +178,24 @@ class ParquetStore(Store):
         data = io.BytesIO()
         columns.write_parquet(data, compression="zstd", compression_level=LEVEL, row_group_size=PAGE)
         with self._told("; nothing of it was stored, all that was is still there"):
-            disk.put(self._folder / f"{first:0{DIGITS}d}-{last:0{DIGITS}d}.parquet", data.getvalue())
+            disk.put(self.folder / f"{first:0{DIGITS}d}-{last:0{DIGITS}d}.parquet", data.getvalue())
 
     def _told(self, loss: str = "") -> "Told":
-        return Told(self._folder, loss)
+        return Told(self.folder, loss)
 
     def __repr__(self) -> str:
-        return f"ParquetStore({str(self._folder)!r})"
+        return f"ParquetStore({str(self.folder)!r})"
 
 
 class Told:
     """Errors of the disk and of polars as sentences."""
 
     def __init__(self, folder: Path, loss: str):
-        self._folder, self._loss = folder, loss
+        self.folder, self._loss = folder, loss
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError | pl.exceptions.PolarsError) and not isinstance(error, StoreError):
-            raise StoreError(f"the store {self._folder}: {error}{self._loss}") from error
+            raise StoreError(f"the store {self.folder}: {error}{self._loss}") from error

@@ -39,16 +39,21 @@ class PostgresStore(Tables):
 
     def __init__(self, conninfo: str, *, schema: str = "onepass"):
         super().__init__()
-        self._conninfo, self._schema, self._closed = conninfo, psycopg.sql.Identifier(schema), False
+        self.schema = schema
+        self._conninfo, self._closed = conninfo, False
         self._writer: psycopg.Connection | None = None
         self._reader: psycopg.Connection | None = None
         self._alone, self._asking = threading.Lock(), threading.Lock()
         with told(NOTHING), self._connected() as connection, connection.transaction():
             connection.execute("select pg_advisory_xact_lock(%s)", (BEGINNING,))
-            connection.execute(psycopg.sql.SQL("create schema if not exists {}").format(self._schema))
+            connection.execute(psycopg.sql.SQL("create schema if not exists {}").format(self._name))
             for statement in SCHEMA:
                 connection.execute(written(statement.format(bytes="bytea")))
         self._fits()
+
+    @property
+    def _name(self) -> "psycopg.sql.Identifier":
+        return psycopg.sql.Identifier(self.schema)
 
     def _connected(self) -> "psycopg.Connection":
         if self._closed:
@@ -56,7 +61,7 @@ class PostgresStore(Tables):
         connection = psycopg.connect(self._conninfo, autocommit=True)
         connection.execute("set synchronous_commit = on")
         connection.execute("set client_min_messages = warning")
-        connection.execute(psycopg.sql.SQL("set search_path = {}").format(self._schema))
+        connection.execute(psycopg.sql.SQL("set search_path = {}").format(self._name))
         return connection
 
     def _begun(self) -> "psycopg.Connection":
@@ -109,7 +114,7 @@ class PostgresStore(Tables):
             self._writer = self._reader = None
 
     def __repr__(self) -> str:
-        return f"PostgresStore(schema={self._schema.as_string()})"
+        return f"PostgresStore(schema={self.schema!r})"
 
 
 @contextmanager

@@ -27,7 +27,7 @@ class SqliteStore(Tables):
 
     def __init__(self, path: str | Path, *, readonly: bool = False, wait: float = 10.0):
         super().__init__()
-        self._path, self._readonly, self._wait = Path(path), readonly, check.positive("wait", wait)
+        self.path, self._readonly, self._wait = Path(path), readonly, check.positive("wait", wait)
         self._writer, self._reader = self._connection(), self._connection()
         self._alone, self._asking = threading.Lock(), threading.Lock()
         with self._told():
@@ -43,7 +43,7 @@ class SqliteStore(Tables):
 
     def _connection(self) -> sqlite3.Connection:
         with self._told():
-            place = f"{self._path.absolute().as_uri()}?mode={'ro' if self._readonly else 'rwc'}"
+            place = f"{self.path.absolute().as_uri()}?mode={'ro' if self._readonly else 'rwc'}"
             return sqlite3.connect(
                 place, uri=True, timeout=self._wait, isolation_level=None, check_same_thread=False, cached_statements=64
             )
@@ -54,9 +54,9 @@ class SqliteStore(Tables):
         try:
             yield
         except sqlite3.ProgrammingError:
-            raise StoreError(f"the store {self._path} is closed") from None
+            raise StoreError(f"the store {self.path} is closed") from None
         except sqlite3.Error as error:
-            raise StoreError(f"the store {self._path}: {error}{loss}") from error
+            raise StoreError(f"the store {self.path}: {error}{loss}") from error
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -80,7 +80,7 @@ class SqliteStore(Tables):
             busy = self._writer.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
         if busy:
             raise StoreError(
-                f"{count} records of the subject are deleted, but another process reads {self._path}, so its "
+                f"{count} records of the subject are deleted, but another process reads {self.path}, so its "
                 "write-ahead log still holds their bytes: forget again when it has ended"
             )
         return count
@@ -100,7 +100,7 @@ class SqliteStore(Tables):
             self._writer.close()
 
     def __repr__(self) -> str:
-        return f"SqliteStore({str(self._path)!r})"
+        return f"SqliteStore({str(self.path)!r})"
 
 
 class Asked:

@@ -1,14 +1,17 @@
 """Conformance suites: what every member of a family must satisfy, ours and third parties' alike.
 
 from onepass.testing import check_bandit, check_design, check_estimator, check_exploration, check_feature_map
-from onepass.testing import check_learner
+from onepass.testing import check_learner, check_store
 check_design(lambda dim, reg: MyDesign(dim=dim, reg=reg))
 check_estimator(lambda design: MyEstimator(design))
 check_exploration(lambda: MyRule(floor=0.1))
 check_feature_map(lambda: MyMap(dim=5))
 check_bandit(lambda seed: op.Bandit(MyEstimator(MyDesign(dim=5)), seed=seed))
 check_learner(lambda: MyLearner(budget=20))
+check_store(lambda: MyStore())                                        # with the extra `log`
 """
+
+from typing import TYPE_CHECKING, Any
 
 from onepass.testing.bandits import check_bandit
 from onepass.testing.designs import check_design
@@ -18,6 +21,9 @@ from onepass.testing.feature_maps import check_feature_map
 from onepass.testing.learners import check_learner, targets_for
 from onepass.testing.shared import REGS, rows_of_all_kinds
 
+if TYPE_CHECKING:
+    from onepass.testing.stores import check_store
+
 __all__ = [
     "REGS",
     "check_bandit",
@@ -26,6 +32,16 @@ __all__ = [
     "check_exploration",
     "check_feature_map",
     "check_learner",
+    "check_store",
     "rows_of_all_kinds",
     "targets_for",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Suites that need an extra."""
+    if name == "check_store":
+        from onepass.testing.stores import check_store
+
+        return check_store
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
