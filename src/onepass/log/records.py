@@ -17,6 +17,8 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 try:
     import msgspec
 except ModuleNotFoundError:
@@ -25,6 +27,7 @@ except ModuleNotFoundError:
 from onepass.bandit.decision import DRAWN
 from onepass.bandit.decision import FORMAT as DECISION_FORMAT
 from onepass.bandit.decision import Decision as Decided
+from onepass.features.factors import Outer
 from onepass.foundation.check import shown
 
 VERSION = 1
@@ -133,9 +136,12 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     def of(cls, decision: Decided, *, loop: str, time: int, **fields: Any) -> Self:
         """The record of a `onepass.Decision`, whole.
 
-        decision: of one, not of several at once; loop, time, fields: as above. ValueError for several, for names that
-        JSON does not know.
+        decision: of one, not of several at once; loop, time, fields: as above, contexts and eligible as `decide` took
+        them. ValueError for several, for names that JSON does not know.
         """
+        for name in ("contexts", "eligible"):
+            if name in fields:
+                fields[name] = listed(fields[name])
         whole = decision.to_dict()
         names = whole["arms"]
         if names == _named(whole["offered"], whole["places"]):
@@ -306,6 +312,13 @@ def micros(moment: Any) -> int:
 def moment(micros: int) -> datetime:
     """The inverse of `micros`, in UTC."""
     return EPOCH + micros * MICROSECOND
+
+
+def listed(value: Any) -> Any:
+    """Arrays as lists, factors as {"left": ..., "right": ...}; plain data as it is."""
+    if isinstance(value, Outer):
+        return {"left": listed(value.left), "right": listed(value.right)}
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _named(offered: Any, places: list[int]) -> list[Any]:

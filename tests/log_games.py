@@ -1,0 +1,66 @@
+"""A loop of decisions, late rewards and learning on a store, and the same without any store."""
+
+import numpy as np
+
+import onepass as op
+from onepass.log import Decision, Join, Outcome
+from onepass.log.replay import Fold
+
+DIM, ARMS, LATE = 3, 4, 3
+
+
+def bandit(kind="disjoint"):
+    if kind == "disjoint":
+        return op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM, reg=0.5))), op.Thompson(0.4, draws=5), seed=2)
+    return op.Bandit(op.Ridge(op.Exact(dim=DIM, reg=0.7)), op.Thompson(0.4, draws=5), seed=3)
+
+
+def rows(t):
+    return np.random.default_rng(t).standard_normal((ARMS, DIM))
+
+
+def reward(t, place):
+    return float(rows(t)[place, 0] + np.random.default_rng([t, place]).standard_normal())
+
+
+def names(kind):
+    return [f"arm {i}" for i in range(ARMS)] if kind == "disjoint" else None
+
+
+def decided(model, t, kind="disjoint"):
+    """The record of decision t."""
+    contexts = rows(t)
+    decision = model.decide(contexts, names(kind), 1 + t % 2, id=f"{t}")
+    fields = {"contexts": contexts, "subject": f"user {t % 7}"}
+    return Decision.of(decision, loop="game", time=1_000 * t, **fields)
+
+
+def joined(record, t, batch=None):
+    """The rewards of decision t as a join."""
+    paid = [reward(t, place) for place in record.places]
+    return Join(loop="game", time=1_000 * t + 7, id=record.id, rewards=paid, batch=batch)
+
+
+def played(store, rounds, kind="disjoint", fold=None, begin=0, checkpoints=False):
+    """Play from a round on: the last three decisions have no rewards at any time, joins come in batches of three, and
+    there is a checkpoint now and then, where they are wanted; the fold. What is in the store is not decided again."""
+    fold = Fold(store, "game", bandit(kind)) if fold is None else fold
+    for t in range(begin, rounds):
+        if not store.find("game", f"{t}"):
+            store.append([decided(fold.bandit, t, kind), Outcome(loop="game", time=t, id=f"{t}", value=1.0)])
+        if t >= LATE and t % LATE == 0:
+            due = range(t - LATE, t)
+            joins = [joined(store.find("game", f"{s}")[0], s, batch=t) for s in due]
+            store.append(joins if t % 2 else joins[::-1])
+            fold.advance()
+            if t % 12 == 0 and checkpoints:
+                store.append([fold.checkpoint(t)])
+    return fold
+
+
+def resumed(store, rounds):
+    """Go on with a game that ended anywhere."""
+    fold = Fold.resumed(store, "game", bandit())
+    fold.advance()
+    made = sum(1 for _ in store.read(kinds=["decision"], loop="game"))
+    return played(store, rounds, fold=fold, begin=max(made - 1, 0), checkpoints=True)

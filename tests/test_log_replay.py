@@ -1,0 +1,151 @@
+"""A model is the fold of its log: bit for bit, from any checkpoint, in whatever batches it is read."""
+
+import msgspec
+import numpy as np
+import pytest
+
+import onepass as op
+from counts import many
+from log_games import bandit, decided, joined, played
+from onepass.log import Checkpoint, Decision, Join, decode, encode
+from onepass.log.memory import MemoryStore
+from onepass.log.replay import Fold, learned_from, restored, verify
+from onepass.log.store import StoreError
+
+ROUNDS = many(30, 3_000)
+KINDS = ("disjoint", "shared")
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def game(request):
+    """The kind, the log, and the model that learned it."""
+    store = MemoryStore()
+    fold = played(store, ROUNDS, request.param)
+    return request.param, store, fold
+
+
+def test_replay_from_nothing_gives_the_model_in_every_bit_whatever_is_read_at_a_time(game):
+    kind, store, live = game
+    for steps in ([None], range(1, store.last + 1), [7, 8, 23, None], [store.last // 2, None]):
+        fold = Fold(store, "game", bandit(kind))
+        count = sum(fold.advance(until) for until in steps)
+        assert count == sum(1 for _ in store.read(kinds=["join"]))
+        assert fold.through == store.last
+        assert op.to_bytes(fold.bandit) == op.to_bytes(live.bandit)
+
+
+def test_replay_from_any_checkpoint_gives_the_model_in_every_bit(game):
+    kind, store, live = game
+    for until in range(0, store.last, many(11, 101)):
+        fold = Fold(store, "game", bandit(kind))
+        fold.advance(until)
+        record = decode(encode(fold.checkpoint(0)))
+        again = Fold(store, "game", restored(record), record.through)
+        again.advance()
+        assert op.to_bytes(again.bandit) == op.to_bytes(live.bandit)
+
+
+def test_the_last_checkpoint_of_the_log_is_where_replay_begins(game):
+    kind, store, live = game
+    copy = MemoryStore()
+    copy.append(list(store.read(until=20)))
+    with pytest.raises(ValueError, match="has no checkpoint with its model"):
+        Fold.resumed(copy, "game")
+    fold = Fold.resumed(copy, "game", bandit(kind))
+    fold.advance()
+    copy.append([fold.checkpoint(1)])
+    copy.append(list(store.read(since=20)))
+    again = Fold.resumed(copy, "game")
+    assert again.through == fold.through
+    again.advance()
+    assert op.to_bytes(again.bandit) == op.to_bytes(live.bandit)
+
+
+def test_records_go_through_json_lines_and_back(game):
+    _, store, _ = game
+    lines = [encode(one) for one in store.read()]
+    assert [encode(decode(line)) for line in lines] == lines
+    for line in lines:
+        record = decode(line)
+        if isinstance(record, Decision):
+            assert Decision.of(record.decided(), loop="game", time=record.time, subject=record.subject,
+                               contexts=record.contexts, seq=record.seq) == record  # fmt: skip
+
+
+def test_verify_finds_every_decision_as_it_was_made(game):
+    kind, store, _ = game
+    found = verify(Fold(store, "game", bandit(kind)))
+    assert found.ok
+    assert (found.decisions, found.equal, found.left) == (ROUNDS, ROUNDS, {})
+
+
+def test_verify_finds_one_bit_that_is_another(game):
+    kind, store, _ = game
+    other = MemoryStore()
+    for one in store.read():
+        if one.seq == 12:
+            assert isinstance(one, Decision)
+            p = [*one.probabilities]
+            p[0] = float(np.nextafter(p[0], 1.0))
+            one = msgspec.structs.replace(one, probabilities=p)
+        if one.seq == 14:
+            one = msgspec.structs.replace(one, contexts=None)
+        other.append([one])
+    found = verify(Fold(other, "game", bandit(kind)))
+    assert [(one.seq, one.fields) for one in found.mismatches] == [(12, ("probabilities",))]
+    assert (found.wrong, found.equal, found.left) == (1, ROUNDS - 2, {"the log does not hold what was offered": 1})
+
+
+def test_verify_follows_models_that_lag_behind_the_log():
+    """A server decides by the model as it was some joins ago, and two servers by models of different age."""
+    store, models = MemoryStore(), [bandit()]
+    for t in range(ROUNDS):
+        record = decided(models[max(len(models) - 1 - t % 4, 0)], t)
+        store.append([record])
+        store.append([joined(record, t)])
+        fold = Fold(store, "game", models[-1].copy(), store.last - 2)
+        fold.advance()
+        models.append(fold.bandit)
+    found = verify(Fold(store, "game", bandit()))
+    assert (found.ok, found.equal) == (True, ROUNDS)
+
+
+def test_decisions_without_an_id_are_verified_in_what_does_not_depend_on_chance():
+    store, model = MemoryStore(), bandit()
+    for t in range(5):
+        contexts = np.random.default_rng(t).standard_normal((4, 3))
+        decision = model.decide(contexts, ["a", "b", "c", "d"])
+        store.append([Decision.of(decision, loop="game", time=t, contexts=contexts)])
+        store.append([Join(loop="game", time=t, id=decision.id, rewards=[1.0])])
+        model.learn(decision, 1.0)
+    found = verify(Fold(store, "game", bandit()))
+    assert (found.ok, found.undrawn, found.joins) == (True, 5, 5)
+
+
+def test_what_was_shown_is_learned_where_it_is_not_what_was_drawn():
+    model = bandit()
+    record = msgspec.structs.replace(decided(model, 1), shown=[3, 0])
+    learned = learned_from(record)
+    assert learned.arms == ["arm 3", "arm 0"]
+    assert np.array_equal(learned.context, np.array(record.contexts)[[3, 0]])
+
+
+def test_a_join_whose_decision_is_gone_is_refused_and_forgotten_ones_are_passed_over(game):
+    kind, store, _ = game
+    copy = MemoryStore()
+    copy.append(list(store.read()))
+    copy.forget("user 3")
+    fold = Fold(copy, "game", bandit(kind))
+    joins = [one for one in copy.read(kinds=["join"])]
+    assert fold.advance() == len(joins) < sum(1 for _ in store.read(kinds=["join"]))
+    first = next(copy.read(kinds=["join"]))
+    copy.drop_before(first.seq)
+    with pytest.raises(StoreError, match=f"the decision of join {first.seq} is not in the log any more"):
+        Fold(copy, "game", bandit(kind)).advance()
+
+
+def test_a_checkpoint_that_was_altered_is_refused():
+    record = Fold(MemoryStore(), "game", bandit()).checkpoint(0)
+    assert isinstance(record, Checkpoint)
+    with pytest.raises(StoreError, match="its digest is another"):
+        restored(msgspec.structs.replace(record, data=record.data[:-1] + b"x"))
