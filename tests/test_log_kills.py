@@ -1,4 +1,4 @@
-"""Kills at any moment: what was acknowledged is there, nothing is half there, and the game goes on as if none had been."""
+"""Kills at any moment: what was acknowledged is there, nothing is half there, the game goes on as if nothing was."""
 
 import json
 import subprocess

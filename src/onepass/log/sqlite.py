@@ -60,6 +60,8 @@ class SqliteStore(Tables):
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
+        if self._readonly:
+            raise StoreError(f"the store {self.path} is open for reading only; nothing of it was stored")
         with self._alone, self._told("; nothing of it was stored, all that was is still there"):
             self._writer.execute("begin immediate")
             try:
