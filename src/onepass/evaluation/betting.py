@@ -9,8 +9,9 @@ g = (w - 1, w r - v),
 
     (a, b) = (sum g g^T + I)^-1 sum g over the past,    shrunk until no row could cost more than half of the wealth
 
-Rewards are scaled to [0, 1]; W bounds all weights that there can be. State: the wealth on a grid of v and six sums.
-Cost O(grid) a row. Bets change with every row at first, later every n / 64 rows: still before the rows they are for.
+Rewards are scaled to [0, 1]; W bounds all weights that there can be, or those of each row, if told before its arm was
+drawn. State: the wealth on a grid of v and six sums. Cost O(grid) a row: a product; logarithms after several rows. Bets
+change with every row at first, later every n / 64 rows: still before the rows they are for.
 """
 
 from typing import NamedTuple
@@ -24,18 +25,28 @@ POINTS = 600  # of the grid
 LEAST = 1e-5  # of the range of rewards: the grid's smallest step
 SPENT = 0.5  # of the wealth: the most that a row can cost
 PER_BET = 64  # bets change after one row in so many of all
+TOGETHER = 16  # rows whose factors are multiplied before a logarithm: W^16 stays below 1e308 for W up to 1e19
+FORGOTTEN = 46.0  # log wealth beyond which a value is refuted for good: at every level up to 1 - 1e-20
 
 
 class Bets(NamedTuple):
-    """grid (G,): values v in [0, 1]; wealth (G,): logarithms; peak (G,): their largest so far; bets (G, 2); sums (6,):
-    n, sum u, sum u^2, sum y, sum u y, sum y^2 of u = w - 1, y = w r; left: rows until the bets change."""
+    """grid (G,): values v in [0, 1]; wealth (G,): logarithms; peak (G,): their largest so far; product (G,): of the
+    factors since then, and best (G,): its largest; bets (G, 2); sums (6,): n, sum u, sum u^2, sum y, sum u y, sum y^2
+    of u = w - 1, y = w r; bound: W so far; left: rows until the bets change; held: rows in the product; first, last: outside of them
+    all values are refuted for good."""
 
     grid: np.ndarray
     wealth: np.ndarray
     peak: np.ndarray
+    product: np.ndarray
+    best: np.ndarray
     bets: np.ndarray
     sums: np.ndarray
+    bound: float
     left: int
+    held: int
+    first: int
+    last: int
 
 
 def grid_of(points: int, center: float | None = None) -> np.ndarray:
@@ -46,18 +57,19 @@ def grid_of(points: int, center: float | None = None) -> np.ndarray:
     return np.unique(np.concatenate([half / 2.0, 1.0 - half / 2.0]))
 
 
-def begun(points: int = POINTS, center: float | None = None) -> Bets:
+def begun(points: int = POINTS, center: float | None = None, bound: float = 1.0) -> Bets:
     """Before the first row."""
     grid = grid_of(points, center)
-    nothing = np.zeros(len(grid))
-    return Bets(grid, nothing, nothing.copy(), np.zeros((len(grid), 2)), np.zeros(6), 0)
+    size = len(grid)
+    one, zero = np.ones(size), np.zeros(size)
+    return Bets(grid, zero, zero.copy(), one, one.copy(), np.zeros((size, 2)), np.zeros(6), bound, 0, 0, 0, size)
 
 
 @compiled
-def place_bets(state, bound):
-    """The bets from the sums, for every v; in place."""
+def place_bets(state, bound, first, last):
+    """The bets from the sums, for every v between first and last; in place."""
     n, u, uu, y, uy, yy = state.sums
-    for i in range(state.grid.size):
+    for i in range(first, last):
         v = state.grid[i]
         first, second = u, y - n * v
         cross, square = uy - v * u, yy - 2.0 * v * y + n * v * v
@@ -71,25 +83,48 @@ def place_bets(state, bound):
 
 
 @compiled
-def bet(state, weights, rewards, bound):
-    """The state after rows: weights (n,) up to `bound`, rewards (n,) in [0, 1]."""
-    left = state.left
+def fold(state, first, last):
+    """The product becomes part of the wealth; in place."""
+    for i in range(first, last):
+        state.peak[i] = max(state.peak[i], state.wealth[i] + np.log(state.best[i]))
+        state.wealth[i] += np.log(state.product[i])
+        state.product[i] = 1.0
+        state.best[i] = 1.0
+
+
+@compiled
+def bet(state, weights, rewards, tops):
+    """The state after rows: weights (n,) up to `tops` (n,), which are known before, rewards (n,) in [0, 1]."""
+    bound, left, held, first, last = state.bound, state.left, state.held, state.first, state.last
+    grid, bets, product, best, sums = state.grid, state.bets, state.product, state.best, state.sums
     for t in range(weights.size):
-        if left == 0:
-            place_bets(state, bound)
-            left = max(int(state.sums[0]) // PER_BET, 1)
+        if left == 0 or tops[t] > bound:
+            bound = max(bound, tops[t])
+            fold(state, first, last)
+            held = 0
+            while first < last and state.peak[first] > FORGOTTEN:
+                first += 1
+            while first < last and state.peak[last - 1] > FORGOTTEN:
+                last -= 1
+            place_bets(state, bound, first, last)
+            left = max(int(sums[0]) // PER_BET, 1)
         u, y = weights[t] - 1.0, weights[t] * rewards[t]
-        for i in range(state.grid.size):
-            state.wealth[i] += np.log1p(state.bets[i, 0] * u + state.bets[i, 1] * (y - state.grid[i]))
-            state.peak[i] = max(state.peak[i], state.wealth[i])
-        state.sums[0] += 1.0
-        state.sums[1] += u
-        state.sums[2] += u * u
-        state.sums[3] += y
-        state.sums[4] += u * y
-        state.sums[5] += y * y
+        for i in range(first, last):
+            made = product[i] * (1.0 + bets[i, 0] * u + bets[i, 1] * (y - grid[i]))
+            product[i] = made
+            best[i] = made if made > best[i] else best[i]
+        held += 1
+        if held == TOGETHER:
+            fold(state, first, last)
+            held = 0
+        sums[0] += 1.0
+        sums[1] += u
+        sums[2] += u * u
+        sums[3] += y
+        sums[4] += u * y
+        sums[5] += y * y
         left -= 1
-    return Bets(state.grid, state.wealth, state.peak, state.bets, state.sums, left)
+    return Bets(grid, state.wealth, state.peak, product, best, bets, sums, bound, left, held, first, last)
 
 
 class BettingSequence:
@@ -100,20 +135,36 @@ class BettingSequence:
     """
 
     def __init__(self, rewards: Range, bound: float, points: int = POINTS, center: float | None = None):
-        self.rewards, self.bound = rewards, max(float(bound), 1.0)
-        self._state = begun(points, None if center is None else (center - rewards.least) / rewards.span)
+        self.rewards = rewards
+        near = None if center is None else (center - rewards.least) / rewards.span
+        self._state = begun(points, near, max(float(bound), 1.0))
 
-    def add(self, weights: np.ndarray, rewards: np.ndarray) -> None:
-        """Learn rows, in their order. ValueError for a weight above the bound, on which the limits rest."""
-        if weights.size and weights.max() > self.bound * (1.0 + 1e-12):
-            raise ValueError(f"weights must be at most the bound {self.bound:g}, got {weights.max():g}")
+    @property
+    def bound(self) -> float:
+        """The largest weight that there can have been so far."""
+        return self._state.bound
+
+    def add(self, weights: np.ndarray, rewards: np.ndarray, tops: np.ndarray | None = None) -> None:
+        """Learn rows, in their order: weights (n,), rewards (n,).
+
+        tops: (n,) the largest weight that each row could have had, known before its arm was drawn: the bound rises to
+        them; None (default): the bound. ValueError for a weight above, on which the limits rest.
+        """
+        tops = np.full(len(weights), self.bound) if tops is None else np.maximum(tops, self.bound)
+        above = np.flatnonzero(weights > tops * (1.0 + 1e-12))
+        if above.size:
+            raise ValueError(
+                f"weights must be at most the bound {tops[above[0]]:g}, got {weights[above[0]]:g}"
+            )
         scaled = (rewards - self.rewards.least) / self.rewards.span
-        self._state = bet(self._state, weights, scaled, self.bound)
+        self._state = bet(self._state, weights, scaled, tops)
 
     def interval(self, alpha: float = 0.05) -> Interval:
-        """The values that no bet has refuted so far, with one step of the grid on either side."""
-        kept = np.flatnonzero(self._state.peak < np.log(1.0 / alpha))
-        grid, span = self._state.grid, self.rewards.span
+        """The values that no bet has refuted so far, with one step of the grid on either side; alpha: how often they
+        may ever fail, at least 1e-20 (default 0.05)."""
+        s = self._state
+        kept = np.flatnonzero(np.maximum(s.peak, s.wealth + np.log(s.best)) < np.log(1.0 / alpha))
+        grid, span = s.grid, self.rewards.span
         if kept.size == 0:  # every value is refuted: the weights cannot be right
             return Interval(float("nan"), float("nan"))
         low, high = grid[max(kept[0] - 1, 0)], grid[min(kept[-1] + 1, len(grid) - 1)]
