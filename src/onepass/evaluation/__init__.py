@@ -10,6 +10,7 @@ from onepass.evaluation.diagnosis import Diagnosis, diagnosed
 from onepass.evaluation.doubly_robust import doubly_robust_sequence
 from onepass.evaluation.estimators import NAMES, Estimator, estimator
 from onepass.evaluation.evaluate import Estimate, Evaluation, evaluate
+from onepass.evaluation.linear_policy import LinearPolicy
 from onepass.evaluation.log import Log
 from onepass.evaluation.moments import Moments, moments_of
 from onepass.evaluation.progressive import learning_curve, progressive
@@ -17,10 +18,11 @@ from onepass.evaluation.ranges import Interval, Range
 from onepass.evaluation.reward_models import Linear, Regressor
 from onepass.evaluation.sample import Sample, sample_of
 from onepass.evaluation.slope import slope
+from onepass.evaluation.streaming import evaluate_many
 
 __all__ = [
     "NAMES", "BettingSequence", "Comparison", "Diagnosis", "Difference", "Estimate", "Estimator", "Evaluation",
-    "Interval", "Linear", "Log", "Moments", "Range", "Regressor", "Sample", "compare", "diagnosed",
-    "doubly_robust_sequence", "estimator", "evaluate", "learning_curve", "moments_of", "progressive", "sample_of",
+    "Interval", "Linear", "LinearPolicy", "Log", "Moments", "Range", "Regressor", "Sample", "compare", "diagnosed",
+    "doubly_robust_sequence", "estimator", "evaluate", "evaluate_many", "learning_curve", "moments_of", "progressive", "sample_of",
     "slope",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from onepass.evaluation.moments import moments_of
+from onepass.evaluation.moments import Moments, moments_of
 
 SURE = 4.0  # standard errors that the mean weight may be away from 1: one honest log in 16,000 is
 FEW, TINY = 100.0, 20.0  # effective rows below which limits are wide, and below which a mean is an anecdote
@@ -45,9 +45,13 @@ def diagnosed(weights: np.ndarray, unsupported: float = float("nan")) -> Diagnos
     """The diagnosis of checked weights (n,); unsupported: the policy's mean mass on arms that the logger never chose,
     NaN (default): not known."""
     m, n = moments_of(weights, np.zeros(len(weights))), len(weights)
-    error = float(weights.std() / np.sqrt(n))
+    return diagnosed_from(m, float(weights.std() / np.sqrt(n)), halves(weights), unsupported)
+
+
+def diagnosed_from(m: Moments, error: float, drift: float, unsupported: float) -> Diagnosis:
+    """The same from sums: m of the weights; error: standard error of their mean; drift: of its halves."""
+    n = m.rows
     share = m.most / m.weights if m.weights > 0.0 else 1.0
-    drift = halves(weights)
     refused, wide = [], []
     away = m.mean_weight - 1.0
     limits = mean_limits(m.mean_weight, error, n)

@@ -1,15 +1,15 @@
 """A confidence sequence for a policy's value with a reward model (Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro
 2022).
 
-    x_t = w (r - q) + v >= -k,    y = x / (k + 1),    k = W, the largest weight that there can be
+    x_t = w (r - q) + v >= -k_t,    y = x / (k_t + 1),    k_t = W, the largest weight that there can have been
     lower_t = (sum l y - log(1 / alpha) - sum psi(l) (y - m)^2) / (sum l / (k + 1)),     psi(l) = -log(1 - l) - l
     l_t = min(1/2, sqrt(2 log(1 / alpha) / (s^2_{t-1} t log(t + 1)))),  m_t: mean of y before row t, up to 1 / (k + 1)
 
-and the upper limit is that of 1 - r, mirrored. Rewards in [0, 1] after scaling. q and l are made before their row
+and the upper limit is that of 1 - r, mirrored. Rewards in [0, 1] after scaling. q, l and k are made before their row
 (reward_models.py fits on past rows only), so the limits hold at every time at once, for a logger that learns too.
 
 The source caps the model by k / w for a k below W; on Open Bandit and simulated logs every such k gave wider limits
-(docs/evaluation.md), so there is none. Cost O(n).
+(docs/evaluation.md), so there is none. Cost O(n), six numbers of state a side.
 """
 
 import numpy as np
@@ -21,31 +21,81 @@ MOST = 0.5  # of a bet: the source's c
 PRIOR_VARIANCE, PRIOR_MEAN = 0.25, 0.5  # of numbers in [0, 1] of which nothing is known
 
 
+class LowerLimits:
+    """The lower limit of the mean of x_t >= -k_t, which is in [0, 1], row by row.
+
+    alpha: how often it may ever fail. State: rows, sum y, sum (y - mean)^2, the three sums of the formula, the highest
+    limit so far.
+    """
+
+    def __init__(self, alpha: float):
+        self.log = np.log(1.0 / alpha)
+        self.rows, self.total, self.squares = 0, 0.0, 0.0
+        self.sums, self.highest = np.zeros(3), -np.inf
+
+    def add(self, x: np.ndarray, k: np.ndarray) -> np.ndarray:
+        """The limits (n,) after each of the rows x (n,), with k (n,), which does not fall."""
+        y, n, least = x / (k + 1.0), self.rows + np.arange(1, len(x) + 1), 1.0 / (k + 1.0)
+        if self.rows == 0 and len(x):
+            self.total = PRIOR_MEAN * least[0]
+        totals = self.total + np.cumsum(y)
+        means = totals / (n + 1)
+        before = np.minimum(np.concatenate([[self.total], totals[:-1]])[: len(x)] / n, least)
+        squares = self.squares + np.cumsum((y - means) ** 2)
+        spread = (PRIOR_VARIANCE + np.concatenate([[self.squares], squares[:-1]])[: len(x)]) / n
+        bets = np.minimum(MOST, np.sqrt(2.0 * self.log / (spread * n * np.log(n + 1.0))))
+        psi = -np.log1p(-bets) - bets
+        terms = np.cumsum([bets * y, psi * (y - before) ** 2, bets * least], axis=1) + self.sums[:, None]
+        limits = (terms[0] - self.log - terms[1]) / terms[2]
+        if len(x):
+            self.rows, self.total, self.squares, self.sums = int(n[-1]), totals[-1], squares[-1], terms[:, -1]
+            self.highest = max(self.highest, float(limits.max()))
+        return limits
+
+
+def lower_limits(x: np.ndarray, k: float, alpha: float) -> np.ndarray:
+    """The lower limits (n,) of the mean of x >= -k, which is in [0, 1], after each row."""
+    return LowerLimits(alpha).add(x, np.full(len(x), k))
+
+
+class DoublyRobustSequence:
+    """Limits of a value with a model, which hold at every time at once, whatever the logger learns.
+
+    rewards: their range; bound: the largest weight that there can be, or that can have been so far (default 1.0);
+    alpha: how often they may ever fail, above 0 and below 1 (default 0.05).
+    """
+
+    def __init__(self, rewards: Range, bound: float = 1.0, alpha: float = 0.05):
+        self.rewards, self.bound = rewards, max(float(bound), 1.0)
+        self._sides = LowerLimits(alpha / 2), LowerLimits(alpha / 2)
+
+    def add(self, sample: Sample, tops: np.ndarray | None = None) -> None:
+        """Learn rows, with a model fitted on those before; tops: (n,) the largest weight that each could have had,
+        known before its arm was drawn: the bound rises to them; None (default): the bound."""
+        rising = np.full(sample.rows, self.bound) if tops is None else np.maximum.accumulate(tops)
+        k = np.maximum(rising, self.bound)
+        for sign, edge, side in zip((1.0, -1.0), self.rewards, self._sides, strict=True):
+            r, q, v = (
+                sign * (column - edge) / self.rewards.span
+                for column in (sample.rewards, sample.predicted, sample.values)
+            )
+            side.add(sample.weights * (r - q) + v, k)
+        self.bound = float(k.max(initial=self.bound))
+
+    def interval(self) -> Interval:
+        """The narrowest limits so far."""
+        low, high = (max(side.highest, 0.0) for side in self._sides)
+        return self.rewards.within(
+            self.rewards.least + self.rewards.span * low, self.rewards.largest - self.rewards.span * high
+        )
+
+
 def doubly_robust_sequence(sample: Sample, rewards: Range, bound: float, alpha: float = 0.05) -> Interval:
     """The narrowest limits so far of a value, which hold at every time at once, whatever the logger learns.
 
     sample: with a model fitted on the past, within the range; rewards: their range; bound: W, at least every weight;
     alpha: how often they may ever fail, above 0 and below 1 (default 0.05).
     """
-    ends, k = [], max(float(bound), 1.0)
-    for sign in (1.0, -1.0):
-        edge = rewards.least if sign > 0.0 else rewards.largest
-        r, q, v = (
-            sign * (column - edge) / rewards.span for column in (sample.rewards, sample.predicted, sample.values)
-        )
-        x = sample.weights * (r - q) + v
-        ends.append(edge + sign * rewards.span * max(float(lower_limits(x, k, alpha / 2).max()), 0.0))
-    return rewards.within(*ends)
-
-
-def lower_limits(x: np.ndarray, k: float, alpha: float) -> np.ndarray:
-    """The running lower limits (n,) of the mean of x >= -k, which is in [0, 1]."""
-    y, n = x / (k + 1.0), np.arange(1, len(x) + 1)
-    means = (PRIOR_MEAN / (k + 1.0) + np.cumsum(y)) / (n + 1)
-    before = np.minimum(np.concatenate([[PRIOR_MEAN / (k + 1.0)], means[:-1]]), 1.0 / (k + 1.0))
-    spread = (PRIOR_VARIANCE + np.cumsum((y - means) ** 2)) / (n + 1)
-    spread = np.concatenate([[PRIOR_VARIANCE], spread[:-1]])
-    log = np.log(1.0 / alpha)
-    bets = np.minimum(MOST, np.sqrt(2.0 * log / (spread * n * np.log(n + 1.0))))
-    psi = -np.log1p(-bets) - bets
-    return (np.cumsum(bets * y) - log - np.cumsum(psi * (y - before) ** 2)) / (np.cumsum(bets) / (k + 1.0))
+    sequence = DoublyRobustSequence(rewards, bound, alpha)
+    sequence.add(sample)
+    return sequence.interval()

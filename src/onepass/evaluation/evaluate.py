@@ -51,7 +51,7 @@ class Evaluation:
     refused; limits: the narrowest that hold at any time, whatever the logger learned; estimates: by name; intervals: by
     name, of a fixed sample ("bernstein", "clopper-pearson", "cressie-read") and of all times ("betting",
     "doubly-robust"); logged: the mean reward of the logger itself; level: of all limits; bound: the largest weight that
-    limits count with, and whether the log told it (`bound_known`) or it is the largest one seen; sample: its columns.
+    limits count with, and whether the log told it (`bound_known`) or it is the largest one seen; sample: its columns, None of `evaluate_many`.
     """
 
     diagnosis: Diagnosis
@@ -63,7 +63,7 @@ class Evaluation:
     level: float
     bound: float
     bound_known: bool
-    sample: Sample
+    sample: Sample | None
 
     @property
     def verdict(self) -> str:

@@ -23,8 +23,13 @@ from onepass.evaluation.sample import Sample
 
 def normal(terms: np.ndarray, rewards: Range, alpha: float) -> Interval:
     """mean +- z sqrt(variance / n) of an estimator's terms (n,)."""
-    mean, away = terms.mean(), stats.norm.isf(alpha / 2) * np.sqrt(terms.var() / terms.size)
-    return rewards.within(mean - away, mean + away)
+    return around(float(terms.mean()), float(np.sqrt(terms.var() / terms.size)), rewards, alpha)
+
+
+def around(value: float, deviation: float, rewards: Range, alpha: float) -> Interval:
+    """value +- z deviations."""
+    away = float(stats.norm.isf(alpha / 2)) * deviation
+    return rewards.within(value - away, value + away)
 
 
 def bernstein(m: Moments, rewards: Range, alpha: float) -> Interval:

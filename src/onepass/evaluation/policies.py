@@ -51,7 +51,7 @@ def contexts_of(block: Log) -> np.ndarray:
 def checked(probabilities: Any, block: Log) -> np.ndarray:
     """Probabilities (n, K) of a block; ValueError where they are none."""
     p = check.array("policy", probabilities, NUMBER, (2,), block.n_arms)
-    if len(p) != len(block) or not ((p >= 0.0) & (p <= 1.0 + SUM)).all() or not (abs(p.sum(1) - 1.0) <= SUM).all():
+    if len(p) != len(block) or not p.min(initial=0.0) >= 0.0 or not (abs(p.sum(1) - 1.0) <= SUM).all():  # NaN too
         raise ValueError(f"policy must give probabilities of shape ({len(block)}, {block.n_arms}), got {shown(p)}")
     return p
 

@@ -1,0 +1,46 @@
+"""A frozen linear policy: softmax of linear scores, and a floor.
+
+    p = (1 - floor) softmax(X theta / temperature) + floor / K,      temperature 0: all on the best arms, ties shared
+
+For contexts (n, d) every arm has its theta, for contexts (n, K, d) all share one.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from onepass.foundation import check
+
+NUMBER = np.dtype(np.float64)
+
+
+class LinearPolicy:
+    """Probabilities of arms from linear scores; call it with contexts.
+
+    theta: (K, d), one row per arm, for contexts (n, d), or (d,) for contexts (n, K, d); finite.
+    temperature: in units of scores, at least 0 (default 0.0: the best arm).
+    floor: the share that is spread over all arms, 0 to 1 (default 0.0).
+    ValueError for other numbers or shapes.
+    """
+
+    def __init__(self, theta: Any, temperature: float = 0.0, floor: float = 0.0):
+        self.theta = check.finite("theta", check.array("theta", theta, NUMBER, (1, 2)))
+        self.temperature, self.floor = check.real("temperature", temperature), check.fraction("floor", floor)
+        if self.temperature < 0.0:
+            raise ValueError(f"temperature must be at least 0, got {check.shown(temperature)}")
+
+    def __call__(self, contexts: np.ndarray) -> np.ndarray:
+        """Probabilities (n, K) for contexts (n, d) or (n, K, d); ValueError for others."""
+        theta = self.theta
+        if contexts.ndim != 4 - theta.ndim or contexts.shape[-1] != theta.shape[-1]:
+            raise ValueError(f"contexts must be rows of {theta.shape[-1]} numbers, got shape {contexts.shape}")
+        scores = contexts @ theta.T
+        scores -= scores.max(axis=1, keepdims=True)
+        if self.temperature > 0.0:
+            scores /= self.temperature
+            p = np.exp(scores, out=scores)
+        else:
+            p = (scores == 0.0) * 1.0
+        p *= (1.0 - self.floor) / p.sum(axis=1, keepdims=True)
+        p += self.floor / p.shape[1]
+        return p

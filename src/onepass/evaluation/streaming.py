@@ -1,0 +1,175 @@
+"""Many policies on one pass over a log, in memory that does not grow with it.
+
+    w = policy(a | x) / p        block by block; a policy leaves sums and sequences behind (tally.py), no rows
+
+The largest weight that a row could have had is known before its arm is drawn: max over arms of policy / logger. So the
+bound of the sequences rises along the log, where `evaluate` takes the largest one of a whole log.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from onepass.evaluation import intervals
+from onepass.evaluation.estimators import NAMES, Estimator, estimator
+from onepass.evaluation.evaluate import BLOCK, USUAL, Estimate, Evaluation, fixed, open_fraction
+from onepass.evaluation.log import Log
+from onepass.evaluation.policies import policy_of
+from onepass.evaluation.ranges import Range, checked_range
+from onepass.evaluation.reward_models import model_of
+from onepass.evaluation.sample import Sample
+from onepass.evaluation.tally import Tally, Terms
+from onepass.foundation import check
+
+
+class Logger:
+    """What is known of the policy that wrote a log: which arms it may choose, how large weights can be."""
+
+    def __init__(self, given: float | None):
+        self.given = None if given is None else check.real("weight_bound", given)
+        if self.given is not None and self.given < 1.0:
+            raise ValueError(f"weight_bound must be at least 1, got {check.shown(given)}")
+        self.known, self.most, self._same = True, 1.0, 0.0
+
+    def see(self, block: Log) -> None:
+        """Look at a block: whether its propensities tell the largest weight."""
+        if block.distributions is None:
+            first = self._same or float(block.propensities[0])
+            uniform = abs(first * block.n_arms - 1.0) < 1e-9 and bool((block.propensities == first).all())
+            self._same, self.known = first, self.known and uniform
+
+    def tops(self, block: Log, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """(n,) the largest weight that each row could have had under probabilities p (n, K); where that is not known
+        the largest so far."""
+        if self.given is not None:
+            return np.full(len(block), self.given)
+        if block.distributions is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios = p / block.distributions
+            closed = block.distributions == 0.0
+            if closed.any():
+                ratios[closed] = 0.0
+            return ratios.max(axis=1)
+        if self.known:
+            return p.max(axis=1) / block.propensities
+        return np.full(len(block), weights.max(initial=1.0))
+
+
+def evaluate_many(
+    log: Log | Iterable[Log],
+    policies: Mapping[str, Any],
+    *,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    estimators: Iterable[str | tuple[str, float]] = USUAL,
+    model: Any = None,
+    level: float = 0.95,
+    weight_bound: float | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> dict[str, Evaluation]:
+    """The values of policies: what each would have earned a decision, by one pass over the log of another one.
+
+    log: a `Log`, or its blocks in their order; policies: by name, as for `evaluate`; of a stream, functions, bandits or
+        arrays (K,).
+    reward_range: (least, largest) reward that there can be (default (0.0, 1.0)); limits rest on it.
+    estimators: names of `onepass.evaluation.NAMES` (default "ips", "snips", "dm", "dr"), or (name, knob): knobs are
+        given, for choosing them would need all rows.
+    model: of rewards, as for `evaluate`, shared by all policies; it predicts a block from the blocks before.
+    level: of all limits, above 0 and below 1 (default 0.95).
+    weight_bound: the largest weight that there can be, at least 1; None (default): as the log tells row by row.
+    progress: called with the number of rows after each block; None (default): nothing.
+    Returns `Evaluation` by name, their `sample` None. ValueError as `evaluate`. Memory: some kilobytes a policy and one
+    block of at most 10,000 rows.
+    """
+    if not policies:
+        raise ValueError("policies must hold at least one policy by name")
+    rewards, alpha = checked_range(reward_range), 1.0 - open_fraction("level", level)
+    asked = tuple(one_of(each) for each in estimators)
+    tallies = {name: Tally(rewards, asked, alpha) for name in policies}
+    loggers = {name: Logger(weight_bound) for name in policies}
+    learned = model_of(model) if any(one.models for one in asked) else None
+    choices = {name: policy_of(policy, log) for name, policy in policies.items()} if isinstance(log, Log) else {}
+    chosen, masses, start = np.zeros(0), {}, 0  # type: ignore[var-annotated]
+    for block in blocks_of(log):
+        out = np.flatnonzero((block.rewards < rewards.least) | (block.rewards > rewards.largest))
+        if out.size:
+            raise ValueError(
+                f"rewards must be within reward_range {tuple(rewards)}, got {block.rewards[out[0]]:g} in row "
+                f"{start + int(out[0])}"
+            )
+        rows = np.arange(len(block))
+        q = None if learned is None else np.clip(learned.predict(block), rewards.least, rewards.largest)
+        predicted = np.zeros(len(block)) if q is None else q[rows, block.arms]
+        closed = None if block.distributions is None else block.distributions == 0.0
+        closed = closed if closed is not None and closed.any() else None
+        chosen = grown(chosen, np.bincount(block.arms, minlength=block.n_arms))
+        for name, policy in policies.items():
+            chooses = choices[name] if choices else policy_of(policy, block)
+            p = chooses(block, start)
+            w = p[rows, block.arms] / block.propensities
+            values = np.zeros(len(block)) if q is None else np.einsum("ij,ij->i", p, q)
+            loggers[name].see(block)
+            missing = 0.0 if closed is None else float(p[closed].sum())
+            tallies[name].add(Sample(w, block.rewards, predicted, values), loggers[name].tops(block, p, w), missing)
+            if block.distributions is None:
+                masses[name] = grown(masses.get(name, np.zeros(0)), p.sum(axis=0))
+        if learned is not None:
+            learned.fit(block)
+        start += len(block)
+        if progress is not None:
+            progress(start)
+    if start == 0:
+        raise ValueError("log must have at least one row")
+    for name, mass in masses.items():
+        tallies[name].unsupported += float(mass[chosen == 0].sum())
+    return {name: summary(tallies[name], loggers[name]) for name in policies}
+
+
+def blocks_of(log: Log | Iterable[Log]) -> Iterator[Log]:
+    """Blocks of at most 10,000 rows, none of them empty."""
+    for part in (log,) if isinstance(log, Log) else log:
+        yield from part.blocks(BLOCK) if len(part) > BLOCK else (part,) if len(part) else ()
+
+
+def one_of(asked: str | tuple[str, float]) -> Estimator:
+    """An estimator by name, or by name and knob."""
+    name, knob = (asked, None) if isinstance(asked, str) else asked
+    return estimator(check.choice("estimators", name, NAMES), knob)
+
+
+def grown(sums: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Their sum, over as many arms as the longer one has."""
+    out = np.zeros(max(len(sums), len(more)))
+    out[: len(sums)] += sums
+    out[: len(more)] += more
+    return out
+
+
+def summary(tally: Tally, logger: Logger) -> Evaluation:
+    """All numbers of a tally."""
+    diagnosis, always = tally.diagnosis(), tally.always()
+    estimates = {
+        one.name: of_terms(one, terms, tally.rewards, tally.alpha)
+        for one, terms in zip(tally.estimators, tally.terms, strict=True)
+    }
+    best = next((name for name in ("dr", "snips", "ips") if name in estimates), next(iter(estimates), None))
+    refused = diagnosis.verdict == "refused" or best is None
+    return Evaluation(
+        diagnosis=diagnosis,
+        value=None if refused or best is None else estimates[best].value,
+        limits=min(always.values(), key=lambda one: one.upper - one.lower),
+        estimates=estimates,
+        intervals={**fixed(tally.moments, tally.rewards, tally.alpha), **always},
+        logged=tally.logged / tally.moments.rows,
+        level=1.0 - tally.alpha,
+        bound=tally.betting.bound,
+        bound_known=logger.given is not None or logger.known,
+        sample=None,
+    )
+
+
+def of_terms(one: Estimator, terms: Terms, rewards: Range, alpha: float) -> Estimate:
+    """The numbers of an estimator."""
+    value, deviation = terms.estimate(one.normalized)
+    knob = one.knob if np.isfinite(one.knob) else None
+    return Estimate(one.name, value, deviation, knob, intervals.around(value, deviation, rewards, alpha))

@@ -1,0 +1,137 @@
+"""What is kept of a policy's rows when they are not: numbers that add, and two sequences.
+
+    of (a, s, v) = (s(w) (r - q), s(w), v) for every estimator: rows, means (3,), and sums of squares about them (3, 3)
+    value = mean v + mean a, or self-normalized mean v + mean a / mean s;   its variance from the same numbers
+
+Means and squares merge by the formula of Chan, Golub and LeVeque (1983), so nothing is lost to rounding on long logs.
+The path of mean weights is kept in at most 128 pieces of equal lengths, so that its halves can be compared. Memory does
+not grow with the log.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onepass.evaluation.betting import BettingSequence
+from onepass.evaluation.diagnosis import Diagnosis, diagnosed_from
+from onepass.evaluation.doubly_robust import DoublyRobustSequence
+from onepass.evaluation.estimators import Estimator
+from onepass.evaluation.moments import Moments, moments_of
+from onepass.evaluation.ranges import Interval, Range
+from onepass.evaluation.sample import Sample
+
+PIECES = 128  # of the path: its middle is known to one in 64 of all rows
+
+
+@dataclass(frozen=True)
+class Terms:
+    """rows; means (3,) of a, s and v; squares (3, 3): sums of products about the means."""
+
+    rows: int
+    means: np.ndarray
+    squares: np.ndarray
+
+    def __add__(self, other: "Terms") -> "Terms":
+        """Those of two logs together."""
+        rows, away = self.rows + other.rows, other.means - self.means
+        if rows == 0:
+            return self
+        squares = self.squares + other.squares + np.outer(away, away) * (self.rows * other.rows / rows)
+        return Terms(rows, self.means + away * (other.rows / rows), squares)
+
+    def estimate(self, normalized: bool) -> tuple[float, float]:
+        """Value and deviation, as `Estimator.value` and `Estimator.deviation` find them on the rows."""
+        a, s, v = self.means
+        if not normalized:
+            value, along = v + a, np.array([1.0, 0.0, 1.0])
+        elif s == 0.0:
+            value, along = v, np.array([0.0, 0.0, 1.0])
+        else:
+            value, along = v + a / s, np.array([1.0 / s, -a / s**2, 1.0])
+        return float(value), float(np.sqrt(max(along @ self.squares @ along, 0.0)) / self.rows)
+
+
+def terms_of(estimator: Estimator, sample: Sample) -> Terms:
+    """Of a block of rows."""
+    s = estimator.shrunk(sample.weights)
+    q, v = (sample.predicted, sample.values) if estimator.models else (0.0, np.zeros(sample.rows))
+    columns = np.stack([s * (sample.rewards - q), s, v])
+    means = columns.mean(axis=1)
+    columns -= means[:, None]
+    return Terms(sample.rows, means, columns @ columns.T)
+
+
+class Path:
+    """Sums of weights over pieces of the log, of equal numbers of blocks: rows, sum w, sum w^2."""
+
+    def __init__(self) -> None:
+        self._pieces: list[np.ndarray] = []
+        self._blocks, self._held = 1, 0
+
+    def add(self, m: Moments) -> None:
+        """A block more."""
+        if self._held == 0:
+            self._pieces.append(np.zeros(3))
+        self._pieces[-1] += (m.rows, m.weights, m.square_weights)
+        self._held = (self._held + 1) % self._blocks
+        if len(self._pieces) == PIECES and self._held == 0:
+            self._pieces = [one + two for one, two in zip(self._pieces[::2], self._pieces[1::2], strict=True)]
+            self._blocks *= 2
+
+    def drift(self) -> float:
+        """The mean weight of the second half less that of the first, in standard errors; 0 for fewer than two pieces,
+        or rows."""
+        if len(self._pieces) < 2:
+            return 0.0
+        pieces = np.stack(self._pieces)
+        middle = 1 + int(np.argmin(abs(np.cumsum(pieces[:-1, 0]) - pieces[:, 0].sum() / 2)))
+        means, errors = [], []
+        for rows, weights, squares in (pieces[:middle].sum(axis=0), pieces[middle:].sum(axis=0)):
+            means.append(weights / rows)
+            errors.append(max(squares / rows - (weights / rows) ** 2, 0.0) / rows)
+        error = float(np.sqrt(sum(errors)))
+        return float((means[1] - means[0]) / error) if error > 0.0 else 0.0
+
+
+class Tally:
+    """All that a stream of rows leaves behind of one policy.
+
+    rewards: their range; estimators: those asked for, with their knobs; alpha: of all limits.
+    """
+
+    def __init__(self, rewards: Range, estimators: tuple[Estimator, ...], alpha: float):
+        nothing = Terms(0, np.zeros(3), np.zeros((3, 3)))
+        self.rewards, self.estimators, self.alpha = rewards, estimators, alpha
+        self.moments, self.terms, self.path = Moments(), [nothing for _ in estimators], Path()
+        self.unsupported, self.logged = 0.0, 0.0
+        self.betting = BettingSequence(rewards, 1.0)
+        models = any(one.models for one in estimators)
+        self.doubly_robust = DoublyRobustSequence(rewards, 1.0, alpha) if models else None
+
+    def add(self, sample: Sample, tops: np.ndarray, unsupported: float) -> None:
+        """A block of rows; tops: (n,) the largest weight that each could have had; unsupported: the policy's mass on
+        arms without support, summed over the rows."""
+        m = moments_of(sample.weights, sample.rewards)
+        self.moments += m
+        self.path.add(m)
+        self.terms = [
+            one + terms_of(estimator, sample) for one, estimator in zip(self.terms, self.estimators, strict=True)
+        ]
+        self.unsupported += unsupported
+        self.logged += float(sample.rewards.sum())
+        self.betting.add(sample.weights, sample.rewards, tops)
+        if self.doubly_robust is not None:
+            self.doubly_robust.add(sample, tops)
+
+    def diagnosis(self) -> Diagnosis:
+        """Of all weights so far."""
+        m = self.moments
+        variance = max(m.square_weights / m.rows - m.mean_weight**2, 0.0)
+        return diagnosed_from(m, float(np.sqrt(variance / m.rows)), self.path.drift(), self.unsupported / m.rows)
+
+    def always(self) -> dict[str, Interval]:
+        """Limits that hold at any time, by name."""
+        found = {"betting": self.betting.interval(self.alpha)}
+        if self.doubly_robust is not None:
+            found["doubly-robust"] = self.doubly_robust.interval()
+        return found
