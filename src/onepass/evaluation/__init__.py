@@ -23,6 +23,6 @@ from onepass.evaluation.streaming import evaluate_many
 __all__ = [
     "NAMES", "BettingSequence", "Comparison", "Diagnosis", "Difference", "Estimate", "Estimator", "Evaluation",
     "Interval", "Linear", "LinearPolicy", "Log", "Moments", "Range", "Regressor", "Sample", "compare", "diagnosed",
-    "doubly_robust_sequence", "estimator", "evaluate", "evaluate_many", "learning_curve", "moments_of", "progressive", "sample_of",
-    "slope",
+    "doubly_robust_sequence", "estimator", "evaluate", "evaluate_many", "learning_curve", "moments_of", "progressive",
+    "sample_of", "slope",
 ]  # fmt: skip

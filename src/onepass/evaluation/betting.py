@@ -32,8 +32,8 @@ FORGOTTEN = 46.0  # log wealth beyond which a value is refuted for good: at ever
 class Bets(NamedTuple):
     """grid (G,): values v in [0, 1]; wealth (G,): logarithms; peak (G,): their largest so far; product (G,): of the
     factors since then, and best (G,): its largest; bets (G, 2); sums (6,): n, sum u, sum u^2, sum y, sum u y, sum y^2
-    of u = w - 1, y = w r; bound: W so far; left: rows until the bets change; held: rows in the product; first, last: outside of them
-    all values are refuted for good."""
+    of u = w - 1, y = w r; bound: W so far; left: rows until the bets change; held: rows in the product; first, last:
+    outside of them all values are refuted for good."""
 
     grid: np.ndarray
     wealth: np.ndarray
@@ -153,9 +153,7 @@ class BettingSequence:
         tops = np.full(len(weights), self.bound) if tops is None else np.maximum(tops, self.bound)
         above = np.flatnonzero(weights > tops * (1.0 + 1e-12))
         if above.size:
-            raise ValueError(
-                f"weights must be at most the bound {tops[above[0]]:g}, got {weights[above[0]]:g}"
-            )
+            raise ValueError(f"weights must be at most the bound {tops[above[0]]:g}, got {weights[above[0]]:g}")
         scaled = (rewards - self.rewards.least) / self.rewards.span
         self._state = bet(self._state, weights, scaled, tops)
 

@@ -49,9 +49,10 @@ class Evaluation:
 
     diagnosis: of its weights; value: the DR estimate if there is a model, else SNIPS, and None where the log was
     refused; limits: the narrowest that hold at any time, whatever the logger learned; estimates: by name; intervals: by
-    name, of a fixed sample ("bernstein", "clopper-pearson", "cressie-read") and of all times ("betting",
-    "doubly-robust"); logged: the mean reward of the logger itself; level: of all limits; bound: the largest weight that
-    limits count with, and whether the log told it (`bound_known`) or it is the largest one seen; sample: its columns, None of `evaluate_many`.
+    name, of a fixed sample ("bernstein", "clopper-pearson", "cressie-read") and of all times ("betting", "doubly-
+    robust"); logged: the mean reward of the logger itself; level: of all limits; bound: the largest weight that limits
+    count with, and whether the log told it (`bound_known`) or it is the largest one seen; sample: its columns, None of
+    `evaluate_many`.
     """
 
     diagnosis: Diagnosis

@@ -1,0 +1,291 @@
+"""Decision Service JSON, one decision a line, as Vowpal Wabbit's `--dsjson` and Personalizer's logs have it.
+
+    CB     {"_label_cost": -r, "_label_probability": p[0], "_label_Action": a[0], "_labelIndex": a[0] - 1, "o": [...],
+            "Timestamp", "Version", "EventId", "a": ranking from 1, "c": {..., "_multi": [...]}, "p": in the order of a,
+            "VWState": {"m": model}, "pdrop", "_skipLearn", "_original_label_cost"}
+    CCB    {"_outcomes": [{"_label_cost", "_id", "_a": places from 0, "_p", "_o", "_original_label_cost"}, ...],
+            "c": {..., "_multi", "_slots"}, "_ba": baseline, ...}
+
+Costs are minus rewards. 1 - pdrop is the probability with which a line was kept. Probabilities often come from single
+precision; they are taken as they are. Keys that Vowpal Wabbit does not know are dropped.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from onepass.log.formats.lines import Lines, Report, whole
+from onepass.log.records import EPOCH, MICROSECOND, Decision, Event, Outcome, moment
+
+CLOSE = 1e-3  # between _label_probability and p: both may be rounded to single precision, or to a few digits
+
+
+class State(msgspec.Struct, omit_defaults=True):
+    """VWState. m: the model's version."""
+
+    m: str | None = None
+
+
+class Slot(msgspec.Struct, omit_defaults=True):
+    """One of `_outcomes`."""
+
+    cost: float | None = msgspec.field(name="_label_cost", default=None)
+    id: str | None = msgspec.field(name="_id", default=None)
+    actions: list[int] = msgspec.field(name="_a", default_factory=list)
+    probabilities: list[float] = msgspec.field(name="_p", default_factory=list)
+    outcomes: msgspec.Raw = msgspec.field(name="_o", default_factory=lambda: msgspec.Raw(b""))
+    original: float | None = msgspec.field(name="_original_label_cost", default=None)
+
+
+class Line(msgspec.Struct, omit_defaults=True):
+    """All keys, in the order in which they are written."""
+
+    cost: float | None = msgspec.field(name="_label_cost", default=None)
+    probability: float | None = msgspec.field(name="_label_probability", default=None)
+    action: int | None = msgspec.field(name="_label_Action", default=None)
+    index: int | None = msgspec.field(name="_labelIndex", default=None)
+    skip: bool = msgspec.field(name="_skipLearn", default=False)
+    outcomes: msgspec.Raw = msgspec.field(name="o", default_factory=lambda: msgspec.Raw(b""))
+    time: datetime | None = msgspec.field(name="Timestamp", default=None)
+    version: str | None = msgspec.field(name="Version", default=None)
+    id: str | None = msgspec.field(name="EventId", default=None)
+    ranking: list[int] = msgspec.field(name="a", default_factory=list)
+    context: msgspec.Raw = msgspec.field(name="c", default_factory=lambda: msgspec.Raw(b""))
+    probabilities: list[float] = msgspec.field(name="p", default_factory=list)
+    slots: list[Slot] | None = msgspec.field(name="_outcomes", default=None)
+    baseline: list[int] | None = msgspec.field(name="_ba", default=None)
+    state: State | None = msgspec.field(name="VWState", default=None)
+    dropped: float = msgspec.field(name="pdrop", default=0.0)
+    original: float | None = msgspec.field(name="_original_label_cost", default=None)
+
+
+decoder, encoder = msgspec.json.Decoder(Line), msgspec.json.Encoder()
+
+
+def read(
+    path: str | Path, *, loop: str = "imported", lazy: bool = False, bad: str = "refuse", report: Report | None = None
+) -> Iterator[Event]:
+    """Events of a file, as a stream.
+
+    path: of the file; loop: the name that its records get (default "imported"); lazy: leave features as JSON in a
+    `msgspec.Raw`, which is several times faster (default False: plain data); bad: "refuse" (default): ValueError with
+    the number of a bad line, or "skip"; report: called with the number and the reason of every line left out.
+    A line without EventId is called "line" and its number; without Timestamp it is of time 0.
+    """
+    lines = Lines(path, bad, report)
+    for number, line in lines:
+        if not line:
+            continue
+        try:
+            yield event_of(line, loop, f"line {number}", lazy)
+        except (ValueError, msgspec.DecodeError, RecursionError) as error:
+            lines.wrong(number, error)
+
+
+def event_of(line: bytes, loop: str, name: str, lazy: bool) -> Event:
+    """The event of a line; name: where it has none. ValueError for what is none."""
+    one = decoder.decode(line)
+    if not one.context:
+        raise ValueError("there is no decision: the key c is missing")
+    if not 0.0 <= one.dropped < 1.0:
+        raise ValueError(f"pdrop must be at least 0 and below 1, got {one.dropped}")
+    time = 0
+    if one.time is not None:
+        time = ((one.time if one.time.tzinfo else one.time.replace(tzinfo=UTC)) - EPOCH) // MICROSECOND
+    common = {
+        "loop": loop,
+        "time": time,
+        "id": one.id if one.id is not None else name,
+        "contexts": one.context if lazy else msgspec.json.decode(one.context),
+        "model": one.state.m if one.state is not None else None,
+        "passed": 1.0 - one.dropped,
+        "baseline": one.baseline,
+    }
+    return of_one(one, common) if one.slots is None else of_several(one, one.slots, common)
+
+
+def of_one(one: Line, common: dict[str, Any]) -> Event:
+    """Of a CB line."""
+    ranking, p = [action - 1 for action in one.ranking], one.probabilities
+    if ranking and sorted(ranking) != list(range(len(ranking))):
+        raise ValueError("a must be a ranking of all actions, from 1")
+    if p and len(p) != len(ranking):
+        raise ValueError(f"p must have as many probabilities as a has actions, got {len(p)} and {len(ranking)}")
+    place = one.index if one.index is not None else one.action - 1 if one.action is not None else None
+    if place is None and not ranking:
+        raise ValueError("there is no decision: neither a nor _labelIndex tells the action")
+    place = ranking[0] if place is None else place
+    if one.action is not None and one.action - 1 != place:
+        raise ValueError(f"_labelIndex and _label_Action disagree: {place} and {one.action}")
+    probabilities, propensity = None, one.probability
+    if p:
+        probabilities = [0.0] * len(p)
+        for at, each in zip(ranking, p, strict=True):
+            probabilities[at] = each
+        if not 0 <= place < len(p):
+            raise ValueError(f"_labelIndex must be below the number of actions ({len(p)}), got {place}")
+        propensity = probabilities[place]
+        if one.probability is not None and abs(one.probability - propensity) > CLOSE:
+            raise ValueError(f"_label_probability and p disagree: {one.probability} and {propensity}")
+    wrong = [each for each in (*p, propensity) if each is not None and not 0.0 <= each <= 1.0 + CLOSE]
+    if wrong:
+        raise ValueError(f"probabilities must be in [0, 1], got {wrong[0]}")
+    decision = Decision(
+        places=[place], propensities=None if propensity is None else [propensity], probabilities=probabilities,
+        ranking=ranking or None, deferred=one.skip, extra=rest(one), **common,
+    )  # fmt: skip
+    outcomes = (
+        ()
+        if one.cost is None
+        else (Outcome(loop=decision.loop, time=decision.time, id=decision.id, value=0.0 - one.cost),)
+    )
+    return Event(decision, outcomes)
+
+
+def of_several(one: Line, slots: list[Slot], common: dict[str, Any]) -> Event:
+    """Of a CCB line."""
+    if not slots or not all(slot.actions and len(slot.actions) == len(slot.probabilities) for slot in slots):
+        raise ValueError("_outcomes must have slots with as many _p as _a, at least one")
+    size = 1 + max(max(slot.actions) for slot in slots)
+    known = msgspec.json.decode(one.context, type=Many)
+    rows = [[0.0] * max(size, len(known.actions)) for _ in slots]
+    for row, slot in zip(rows, slots, strict=True):
+        if min(slot.actions) < 0 or len(set(slot.actions)) != len(slot.actions):
+            raise ValueError("_a must be places from 0, each once")
+        for place, p in zip(slot.actions, slot.probabilities, strict=True):
+            if not 0.0 <= p <= 1.0 + CLOSE:
+                raise ValueError(f"probabilities must be in [0, 1], got {p}")
+            row[place] = p
+    names = [slot.id or "" for slot in slots]
+    extra = rest(one) or {}
+    if any(slot.actions != ordered(slot.actions[0], row) for slot, row in zip(slots, rows, strict=True)):
+        extra["_a"] = [slot.actions for slot in slots]
+    originals, raw = [slot.original for slot in slots], [slot.outcomes for slot in slots]
+    if any(each is not None for each in originals):
+        extra["_original_label_cost"] = originals
+    if any(raw):
+        extra["_o"] = [msgspec.json.decode(each) if each else [] for each in raw]
+    decision = Decision(
+        places=[slot.actions[0] for slot in slots], propensities=[slot.probabilities[0] for slot in slots],
+        probabilities=rows[0], slots=rows, slot_names=names if any(names) else None, deferred=one.skip,
+        extra=extra or None, **common,
+    )  # fmt: skip
+    outcomes = tuple(
+        Outcome(loop=decision.loop, time=decision.time, id=decision.id, value=0.0 - slot.cost, slot=place)
+        for place, slot in enumerate(slots)
+        if slot.cost is not None
+    )
+    return Event(decision, outcomes)
+
+
+class Many(msgspec.Struct):
+    """Of c: how many actions there are."""
+
+    actions: list[msgspec.Raw] = msgspec.field(name="_multi", default_factory=list)
+
+
+def rest(one: Line) -> dict[str, Any] | None:
+    """What records have no place for."""
+    found: dict[str, Any] = {}
+    if one.outcomes:
+        found["o"] = msgspec.json.decode(one.outcomes)
+    if one.version is not None:
+        found["Version"] = one.version
+    if one.original is not None and one.slots is None:
+        found["_original_label_cost"] = one.original
+    if one.probability is not None and one.slots is None and one.probabilities:
+        found["_label_probability"] = one.probability
+    return found or None
+
+
+def ordered(first: int, row: list[float]) -> list[int]:
+    """The place that was drawn, and after it those with a chance, in their order."""
+    return [first, *(place for place, p in enumerate(row) if p > 0.0 and place != first)]
+
+
+def write(path: str | Path, events: Iterable[Event]) -> int:
+    """Write events to a file, which appears when it is whole; returns how many.
+
+    ValueError for an event without features of its actions (`_multi`), or of actions that its distribution does not
+    have. Several outcomes of a slot are summed.
+    """
+    count = 0
+    with whole(path) as file:
+        for event in events:
+            file.write(encoder.encode(line_of(event)) + b"\n")
+            count += 1
+    return count
+
+
+def line_of(event: Event) -> Line:
+    """The line of an event."""
+    decision, extra = event.decision, event.decision.extra or {}
+    one = Line(
+        skip=decision.deferred and event.activation is None,
+        outcomes=raw_of(extra["o"]) if "o" in extra else msgspec.Raw(b""),
+        time=moment(decision.time) if decision.time else None,
+        version=extra.get("Version"),
+        id=decision.id,
+        context=raw_of(described(decision)),
+        state=State(decision.model) if decision.model is not None else None,
+        dropped=1.0 - decision.passed,
+        baseline=decision.baseline,
+    )
+    costs: list[float | None] = [None] * len(decision.places)
+    for outcome in event.outcomes:
+        place = outcome.slot or 0
+        costs[place] = (costs[place] or 0.0) - outcome.value
+    if decision.slots is None and len(decision.places) == 1:
+        place, p = decision.places[0], decision.probabilities
+        one.cost, one.index, one.action = costs[0], place, place + 1
+        one.probability = extra.get("_label_probability", decision.propensities[0] if decision.propensities else None)
+        if p is not None:
+            ranking = decision.ranking or sorted(range(len(p)), key=lambda at: (at != place, -p[at], at))
+            one.ranking, one.probabilities = [at + 1 for at in ranking], [p[at] for at in ranking]
+        elif decision.ranking is not None:
+            one.ranking = [at + 1 for at in decision.ranking]
+        one.original = extra.get("_original_label_cost")
+        return one
+    rows = decision.slots
+    if rows is None:
+        raise ValueError(f"decision {decision.id} of several slots has no probabilities")
+    names: list[str | None] = list(decision.slot_names) if decision.slot_names else [None for _ in rows]
+    originals = extra.get("_original_label_cost", [None] * len(rows))
+    orders = extra.get("_a") or [ordered(place, row) for place, row in zip(decision.places, rows, strict=True)]
+    raw = extra.get("_o", [None] * len(rows))
+    one.slots = [
+        Slot(
+            cost,
+            name,
+            order,
+            [row[at] for at in order],
+            raw_of(each) if each is not None else msgspec.Raw(b""),
+            original,
+        )
+        for cost, name, order, row, each, original in zip(costs, names, orders, rows, raw, originals, strict=True)
+    ]
+    return one
+
+
+def raw_of(value: Any) -> msgspec.Raw:
+    """Plain data as JSON."""
+    return value if isinstance(value, msgspec.Raw) else msgspec.Raw(encoder.encode(value))
+
+
+def described(decision: Decision) -> Any:
+    """Features as `c` has them: as they are, or rows of numbers as arrays of a namespace `x` for every action."""
+    contexts = decision.contexts
+    if isinstance(contexts, dict | msgspec.Raw):
+        return contexts
+    many = next((len(row) for row in (decision.probabilities, decision.offered) if row is not None), None)
+    if contexts is None and many is not None:
+        return {"_multi": [{} for _ in range(many)]}
+    if isinstance(contexts, list) and contexts and many is not None:
+        if isinstance(contexts[0], list) and len(contexts) == many:
+            return {"_multi": [{"x": row} for row in contexts]}
+        if not isinstance(contexts[0], list):
+            return {"x": contexts, "_multi": [{"a": {str(place): 1.0}} for place in range(many)]}
+    raise ValueError(f"decision {decision.id} has no features of its actions that dsjson could hold")

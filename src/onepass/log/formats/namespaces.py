@@ -1,0 +1,98 @@
+"""Features as Vowpal Wabbit sees them: namespaces of named numbers, from JSON and from text.
+
+    an object is a namespace, "k": "v" the feature kv, a number k:value, true k, false and null nothing,
+    an array of numbers is a namespace of its own whose features have no names, keys that begin with _ are no features
+
+as its JSON parser makes them (blank, tab, | and : become _), so that both spellings of a decision give one loss.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+DEFAULT = " "  # the namespace of what is in none
+RESERVED = str.maketrans(dict.fromkeys(" \t|:\n\r", "_"))
+Features = tuple[str, list[tuple[str, float]]]  # a namespace and its features, by name and value; no name: ""
+
+
+def clean(name: str) -> str:
+    """A name without what text uses as marks."""
+    return name.translate(RESERVED)
+
+
+def namespaces(features: Any, name: str = DEFAULT) -> Iterator[Features]:
+    """The namespaces of JSON features, in their order; empty ones are left out."""
+    own: list[tuple[str, float]] = []
+    inner: list[Features] = []
+    for key, value in features.items():
+        if key.startswith("_"):
+            if key == "_text" and isinstance(value, str):
+                own += [(clean(word), 1.0) for word in value.split(" ") if word]
+        elif isinstance(value, dict):
+            inner += namespaces(value, key)
+        elif isinstance(value, list):
+            inner += of_list(value, key)
+        elif isinstance(value, bool):
+            own += [(clean(key), 1.0)] if value else []
+        elif isinstance(value, str):
+            own.append((clean(key + value), 1.0))
+        elif value:
+            own.append((clean(key), float(value)))
+    if own:
+        yield name, own
+    yield from inner
+
+
+def of_list(values: list[Any], name: str) -> Iterator[Features]:
+    """Of an array: its numbers without names, its objects and arrays as namespaces."""
+    numbers = [("", float(value)) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    words = [(clean(value), 1.0) for value in values if isinstance(value, str)]
+    if numbers or words:
+        yield name, numbers + words
+    for value in values:
+        if isinstance(value, dict):
+            yield from namespaces(value, name)
+        elif isinstance(value, list):
+            yield from of_list(value, name)
+
+
+def text_of(found: Iterable[Features]) -> str:
+    """As text: `|namespace feature feature:value :value`."""
+    parts = []
+    for name, features in found:
+        words = [each if value == 1.0 and each else f"{each}:{value!r}" for each, value in features]
+        parts.append(f"|{'' if name == DEFAULT else clean(name)} {' '.join(words)}")
+    return " ".join(parts)
+
+
+def features_of(text: str) -> dict[str, Any]:
+    """Text, from its first `|` on, as JSON: {namespace: {feature: value}}, features without names as an array.
+
+    ValueError for numbers that are none, and a namespace with features of both kinds.
+    """
+    found: dict[str, Any] = {}
+    for part in text.split("|")[1:]:
+        head, *words = part.rstrip().split(" ") if part[:1].strip() else ["", *part.split()]
+        name, _, scale = head.partition(":")
+        times = number(scale) if scale else 1.0
+        for word in filter(None, words):
+            feature, colon, value = word.partition(":")
+            amount = times * (number(value) if colon else 1.0)
+            space = found.setdefault(name or DEFAULT, {} if feature else [])
+            if isinstance(space, dict) != bool(feature):
+                raise ValueError(f"namespace {name!r} has features with and without names")
+            if feature:
+                space[feature] = space.get(feature, 0.0) + amount
+            else:
+                space.append(amount)
+    whole = found.pop(DEFAULT, {})
+    return (
+        {**found, **whole} if isinstance(whole, dict) and not found.keys() & whole.keys() else {**found, DEFAULT: whole}
+    )
+
+
+def number(text: str) -> float:
+    """A finite float; ValueError for others."""
+    value = float(text)
+    if value - value != 0.0:
+        raise ValueError(f"{text} is not finite")
+    return value

@@ -1,0 +1,183 @@
+"""CSV with named columns, and frames that have them (polars, pandas): one decision a row.
+
+    arm, reward, propensity        and, where they are: id, time (ISO 8601, or seconds), arms, features in columns of
+                                   their own, probabilities of all arms in columns of theirs
+
+A file says in its first row what its columns are; which of them mean what is told by their names.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from onepass.foundation import check
+from onepass.log.formats.lines import Lines, Report, whole
+from onepass.log.records import Decision, Event, Outcome, micros, moment
+
+Row = dict[str, Any]
+
+
+class Names:
+    """Which columns mean what.
+
+    arm: of what was chosen, reward: of what it earned (empty: nothing came), propensity: of its probability (default
+    "arm", "reward", "propensity"). id, time: of names and times; None (default): "id" and "time" where they are.
+    features: of numbers that describe the decision (default: none). probabilities: of all arms, in their order
+    (default: none). arms: the names of all arms (default None: arms are places from 0).
+    """
+
+    def __init__(
+        self, *, arm: str = "arm", reward: str = "reward", propensity: str = "propensity", id: str | None = None,
+        time: str | None = None, features: Sequence[str] = (), probabilities: Sequence[str] = (),
+        arms: Sequence[Any] | None = None,
+    ):  # fmt: skip
+        self.arm, self.reward, self.propensity, self.id, self.time = arm, reward, propensity, id, time
+        self.features, self.probabilities = tuple(features), tuple(probabilities)
+        self.arms = None if arms is None else list(arms)
+        self._places = {str(name): place for place, name in enumerate(self.arms or ())}
+
+    def check(self, columns: Sequence[str]) -> None:
+        """ValueError where a column is missing."""
+        given = (self.arm, self.reward, self.propensity, self.id, self.time, *self.features, *self.probabilities)
+        missing = [name for name in given if name is not None and name not in columns]
+        if missing:
+            raise ValueError(f"columns must hold {', '.join(missing)}, got {', '.join(columns)}")
+
+    def event(self, row: Row, loop: str, name: str) -> Event:
+        """The event of a row; ValueError for what cannot be."""
+        arm = row[self.arm]
+        if self.arms is None:
+            place = int(arm)
+            if place < 0 or place != float(arm):
+                raise ValueError(f"{self.arm} must be a place from 0, got {arm}")
+        elif str(arm) not in self._places:
+            raise ValueError(f"{self.arm} must be one of arms, got {arm}")
+        else:
+            place = self._places[str(arm)]
+        p = float(row[self.propensity])
+        if not 0.0 < p <= 1.0:
+            raise ValueError(f"{self.propensity} must be above 0 and at most 1, got {row[self.propensity]}")
+        reward = row[self.reward]
+        empty = reward is None or reward == "" or reward != reward  # NaN is how frames say that there is none
+        when, own = row.get(self.time or "time"), row.get(self.id or "id")
+        decision = Decision(
+            loop=loop, time=0 if when in (None, "") else time_of(when), id=str(own) if own not in (None, "") else name,
+            places=[place], propensities=[p], offered=self.arms,
+            probabilities=[finite(row, each) for each in self.probabilities] or None,
+            contexts=[finite(row, each) for each in self.features] or None,
+        )  # fmt: skip
+        value = (
+            () if empty else (Outcome(loop=loop, time=decision.time, id=decision.id, value=finite(row, self.reward)),)
+        )
+        return Event(decision, value)
+
+
+def finite(row: Row, name: str) -> float:
+    """A finite number of a row; ValueError for others."""
+    value = float(row[name])
+    if value - value != 0.0:
+        raise ValueError(f"{name} must be finite, got {row[name]}")
+    return value
+
+
+def time_of(value: Any) -> int:
+    """Microseconds of a datetime, of ISO 8601, or of seconds; without a time zone it is UTC."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return micros(value if value.tzinfo else value.replace(tzinfo=UTC))
+    return micros(float(value))
+
+
+def read(
+    path: str | Path, *, loop: str = "imported", bad: str = "refuse", report: Report | None = None, **names: Any
+) -> Iterator[Event]:
+    """Events of a CSV file, as a stream.
+
+    path: of the file; loop: the name that its records get (default "imported"); bad: "refuse" (default): ValueError
+    with the number of a bad line, or "skip"; report: called with number and reason of every line left out; names: of
+    columns, as `Names` has them. Quoted fields must not hold line ends.
+    """
+    lines, columns, meaning = Lines(path, bad, report), None, Names(**names)
+    for number, line in lines:
+        if not line:
+            continue
+        try:
+            values = next(csv.reader([line.decode("utf-8-sig" if columns is None else "utf-8")], strict=True))
+            if columns is not None:
+                if len(values) != len(columns):
+                    raise ValueError(f"there must be {len(columns)} fields, got {len(values)}")
+                yield meaning.event(dict(zip(columns, values, strict=True)), loop, f"line {number}")
+                continue
+        except (ValueError, csv.Error) as error:
+            lines.wrong(number, error)
+            continue
+        columns = values
+        meaning.check(columns)
+
+
+def events_of(
+    frame: Any, *, loop: str = "imported", bad: str = "refuse", report: Report | None = None, **names: Any
+) -> Iterator[Event]:
+    """Events of a frame: polars, pandas, or a mapping of columns; as `read`, rows are numbered from 1."""
+    check.choice("bad", bad, ("refuse", "skip"))
+    meaning, columns = Names(**names), [str(name) for name in getattr(frame, "columns", frame)]
+    meaning.check(columns)
+    held = [list(frame[name].tolist() if hasattr(frame[name], "tolist") else frame[name]) for name in columns]
+    for number, values in enumerate(zip(*held, strict=True), 1):
+        try:
+            yield meaning.event(dict(zip(columns, values, strict=True)), loop, f"row {number}")
+        except (ValueError, TypeError) as error:
+            if bad == "refuse":
+                raise ValueError(f"row {number}: {error}") from None
+            if report is not None:
+                report(number, str(error))
+
+
+def rows_of(events: Iterable[Event]) -> Iterator[Row]:
+    """Rows, as columns id, time, arm, reward, propensity, x0, x1, ... of features and p0, p1, ... of probabilities.
+
+    ValueError for several slots, features that are not numbers, a decision without its propensity.
+    """
+    for event in events:
+        decision = event.decision
+        features = decision.contexts if decision.contexts is not None else []
+        numbers = isinstance(features, list) and all(isinstance(one, int | float) for one in features)
+        if len(decision.places) != 1 or decision.propensities is None or not numbers:
+            raise ValueError(f"decision {decision.id} must have one slot, its propensity, and numbers for features")
+        place = decision.places[0]
+        yield {
+            "id": decision.id,
+            "time": moment(decision.time).isoformat() if decision.time else "",
+            "arm": place if decision.offered is None else decision.offered[place],
+            "reward": sum(one.value for one in event.outcomes) if event.outcomes else "",
+            "propensity": decision.propensities[0],
+            **{f"x{i}": one for i, one in enumerate(features)},
+            **{f"p{i}": one for i, one in enumerate(decision.probabilities or [])},
+        }
+
+
+def write(path: str | Path, events: Iterable[Event]) -> int:
+    """Write events to a CSV file, which appears when it is whole; returns how many. Columns as `rows_of` names them;
+    ValueError for events that have others than the first."""
+    count, columns, text = 0, None, io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    with whole(path) as file:
+        for row in rows_of(events):
+            count += 1
+            if columns is None:
+                columns = list(row)
+                writer.writerow(columns)
+            if list(row) != columns:
+                raise ValueError(f"decision {row['id']} must have the columns of the first: {', '.join(columns)}")
+            writer.writerow(row.values())
+            file.write(text.getvalue().encode())
+            text.seek(0)
+            text.truncate()
+    return count

@@ -1,0 +1,202 @@
+"""Text of Vowpal Wabbit: one decision a line (cb), or one a block of lines that an empty line ends (cb_adf, ccb).
+
+    2:-1:0.8 | user_a hour_9                    cb: action from 1 : cost : probability
+
+    shared |User id_a age:31                    cb_adf: the first part of the label is not looked at
+    0:-1:0.8 |Action topic_sport
+    |Action topic_news
+
+    ccb shared |User id_a                       ccb: every slot says action from 0 : cost : probability, action : p, ...
+    ccb action |Action x
+    ccb slot 0:-1:0.9,1:0.1 0,1 |Slot size_large
+
+Costs are minus rewards. Text holds one probability a decision (all of them in ccb), no times, no models; an event's
+name is the tag, `'name`, of the first line.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from onepass.log.formats.lines import Lines, Report, whole
+from onepass.log.formats.namespaces import features_of, namespaces, number, text_of
+from onepass.log.records import Decision, Event, Outcome
+
+MARKS = set(" \t|:,'\n\r")  # that a tag cannot have
+
+
+def read(
+    path: str | Path, *, loop: str = "imported", n_arms: int | None = None, bad: str = "refuse",
+    report: Report | None = None,
+) -> Iterator[Event]:  # fmt: skip
+    """Events of a file, as a stream; those without a label have no outcome.
+
+    path: of the file; loop: the name that its records get (default "imported"); n_arms: how many actions cb lines
+    choose from, at least 1 (default None: not known); bad: "refuse" (default): ValueError with the number of a bad
+    line, or "skip": its whole decision is left out; report: called with number and reason of each.
+    A decision without a tag is called "line" and the number of its first line. All times are 0.
+    """
+    lines, block = Lines(path, bad, report), list[tuple[int, str]]()
+    for number_, line in lines_and_end(lines):
+        text = line.decode("utf-8", "replace").strip()
+        alone = bool(text) and not block and single(text)
+        if text:
+            block.append((number_, text))
+        if block and (alone or not text):
+            at = block[0][0]
+            try:
+                yield one_line(block[0][1], loop, at, n_arms) if alone else many_lines(block, loop)
+            except (ValueError, IndexError) as error:
+                lines.wrong(at, error)
+            block = []
+
+
+def lines_and_end(lines: Lines) -> Iterator[tuple[int, bytes]]:
+    """All lines, and an empty one after them."""
+    number_ = 0
+    for number_, line in lines:
+        yield number_, line
+    yield number_ + 1, b""
+
+
+def single(text: str) -> bool:
+    """Whether a line is a cb decision: labels of actions from 1, with no shared line before it."""
+    label = text.partition("|")[0].split()
+    return bool(label) and ":" in label[0] and not label[0].startswith("0:")
+
+
+def labelled(words: list[str]) -> tuple[list[str], str | None]:
+    """Words of a label, and its tag."""
+    if words and words[-1].startswith("'"):
+        return words[:-1], words[-1][1:]
+    return words, None
+
+
+def chance(text: str) -> float:
+    """A probability; ValueError for what is none."""
+    p = number(text)
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"a probability must be in [0, 1], got {text}")
+    return p
+
+
+def one_line(text: str, loop: str, at: int, n_arms: int | None) -> Event:
+    """Of a cb line."""
+    label, bar, features = text.partition("|")
+    words, tag = labelled(label.split())
+    known = [word.split(":") for word in words if word.count(":") == 2]
+    if len(known) != 1:
+        raise ValueError("a cb line must have one label action:cost:probability")
+    action, cost, p = known[0]
+    if int(action) < 1 or (n_arms is not None and int(action) > n_arms):
+        raise ValueError(f"an action must be from 1 to the number of actions, got {action}")
+    decision = Decision(
+        loop=loop, time=0, id=tag or f"line {at}", places=[int(action) - 1], propensities=[chance(p)],
+        contexts=features_of(bar + features), offered=None if n_arms is None else list(range(n_arms)),
+    )  # fmt: skip
+    return Event(decision, (Outcome(loop=loop, time=0, id=decision.id, value=0.0 - number(cost)),))
+
+
+def many_lines(block: list[tuple[int, str]], loop: str) -> Event:
+    """Of a cb_adf or ccb block."""
+    shared: dict[str, Any] = {}
+    actions: list[Any] = []
+    slots: list[tuple[str | None, Any]] = []
+    chosen, name = None, f"line {block[0][0]}"
+    for at, text in block:
+        label, bar, features = text.partition("|")
+        words, tag = labelled(label.split())
+        name = tag if tag and at == block[0][0] else name
+        kind = (
+            words[1] if words[:1] == ["ccb"] and len(words) > 1 else "shared" if words[:1] == ["shared"] else "action"
+        )
+        found = features_of(bar + features)
+        if kind == "shared":
+            shared = found
+        elif kind == "slot":
+            slots.append((words[2] if len(words) > 2 and ":" in words[2] else None, found))
+        elif kind == "action":
+            if words and words[0] != "ccb":
+                if chosen is not None or words[0].count(":") != 2:
+                    raise ValueError(f"line {at}: a decision must have one label action:cost:probability")
+                chosen = (len(actions), words[0].split(":"))
+            actions.append(found)
+        else:
+            raise ValueError(f"line {at}: ccb lines are shared, action or slot, got {kind}")
+    contexts = {**shared, "_multi": actions}
+    if slots:
+        return with_slots(contexts, slots, loop, name)
+    if chosen is None:
+        raise ValueError("there is no decision: no action has a label")
+    place, (_, cost, p) = chosen
+    decision = Decision(loop=loop, time=0, id=name, places=[place], propensities=[chance(p)], contexts=contexts)
+    return Event(decision, (Outcome(loop=loop, time=0, id=name, value=0.0 - number(cost)),))
+
+
+def with_slots(contexts: dict[str, Any], slots: list[tuple[str | None, Any]], loop: str, name: str) -> Event:
+    """Of a ccb block."""
+    contexts["_slots"] = [found for _, found in slots]
+    count, rows, places, outcomes = len(contexts["_multi"]), [], [], []
+    for at, (label, _) in enumerate(slots):
+        if label is None:
+            raise ValueError("there is no decision: a slot has no label")
+        first, *others = [part.split(":") for part in label.split(",")]
+        row = [0.0] * count
+        for place, p in [(first[0], first[2]), *((one[0], one[1]) for one in others)]:
+            row[int(place)] = chance(p)
+        places.append(int(first[0]))
+        outcomes.append(Outcome(loop=loop, time=0, id=name, value=0.0 - number(first[1]), slot=at))
+        rows.append(row)
+    decision = Decision(
+        loop=loop, time=0, id=name, places=places, probabilities=rows[0], slots=rows, contexts=contexts,
+        propensities=[row[place] for row, place in zip(rows, places, strict=True)],
+    )  # fmt: skip
+    return Event(decision, tuple(outcomes))
+
+
+def write(path: str | Path, events: Iterable[Event]) -> int:
+    """Write events to a file, which appears when it is whole; returns how many.
+
+    Decisions with features of their actions (`_multi`) become cb_adf blocks, or ccb ones with several slots, others cb
+    lines. An event without an outcome costs 0. ValueError for a decision without its propensity.
+    """
+    count = 0
+    with whole(path) as file:
+        for event in events:
+            file.write(("\n".join(lines_of(event)) + "\n").encode())
+            count += 1
+    return count
+
+
+def lines_of(event: Event) -> list[str]:
+    """Lines of an event; a block has an empty one at its end."""
+    decision = event.decision
+    if decision.propensities is None:
+        raise ValueError(f"decision {decision.id} has no propensity, which text needs")
+    contexts = decision.contexts
+    contexts = msgspec.json.decode(contexts) if isinstance(contexts, msgspec.Raw) else contexts
+    if isinstance(contexts, list):
+        contexts = (
+            {"x": contexts} if not isinstance(contexts[0], list) else {"_multi": [{"x": row} for row in contexts]}
+        )
+    contexts = contexts or {}
+    tag = f" '{decision.id}" if decision.id and not MARKS & set(decision.id) else ""
+    costs = [0.0] * len(decision.places)
+    for outcome in event.outcomes:
+        costs[outcome.slot or 0] -= outcome.value
+    shared, actions = text_of(namespaces(contexts)), contexts.get("_multi")
+    labels = [f"{cost!r}:{p!r}" for cost, p in zip(costs, decision.propensities, strict=True)]
+    if actions is None and len(labels) == 1:
+        return [f"{decision.places[0] + 1}:{labels[0]}{tag} {shared or '|'}"]
+    described = [text_of(namespaces(action)) or "|" for action in actions or ()]
+    if len(labels) == 1 and decision.slots is None:
+        lines = [f"0:{labels[0]} {one}" if at == decision.places[0] else one for at, one in enumerate(described)]
+        return [f"shared{tag} {shared or '|'}", *lines, ""]
+    slots = contexts.get("_slots") or [{} for _ in labels]
+    lines = [f"ccb shared{tag} {shared or '|'}", *(f"ccb action {one}" for one in described)]
+    for place, label, row, slot in zip(decision.places, labels, decision.slots or [], slots, strict=True):
+        others = [f"{at}:{p!r}" for at, p in enumerate(row) if p > 0.0 and at != place]
+        lines.append(f"ccb slot {','.join([f'{place}:{label}', *others])} {text_of(namespaces(slot)) or '|'}")
+    return [*lines, ""]
