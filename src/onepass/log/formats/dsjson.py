@@ -20,6 +20,7 @@ import msgspec
 from onepass.log.formats.lines import Lines, Report, whole
 from onepass.log.records import EPOCH, MICROSECOND, Decision, Event, Outcome, moment
 
+NOTHING = msgspec.Raw(b"")  # a key that is not there: compared by identity, so that it is left out again
 CLOSE = 1e-3  # between _label_probability and p: both may be rounded to single precision, or to a few digits
 
 
@@ -36,7 +37,7 @@ class Slot(msgspec.Struct, omit_defaults=True):
     id: str | None = msgspec.field(name="_id", default=None)
     actions: list[int] = msgspec.field(name="_a", default_factory=list)
     probabilities: list[float] = msgspec.field(name="_p", default_factory=list)
-    outcomes: msgspec.Raw = msgspec.field(name="_o", default_factory=lambda: msgspec.Raw(b""))
+    outcomes: msgspec.Raw = msgspec.field(name="_o", default=NOTHING)
     original: float | None = msgspec.field(name="_original_label_cost", default=None)
 
 
@@ -48,12 +49,12 @@ class Line(msgspec.Struct, omit_defaults=True):
     action: int | None = msgspec.field(name="_label_Action", default=None)
     index: int | None = msgspec.field(name="_labelIndex", default=None)
     skip: bool = msgspec.field(name="_skipLearn", default=False)
-    outcomes: msgspec.Raw = msgspec.field(name="o", default_factory=lambda: msgspec.Raw(b""))
+    outcomes: msgspec.Raw = msgspec.field(name="o", default=NOTHING)
     time: datetime | None = msgspec.field(name="Timestamp", default=None)
     version: str | None = msgspec.field(name="Version", default=None)
     id: str | None = msgspec.field(name="EventId", default=None)
     ranking: list[int] = msgspec.field(name="a", default_factory=list)
-    context: msgspec.Raw = msgspec.field(name="c", default_factory=lambda: msgspec.Raw(b""))
+    context: msgspec.Raw = msgspec.field(name="c", default=NOTHING)
     probabilities: list[float] = msgspec.field(name="p", default_factory=list)
     slots: list[Slot] | None = msgspec.field(name="_outcomes", default=None)
     baseline: list[int] | None = msgspec.field(name="_ba", default=None)
@@ -135,7 +136,7 @@ def of_one(one: Line, common: dict[str, Any]) -> Event:
         raise ValueError(f"probabilities must be in [0, 1], got {wrong[0]}")
     decision = Decision(
         places=[place], propensities=None if propensity is None else [propensity], probabilities=probabilities,
-        ranking=ranking or None, deferred=one.skip, extra=rest(one), **common,
+        ranking=ranking or None, deferred=one.skip, extra=rest(one, propensity), **common,
     )  # fmt: skip
     outcomes = (
         ()
@@ -167,7 +168,7 @@ def of_several(one: Line, slots: list[Slot], common: dict[str, Any]) -> Event:
     if any(each is not None for each in originals):
         extra["_original_label_cost"] = originals
     if any(raw):
-        extra["_o"] = [msgspec.json.decode(each) if each else [] for each in raw]
+        extra["_o"] = [msgspec.json.decode(each) if each else None for each in raw]
     decision = Decision(
         places=[slot.actions[0] for slot in slots], propensities=[slot.probabilities[0] for slot in slots],
         probabilities=rows[0], slots=rows, slot_names=names if any(names) else None, deferred=one.skip,
@@ -187,16 +188,16 @@ class Many(msgspec.Struct):
     actions: list[msgspec.Raw] = msgspec.field(name="_multi", default_factory=list)
 
 
-def rest(one: Line) -> dict[str, Any] | None:
+def rest(one: Line, propensity: float | None = None) -> dict[str, Any] | None:
     """What records have no place for."""
     found: dict[str, Any] = {}
     if one.outcomes:
         found["o"] = msgspec.json.decode(one.outcomes)
     if one.version is not None:
         found["Version"] = one.version
-    if one.original is not None and one.slots is None:
+    if one.original is not None:
         found["_original_label_cost"] = one.original
-    if one.probability is not None and one.slots is None and one.probabilities:
+    if one.probability is not None and one.probability != propensity:
         found["_label_probability"] = one.probability
     return found or None
 
@@ -225,15 +226,16 @@ def line_of(event: Event) -> Line:
     decision, extra = event.decision, event.decision.extra or {}
     one = Line(
         skip=decision.deferred and event.activation is None,
-        outcomes=raw_of(extra["o"]) if "o" in extra else msgspec.Raw(b""),
+        outcomes=raw_of(extra["o"]) if "o" in extra else NOTHING,
         time=moment(decision.time) if decision.time else None,
         version=extra.get("Version"),
         id=decision.id,
         context=raw_of(described(decision)),
         state=State(decision.model) if decision.model is not None else None,
-        dropped=1.0 - decision.passed,
         baseline=decision.baseline,
     )
+    if decision.passed < 1.0:
+        one.dropped = 1.0 - decision.passed
     costs: list[float | None] = [None] * len(decision.places)
     for outcome in event.outcomes:
         place = outcome.slot or 0
@@ -262,7 +264,7 @@ def line_of(event: Event) -> Line:
             name,
             order,
             [row[at] for at in order],
-            raw_of(each) if each is not None else msgspec.Raw(b""),
+            raw_of(each) if each is not None else NOTHING,
             original,
         )
         for cost, name, order, row, each, original in zip(costs, names, orders, rows, raw, originals, strict=True)
