@@ -16,7 +16,7 @@ def features(rng, arms):
         "_note": "not a feature",
         "_multi": [
             {"TAction": {"topic": f"t{rng.integers(4)}", "length": round(float(rng.random()), 4)},
-             "j": [{"Vision": {"person": 0.5, "tag one": "a b"}}, {"Sentiment": 0.25}]}
+             "j": [{"Vision": {"person": 0.5, "tag": "a b"}}, {"Sentiment": 0.25}]}
             for _ in range(arms)
         ],
     }  # fmt: skip

@@ -3,7 +3,8 @@
     an object is a namespace, "k": "v" the feature kv, a number k:value, true k, false and null nothing,
     an array of numbers is a namespace of its own whose features have no names, keys that begin with _ are no features
 
-as its JSON parser makes them (blank, tab, | and : become _), so that both spellings of a decision give one loss.
+as its JSON parser makes them (blank, tab, | and : become _), so that both spellings of a decision give one loss. A key
+with a blank is the exception: the parser keeps it, and text cannot say it, so there it is another feature.
 """
 
 from collections.abc import Iterable, Iterator
