@@ -74,9 +74,7 @@ def test_dsjson_brings_back_every_bit(tmp_path, slots, ending):
 
 def test_an_event_that_was_never_activated_is_one_again(tmp_path):
     (decision, outcomes, _), *_ = events(1)
-    deferred = Event(
-        Decision(**{**{f: getattr(decision, f) for f in decision.__struct_fields__}, "deferred": True}), outcomes
-    )
+    deferred = Event(msgspec.structs.replace(decision, deferred=True), outcomes)
     dsjson.write(tmp_path / "a.dsjson", [deferred])
     assert list(dsjson.read(tmp_path / "a.dsjson")) == [deferred]
 

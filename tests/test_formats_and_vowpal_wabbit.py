@@ -7,8 +7,8 @@ from foreign_logs import events
 from onepass.log import formats
 
 pytest.importorskip("vowpalwabbit", reason="vowpalwabbit is in the extra `peers`: pip install onepass[peers]")
-import vowpalwabbit  # noqa: E402
-from vowpalwabbit import dftovw  # noqa: E402
+import vowpalwabbit
+from vowpalwabbit import dftovw
 
 CB = "--cb_explore_adf --epsilon 0.1 -q :: --quiet"
 SLOTS = "--ccb_explore_adf --epsilon 0 -q :: --quiet"  # without sampling: it would not draw alike in both

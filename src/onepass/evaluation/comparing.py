@@ -7,6 +7,7 @@ A candidate is better when its lower limit is above 0; m candidates have alpha /
 1 - alpha none is called better that is not, whenever one looks.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,14 +70,30 @@ def compare(
         raise ValueError("candidates must hold at least one policy by name")
     rewards, alpha = checked_range(reward_range), 1.0 - open_fraction("level", level)
     base, _, base_bound = weighed(log, present, weight_bound) if present is not None else (np.ones(len(log)), 0.0, 1.0)
+    each = {name: weighed(log, policy, weight_bound) for name, policy in candidates.items()}
+    weights, missing, bounds = ({name: one[part] for name, one in each.items()} for part in range(3))
+    return summary_of(weights, base, log.rewards, rewards, alpha, bounds, base_bound, missing)  # type: ignore[arg-type]
+
+
+def summary_of(
+    candidates: Mapping[str, np.ndarray],
+    base: np.ndarray,
+    earned: np.ndarray,
+    rewards: Range,
+    alpha: float,
+    bounds: Mapping[str, float],
+    base_bound: float,
+    missing: Mapping[str, float],
+) -> Comparison:
+    """Weights (n,) of candidates against those of the present policy, rewards (n,), their largest weights, and masses
+    without support where they are known."""
     found = []
-    for name, policy in candidates.items():
-        weights, missing, bound = weighed(log, policy, weight_bound)
-        diagnosis = diagnosed(weights, missing)
-        r = log.rewards - rewards.least  # E[w] = E[u] = 1: a constant off all rewards changes no difference
+    r = earned - rewards.least  # E[w] = E[u] = 1: a constant off all rewards changes no difference
+    for name, weights in candidates.items():
+        diagnosis = diagnosed(weights, missing.get(name, float("nan")))
         gains = (weights - base) * r
-        sequence = BettingSequence(Range(-base_bound * rewards.span, bound * rewards.span), 1.0, center=0.0)
-        sequence.add(np.ones(len(log)), gains)
+        sequence = BettingSequence(Range(-base_bound * rewards.span, bounds[name] * rewards.span), 1.0, center=0.0)
+        sequence.add(np.ones(len(gains)), gains)
         limits = sequence.interval(alpha / len(candidates))
         better = diagnosis.verdict != "refused" and limits.lower > 0.0
         found.append(Difference(name, float(gains.mean()), limits, better, diagnosis))

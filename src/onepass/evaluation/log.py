@@ -26,6 +26,7 @@ class Log:
     slots: (n,) integers from 0, the place of a list that the row is about; None (default): one place.
     distributions: (n, K) the logger's probabilities of all arms; None (default): not known, and then support is judged
         by which arms were chosen at all.
+    eligible: (n, K) whether a decision offered the arm; None (default): all did.
     ValueError for columns that do not fit, NaN, and propensities out of range: the row is named.
     """
 
@@ -39,6 +40,7 @@ class Log:
         contexts: Any = None,
         slots: Any = None,
         distributions: Any = None,
+        eligible: Any = None,
     ):
         self.rewards = check.finite("rewards", check.array("rewards", rewards, NUMBER, (1,)))
         self.arms = places("arms", arms, len(self.rewards))
@@ -47,7 +49,11 @@ class Log:
         self.propensities = propensities_of(propensities, len(self.rewards))
         self.slots = None if slots is None else places("slots", slots, len(self.rewards))
         self.contexts = None if contexts is None else check.array("contexts", contexts, NUMBER, (2, 3))
-        self.distributions = None
+        self.distributions, self.eligible = None, None if eligible is None else np.asarray(eligible)
+        if self.eligible is not None:
+            fits = self.eligible.shape == (len(self), self.n_arms) and self.eligible.dtype == bool
+            if not fits or not self.eligible[np.arange(len(self)), self.arms].all():
+                raise ValueError(f"eligible must be booleans ({len(self)}, {self.n_arms}), true for the arms chosen")
         if self.contexts is not None:
             if len(self.contexts) != len(self):
                 raise ValueError(f"contexts must have one entry a row ({len(self)}), got {len(self.contexts)}")
@@ -65,8 +71,8 @@ class Log:
     def __len__(self) -> int:
         return len(self.rewards)
 
-    def __getitem__(self, rows: slice) -> "Log":
-        """A part of the log."""
+    def __getitem__(self, rows: slice | np.ndarray) -> "Log":
+        """A part of the log: a slice, or booleans (n,)."""
         take = lambda column: None if column is None else column[rows]  # noqa: E731
         return Log(
             arms=self.arms[rows],
@@ -76,6 +82,7 @@ class Log:
             contexts=take(self.contexts),
             slots=take(self.slots),
             distributions=take(self.distributions),
+            eligible=take(self.eligible),
         )
 
     def blocks(self, size: int) -> Iterator["Log"]:

@@ -1,7 +1,8 @@
 """Policies to evaluate: probabilities over arms for blocks of a log.
 
 A policy is one of: an array (K,), (n, K), or with slots (K, L) or (n, K, L) of probabilities; a function that gives
-(n, K) for the contexts (n, ...) of a block; or a bandit of ours, which is asked as it is and learns nothing.
+(n, K) for the contexts (n, ...) of a block; an object whose `on(block)` gives it for a block of the log
+(plain_policies.py); or a bandit of ours, which is asked as it is and learns nothing.
 """
 
 from collections.abc import Callable
@@ -19,6 +20,8 @@ Policy = Callable[[Log, int], np.ndarray]  # a block and the place of its first 
 
 def policy_of(given: Any, log: Log) -> Policy:
     """The policy as a function of blocks; ValueError for what is none, or arrays that do not fit the log."""
+    if hasattr(given, "on"):
+        return lambda block, start: checked(given.on(block), block)
     if hasattr(given, "decide"):
         return lambda block, start: asked(given, block)
     if callable(given):

@@ -1,0 +1,126 @@
+"""Events of a log, ours or foreign ones, as the columns that evaluation reads.
+
+A row is a decision, or a slot of one. A decision that was deferred and never activated is left out, one without an
+outcome earned the default. What was shown without a draw has propensity 1. Arms are places among those offered; where
+decisions offer different numbers of them, rows are filled up with arms that were not offered and had no chance.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from onepass.evaluation.log import Log
+from onepass.foundation import check
+
+Row = tuple[int, float, float, Any, Any, int, int]  # place, reward, propensity, chances, features, slot, arms offered
+
+
+def logs_of(
+    events: Iterable[Any],
+    *,
+    n_arms: int | None = None,
+    features: Callable[[Any], Any] | None = None,
+    default: float = 0.0,
+    size: int = 10_000,
+) -> Iterator[Log]:
+    """Blocks of a log from events, as a stream.
+
+    events: `onepass.log.Event`; n_arms: K, at least 1; None (default): the most that were offered so far, which may
+    grow from block to block. features: called with a decision's `contexts`, gives its row (d,) or those of its arms
+    (K, d); None (default): the contexts where they are such numbers, else none. default: the reward of a decision
+    without an outcome, finite (default 0.0). size: rows of a block, at least 1 (default 10,000).
+    ValueError, with the decision's name, for one without propensity, for an outcome of no slot where there are several,
+    and for lines that were kept with different probabilities: their mean is not that of the log.
+    """
+    size, default = check.integer("size", size, 1), check.real("default", default)
+    most = 0 if n_arms is None else check.integer("n_arms", n_arms, 1)
+    rows, kept = (row for event in events for row in rows_of(event, features, default)), Kept()
+    while block := list(islice(rows, size)):
+        most = max(most, max(max(row[0] + 1, row[6]) for row in block))
+        if n_arms is not None and most > n_arms:
+            raise ValueError(f"n_arms must be at least {most}, the most that were offered, got {n_arms}")
+        for row in block:
+            kept.see(row[4])
+        yield columns(block, most)
+
+
+class Kept:
+    """Whether features are in all rows or in none."""
+
+    def __init__(self) -> None:
+        self.features: bool | None = None
+
+    def see(self, features: Any) -> None:
+        """A row more; ValueError where it differs."""
+        if self.features not in (None, features is not None):
+            raise ValueError("features must be in all decisions or in none")
+        self.features = features is not None
+
+
+def rows_of(event: Any, features: Callable[[Any], Any] | None, default: float) -> Iterator[Row]:
+    """The rows of an event."""
+    decision = event.decision
+    if decision.deferred and event.activation is None:
+        return
+    if decision.passed != 1.0:
+        raise ValueError(
+            f"decision {decision.id} was kept with probability {decision.passed:g}: dropped ones are missing"
+        )
+    places = decision.places if decision.shown is None else decision.shown
+    if decision.propensities is None and decision.shown is None:
+        raise ValueError(f"decision {decision.id} was logged without a propensity and cannot be evaluated")
+    chances = decision.slots if decision.slots is not None else [decision.probabilities]
+    offered = next((len(one) for one in (chances[0], decision.offered, actions_of(decision.contexts)) if one), 0)
+    found = numbers(decision.contexts) if features is None else np.asarray(features(decision.contexts), float)
+    rewards: list[float | None] = [None] * len(places)
+    for outcome in event.outcomes:
+        if outcome.slot is None and len(places) > 1:
+            raise ValueError(f"decision {decision.id} has several slots, and an outcome of none of them")
+        rewards[outcome.slot or 0] = (rewards[outcome.slot or 0] or 0.0) + outcome.value
+    for slot, place in enumerate(places):
+        own = chances[slot] if slot < len(chances) else None
+        propensity = decision.propensities[slot] if decision.shown is None else 1.0
+        if decision.shown is not None:
+            own = None if own is None else [float(at == place) for at in range(len(own))]
+        reward = rewards[slot]
+        yield place, default if reward is None else reward, propensity, own, found, slot, offered
+
+
+def actions_of(contexts: Any) -> Any:
+    """The actions of foreign features."""
+    return contexts.get("_multi") if isinstance(contexts, dict) else None
+
+
+def numbers(contexts: Any) -> np.ndarray | None:
+    """Contexts where they are rows of numbers."""
+    if isinstance(contexts, list):
+        try:
+            return np.asarray(contexts, float)
+        except (TypeError, ValueError):
+            return None
+    return None
+
+
+def columns(block: list[Row], arms: int) -> Log:
+    """The log of rows."""
+    places, rewards, propensities, chances, features, slots, offered = zip(*block, strict=True)
+    distributions, eligible = None, None
+    if all(one is not None for one in chances):
+        distributions = np.array([[*one, *[0.0] * (arms - len(one))] for one in chances])
+    if min(offered) != arms and min(offered) > 0:
+        eligible = np.arange(arms) < np.array(offered)[:, None]
+    contexts = None
+    if features[0] is not None:
+        contexts = np.array([filled(one, arms) for one in features])
+    return Log(
+        arms=np.array(places), rewards=np.array(rewards), propensities=np.minimum(propensities, 1.0), n_arms=arms,
+        contexts=contexts, slots=np.array(slots) if max(slots) else None, distributions=distributions,
+        eligible=eligible,
+    )  # fmt: skip
+
+
+def filled(rows: np.ndarray, arms: int) -> np.ndarray:
+    """Rows of arms, filled up with 0; a row of a decision as it is."""
+    return rows if rows.ndim == 1 else np.vstack([rows, np.zeros((arms - len(rows), rows.shape[1]))])

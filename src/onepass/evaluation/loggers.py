@@ -1,0 +1,67 @@
+"""Logs of several policies as one: the mixture of all of them in the denominator.
+
+    naive      w = policy(a | x) / p_j(a | x),                         j wrote the row
+    balanced   w = policy(a | x) / sum over loggers l of (n_l / n) p_l(a | x)
+
+Both are unbiased. The balanced weights (Veach and Guibas 1995; Agarwal, Basu, Schnabel and Joachims 2017) are never
+above n / n_l times those of any logger, so a row that one logger wrote by rare luck does not decide: variance is lower
+the more the loggers differ, and arms that some logger never chose have support if another did.
+
+Limits that hold at any time rest on E[w | past] = 1. For balanced weights that is so where a lot decided with shares
+n_l / n which logger would write each row, as a canary does; of logs that were written one after the other use
+estimates and limits of a fixed sample, or naive weights.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onepass.evaluation.log import Log
+from onepass.evaluation.policies import policy_of
+from onepass.foundation import check
+
+
+def pooled(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balanced") -> Log:
+    """One log of several, rows in the order given.
+
+    logs: at least one, of the same arms, all with contexts or none; loggers: the policies that wrote them, in the same
+    order: probabilities (K,), functions of contexts, or what else `evaluate` takes that does not count rows.
+    weights: "balanced" (default) or "naive".
+    Returns a `Log` whose propensities are those of the mixture, or those given. ValueError for what does not fit, and
+    for a logger whose probabilities are not the propensities of its own log. Cost O(n K loggers).
+    """
+    weights = check.choice("weights", weights, ("balanced", "naive"))
+    if not logs or len(logs) != len(loggers):
+        raise ValueError(f"loggers must be one per log, got {len(loggers)} for {len(logs)}")
+    if len({(log.n_arms, log.contexts is None, log.slots is None) for log in logs}) > 1:
+        raise ValueError("logs must have the same arms, and contexts and slots in all or in none")
+    shares = np.array([len(log) for log in logs]) / sum(len(log) for log in logs)
+    each = [chances(log, loggers, own) for own, log in enumerate(logs)]
+    joint = [np.tensordot(shares, p, axes=1) for p in each]
+    own = [p[place] for place, p in enumerate(each)]
+    distributions = np.concatenate(joint if weights == "balanced" else own)
+    arms = np.concatenate([log.arms for log in logs])
+    return Log(
+        arms=arms,
+        rewards=np.concatenate([log.rewards for log in logs]),
+        propensities=distributions[np.arange(len(arms)), arms],
+        n_arms=logs[0].n_arms,
+        contexts=None if logs[0].contexts is None else np.concatenate([log.contexts for log in logs]),
+        slots=None if logs[0].slots is None else np.concatenate([log.slots for log in logs]),
+        distributions=distributions,
+    )
+
+
+def chances(log: Log, loggers: Sequence[Any], own: int) -> np.ndarray:
+    """(loggers, n, K) probabilities of all loggers on one log; ValueError where its own does not give its
+    propensities."""
+    p = np.stack([policy_of(logger, log)(log, 0) for logger in loggers])
+    held = p[own, np.arange(len(log)), log.arms]
+    away = np.flatnonzero(~np.isclose(held, log.propensities, rtol=1e-6, atol=1e-9))  # JSON keeps 16 digits, others 7
+    if away.size:
+        raise ValueError(
+            f"loggers must give the propensities of their logs: logger {own} gives {held[away[0]]:g} in row {away[0]}, "
+            f"where the log has {log.propensities[away[0]]:g}"
+        )
+    return p

@@ -1,0 +1,56 @@
+"""Policies without a model: to compare with, on any log."""
+
+import numpy as np
+
+from onepass.evaluation.log import Log
+from onepass.foundation import check
+
+
+def offered(block: Log) -> np.ndarray:
+    """(n, K) 1.0 for arms that a decision offered, else 0.0."""
+    return np.ones((len(block), block.n_arms)) if block.eligible is None else block.eligible * 1.0
+
+
+class Uniform:
+    """All arms that a decision offers alike."""
+
+    def on(self, block: Log) -> np.ndarray:
+        """Probabilities (n, K) for a block of a log."""
+        p = offered(block)
+        return p / p.sum(axis=1, keepdims=True)
+
+
+class Always:
+    """One arm; all alike where it is not offered.
+
+    arm: its place, at least 0.
+    """
+
+    def __init__(self, arm: int):
+        self.arm = check.integer("arm", arm, 0)
+
+    def on(self, block: Log) -> np.ndarray:
+        """Probabilities (n, K) for a block of a log; ValueError for an arm that it does not have."""
+        if self.arm >= block.n_arms:
+            raise ValueError(f"arm must be below the {block.n_arms} of the log, got {self.arm}")
+        p = Uniform().on(block)
+        here = offered(block)[:, self.arm] > 0.0
+        p[here] = np.eye(block.n_arms)[self.arm]
+        return p
+
+
+class Logged:
+    """The policy that wrote the log, softened or not.
+
+    floor: the share that is spread evenly over the arms offered, 0 to 1 (default 0.0).
+    """
+
+    def __init__(self, floor: float = 0.0):
+        self.floor = check.fraction("floor", floor)
+
+    def on(self, block: Log) -> np.ndarray:
+        """Probabilities (n, K) for a block of a log; ValueError where it does not have its distributions."""
+        if block.distributions is None:
+            raise ValueError("distributions must be in the log for the policy that wrote it")
+        p = block.distributions / block.distributions.sum(axis=1, keepdims=True)
+        return (1.0 - self.floor) * p + self.floor * Uniform().on(block)

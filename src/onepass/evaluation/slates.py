@@ -1,0 +1,109 @@
+"""Lists: every slot has its own distribution and its own reward.
+
+    value = sum over slots j of mean over lists of w_j r_j
+    slot    w_j = policy(a_j | x, j) / p_j                       McInerney et al. 2020 call it independent
+    prefix  w_j = product over i <= j of policy(a_i | ...) / p_i      where a reward depends on what stands above it
+
+Without replacement, p_j is given what stands above, and so must the policy be. "slot" is unbiased where a reward
+depends on its own slot alone and the policy fills the slots above as the logger did, or does not depend on them;
+"prefix" needs neither and has weights that multiply. Rows of one list are not independent: the deviation is that of
+whole lists, and limits of slots, each at its part of alpha, are added.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onepass.evaluation.evaluate import BLOCK, Bound, Evaluation, open_fraction, summed_up
+from onepass.evaluation.log import Log
+from onepass.evaluation.policies import policy_of
+from onepass.evaluation.ranges import Interval, checked_range
+from onepass.evaluation.sample import sample_of
+from onepass.foundation import check
+
+
+@dataclass(frozen=True)
+class Slates:
+    """What a log tells of lists.
+
+    lists: how many; slots: an `Evaluation` of each slot, by IPS and SNIPS, whose limits hold together at `level`;
+    shares: of lists that have the slot; value: of a list, the sum of its slots by IPS, None where one was refused;
+    deviation: its standard error, over lists; limits: of the value, at any time.
+    """
+
+    lists: int
+    slots: tuple[Evaluation, ...]
+    shares: tuple[float, ...]
+    value: float | None
+    deviation: float
+    limits: Interval
+    level: float
+
+    def __str__(self) -> str:
+        told = "refused" if self.value is None else f"{self.value:.6g} +- {self.deviation:.2g}"
+        lines = [f"{self.lists:,} lists: {told}, {self.limits.lower:.6g} to {self.limits.upper:.6g}"]
+        for place, one in enumerate(self.slots):
+            lines.append(f"slot {place}: {one}".replace("\n", "\n    "))
+        return "\n".join(lines)
+
+
+def evaluate_slates(
+    log: Log,
+    policy: Any,
+    *,
+    weights: str = "slot",
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    level: float = 0.95,
+    weight_bound: float | None = None,
+) -> Slates:
+    """What a policy would have earned a list.
+
+    log: with `slots`; the rows of a list stand together, slots rising. policy: as for `evaluate`, probabilities of
+    every row given what stands above it. weights: "slot" (default) or "prefix".
+    reward_range: of a slot (default (0.0, 1.0)); level: of all limits together, above 0 and below 1 (default 0.95);
+    weight_bound: the largest weight of a slot that there can be, at least 1; None (default): as for `evaluate`.
+    Returns `Slates`. ValueError for a log without slots, and as `evaluate`.
+    """
+    weights = check.choice("weights", weights, ("slot", "prefix"))
+    if log.slots is None or len(log) == 0:
+        raise ValueError("log must have at least one row, and its slots")
+    rewards, alpha = checked_range(reward_range), 1.0 - open_fraction("level", level)
+    lists = np.concatenate([[0], np.cumsum(np.diff(log.slots) <= 0)])
+    count, chooses, w = int(lists[-1]) + 1, policy_of(policy, log), np.empty(len(log))
+    bounds, missing = [Bound(weight_bound) for _ in range(int(log.slots.max()) + 1)], np.zeros(len(log))
+    for place, block in enumerate(log.blocks(BLOCK)):
+        rows = slice(place * BLOCK, place * BLOCK + len(block))
+        p = chooses(block, rows.start)
+        w[rows] = p[np.arange(len(block)), block.arms] / block.propensities
+        missing[rows] = (p * ~block.support).sum(axis=1)
+        for slot in np.unique(log.slots[rows]):
+            own = log.slots[rows] == slot
+            bounds[slot].see(block[own], p[own], w[rows][own])
+    if weights == "prefix":
+        for row in np.flatnonzero(np.diff(lists) == 0) + 1:
+            w[row] *= w[row - 1]
+    found, shares, most = [], [], 1.0
+    for slot, bound in enumerate(bounds):
+        own = log.slots == slot
+        if not own.any():
+            raise ValueError(f"slots must be 0, 1, ..., and there is no row of slot {slot}")
+        if weights == "prefix":
+            most *= bound.value
+            bound.most, bound.given = most, None if bound.given is None else most
+        sample = sample_of(w[own], log.rewards[own])
+        one = summed_up(sample, rewards, ("ips", "snips"), alpha / len(bounds), bound, float(missing[own].mean()), 0, 0)
+        found.append(one)
+        shares.append(float(own.sum()) / count)
+    sums = np.bincount(lists, weights=w * log.rewards, minlength=count)
+    ends = [sum(share * one.limits[end] for share, one in zip(shares, found, strict=True)) for end in (0, 1)]
+    refused = any(one.verdict == "refused" for one in found)
+    return Slates(
+        lists=count,
+        slots=tuple(found),
+        shares=tuple(shares),
+        value=None if refused else float(sums.mean()),
+        deviation=float(sums.std() / np.sqrt(count)),
+        limits=Interval(*ends),
+        level=1.0 - alpha,
+    )
