@@ -128,10 +128,10 @@ def test_csv_brings_back_every_bit(tmp_path):
     held = [
         Event(
             Decision(
-                loop="imported", time=int(t) * 1_000_001, id=f"a,{t}", places=[int(t) % 3], propensities=[0.1 + 0.2],
+                loop="imported", time=0, id=f"a,{t}", places=[int(t) % 3], propensities=[0.1 + 0.2],
                 contexts=rng.normal(size=2).tolist(), probabilities=[1.0 / 3.0] * 3,
             ),
-            (Outcome(loop="imported", time=int(t) * 1_000_001, id=f"a,{t}", value=float(rng.normal())),) if t % 4 else (),
+            (Outcome(loop="imported", time=0, id=f"a,{t}", value=float(rng.normal())),) if t % 4 else (),
         )
         for t in range(1, 20)
     ]  # fmt: skip

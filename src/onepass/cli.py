@@ -1,4 +1,4 @@
-"""The command line: `onepass list | run | tune | report | bench`, also as `python -m onepass`.
+"""The command line: `onepass list | run | tune | report | evaluate | bench`, also as `python -m onepass`.
 
 What a command needs is imported in it: `onepass --help` waits for no package that it does not use.
 Tables go to standard output and everything else to standard error; with --json standard output holds nothing but one
@@ -11,12 +11,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
-EXTRAS = ("sklearn", "polars", "matplotlib", "typer", "rich", "pooch", "threadpoolctl")
+EXTRAS = ("msgspec", "sklearn", "polars", "matplotlib", "typer", "rich", "pooch", "threadpoolctl")
 
 
 def needs(name: str) -> str:
     package = name.partition(".")[0]
-    return f"onepass: {package} is missing, which the command line needs: pip install onepass[experiment]"
+    extra = "log" if package == "msgspec" else "experiment"
+    return f"onepass: {package} is missing, which the command line needs: pip install onepass[{extra}]"
 
 
 try:
@@ -136,6 +137,46 @@ def bench(
     from onepass import benchmark
 
     print(benchmark.regret() if regret else benchmark.speed())
+
+
+@app.command()
+def evaluate(
+    path: Annotated[Path, typer.Argument(metavar="LOG", help="A file: .dsjson, .vw, .csv or .npz, also with .gz.")],
+    policy: Annotated[
+        list[str],
+        typer.Option(help="uniform, logged, always:PLACE, MODULE:NAME or the file of a saved bandit; may be repeated."),
+    ],
+    form: Annotated[
+        str | None, typer.Option("--format", help="dsjson, vw, csv or obp. Default: by the ending.")
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Columns of a CSV file, or MODULE:NAME of a function.")
+    ] = None,
+    least: Annotated[float, typer.Option(help="The least reward that there can be.")] = 0.0,
+    largest: Annotated[float, typer.Option(help="The largest reward that there can be.")] = 1.0,
+    level: Annotated[float, typer.Option(help="Of all limits.")] = 0.95,
+    weight_bound: Annotated[float | None, typer.Option(help="The largest weight that there can be.")] = None,
+    skip: Annotated[
+        bool, typer.Option("--skip", help="Leave out bad lines and say which; else the first one ends it.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object per policy, nothing else.")] = False,
+) -> None:
+    """What policies would have earned, by a log of another one: values, limits, and whether to believe them."""
+    from onepass.evaluation import of_files
+    from onepass.experiment.errors import ExperimentError
+    from onepass.experiment.progress import Meter
+
+    try:
+        with Meter(f"evaluate {path.name}", of_files.decisions_in(path, form), quiet=json) as meter:
+            found = of_files.evaluate_file(
+                path, policy, format=form, features=features, reward_range=(least, largest), level=level,
+                weight_bound=weight_bound, bad="skip" if skip else "refuse",
+                report=lambda number, reason: print(f"{path}, line {number}: {reason}", file=sys.stderr),
+                progress=lambda rows: meter.advance(rows - meter.done),
+            )  # fmt: skip
+    except (ValueError, OSError) as error:
+        raise ExperimentError(str(error)) from None
+    print(of_files.json_lines(found) if json else of_files.table(found))
 
 
 @app.command("compile")

@@ -30,12 +30,10 @@ class Always:
         self.arm = check.integer("arm", arm, 0)
 
     def on(self, block: Log) -> np.ndarray:
-        """Probabilities (n, K) for a block of a log; ValueError for an arm that it does not have."""
-        if self.arm >= block.n_arms:
-            raise ValueError(f"arm must be below the {block.n_arms} of the log, got {self.arm}")
+        """Probabilities (n, K) for a block of a log."""
         p = Uniform().on(block)
-        here = offered(block)[:, self.arm] > 0.0
-        p[here] = np.eye(block.n_arms)[self.arm]
+        if self.arm < block.n_arms:
+            p[offered(block)[:, self.arm] > 0.0] = np.eye(block.n_arms)[self.arm]
         return p
 
 

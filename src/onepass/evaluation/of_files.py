@@ -1,0 +1,118 @@
+"""Evaluation of policies on a file of any format, as the command line asks for it."""
+
+import importlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from onepass.evaluation.evaluate import Evaluation
+from onepass.evaluation.events import logs_of
+from onepass.evaluation.plain_policies import Always, Logged, Uniform
+from onepass.evaluation.streaming import evaluate_many
+
+
+def policy_named(text: str) -> Any:
+    """A policy by its words: "uniform", "logged", "always:PLACE", MODULE:NAME, or the file of a saved bandit.
+
+    MODULE:NAME is a function of contexts, an object with `on`, or probabilities. ValueError for what is none.
+    """
+    from onepass.foundation.files import load
+
+    name, colon, rest = text.partition(":")
+    if text in ("uniform", "logged"):
+        return Uniform() if text == "uniform" else Logged()
+    if name == "always" and rest.isdecimal():
+        return Always(int(rest))
+    if Path(text).is_file():
+        return load(text)
+    if colon and rest.isidentifier():
+        return imported("policy", text)
+    raise ValueError(
+        f"policy must be uniform, logged, always:PLACE, MODULE:NAME or the file of a saved bandit, got {text!r}"
+    )
+
+
+def imported(what: str, text: str) -> Any:
+    """MODULE:NAME; ValueError where it is not there."""
+    module, _, name = text.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"{what} {text} cannot be imported: {error}") from None
+
+
+def evaluate_file(
+    path: str | Path,
+    policies: Sequence[str],
+    *,
+    format: str | None = None,
+    features: str | None = None,
+    bad: str = "refuse",
+    report: Callable[[int, str], object] | None = None,
+    progress: Callable[[int], object] | None = None,
+    default: float = 0.0,
+    **options: Any,
+) -> dict[str, Evaluation]:
+    """Evaluate policies on one pass over a file.
+
+    path, format, bad, report: as `onepass.log.formats.read` has them; policies: as `policy_named` has them; features:
+    of CSV the names of columns, divided by commas, of others MODULE:NAME of a function of a decision's features, which
+    gives its row or those of its arms; None (default): numbers where there are such. default: the reward of a decision
+    without an outcome (default 0.0); progress, options: as for `evaluate_many`.
+    Returns `Evaluation` by policy. ValueError as these.
+    """
+    from onepass.log import formats
+
+    chosen, read = {text: policy_named(text) for text in policies}, {}
+    kind, rows = formats.format_of(path, format), None
+    if kind is formats.table and features is not None:
+        read["features"] = features.split(",")
+    elif features is not None:
+        rows = imported("features", features)
+    if kind is formats.dsjson:
+        read["lazy"] = rows is None
+    events = kind.read(path, bad=bad, report=report, **read)
+    return evaluate_many(logs_of(events, features=rows, default=default), chosen, progress=progress, **options)
+
+
+def decisions_in(path: str | Path, format: str | None = None) -> int:
+    """About how many decisions a file holds, at least 1, by one quick look: lines, or blocks of text."""
+    from onepass.log import formats
+    from onepass.log.formats.lines import opened
+
+    kind = formats.format_of(path, format)
+    if kind is formats.obp:
+        return max(sum(1 for _ in kind.read(path, bad="skip")), 1)
+    lines, empty = 0, 0
+    with opened(Path(path)) as file:
+        for line in file:
+            lines, empty = lines + 1, empty + (line in (b"\n", b"\r\n"))
+    return max(empty if kind is formats.vw and empty else lines - empty, 1)
+
+
+def json_lines(found: dict[str, Evaluation]) -> str:
+    """Evaluations as lines of JSON, one a policy; what is not finite becomes null."""
+
+    def finite(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: finite(one) for name, one in value.items()}
+        if isinstance(value, list):
+            return [finite(one) for one in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    rows = ({"policy": name, **one.to_dict()} for name, one in found.items())
+    return "\n".join(json.dumps(finite(row), allow_nan=False) for row in rows)
+
+
+def table(found: dict[str, Evaluation]) -> str:
+    """Evaluations as aligned lines: verdict, value, limits at any time, rows that the log is worth; reasons below."""
+    lines = [f"{'policy':<24} {'verdict':<8} {'value':>11} {'limits at any time':>25} {'worth':>11}"]
+    for name, one in found.items():
+        value = "" if one.value is None else f"{one.value:.6g}"
+        limits = f"{one.limits.lower:.5g} to {one.limits.upper:.5g}"
+        lines.append(f"{name:<24} {one.verdict:<8} {value:>11} {limits:>25} {one.diagnosis.effective:>11,.0f}")
+        lines += [f"    {reason}" for reason in one.diagnosis.reasons]
+    first = next(iter(found.values()))
+    return "\n".join([*lines, f"{first.diagnosis.rows:,} decisions, which earned {first.logged:.6g} each"])

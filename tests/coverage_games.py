@@ -1,0 +1,77 @@
+"""How often limits of a value miss it, over many logs at once: loggers that learn and that do not, looks on the way."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from onepass import evaluation as ev
+from onepass.evaluation import intervals
+from onepass.evaluation.doubly_robust import DoublyRobustSequence
+
+CLICKS = ev.Range(0.0, 1.0)
+GAMES = {  # means of arms, the policy that is evaluated, the floor of the logger's probabilities
+    "clicks": ((0.02, 0.08, 0.05), (0.05, 0.15, 0.8), 0.1),
+    "twins": ((0.5, 0.5), (0.0, 1.0), 0.02),
+}
+TOGETHER = ("betting", "doubly-robust")
+ALONE = ("bernstein", "clopper-pearson", "cressie-read", "normal", "bootstrap")
+
+
+def logs(game, learns, runs, rows, seed):
+    """Weights and rewards (runs, rows), the value, the largest weight. A logger that learns takes the arm whose mean is
+    highest so far, but for its floor; one that does not draws evenly."""
+    means, policy, floor = (np.array(part) for part in GAMES[game])
+    rng, arms = np.random.default_rng(seed), len(means)
+    clicks, shown = np.ones((runs, arms)), np.full((runs, arms), 2.0)
+    w, r, each = np.empty((runs, rows)), np.empty((runs, rows)), np.arange(runs)
+    for t in range(rows):
+        p = np.full((runs, arms), 1.0 / arms)
+        if learns:
+            p[:] = floor / arms
+            p[each, (clicks / shown).argmax(axis=1)] += 1.0 - floor
+        arm = (p.cumsum(axis=1) > rng.random((runs, 1))).argmax(axis=1)
+        r[:, t] = rng.random(runs) < means[arm]
+        w[:, t] = policy[arm] / p[each, arm]
+        clicks[each, arm] += r[:, t]
+        shown[each, arm] += 1.0
+    return w, r, float(policy @ means), float(policy.max() / (floor / arms if learns else 1.0 / arms))
+
+
+def misses(game, learns, runs, rows, looks, bootstrap=100, seed=0):
+    """Of each interval at 95%, how many of the runs it misses in: at the end, at any of the looks on the way."""
+    w, r, value, bound = logs(game, learns, runs, rows, seed)
+    ends = np.linspace(0, rows, looks + 1).astype(int)
+    found = {name: [0, 0] for name in (*TOGETHER, *ALONE)}
+    rng, ips = np.random.default_rng(seed + 1), ev.estimator("ips")
+    for run in range(runs):
+        out = {name: [] for name in found}
+        betting, robust = ev.BettingSequence(CLICKS, bound), DoublyRobustSequence(CLICKS, bound)
+        seen = np.concatenate([[0.0], np.cumsum(r[run])[:-1]]) / np.arange(1, rows + 1)  # a model of the past alone
+        for start, end in pairwise(ends):
+            part, sample = slice(start, end), ev.sample_of(w[run, :end], r[run, :end])
+            betting.add(w[run, part], r[run, part])
+            robust.add(ev.sample_of(w[run, part], r[run, part], seen[part], seen[part]))
+            m = ev.moments_of(sample.weights, sample.rewards)
+            limits = {
+                "betting": betting.interval(),
+                "doubly-robust": robust.interval(),
+                "bernstein": intervals.bernstein(m, CLICKS, 0.05),
+                "clopper-pearson": intervals.clopper_pearson(m, CLICKS, 0.05),
+                "cressie-read": intervals.cressie_read(m, CLICKS, 0.05),
+                "normal": intervals.normal(sample.products, CLICKS, 0.05),
+            }
+            if bootstrap:
+                limits["bootstrap"] = intervals.bootstrap(ips, sample, CLICKS, 0.05, bootstrap, rng)
+            for name, one in limits.items():
+                out[name].append(not one.holds(value))
+        for name, missed in out.items():
+            found[name][0] += bool(missed) and missed[-1]
+            found[name][1] += any(missed)
+    return found
+
+
+if __name__ == "__main__":  # the table of docs/evaluation.md
+    for game in GAMES:
+        for learns in (False, True):
+            for name, (end, ever) in misses(game, learns, 2_000, 2_000, 10).items():
+                print(f"{game:<8} {learns!s:<6} {name:<16} {end / 2000:7.2%} {ever / 2000:7.2%}", flush=True)
