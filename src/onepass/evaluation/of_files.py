@@ -11,6 +11,7 @@ from onepass.evaluation.evaluate import Evaluation
 from onepass.evaluation.events import logs_of
 from onepass.evaluation.plain_policies import Always, Logged, Uniform
 from onepass.evaluation.streaming import evaluate_many
+from onepass.foundation.check import shown
 
 
 def policy_named(text: str) -> Any:
@@ -30,7 +31,7 @@ def policy_named(text: str) -> Any:
     if colon and rest.isidentifier():
         return imported("policy", text)
     raise ValueError(
-        f"policy must be uniform, logged, always:PLACE, MODULE:NAME or the file of a saved bandit, got {text!r}"
+        f"policy must be uniform, logged, always:PLACE, MODULE:NAME or the file of a saved bandit, got {shown(text)}"
     )
 
 
@@ -65,7 +66,8 @@ def evaluate_file(
     """
     from onepass.log import formats
 
-    chosen, read = {text: policy_named(text) for text in policies}, {}
+    chosen: dict[str, Any] = {text: policy_named(text) for text in policies}
+    read: dict[str, Any] = {}
     kind, rows = formats.format_of(path, format), None
     if kind is formats.table and features is not None:
         read["features"] = features.split(",")
