@@ -117,11 +117,11 @@ def test_the_command_evaluates_policies_on_a_file(tmp_path, capsys, ending):
 
 def test_a_policy_of_ones_own_sees_features_by_a_function(tmp_path, capsys):
     path = str(tmp_path / "a.dsjson")
-    formats.write(path, events(800))
+    formats.write(path, events(500))
     mine, features = f"{__name__}:greedy", f"{__name__}:topics"
     assert onepass("evaluate", path, f"--policy={mine}", "--policy=uniform", f"--features={features}") == 0
     shown = capsys.readouterr().out
-    assert "800 decisions" in shown
+    assert "500 decisions" in shown
     found = evaluate_file(path, [mine, "uniform"], features=features)
     assert found[mine].limits.lower > found["uniform"].value
 

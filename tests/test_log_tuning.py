@@ -26,17 +26,17 @@ def logged(rows, seed=0, gap=0.8):
 
 
 def test_settings_that_earn_more_are_found_with_the_bandit_that_learned():
-    log = logged(3_000)
-    found = ev.tune(recipe, {"epsilon": [0.05, 0.9], "reg": [1.0, 10.0]}, log, every=50, points=5)
+    log = logged(1_200)
+    found = ev.tune(recipe, {"epsilon": [0.05, 1.0]}, log, every=50, points=5)
     assert found.settings["epsilon"] == 0.05
     assert set(found.curves) == {"present", *found.candidates}
-    assert len(found.candidates) == 4
+    assert len(found.candidates) == 2
     assert found.curves["present"].shape == (5, 2)
     chosen = found.bandit.decide(log.contexts[0], range(3), id="a").probabilities
     assert chosen.argmax() == (1 if log.contexts[0, 0] > 0 else 2)
     best = next(one for one in found.comparison.differences if one.name == found.comparison.best)
     assert best.limits.lower > 0.0
-    assert str(found).startswith("epsilon=0.05, reg=")
+    assert str(found).startswith("epsilon=0.05")
 
 
 def test_a_difference_is_that_of_the_loop():
@@ -53,10 +53,10 @@ def test_a_difference_is_that_of_the_loop():
 
 
 def test_settings_that_are_no_better_are_called_so_in_at_most_one_run_of_twenty():
-    runs, wrong = many(30, 2_000), 0
+    runs, wrong = many(25, 2_000), 0
     for run in range(runs):
-        log = logged(150, seed=run, gap=0.0)  # every policy earns 0.1
-        wrong += ev.tune(recipe, {"epsilon": [0.1, 0.3, 0.5]}, log, every=50).comparison.best is not None
+        log = logged(120, seed=run, gap=0.0)  # every policy earns 0.1
+        wrong += ev.tune(recipe, {"epsilon": [0.1, 0.3, 0.5]}, log, every=60).comparison.best is not None
     assert wrong <= stats.binom.isf(1e-4, runs, 0.05), wrong
 
 

@@ -61,18 +61,22 @@ class Names:
         if not 0.0 < p <= 1.0:
             raise ValueError(f"{self.propensity} must be above 0 and at most 1, got {row[self.propensity]}")
         reward = row[self.reward]
-        empty = reward is None or reward == "" or reward != reward  # NaN is how frames say that there is none
         when, own = row.get(self.time or "time"), row.get(self.id or "id")
         decision = Decision(
-            loop=loop, time=0 if when in (None, "") else time_of(when), id=str(own) if own not in (None, "") else name,
+            loop=loop, time=0 if missing(when) else time_of(when), id=name if missing(own) else str(own),
             places=[place], propensities=[p], offered=self.arms,
             probabilities=[finite(row, each) for each in self.probabilities] or None,
             contexts=[finite(row, each) for each in self.features] or None,
         )  # fmt: skip
         value = (
-            () if empty else (Outcome(loop=loop, time=decision.time, id=decision.id, value=finite(row, self.reward)),)
+            () if missing(reward) else (Outcome(loop=loop, time=decision.time, id=decision.id, value=finite(row, self.reward)),)
         )
         return Event(decision, value)
+
+
+def missing(value: Any) -> bool:
+    """Whether a cell is empty: NaN is how frames say it."""
+    return value is None or value == "" or value != value
 
 
 def finite(row: Row, name: str) -> float:
