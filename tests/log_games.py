@@ -9,9 +9,9 @@ from onepass.log.replay import Fold
 DIM, ARMS, LATE = 3, 4, 3
 
 
-def bandit(kind="disjoint"):
+def bandit(kind="disjoint", reg=0.5):
     if kind == "disjoint":
-        return op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM, reg=0.5))), op.Thompson(0.4, draws=5), seed=2)
+        return op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM, reg=reg))), op.Thompson(0.4, draws=5), seed=2)
     return op.Bandit(op.Ridge(op.Exact(dim=DIM, reg=0.7)), op.Thompson(0.4, draws=5), seed=3)
 
 

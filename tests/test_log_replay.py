@@ -9,7 +9,7 @@ from counts import many
 from log_games import bandit, decided, joined, played
 from onepass.log import Checkpoint, Decision, Join, decode, encode
 from onepass.log.memory import MemoryStore
-from onepass.log.replay import Fold, learned_from, restored, verify
+from onepass.log.replay import WINDOW, Fold, learned_from, restored, verify
 from onepass.log.store import StoreError
 
 ROUNDS = many(30, 3_000)
@@ -149,3 +149,18 @@ def test_a_checkpoint_that_was_altered_is_refused():
     assert isinstance(record, Checkpoint)
     with pytest.raises(StoreError, match="its digest is another"):
         restored(msgspec.structs.replace(record, data=record.data[:-1] + b"x"))
+
+
+def test_decisions_whose_models_the_log_does_not_explain_are_not_called_verified(game):
+    """Joins are missing: their models know more than the log. The bandit knew more already: they are older than it."""
+    kind, store, _ = game
+    other = MemoryStore()
+    other.append([one for one in store.read() if not isinstance(one, Join)])
+    found = verify(Fold(other, "game", bandit(kind)))
+    assert (found.ok, found.wrong, found.equal) == (False, 0, 4)
+    assert found.left == {"made by a model that has learned more than the log holds": ROUNDS - 4}
+    ahead = bandit(kind)
+    ahead.learn(np.ones((1, 3)), [1.0], ["arm 0"] if kind == "disjoint" else None)
+    found = verify(Fold(other, "game", ahead))
+    assert found.left[f"made by a model that is more than {WINDOW:,} decisions old"] == 4
+    assert not found.ok

@@ -85,6 +85,10 @@ class MemoryStore(Store):
             self._open()
             return self._first, self._first + len(self._rows) - 1
 
+    def start(self, seq: int) -> None:
+        with self._lock:
+            self._first = seq
+
     def inspect(self) -> Iterator[Damage]:
         return iter(())
 

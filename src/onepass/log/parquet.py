@@ -49,14 +49,6 @@ class ParquetStore(Store):
         with self._told():
             self.folder.mkdir(parents=True, exist_ok=True)
 
-    def begin(self, seq: int) -> None:
-        """Let an empty store begin at a place, at least 1: that of the store whose months it takes. ValueError for one
-        that is not empty."""
-        with self._lock:
-            if self._segments():
-                raise ValueError(f"the store {self.folder} must be empty to begin at {seq}")
-            self._write(seq, seq - 1, [])
-
     def put(self, rows: list[Row]) -> list[int]:
         with self._lock:
             seqs, new = stored(rows, self._known(rows), self.bounds()[1])
@@ -143,6 +135,10 @@ class ParquetStore(Store):
         with self._lock:
             segments = self._segments()
         return (segments[0].first, segments[-1].last) if segments else (1, 0)
+
+    def start(self, seq: int) -> None:
+        with self._lock:
+            self._write(seq, seq - 1, [])
 
     def inspect(self) -> Iterator[Damage]:
         for segment in self._segments():

@@ -9,7 +9,7 @@ same lines. `verify` decides again what was decided: every probability of the lo
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -41,17 +41,19 @@ class Fold:
         self._decisions: dict[str, Decision] = {}
 
     @classmethod
-    def resumed(cls, store: Store, loop: str, begin: Any = None, until: int | None = None) -> Self:
+    def resumed(cls, store: Store, loop: str, begin: Any = None, *, first: bool = False) -> Self:
         """The fold at the last checkpoint of a loop that holds its model, or at the beginning.
 
         store, loop: as above; begin: the bandit that has learned nothing, for a log without such a checkpoint (default
-        None); until: the last place that may have been learned (default None: any). ValueError where neither is there,
-        StoreError for a checkpoint that is damaged.
+        None); first: at the first checkpoint instead, from which most can be verified (default False). ValueError where
+        neither is there, StoreError for a checkpoint that is damaged.
         """
         found = None
         for one in store.read(kinds=["checkpoint"], loop=loop):
-            if one.data is not None and (until is None or one.through <= until):
+            if one.data is not None:
                 found = one
+                if first:
+                    break
         if found is not None:
             return cls(store, loop, restored(found), found.through)
         if begin is None:
@@ -177,6 +179,8 @@ class Verified(NamedTuple):
     decisions: how many were read; equal: how many came out the same in every bit; undrawn: how many had no id of their
     own, so that their random numbers are gone, but the same means and widths; mismatches: up to 100 of those that did
     not; wrong: how many there were; left: how many could not be decided again, by reason; joins: how many were learned.
+    checkpoints: how many later checkpoints the model was equal to, in every bit; others: the places of those that it
+    was not.
     """
 
     decisions: int
@@ -186,11 +190,15 @@ class Verified(NamedTuple):
     mismatches: tuple[Mismatch, ...]
     left: dict[str, int]
     joins: int
+    checkpoints: int
+    others: tuple[int, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return self.wrong == 0
+        """Whether nothing is wrong, and every decision has its model. Decisions without an id move the generator of a
+        bandit, which is a part of it: then checkpoints may be others."""
+        modelless = self.left.keys() & {OLDER, NEWER}
+        return self.wrong == 0 and not modelless and (not self.others or self.undrawn > 0)
 
 
 NO_CONTEXTS = "the log does not hold what was offered"
@@ -199,23 +207,29 @@ NEWER = "made by a model that has learned more than the log holds"
 FOREIGN = "of another origin"
 
 
-def verify(fold: Fold, until: int | None = None) -> Verified:
+def verify(fold: Fold, until: int | None = None, told: Callable[[int], object] | None = None) -> Verified:
     """Decide again, from a checkpoint on, what the log says was decided, each decision by the model that made it.
 
     fold: at the checkpoint; its bandit goes on to the end. until: the last place (default None: the end of the log).
+    told: is called with every place that was read (default None).
     The model of a decision is the one that has learned as many rows as the decision says.
     """
-    check = Verifying(fold)
+    check = Verifying(fold, until)
     for one in fold.store.read(fold.through, until, ("decision", "join"), fold.loop):
         check.take(one)
+        if told is not None:
+            told(one.seq)
     return check.done()
 
 
 class Verifying:
     """Decisions in the order of their models, and the joins between them."""
 
-    def __init__(self, fold: Fold):
+    def __init__(self, fold: Fold, until: int | None):
         self._fold = fold
+        saved = fold.store.read(fold.through, until, ("checkpoint",), fold.loop)
+        self._saved = deque(sorted((one.through, one.seq, one.digest) for one in saved if one.through >= fold.through))
+        self._others: list[int] = []
         self._window: list[Decision] = []
         self._joins: deque[list[Join]] = deque()
         self._counts: Counter[str] = Counter()
@@ -240,6 +254,7 @@ class Verifying:
         self._settle()
         while self._joins:
             self._learn()
+        self._compare(None)
         count = self._counts
         return Verified(
             decisions=count["decisions"],
@@ -249,10 +264,25 @@ class Verifying:
             mismatches=tuple(self._mismatches),
             left=dict(self._left),
             joins=count["joins"],
+            checkpoints=count["checkpoints"],
+            others=tuple(self._others),
         )
+
+    def _compare(self, seq: int | None) -> None:
+        """The model with the checkpoints that have learned nothing from a place on."""
+        digest = None
+        while self._saved and (seq is None or self._saved[0][0] < seq):
+            _, place, saved = self._saved.popleft()
+            if digest is None:
+                digest = hashlib.sha256(files.to_bytes(self._fold.bandit)).hexdigest()
+            if saved == digest:
+                self._counts["checkpoints"] += 1
+            else:
+                self._others.append(place)
 
     def _learn(self) -> None:
         joins = self._joins.popleft()
+        self._compare(joins[0].seq)
         self._fold.learn(joins)
         self._counts["joins"] += len(joins)
 

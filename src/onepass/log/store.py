@@ -55,7 +55,8 @@ class Store(ABC):
     @abstractmethod
     def put(self, rows: list[Row]) -> list[int]:
         """Give rows their places and keep them, all or none; those whose `once` a row of the loop has already get its
-        place and are not kept. Durable on return."""
+        place and are not kept. Rows that have a place already, those of another store, keep it, and it must be the next
+        one (StoreError). Durable on return."""
 
     @abstractmethod
     def rows(self, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None) -> Iterator[Row]:
@@ -76,6 +77,10 @@ class Store(ABC):
     @abstractmethod
     def bounds(self) -> tuple[int, int]:
         """The first place that is kept, and the last that was given: (1, 0) of an empty store."""
+
+    @abstractmethod
+    def start(self, seq: int) -> None:
+        """Let the next place be this one; nothing is kept yet."""
 
     @abstractmethod
     def inspect(self) -> Iterator[Damage]:
@@ -120,6 +125,16 @@ class Store(ABC):
     def find(self, loop: str, id: str) -> list[Any]:
         """All records about one decision, in their order. loop, id: of the decision."""
         return [record_of(row) for row in self.about(loop, id)]
+
+    def begin(self, seq: int) -> None:
+        """Let an empty store begin at a place, as the store did whose records it takes: their places stay as they are.
+
+        seq: at least 1. ValueError where there are records, or were.
+        """
+        seq = check.integer("seq", seq, 1)
+        if self.bounds() != (1, 0):
+            raise ValueError(f"the store must be new to begin at {seq}, but it has had {self.bounds()[1]} records")
+        self.start(seq)
 
     def drop_before(self, seq: int) -> int:
         """Delete the records before a place for ever, and return how many there were; other places stay as they are.
@@ -226,8 +241,10 @@ def stored(rows: list[Row], held: dict[tuple[str, str], int], last: int) -> tupl
     to which those of these rows are added; last: the last place given."""
     seqs, new = [], []
     for row in rows:
+        if row.seq not in (0, last + 1):
+            raise StoreError(f"record {row.seq} cannot follow record {last}; nothing of the batch was stored")
         key = None if row.once is None else (row.loop, row.once)
-        seq = None if key is None else held.get(key)
+        seq = None if key is None or row.seq else held.get(key)
         if seq is None:
             last += 1
             seq = last

@@ -121,6 +121,11 @@ class Tables(Store):
             connection.tell("update mark set value = ? where name = 'first' and value < ?", (seq, seq))
         return count
 
+    def start(self, seq: int) -> None:
+        with self._writing() as connection:
+            for name, value in (("first", seq), ("last", seq - 1)):
+                connection.tell("update mark set value = ? where name = ?", (value, name))
+
     def bounds(self) -> tuple[int, int]:
         found = dict(self._ask(MARKS))
         return found["first"], found["last"]

@@ -23,7 +23,7 @@ def check_store(make: Callable[[], Store], reopened: Callable[[Store], Store] | 
     make: gives a new, empty store; reopened: closes a store and opens what it has kept (default None: it keeps
     nothing); steps: how many random calls it is compared with a list in, at least 1 (default 80).
     """
-    for claim in (places_and_bits, once, batches, found, forgetting, retention, threads, tails):
+    for claim in (places_and_bits, once, batches, found, forgetting, retention, beginning, threads, tails):
         with closed(make()) as store:
             claim(store)
             assert list(store.check()) == []
@@ -151,6 +151,15 @@ def retention(store: Store) -> None:
     assert store.drop_before(6) == 3
     assert (store.first, store.last, len(store), list(store.read())) == (6, 5, 0, [])
     assert store.append([decision("1")]) == [6]
+
+
+def beginning(store: Store) -> None:
+    """A new store begins at a place, one that has had records does not."""
+    store.begin(17)
+    assert (store.first, store.last, len(store)) == (17, 16, 0)
+    assert store.append([outcome("1"), outcome("2")]) == [17, 18]
+    assert [one.seq for one in store.read()] == [17, 18]
+    assert raised(lambda: store.begin(30))
 
 
 def threads(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""The command line: `onepass list | run | tune | report | evaluate | bench`, also as `python -m onepass`.
+"""The command line: `onepass list | run | tune | report | evaluate | log | bench`, also as `python -m onepass`.
 
 What a command needs is imported in it: `onepass --help` waits for no package that it does not use.
 Tables go to standard output and everything else to standard error; with --json standard output holds nothing but one
@@ -11,22 +11,26 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
-EXTRAS = ("msgspec", "sklearn", "polars", "matplotlib", "typer", "rich", "pooch", "threadpoolctl")
+EXTRAS = ("msgspec", "psycopg", "sklearn", "polars", "matplotlib", "typer", "rich", "pooch", "threadpoolctl")
 
 
 def needs(name: str) -> str:
     package = name.partition(".")[0]
-    extra = "log" if package == "msgspec" else "experiment"
+    extra = {"msgspec": "log", "psycopg": "postgres"}.get(package, "experiment")
     return f"onepass: {package} is missing, which the command line needs: pip install onepass[{extra}]"
 
 
 try:
     import typer
+
+    from onepass.cli import logs
 except ModuleNotFoundError as missing:
     print(needs(str(missing.name)), file=sys.stderr)
     raise SystemExit(2) from missing
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
+
+app.add_typer(logs.app, name="log")
 
 Name = Annotated[
     str,

@@ -1,0 +1,194 @@
+"""`onepass log verify | import | export | replay`: what a log says, checked, taken in, given out, learned again.
+
+STORE is a file of SQLite, a folder of Parquet files, postgresql://..., or a file of JSON lines (.jsonl), which is read.
+Exit codes: 0, 1 for a log that is damaged or does not say the truth, 2 for what cannot be done as asked.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+STEP = 1_000  # records between two signs of progress
+
+app = typer.Typer(help="Logs of decisions: verify, import, export, replay.", no_args_is_help=True)
+
+Place = Annotated[str, typer.Argument(metavar="STORE", help="FILE, FOLDER, FILE.jsonl or postgresql://...")]
+Loop = Annotated[str | None, typer.Option(metavar="NAME", help="Only this loop. Default: all.")]
+Model = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The bandit it began with. Default: a checkpoint of the log.")
+]
+Form = Annotated[
+    str | None,
+    typer.Option("--format", help="records, dsjson, vw, csv or obp. Default: by the ending, .jsonl records."),
+]
+Until = Annotated[int | None, typer.Option(metavar="PLACE", help="The last record. Default: the end.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")]
+
+
+@app.command()
+def verify(store: Place, loop: Loop = None, model: Model = None, until: Until = None, as_json: Json = False) -> None:
+    """Walk a store for damage, and decide again what it says was decided: every probability, to the last bit."""
+    from onepass.log.replay import Fold
+    from onepass.log.replay import verify as again
+
+    with said(), opened(store) as log:
+        damages = [damage._asdict() for damage in log.check()]
+        found: dict[str, Any] = {"records": len(log), "damages": damages, "loops": {}}
+        ok = not damages
+        for name in [] if damages else [loop] if loop is not None else loops(log):
+            first = begun(model)
+            try:
+                fold = Fold.resumed(log, name, first=True) if first is None else Fold(log, name, first)
+            except ValueError as error:
+                found["loops"][name] = {"reason": str(error)}
+                ok = ok and loop is None
+                continue
+            with meter(f"verify {name}", log.last - fold.through, as_json) as told:
+                result = again(fold, until, told)
+            found["loops"][name] = {**result._asdict(), "mismatches": [one._asdict() for one in result.mismatches]}
+            ok = ok and result.ok
+    show({"ok": ok, **found}, as_json)
+    raise typer.Exit(0 if ok else 1)
+
+
+@app.command("import")
+def import_command(
+    store: Place,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="What to store.")],
+    form: Form = None,
+    loop: Annotated[str | None, typer.Option(metavar="NAME", help="The loop that records shall be of.")] = None,
+    skip: Annotated[bool, typer.Option("--skip", help="Leave bad lines out and name them; else stop.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Store the records, or the events, of a file; what is there already is not stored twice."""
+    from onepass.log.exchange import taken
+
+    bad: list[tuple[int, str]] = []
+    with said(), opened(store, readonly=False) as log:
+        if not path.exists():
+            raise ValueError(f"there is no file {path}")
+        with meter(f"import {path.name}", 0, as_json) as told:
+            counts = taken(
+                log,
+                path,
+                form,
+                loop=loop,
+                bad="skip" if skip else "refuse",
+                report=lambda number, reason: bad.append((number, reason)),
+                told=told,
+            )
+        show({"counts": dict(counts), "bad": bad, "last": log.last}, as_json)
+
+
+@app.command()
+def export(
+    store: Place,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file, also with .gz, that appears when it is whole.")],
+    form: Form = None,
+    loop: Loop = None,
+    since: Annotated[int, typer.Option(metavar="PLACE", help="The record after which to begin.")] = 0,
+    until: Until = None,
+    as_json: Json = False,
+) -> None:
+    """Write the records of a store, or its events in a format of others, to a file."""
+    from onepass.log.exchange import given
+
+    with said(), opened(store) as log:
+        with meter(f"export {path.name}", log.last - since, as_json) as told:
+            count = given(log, path, form, loop=loop, since=since, until=until, told=told)
+        show({"written": count, "file": str(path)}, as_json)
+
+
+@app.command()
+def replay(
+    store: Place,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to save the bandit.")],
+    loop: Loop = None,
+    model: Model = None,
+    until: Until = None,
+    as_json: Json = False,
+) -> None:
+    """Learn a log again, from its last checkpoint or from a bandit, and save the model."""
+    from onepass.log.replay import Fold
+
+    with said(), opened(store) as log:
+        names = [loop] if loop is not None else loops(log)
+        if len(names) != 1:
+            raise ValueError(f"--loop must name one of the loops: {', '.join(names) or 'there are none'}")
+        first = begun(model)
+        fold = Fold.resumed(log, names[0]) if first is None else Fold(log, names[0], first)
+        begin, joins, end = fold.through, 0, log.last if until is None else until
+        with meter(f"replay {names[0]}", end - begin, as_json) as told:
+            for place in [*range(begin + STEP, end, STEP), end]:
+                joins += fold.advance(place)
+                told(place)
+        fold.bandit.save(out)
+        show({"from": begin, "through": fold.through, "joins": joins, "saved": str(out)}, as_json)
+
+
+# ---- what they share ----
+
+
+def opened(store: str, readonly: bool = True) -> Any:
+    from onepass.log.opening import opened as at
+
+    return at(store, readonly=readonly)
+
+
+def begun(model: Path | None) -> Any:
+    """The bandit of a file."""
+    if model is None:
+        return None
+    from onepass import load
+
+    return load(model)
+
+
+def loops(log: Any) -> list[str]:
+    """The loops of a store that have decisions, in the order of the first ones."""
+    return list(Counter(one.loop for one in log.read(kinds=["decision"])))
+
+
+@contextmanager
+def said() -> Iterator[None]:
+    """What the user can put right is said in one sentence, with exit code 2."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        print(f"onepass: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
+@contextmanager
+def meter(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], object]]:
+    """Progress by places: the first one told is where it begins."""
+    from onepass.experiment.progress import Meter
+
+    with Meter(title, max(total, 1), quiet) as shown:
+        before: list[int] = []
+
+        def told(place: int) -> None:
+            before[:] = before or [place]
+            if place - before[0] >= STEP:
+                shown.advance(place - before[0])
+                before[0] = place
+
+        yield told
+
+
+def show(found: dict[str, Any], as_json: bool) -> None:
+    """A result as JSON, or as lines."""
+    if as_json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        parts = value.items() if isinstance(value, dict) else []
+        print(f"{name}: {value}" if not parts else f"{name}:")
+        for key, part in parts:
+            print(f"  {key}: {part}")

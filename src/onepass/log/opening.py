@@ -1,0 +1,44 @@
+"""A store by its place, as a command line names it."""
+
+from pathlib import Path
+
+from onepass.log.store import Store, StoreError
+
+SCHEMES = ("postgresql://", "postgres://")
+
+
+def opened(place: str, *, readonly: bool = False) -> Store:
+    """The store at a place.
+
+    place: "postgresql://..." of a database, a folder of Parquet files, or else a file of SQLite; what ends in .jsonl is
+    read into memory, for reading only. readonly: refuse a file or a folder that is not there (default False).
+    StoreError where it cannot be opened.
+    """
+    if place.startswith(SCHEMES):
+        from onepass.log.postgres import PostgresStore
+
+        return PostgresStore(place)
+    path = Path(place)
+    if readonly and not path.exists():
+        raise StoreError(f"there is no store {place}")
+    if path.is_dir():
+        from onepass.log.parquet import ParquetStore
+
+        return ParquetStore(path)
+    if path.suffix == ".jsonl":
+        return in_memory(path)
+    from onepass.log.sqlite import SqliteStore
+
+    return SqliteStore(path, readonly=readonly)
+
+
+def in_memory(path: Path) -> Store:
+    """The records of a file of JSON lines."""
+    from onepass.log.exchange import taken
+    from onepass.log.memory import MemoryStore
+
+    if not path.exists():
+        raise StoreError(f"there is no store {path}")
+    store = MemoryStore()
+    taken(store, path)
+    return store

@@ -1,0 +1,58 @@
+"""Sealed months: the oldest records go into an archive, are read back and compared, and only then deleted.
+
+    archive  1, ..., s            months that are over
+    store    s + 1, ..., last     what is still written
+
+Who is killed in between has records twice and none lost; the next call compares and goes on.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from onepass.log.records import micros, moment
+from onepass.log.store import Row, Store, StoreError
+
+
+def seal(store: Store, archive: Store, before: datetime) -> list[tuple[str, int]]:
+    """Move the records before a moment from a store to an archive, a month at a time; the months and their numbers of
+    records.
+
+    store, archive: whose places follow one another, or an archive that is new; before: a datetime with a time zone.
+    What is moved is the longest beginning of the log of which all records are earlier; a month ends where the first
+    record of a later one comes. StoreError, and nothing is deleted, where the archive has something else.
+    """
+    end, moved = micros(before), list[tuple[str, int]]()
+    if archive.bounds() == (1, 0) and store.first > 1:
+        archive.begin(store.first)
+    for month, first, last in list(months(store, end)):
+        rows = list(store.rows(first - 1, last, None, None))
+        if archive.last < first:
+            archive.put(rows)
+        if list(archive.rows(first - 1, last, None, None)) != rows:
+            raise StoreError(
+                f"the archive holds records {first} to {last} otherwise than the store; nothing was deleted"
+            )
+        store.drop_before(last + 1)
+        moved.append((month, len(rows)))
+    return moved
+
+
+def months(store: Store, end: int) -> Iterator[tuple[str, int, int]]:
+    """Month, first and last place of the parts of a store's beginning that is earlier than `end`, microseconds."""
+    month, first, last = "", store.first, store.first - 1
+    for row in store.rows(0, None, None, None):
+        if row.time >= end:
+            break
+        name = named(row)
+        if name > month:
+            if last >= first:
+                yield month, first, last
+            month, first = name, row.seq
+        last = row.seq
+    if last >= first:
+        yield month, first, last
+
+
+def named(row: Row) -> str:
+    """The month of a row in UTC, as 2026-11."""
+    return f"{moment(row.time):%Y-%m}"
