@@ -68,10 +68,11 @@ class Names:
             probabilities=[finite(row, each) for each in self.probabilities] or None,
             contexts=[finite(row, each) for each in self.features] or None,
         )  # fmt: skip
-        value = (
-            () if missing(reward) else (Outcome(loop=loop, time=decision.time, id=decision.id, value=finite(row, self.reward)),)
+        if missing(reward):
+            return Event(decision, ())
+        return Event(
+            decision, (Outcome(loop=loop, time=decision.time, id=decision.id, value=finite(row, self.reward)),)
         )
-        return Event(decision, value)
 
 
 def missing(value: Any) -> bool:
