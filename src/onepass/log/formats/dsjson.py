@@ -131,9 +131,9 @@ def of_one(one: Line, common: dict[str, Any]) -> Event:
         propensity = probabilities[place]
         if one.probability is not None and abs(one.probability - propensity) > CLOSE:
             raise ValueError(f"_label_probability and p disagree: {one.probability} and {propensity}")
-    wrong = [each for each in (*p, propensity) if each is not None and not 0.0 <= each <= 1.0 + CLOSE]
-    if wrong:
-        raise ValueError(f"probabilities must be in [0, 1], got {wrong[0]}")
+    known = p or [0.0 if propensity is None else propensity]
+    if min(known) < 0.0 or max(known) > 1.0 + CLOSE:
+        raise ValueError(f"probabilities must be in [0, 1], got {min(known)} to {max(known)}")
     decision = Decision(
         places=[place], propensities=None if propensity is None else [propensity], probabilities=probabilities,
         ranking=ranking or None, deferred=one.skip, extra=rest(one, propensity), **common,
