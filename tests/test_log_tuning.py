@@ -26,7 +26,7 @@ def logged(rows, seed=0, gap=0.8):
 
 
 def test_settings_that_earn_more_are_found_with_the_bandit_that_learned():
-    log = logged(1_200)
+    log = logged(2_000)
     found = ev.tune(recipe, {"epsilon": [0.05, 1.0]}, log, every=50, points=5)
     assert found.settings["epsilon"] == 0.05
     assert set(found.curves) == {"present", *found.candidates}
