@@ -17,7 +17,8 @@ import numpy as np
 
 from onepass.bandit.decision import Decision as Decided
 from onepass.features.factors import Outer
-from onepass.foundation import check, files
+from onepass.foundation import files
+from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.log.records import Checkpoint, Decision, Join
 from onepass.log.store import Store, StoreError
@@ -57,9 +58,7 @@ class Fold:
         if found is not None:
             return cls(store, loop, restored(found), found.through)
         if begin is None:
-            raise ValueError(
-                f"loop {check.shown(loop)} has no checkpoint with its model: give the bandit it began with"
-            )
+            raise ValueError(f"loop {shown(loop)} has no checkpoint with its model: give the bandit it began with")
         return cls(store, loop, begin)
 
     def advance(self, until: int | None = None) -> int:
@@ -159,9 +158,7 @@ def learned_from(record: Decision) -> Decided:
         return record.decided()
     rows = record.contexts
     if not isinstance(rows, list):
-        raise ValueError(
-            f"decision {check.shown(record.id)} must have the rows of all arms, to learn from what was shown"
-        )
+        raise ValueError(f"decision {shown(record.id)} must have the rows of all arms, to learn from what was shown")
     each = [rows[place] if isinstance(rows[0], list) else rows for place in record.shown]
     context = each[0] if len(each) == 1 else each
     return msgspec.structs.replace(record, places=record.shown, arms=None, context=context).decided()
