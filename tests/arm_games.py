@@ -1,5 +1,6 @@
 """Shared by the tests of models per arm: data, bandits, and what they have learned."""
 
+from functools import cache
 from itertools import cycle, pairwise
 
 import numpy as np
@@ -80,32 +81,31 @@ def outer(reduce, design=None, rule=None, **options):
 # ---- files ----
 
 
-def kinds():
-    """Bandits that have learned, lost an arm, and know one that has not learned."""
-    rows, rewards, names = data(120)
-    left, right, pays, who, _ = factor_data(120)
-    made = {
-        "Exact": disjoint(op.Exact(dim=DIM), op.Thompson(0.3), seed=3),
-        "float32": disjoint(op.Exact(dim=DIM, dtype="float32")),
-        "FrequentDirections": disjoint(op.FrequentDirections(dim=DIM, size=2), op.EpsilonGreedy(0.3), threads=2),
-        "ProjectorSplitting": disjoint(op.ProjectorSplitting(dim=DIM, rank=3), op.UCB(op.Theory(scale=0.1))),
-        "Dyadic": disjoint(op.Dyadic(dim=DIM, size=1, error=8.0)),
-        "separate": disjoint(op.Exact(dim=DIM), compact=False),
-        "Hybrid": hybrid(),
-        "Hybrid, separate": hybrid(compact=False),
-        "factors": outer(True),
-    }
-    for kind, bandit in made.items():
-        if kind == "factors":
-            bandit.learn(op.Outer(left, right), pays, who)
-        else:
-            learned(bandit, rows, rewards, names)
-        bandit.remove_arm(7)
-        bandit.add_arm("waiting")
-    return made
+KINDS = {
+    "Exact": lambda: disjoint(op.Exact(dim=DIM), op.Thompson(0.3), seed=3),
+    "float32": lambda: disjoint(op.Exact(dim=DIM, dtype="float32")),
+    "FrequentDirections": lambda: disjoint(op.FrequentDirections(dim=DIM, size=2), op.EpsilonGreedy(0.3), threads=2),
+    "ProjectorSplitting": lambda: disjoint(op.ProjectorSplitting(dim=DIM, rank=3), op.UCB(op.Theory(scale=0.1))),
+    "Dyadic": lambda: disjoint(op.Dyadic(dim=DIM, size=1, error=8.0)),
+    "separate": lambda: disjoint(op.Exact(dim=DIM), compact=False),
+    "Hybrid": hybrid,
+    "Hybrid, separate": lambda: hybrid(compact=False),
+    "factors": lambda: outer(True),
+}
 
 
-KINDS = kinds()
+@cache
+def taught(kind):
+    """A bandit that has learned, lost an arm, and knows one that has not learned: to be copied by who changes it."""
+    bandit = KINDS[kind]()
+    if kind == "factors":
+        left, right, pays, who, _ = factor_data(120)
+        bandit.learn(op.Outer(left, right), pays, who)
+    else:
+        learned(bandit, *data(120))
+    bandit.remove_arm(7)
+    bandit.add_arm("waiting")
+    return bandit
 
 
 # ---- decisions ----

@@ -7,7 +7,7 @@ import pytest
 
 import onepass as op
 import onepass.bandit.bandit
-from arm_games import DIM, KINDS, RIGHT, data, disjoint, factor_data, fingerprint
+from arm_games import DIM, KINDS, RIGHT, data, disjoint, factor_data, fingerprint, taught
 from onepass.arena import arena
 from onepass.foundation import files
 
@@ -32,7 +32,7 @@ def continued(bandit, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_loaded_and_copied_bandits_decide_alike(kind, tmp_path):
-    original = KINDS[kind].copy()
+    original = taught(kind).copy()
     original.save(tmp_path / "model")
     loaded, copied = op.load(tmp_path / "model"), original.copy()
     assert repr(loaded) == repr(original)
@@ -46,7 +46,7 @@ def test_saved_loaded_and_copied_bandits_decide_alike(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_copy_is_independent(kind):
-    original = KINDS[kind].copy()
+    original = taught(kind).copy()
     before = fingerprint(original)
     twin = original.copy()
     continued(twin, kind)
@@ -59,7 +59,7 @@ def test_a_copy_is_independent(kind):
 
 @pytest.mark.parametrize("kind", ["Exact", "Dyadic"])
 def test_vacancies_survive_a_file(kind, tmp_path):
-    bandit = KINDS[kind].copy()
+    bandit = taught(kind).copy()
     bandit.save(tmp_path / "model")
     loaded = op.load(tmp_path / "model")
     store = loaded._learned.store
@@ -181,7 +181,7 @@ def write(path, bandit, saved):
 
 @pytest.mark.parametrize("what", [*STORE, *OUTSIDE_STORE])
 def test_a_crafted_file_is_refused(what, tmp_path):
-    bandit = KINDS["Exact"].copy()
+    bandit = taught("Exact").copy()
     saved = bandit._saved()
     write(tmp_path / "model", bandit, saved)
     assert op.load(tmp_path / "model").arms == bandit.arms  # the untouched one is good
@@ -194,7 +194,7 @@ def test_a_crafted_file_is_refused(what, tmp_path):
 
 @pytest.mark.parametrize("what", ["fewer states", "negative rows", "cross", "vacant"])
 def test_a_crafted_file_of_separate_states_is_refused(what, tmp_path):
-    bandit = KINDS["Dyadic"].copy()
+    bandit = taught("Dyadic").copy()
     saved = bandit._saved()
     (first, cross, rows, tick), *rest = saved.store
     store = {

@@ -7,7 +7,7 @@ import pytest
 
 import onepass as op
 import onepass.bandit.bandit
-from arm_games import DIM, KINDS, LEFT, RIGHT, disjoint, fingerprint, outer
+from arm_games import DIM, LEFT, RIGHT, disjoint, fingerprint, outer, taught
 
 # ---- wrong calls ----
 
@@ -76,7 +76,7 @@ FIVE = ["a", "brand new", 7, "d", "a"]
 )
 @pytest.mark.parametrize("kind", ["Exact", "separate", "Hybrid"])
 def test_wrong_calls_get_one_clear_sentence_and_change_nothing(kind, call, says):
-    bandit = KINDS[kind].copy()
+    bandit = taught(kind).copy()
     before = fingerprint(bandit)
     with pytest.raises(ValueError, match=says) as error:
         call(bandit)

@@ -208,9 +208,6 @@ def test_the_ledger_remembers_the_last_decisions_through_a_file():
             kept.refuse(["twice", "twice"])
 
 
-GOOD = op.OFUL(dim=2).decide(np.eye(2), ["a", "b"], id="x").to_dict()
-
-
 @pytest.mark.parametrize("change", [
     {"format": 7}, {"format": None}, {"probabilities": [0.5, 0.6]}, {"probabilities": [-0.5, 1.5]}, {"places": [2]},
     {"places": [0, 0]}, {"places": []}, {"places": ["a"]}, {"arms": ["b"], "arm": "b", "places": [0]},
@@ -221,9 +218,10 @@ GOOD = op.OFUL(dim=2).decide(np.eye(2), ["a", "b"], id="x").to_dict()
     {"propensities": [1.0, 2.0]}, {"context": [1e400, 0.0]},
 ], ids=str)  # fmt: skip
 def test_a_record_that_contradicts_itself_is_refused(change):
+    good = op.OFUL(dim=2).decide(np.eye(2), ["a", "b"], id="x").to_dict()
     with pytest.raises(ValueError, match=r"record must be what Decision\.to_dict gave"):
-        op.Decision.from_dict({**GOOD, **change})
-    for damaged in ([], None, "record", {}, {key: GOOD[key] for key in list(GOOD)[:-1]}):
+        op.Decision.from_dict({**good, **change})
+    for damaged in ([], None, "record", {}, {key: good[key] for key in list(good)[:-1]}):
         with pytest.raises(ValueError, match=r"record must be what Decision\.to_dict gave"):
             op.Decision.from_dict(damaged)
 
