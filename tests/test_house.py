@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import onepass
@@ -15,6 +16,7 @@ ROOMS = (
 )  # fmt: skip
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
     """Every module of the package by its name below onepass, parsed."""
     found = {}
@@ -22,9 +24,6 @@ def modules() -> dict[str, ast.Module]:
         parts = path.relative_to(ROOT).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text())
     return found
-
-
-MODULES = modules()
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -41,10 +40,13 @@ def imported(tree: ast.Module) -> Iterator[str]:
             whole = name.split(".")
             if whole[0] == "onepass":
                 below = ".".join(whole[1:])
-                yield below if below in MODULES else ".".join(whole[1:-1])
+                yield below if below in modules() else ".".join(whole[1:-1])
 
 
-GRAPH = {name: sorted(set(imported(tree)) - {name}) for name, tree in MODULES.items()}
+@cache
+def graph() -> dict[str, list[str]]:
+    """What every module imports of the package."""
+    return {name: sorted(set(imported(tree)) - {name}) for name, tree in modules().items()}
 
 
 def room(module: str) -> int:
@@ -52,16 +54,16 @@ def room(module: str) -> int:
 
 
 def test_every_module_stands_in_a_room_of_the_list():
-    assert {name.split(".")[0] for name in MODULES} == set(ROOMS)
+    assert {name.split(".")[0] for name in modules()} == set(ROOMS)
 
 
 def test_no_import_runs_up_the_list():
-    assert [(a, b) for a, found in GRAPH.items() for b in found if room(b) < room(a)] == []
+    assert [(a, b) for a, found in graph().items() for b in found if room(b) < room(a)] == []
 
 
 def test_modules_do_not_import_one_another_in_a_circle():
     """Modules that import nothing of ours are taken away, then those that import only such, and so on: none is left."""
-    left = {name: set(found) for name, found in GRAPH.items()}
+    left = {name: set(found) for name, found in graph().items()}
     while free := {name for name, found in left.items() if not found & left.keys()}:
         left = {name: found for name, found in left.items() if name not in free}
     assert left == {}
@@ -84,8 +86,15 @@ def defined(tree: ast.Module) -> set[str]:
     return {name for name in names if private(name)}
 
 
-DEFINED = {name: defined(tree) for name, tree in MODULES.items()}
-OURS = set().union(*DEFINED.values())
+@cache
+def own() -> dict[str, set[str]]:
+    """Underscore names that every module defines."""
+    return {name: defined(tree) for name, tree in modules().items()}
+
+
+@cache
+def ours() -> set[str]:
+    return set().union(*own().values())
 
 
 def foreign(name: str, tree: ast.Module) -> Iterator[str]:
@@ -93,7 +102,7 @@ def foreign(name: str, tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("onepass"):
             yield from (alias.name for alias in node.names if private(alias.name))
-        if isinstance(node, ast.Attribute) and private(node.attr) and node.attr in OURS - DEFINED[name]:
+        if isinstance(node, ast.Attribute) and private(node.attr) and node.attr in ours() - own()[name]:
             holder = node.value.id if isinstance(node.value, ast.Name) else ""
             inherited = holder in ("self", "cls") or (
                 isinstance(node.value, ast.Call) and "super" in ast.dump(node.value)
@@ -103,14 +112,14 @@ def foreign(name: str, tree: ast.Module) -> Iterator[str]:
 
 
 def test_no_module_uses_an_underscore_name_of_another_one():
-    assert {name: names for name, tree in MODULES.items() if (names := sorted(set(foreign(name, tree))))} == {}
+    assert {name: names for name, tree in modules().items() if (names := sorted(set(foreign(name, tree))))} == {}
 
 
 def test_no_function_stands_for_one_that_is_missing():
     """What a member must say is abstract."""
     raised = {
         name: node.lineno
-        for name, tree in MODULES.items()
+        for name, tree in modules().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and node.id == "NotImplementedError"
     }
@@ -132,7 +141,7 @@ def test_messages_quote_values_in_one_line_and_cut_them():
     apart = ("", "testing", "experiment")
     found = {
         name: lines
-        for name, tree in MODULES.items()
+        for name, tree in modules().items()
         if name not in apart and name.split(".")[0] not in apart and (lines := list(quoting(tree)))
     }
     assert found == {}
