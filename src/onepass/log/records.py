@@ -15,7 +15,7 @@ microseconds of Unix time, always the caller's: nothing here looks at a clock.
 
 import math
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -38,18 +38,24 @@ DETAILS = ("slots", "offered", "context", "scores", "means", "widths", "tail", "
 HOLDING = (float, list, tuple, dict)  # what a number that is not finite may hide in
 
 
+LONGEST = 256  # characters of a name, as Personalizer has them; PostgreSQL indexes 2,700 bytes
+MOST = 2**62  # microseconds: databases have 64 bits
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST, pattern="^[^\\0]*$")]  # PostgreSQL has no NUL
+Time = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST)]
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What all records have.
 
-    loop: the name of the loop, a string; time: microseconds of Unix time (`micros`); subject: whom it is about, so that
-    it can be forgotten (default None: nobody); seq: its place, from 1, 0 (default): in no store yet; v: the version of
-    its form.
+    loop: the name of the loop; time: microseconds of Unix time (`micros`); subject: whom it is about, so that it can be
+    forgotten (default None: nobody); seq: its place, from 1, 0 (default): in no store yet; v: the version of its form.
+    Names, of loops, subjects, events and requests, are strings of 1 to 256 characters without NUL.
     """
 
-    loop: str
-    time: int
+    loop: Name
+    time: Time
     seq: int = 0
-    subject: str | None = None
+    subject: Name | None = None
     v: int = 1
 
     @property
@@ -86,7 +92,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     extra: whatever else a foreign format said. ValueError for places and lists that do not fit together.
     """
 
-    id: str
+    id: Name
     places: list[int]
     propensities: list[float] | None = None
     probabilities: list[float] | None = None
@@ -165,10 +171,10 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
     else it said.
     """
 
-    id: str
+    id: Name
     value: float
     slot: int | None = None
-    request: str | None = None
+    request: Name | None = None
     extra: dict[str, Any] | None = None
 
     @property
@@ -179,7 +185,7 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
 class Activation(Record, frozen=True, kw_only=True, tag_field="kind", tag="activation"):
     """A decision that was deferred did happen. id: of the event."""
 
-    id: str
+    id: Name
 
     @property
     def once(self) -> str:
@@ -195,7 +201,7 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
     further reward of the same decision.
     """
 
-    id: str
+    id: Name
     rewards: list[float | None]
     how: str = "earliest"
     count: int = 1

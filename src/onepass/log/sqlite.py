@@ -22,17 +22,32 @@ class SqliteStore(Tables):
 
     path: of the file, made where there is none, with its two companions -wal and -shm; readonly: whether to open it for
     reading only (default False); wait: seconds to wait for another process that writes, above 0 (default 10.0).
-    StoreError for a file that is no such store, or cannot be opened.
+    It belongs to the process that opened it: one that was forked opens its own. StoreError for a file that is no such
+    store, or cannot be opened.
     """
 
     def __init__(self, path: str | Path, *, readonly: bool = False, wait: float = 10.0):
         super().__init__()
         self.path, self._readonly, self._wait = Path(path), readonly, check.positive("wait", wait)
-        self._writer, self._reader = self._connection(), self._connection()
         self._alone, self._asking = threading.Lock(), threading.Lock()
+        self._writer = self._connection()
+        self._reader = self._connection()
+        try:
+            self._made()
+        except BaseException:
+            self.close()
+            raise
+
+    def _made(self) -> None:
+        """The tables, where they are not there; StoreError for others."""
         with self._told():
-            if not readonly:
-                self._writer.execute("pragma journal_mode = wal").fetchall()
+            tables = {name for (name,) in self._writer.execute("select name from sqlite_master where type = 'table'")}
+            if tables and "mark" not in tables:
+                raise StoreError(f"{self.path} is a database of something else: {', '.join(sorted(tables))}")
+            if not self._readonly:
+                (mode,) = self._writer.execute("pragma journal_mode = wal").fetchone()
+                if mode != "wal":
+                    raise StoreError(f"the store {self.path} cannot have a write-ahead log where it is")
                 self._writer.execute("pragma synchronous = full")
                 self._writer.execute("pragma secure_delete = on")
                 self._writer.execute("begin immediate")

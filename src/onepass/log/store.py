@@ -6,6 +6,7 @@ A batch is stored whole or not at all, and no reader sees a place before all pla
 keeps rows: a record as one line of JSON, a checksum of it and its place, and beside it what is searched by.
 """
 
+import hashlib
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
@@ -18,6 +19,7 @@ from onepass.foundation.check import shown
 from onepass.log.records import KINDS, Forgotten, Record, decode, encode, kind
 
 BYTES = 8  # of a place, in a checksum
+ONCE = 16  # bytes of a digest: two of 10^9 records are alike once in 10^20 times
 
 
 class StoreError(OSError):
@@ -27,7 +29,7 @@ class StoreError(OSError):
 
 class Row(NamedTuple):
     """What a store keeps of a record. body: its JSON without the place; crc: CRC-32 of the place and the body; once:
-    what no two rows of a loop share, None for none; event: the identity of the decision it is about."""
+    a digest that no two rows of a loop share, None for none; event: the identity of the decision it is about."""
 
     seq: int
     loop: str
@@ -205,7 +207,8 @@ def row_of(record: Record) -> Row:
     read: Any = decode(encode(record))  # what a reader will get: types are checked, 1 becomes 1.0
     msgspec.structs.force_setattr(read, "seq", 0)
     body = encode(read)
-    return Row(0, read.loop, kind(read), read.event, read.subject, read.once, read.time, body, 0)
+    once = None if read.once is None else hashlib.blake2b(read.once.encode(), digest_size=ONCE).hexdigest()
+    return Row(0, read.loop, kind(read), read.event, read.subject, once, read.time, body, 0)
 
 
 def placed(row: Row, seq: int) -> Row:

@@ -7,8 +7,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from onepass.log.records import Activation, Checkpoint, Decision, Join, Outcome, Record, Settings, decode, encode, kind
 from onepass.log.store import Store, StoreError
@@ -101,12 +101,19 @@ def once(store: Store) -> None:
 
 def batches(store: Store) -> None:
     """A batch with something wrong in it leaves nothing behind."""
+    for name in ("", "nul\0", "x" * 257):
+        assert raised(partial(store.append, [outcome("1"), outcome(name)]))
+        assert raised(partial(store.append, [outcome("1"), outcome("1", subject=name)]))
+    assert raised(partial(store.append, [outcome("1"), replace(outcome("1"), time=2**63)]))
     infinite: Any = {"deep": [{"x": [float("inf")]}]}
     text: Any = "a record"
     for wrong in (outcome("1", float("nan")), decision("1", extra=infinite), outcome("1", text), text):
         assert raised(partial(store.append, [outcome("1"), wrong]))
     assert store.last == 0
-    assert store.append([outcome("1")]) == [1]
+    long = [chr(0x1F600 + i % 50) for i in range(256)]
+    widest = replace(outcome("".join(long), request="".join(long[::-1])), loop="".join(long), subject="".join(long))
+    assert store.append([widest, widest]) == [1, 1]
+    assert len(store.find(widest.loop, widest.id)) == 1
 
 
 def found(store: Store) -> None:
@@ -246,7 +253,7 @@ def refuses(store: Store) -> None:
 
 def unplaced(record: Any) -> Any:
     """A record as it was appended, read once."""
-    return msgspec.structs.replace(decode(encode(record)), seq=0)
+    return replace(decode(encode(record)), seq=0)
 
 
 def raised(call: Callable[[], Any], kind: type[Exception] = ValueError) -> bool:
