@@ -3,7 +3,7 @@
 import numpy as np
 
 import onepass as op
-from onepass.benchmark import arms, kernels, peers, shared, tails, threads
+from onepass.benchmark import arms, kernels, peers, shared, stores, tails, threads
 
 
 def test_every_part_of_the_speed_table_takes_time():
@@ -60,3 +60,7 @@ def test_a_row_a_play_is_the_same_gp_ucb_and_a_long_run_is_integrated():
     assert 0 < kernels.row_a_play(points, kernel, f, noise, 0.01) < 60
     assert 0 < kernels.row_a_play_long(points, kernel, 100, repeats=2) < 60
     assert 0 < kernels.seconds(op.BKB(points, kernel), f, noise) < 60
+
+
+def test_a_record_takes_time_to_be_durable():
+    assert 0 < stores.durable(size=10, count=30) < 1e7

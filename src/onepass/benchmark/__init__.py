@@ -4,6 +4,7 @@ Stands above experiment/, whose problems it plays. One thread unless a line says
 before Python starts (`make bench` does). shared.py times a round with one model, decisions.py rules of exploration,
 tails.py heavy-tailed rewards, kernels.py kernel bandits, learners.py online kernel learners, arms.py models per arm,
 threads.py several threads at one bandit, logs.py policies on logs, peers.py the same task in other packages that are
+threads.py several threads at one bandit, stores.py durable records, peers.py the same task in other packages that are
 installed.
 """
 
@@ -17,6 +18,7 @@ from onepass.benchmark.logs import table as logs_table
 from onepass.benchmark.peers import table as peers_table
 from onepass.benchmark.shared import regret as shared_regret
 from onepass.benchmark.shared import table as shared_table
+from onepass.benchmark.stores import table as stores_table
 from onepass.benchmark.tails import regret as tails_regret
 from onepass.benchmark.tails import table as tails_table
 from onepass.benchmark.threads import table as threads_table
@@ -33,6 +35,7 @@ def speed() -> str:
         arms_table,
         threads_table,
         logs_table,
+        stores_table,
         peers_table,
     )
     return "\n".join(
