@@ -3,9 +3,8 @@
 Stands above experiment/, whose problems it plays. One thread unless a line says otherwise; set OPENBLAS_NUM_THREADS=1
 before Python starts (`make bench` does). shared.py times a round with one model, decisions.py rules of exploration,
 tails.py heavy-tailed rewards, kernels.py kernel bandits, learners.py online kernel learners, arms.py models per arm,
-threads.py several threads at one bandit, logs.py policies on logs, peers.py the same task in other packages that are
-threads.py several threads at one bandit, stores.py durable records, peers.py the same task in other packages that are
-installed.
+threads.py several threads at one bandit, logs.py policies on logs, stores.py durable records, peers.py the same task in
+other packages that are installed.
 """
 
 from onepass.benchmark.arms import table as arms_table

@@ -19,7 +19,7 @@ from onepass.log.formats import dsjson, obp, table, vw
 from onepass.log.records import Event
 
 FORMATS: dict[str, ModuleType] = {"dsjson": dsjson, "vw": vw, "csv": table, "obp": obp}
-ENDINGS = {".dsjson": "dsjson", ".json": "dsjson", ".jsonl": "dsjson", ".vw": "vw", ".txt": "vw", ".dat": "vw",
+ENDINGS = {".dsjson": "dsjson", ".json": "dsjson", ".vw": "vw", ".txt": "vw", ".dat": "vw",
            ".csv": "csv", ".npz": "obp"}  # fmt: skip
 
 __all__ = ["FORMATS", "dsjson", "format_of", "obp", "read", "table", "vw", "write"]
