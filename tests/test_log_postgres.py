@@ -16,7 +16,7 @@ from onepass.log.store import StoreError
 from onepass.testing import check_store
 from postgres_server import Server
 
-STEPS = many(30, 1_000)
+STEPS = many(12, 1_000)
 WRITERS, BATCHES = many(3, 8), many(10, 300)
 KILLS = many(1, 20)
 

@@ -164,3 +164,16 @@ def test_decisions_whose_models_the_log_does_not_explain_are_not_called_verified
     found = verify(Fold(other, "game", ahead))
     assert found.left[f"made by a model that is more than {WINDOW:,} decisions old"] == 4
     assert not found.ok
+
+
+def test_batches_matter_so_the_log_keeps_them(game):
+    """The same joins one by one are another model, in some bits; so `batch` is not an ornament."""
+    kind, store, live = game
+    other = MemoryStore()
+    for one in store.read():
+        other.append([msgspec.structs.replace(one, batch=None) if isinstance(one, Join) else one])
+    fold = Fold(other, "game", bandit(kind))
+    fold.advance()
+    assert fold.bandit.rounds == live.bandit.rounds
+    assert op.to_bytes(fold.bandit) != op.to_bytes(live.bandit)
+    assert not verify(Fold(other, "game", bandit(kind))).ok

@@ -15,7 +15,7 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
 from onepass.testing import check_store
 
-STEPS = many(60, 500)
+STEPS = many(25, 300)
 
 
 @pytest.fixture
