@@ -1,5 +1,6 @@
 """Disk full, files read-only: the real errors, told in a sentence, and nothing is lost."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -120,3 +121,18 @@ def test_a_failed_commit_fails_for_all_who_waited_for_it_and_for_nobody_else():
     with pytest.raises(StoreError, match="no room"):
         groups.append([good[0]._replace(event="bad")])
     assert groups.append(good) == [1]
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "extra"),
+    [
+        ("msgspec", "onepass.log.records", "onepass.log needs msgspec: pip install onepass[log]"),
+        ("polars", "onepass.log.parquet", "ParquetStore needs polars: pip install onepass[log]"),
+        ("psycopg", "onepass.log.postgres", "PostgresStore needs psycopg: pip install onepass[postgres]"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(package, module, extra, monkeypatch):
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ModuleNotFoundError, match=re.escape(extra)):
+        importlib.import_module(module)
