@@ -6,7 +6,7 @@ from scipy import stats
 from counts import many
 from coverage_games import GAMES, TOGETHER, misses
 
-RUNS, ROWS = many(100, 2_000), many(300, 2_000)
+RUNS, ROWS = many(80, 2_000), many(250, 2_000)
 
 
 def allowed(level):
