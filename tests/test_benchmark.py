@@ -3,7 +3,7 @@
 import numpy as np
 
 import onepass as op
-from onepass.benchmark import arms, kernels, peers, shared, stores, tails, threads
+from onepass.benchmark import arms, kernels, logs, peers, shared, stores, tails, threads
 
 
 def test_every_part_of_the_speed_table_takes_time():
@@ -64,3 +64,11 @@ def test_a_row_a_play_is_the_same_gp_ucb_and_a_long_run_is_integrated():
 
 def test_a_record_takes_time_to_be_durable():
     assert 0 < stores.durable(size=10, count=30) < 1e7
+
+
+def test_policies_on_logs_take_time_and_lines_are_read():
+    spent, most, whole, bare, own = logs.many_policies(5 * logs.BLOCK)
+    assert 0 < own < bare < whole
+    assert spent > 0
+    assert most > 0
+    assert logs.megabytes_a_second(lazy=True, lines=50) > 0

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -9,7 +10,8 @@ from foreign_logs import events
 from onepass import cli
 from onepass import evaluation as ev
 from onepass.evaluation.of_files import evaluate_file, policy_named
-from onepass.log import Activation, Decision, Event, Outcome, formats
+from onepass.log import Activation, Decision, Event, Join, Outcome, formats
+from onepass.log.sqlite import SqliteStore
 
 
 def event(name="e", reward=1.0, **fields):
@@ -138,6 +140,25 @@ def test_the_command_says_what_is_wrong_in_one_sentence(tmp_path, capsys):
     assert onepass("evaluate", str(path), "--policy=best") == 2
     assert "policy must be uniform" in capsys.readouterr().err
     assert onepass("evaluate", str(tmp_path / "none.csv"), "--policy=uniform") == 2
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_store_is_a_log_too(tmp_path, capsys, joined):
+    """By its joins where it has some, and then what waits for one is left out."""
+    held, path = list(events(60)), tmp_path / "log.sqlite"
+    with SqliteStore(path) as store:
+        for number, (decision, outcomes, _) in enumerate(held):
+            store.append([decision, *outcomes])
+            if joined and number < 50:
+                store.append([Join(loop="imported", time=0, id=decision.id, rewards=[1.0 - outcomes[0].value])])
+    expected = [
+        one._replace(outcomes=(msgspec.structs.replace(one.outcomes[0], value=1.0 - one.outcomes[0].value),))
+        for one in held[:50]
+    ]
+    assert onepass("evaluate", str(path), "--policy=uniform", "--loop=imported", "--json") == 0
+    row = json.loads(capsys.readouterr().out)
+    alone = ev.evaluate_many(ev.logs_of(expected if joined else held), {"uniform": ev.Uniform()})["uniform"]
+    assert (row["rows"], row["value"]) == (50 if joined else 60, alone.value)
 
 
 def test_a_saved_bandit_is_a_policy(tmp_path):

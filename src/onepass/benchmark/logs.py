@@ -71,17 +71,17 @@ def obps_way(log: ev.Log, policy: Any, predicted: np.ndarray, repeats: int) -> f
     return time.perf_counter() - began
 
 
-def many_policies() -> tuple[float, float, float, float, float]:
+def many_policies(size: int = ROWS) -> tuple[float, float, float, float, float]:
     """Seconds over all rows and policies; megabytes at most; seconds a policy of all rows by obp's arithmetic with its
     bootstrap and without; seconds of the policies' own probabilities, a policy."""
     logger, frozen = policies()
     ev.evaluate_many(Stream(logger, BLOCK), frozen)
-    stream, began = Stream(logger, ROWS), time.perf_counter()
+    stream, began = Stream(logger, size), time.perf_counter()
     ev.evaluate_many(stream, frozen, progress=lambda rows: print(f"\r{rows:,} rows", end="", file=sys.stderr))
     print(file=sys.stderr)
     spent = time.perf_counter() - began - stream.seconds
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    blocks = list(Stream(logger, ROWS // SHARE))
+    blocks = list(Stream(logger, size // SHARE))
     log = ev.Log(**{
         name: np.concatenate([getattr(block, name) for block in blocks])
         for name in ("arms", "rewards", "propensities", "contexts", "distributions")

@@ -145,7 +145,9 @@ def bench(
 
 @app.command()
 def evaluate(
-    path: Annotated[Path, typer.Argument(metavar="LOG", help="A file: .dsjson, .vw, .csv or .npz, also with .gz.")],
+    path: Annotated[
+        str, typer.Argument(metavar="LOG", help="A file (.dsjson, .vw, .csv, .npz, also with .gz), or a store.")
+    ],
     policy: Annotated[
         list[str],
         typer.Option(help="uniform, logged, always:PLACE, MODULE:NAME or the file of a saved bandit; may be repeated."),
@@ -163,6 +165,7 @@ def evaluate(
     skip: Annotated[
         bool, typer.Option("--skip", help="Leave out bad lines and say which; else the first one ends it.")
     ] = False,
+    loop: Annotated[str | None, typer.Option(metavar="NAME", help="Of a store: only this loop. Default: all.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per policy, nothing else.")] = False,
 ) -> None:
     """What policies would have earned, by a log of another one: values, limits, and whether to believe them."""
@@ -171,10 +174,10 @@ def evaluate(
     from onepass.experiment.progress import Meter
 
     try:
-        with Meter(f"evaluate {path.name}", of_files.decisions_in(path, form), quiet=json) as meter:
+        with Meter(f"evaluate {Path(path).name}", of_files.decisions_in(path, form), quiet=json) as meter:
             found = of_files.evaluate_file(
                 path, policy, format=form, features=features, reward_range=(least, largest), level=level,
-                weight_bound=weight_bound, bad="skip" if skip else "refuse",
+                weight_bound=weight_bound, loop=loop, bad="skip" if skip else "refuse",
                 report=lambda number, reason: print(f"{path}, line {number}: {reason}", file=sys.stderr),
                 progress=lambda rows: meter.advance(rows - meter.done),
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Evaluation of policies on a file of any format, as the command line asks for it."""
+"""Evaluation of policies on a file of any format, or a store, as the command line asks for it."""
 
 import importlib
 import json
@@ -10,6 +10,7 @@ from typing import Any
 from onepass.evaluation.evaluate import Evaluation
 from onepass.evaluation.events import logs_of
 from onepass.evaluation.plain_policies import Always, Logged, Uniform
+from onepass.evaluation.stores import judged
 from onepass.evaluation.streaming import evaluate_many
 from onepass.foundation.check import shown
 
@@ -54,11 +55,14 @@ def evaluate_file(
     report: Callable[[int, str], object] | None = None,
     progress: Callable[[int], object] | None = None,
     default: float = 0.0,
+    loop: str | None = None,
     **options: Any,
 ) -> dict[str, Evaluation]:
-    """Evaluate policies on one pass over a file.
+    """Evaluate policies on one pass over a file, or a store.
 
-    path, format, bad, report: as `onepass.log.formats.read` has them; policies: as `policy_named` has them; features:
+    path, format, bad, report: as `onepass.log.formats.read` has them, or where a store is, as `onepass log` names it:
+    a file of SQLite or of JSON lines (.jsonl), a folder, postgresql://...; loop: of a store (default None: all).
+    policies: as `policy_named` has them; features:
     of CSV the names of columns, divided by commas, of others MODULE:NAME of a function of a decision's features, which
     gives its row or those of its arms; None (default): numbers where there are such. default: the reward of a decision
     without an outcome (default 0.0); progress, options: as for `evaluate_many`.
@@ -68,6 +72,13 @@ def evaluate_file(
 
     chosen: dict[str, Any] = {text: policy_named(text) for text in policies}
     read: dict[str, Any] = {}
+    if is_store(path, format):
+        from onepass.log.opening import opened
+
+        rows = None if features is None else imported("features", features)
+        with opened(str(path), readonly=True) as store:
+            found = logs_of(judged(store, loop), features=rows, default=default)
+            return evaluate_many(found, chosen, progress=progress, **options)
     kind, rows = formats.format_of(path, format), None
     if kind is formats.table and features is not None:
         read["features"] = features.split(",")
@@ -79,11 +90,26 @@ def evaluate_file(
     return evaluate_many(logs_of(events, features=rows, default=default), chosen, progress=progress, **options)
 
 
+def is_store(path: str | Path, format: str | None) -> bool:
+    """Whether a place is that of a store, not of a file of others."""
+    from onepass.log import formats
+    from onepass.log.opening import SCHEMES
+
+    ending = next((end for end in reversed(Path(path).suffixes) if end != ".gz"), "")
+    foreign = ending in formats.ENDINGS and ending != ".jsonl"
+    return format is None and (str(path).startswith(SCHEMES) or Path(path).is_dir() or not foreign)
+
+
 def decisions_in(path: str | Path, format: str | None = None) -> int:
-    """About how many decisions a file holds, at least 1, by one quick look: lines, or blocks of text."""
+    """About how many decisions a file or a store holds, at least 1, by one quick look: lines, blocks, records."""
     from onepass.log import formats
     from onepass.log.formats.lines import opened
 
+    if is_store(path, format):
+        from onepass.log.opening import opened as at
+
+        with at(str(path), readonly=True) as store:
+            return max(len(store), 1)
     kind = formats.format_of(path, format)
     if kind is formats.obp:
         return max(sum(1 for _ in kind.read(path, bad="skip")), 1)
