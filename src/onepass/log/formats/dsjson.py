@@ -63,7 +63,14 @@ class Line(msgspec.Struct, omit_defaults=True):
     original: float | None = msgspec.field(name="_original_label_cost", default=None)
 
 
-decoder, encoder = msgspec.json.Decoder(Line), msgspec.json.Encoder()
+class Whole(Line):
+    """The same with its features as plain data."""
+
+    context: Any = msgspec.field(name="c", default=NOTHING)
+
+
+decoders: dict[bool, msgspec.json.Decoder[Any]] = {True: msgspec.json.Decoder(Line), False: msgspec.json.Decoder(Whole)}
+encoder = msgspec.json.Encoder()
 
 
 def read(
@@ -88,8 +95,8 @@ def read(
 
 def event_of(line: bytes, loop: str, name: str, lazy: bool) -> Event:
     """The event of a line; name: where it has none. ValueError for what is none."""
-    one = decoder.decode(line)
-    if not one.context:
+    one = decoders[lazy].decode(line)
+    if one.context is NOTHING:
         raise ValueError("there is no decision: the key c is missing")
     if not 0.0 <= one.dropped < 1.0:
         raise ValueError(f"pdrop must be at least 0 and below 1, got {one.dropped}")
@@ -100,7 +107,7 @@ def event_of(line: bytes, loop: str, name: str, lazy: bool) -> Event:
         "loop": loop,
         "time": time,
         "id": one.id if one.id is not None else name,
-        "contexts": one.context if lazy else msgspec.json.decode(one.context),
+        "contexts": one.context,
         "model": one.state.m if one.state is not None else None,
         "passed": 1.0 - one.dropped,
         "baseline": one.baseline,
@@ -151,8 +158,7 @@ def of_several(one: Line, slots: list[Slot], common: dict[str, Any]) -> Event:
     if not slots or not all(slot.actions and len(slot.actions) == len(slot.probabilities) for slot in slots):
         raise ValueError("_outcomes must have slots with as many _p as _a, at least one")
     size = 1 + max(max(slot.actions) for slot in slots)
-    known = msgspec.json.decode(one.context, type=Many)
-    rows = [[0.0] * max(size, len(known.actions)) for _ in slots]
+    rows = [[0.0] * max(size, actions_in(one.context)) for _ in slots]
     for row, slot in zip(rows, slots, strict=True):
         if min(slot.actions) < 0 or len(set(slot.actions)) != len(slot.actions):
             raise ValueError("_a must be places from 0, each once")
@@ -183,9 +189,16 @@ def of_several(one: Line, slots: list[Slot], common: dict[str, Any]) -> Event:
 
 
 class Many(msgspec.Struct):
-    """Of c: how many actions there are."""
+    """Of c: the actions."""
 
     actions: list[msgspec.Raw] = msgspec.field(name="_multi", default_factory=list)
+
+
+def actions_in(context: Any) -> int:
+    """How many actions features have."""
+    if isinstance(context, msgspec.Raw):
+        return len(msgspec.json.decode(context, type=Many).actions)
+    return len(context.get("_multi", ())) if isinstance(context, dict) else 0
 
 
 def rest(one: Line, propensity: float | None = None) -> dict[str, Any] | None:
