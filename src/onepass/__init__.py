@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from onepass.bandit.arm_model import ArmModel
 from onepass.bandit.arms import ArmBandit
 from onepass.bandit.build import Bandit
+from onepass.bandit.crossed import CrossedBandit
 from onepass.bandit.decision import Decision, Recommendation
 from onepass.bandit.explanation import Difference, Explanation, Gap, Term
 from onepass.bandit.models import Disjoint, Hybrid
@@ -37,6 +38,7 @@ from onepass.exploration.softmax import Softmax
 from onepass.exploration.theory import Theory
 from onepass.exploration.thompson import PlainThompson, Thompson
 from onepass.exploration.ucb import UCB
+from onepass.exploration.upper_gap import UpperGap
 from onepass.features.chain import Chain
 from onepass.features.concatenate import Concatenate
 from onepass.features.factors import Outer, OuterProduct
@@ -47,6 +49,7 @@ from onepass.features.intercept import Intercept
 from onepass.features.kernels import RBF, Kernel, Linear, Matern, Polynomial
 from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection
+from onepass.features.records import Records
 from onepass.features.standardize import Standardize
 from onepass.foundation.files import from_bytes, load, to_bytes
 from onepass.foundation.merged import merged
@@ -121,6 +124,7 @@ __all__ = [
     "Bandit",
     "Chain",
     "Concatenate",
+    "CrossedBandit",
     "DBSLinUCB",
     "Decision",
     "Design",
@@ -170,6 +174,7 @@ __all__ = [
     "ProjectorSplitting",
     "Projectron",
     "Recommendation",
+    "Records",
     "RegressedGLM",
     "Restarting",
     "Ridge",
@@ -183,6 +188,7 @@ __all__ = [
     "Theory",
     "Thompson",
     "TruncatedRidge",
+    "UpperGap",
     "Validation",
     "WeightUCB",
     "bkb_oversampling",

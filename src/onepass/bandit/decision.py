@@ -51,9 +51,9 @@ class Decision(NamedTuple):
     tail: "drawn" (every slot from its distribution) or "greedy" (the best of the rest after the first: those slots tell
     nothing of other arms).
     id: given or made, a string; context (dim,), for k > 1 (k, dim): the rows of the chosen arms as they were before
-    any feature map, None where arms are fixed; offered: the names of all arms, None for indices; rounds: rows that the
-    model had learned; rule: the exploration, as text; seed: the key of the random numbers where the id was given
-    (hexadecimal digits), else the bandit's seed.
+    any feature map, None where arms are fixed, of records their terms, a dictionary (crossed.py); offered: the names of
+    all arms, None for indices; rounds: rows that the model had learned; rule: the exploration, as text; seed: the key
+    of the random numbers where the id was given (hexadecimal digits), else the bandit's seed.
     """
 
     arm: Any
@@ -69,7 +69,7 @@ class Decision(NamedTuple):
     propensities: np.ndarray
     tail: str
     id: Any
-    context: np.ndarray | None
+    context: Any
     offered: Any
     rounds: int
     rule: str
@@ -188,7 +188,7 @@ def _read(cls: Any, record: Any) -> Any:
         if (row < 0.0).any() or abs(row.sum() - 1.0) > SUM:
             raise ValueError("its probabilities do not add up to 1")
     context = record["context"]
-    if context is not None:
+    if not (context is None or isinstance(context, dict)):
         context = _numbers(record, "context", (None,) if k == 1 else (k, None))
     offered, arms = _named(record["offered"]), _named(record["arms"])
     found = places.tolist() if offered is None else [offered[place] for place in places]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.crossed import CrossedBandit
 from onepass.bandit.decision import Decision
 from onepass.foundation import check, files
 from onepass.foundation.registry import built, savable
@@ -29,7 +30,7 @@ class Pending(files.Owner):
     A decision whose reward has not come `after` seconds becomes one of the default reward, when anything is next asked
     of this store, in the order in which they were due.
 
-    bandit: a `SharedBandit` or an `ArmBandit`, which may be used beside.
+    bandit: a `SharedBandit`, an `ArmBandit` or a `CrossedBandit`, which may be used beside.
     after: seconds, above 0 (default 3600.0). default: the reward of those that are overdue, a finite number (default
     0.0); None: nothing is learned of them. ValueError for values out of range.
 
@@ -41,8 +42,8 @@ class Pending(files.Owner):
     (0, 1)
     """
 
-    def __init__(self, bandit: BaseBandit, *, after: float = 3600.0, default: float | None = 0.0):
-        if not isinstance(bandit, BaseBandit):
+    def __init__(self, bandit: BaseBandit | CrossedBandit, *, after: float = 3600.0, default: float | None = 0.0):
+        if not isinstance(bandit, BaseBandit | CrossedBandit):
             raise ValueError(f"bandit must be a SharedBandit or an ArmBandit, got {check.shown(bandit)}")
         self.bandit, self.after = bandit, check.positive("after", after)
         self.default = None if default is None else check.real("default", default)

@@ -1,0 +1,271 @@
+"""CrossedBandit: records of users and of arms, every feature of the one with every feature of the other.
+
+Requests are dictionaries, arms have features of their own and come and go; clicks, counts or numbers; nothing to tune.
+The model is crossing.py, what becomes of a record terms.py. A decision's record holds the terms of the request and of
+the arms that were chosen, so that its reward can be learned later, by another process, or by another model.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Self, final
+
+import numpy as np
+
+from onepass.bandit.crossed_arms import Owned, arms_of
+from onepass.bandit.crossed_explaining import explained
+from onepass.bandit.crossing import Crossed, begun, decide_crossed, learn_crossed
+from onepass.bandit.deciding import Rule, are_decisions, asked, checked_tail, failed, paired, recorded, rule_of, trouble
+from onepass.bandit.decision import DRAWN, Decision
+from onepass.bandit.explanation import Explanation
+from onepass.bandit.ledger import Ledger
+from onepass.bandit.names import eligible_arms, everyone
+from onepass.bandit.snapshot import Snapshot
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.randomness import noise_once
+from onepass.exploration.upper_gap import UpperGap
+from onepass.features.records import Records
+from onepass.features.terms import checked_terms, terms
+from onepass.foundation import check, files, state
+from onepass.foundation.interrupts import deferred
+from onepass.foundation.registry import built, plain, savable
+from onepass.foundation.sharing import reading, writing
+
+WIDTH = 256  # of users and of items: 3.2 MB of weights and variances
+RECENT = 1000
+
+
+@final
+@savable
+class CrossedBandit(files.Owner):
+    """A bandit for requests and arms that are records: `decide({"country": "de"}, arms={"a1": {"topic": "sport"}})`.
+
+    context, item: the `Records` of requests and of arms, learned further in copies (None, the default: 256 wide, with
+        standardized numbers).
+    exploration: any rule but one with `Theory`, its strength in units of what rewards deviate by (None: `UpperGap()`).
+    recent: arms whose own appeal, beside that of their features, is kept: those learned last, at least 1 (default
+        1000).
+    seed: at least 0 (default 0): breaks ties and draws. name: shown by repr.
+    Memory 48 bytes times the product of both widths; a decision costs the product of the terms of the request and of
+    all arms, a reward that of those of one. Means are expected rewards, in any unit. Nothing is forgotten but what arms
+    are in themselves. ValueError for parts that do not fit.
+
+    >>> import onepass as op
+    >>> bandit = op.CrossedBandit()
+    >>> arms = {"a1": {"topic": "sport"}, "a2": {"topic": "news"}}
+    >>> decision = bandit.decide({"hour": 9, "country": "de"}, arms=arms)
+    >>> bandit.learn(decision, 1.0)
+    >>> bandit.rounds, bandit.item.known
+    (1, 1)
+    """
+
+    timed = False  # for who runs it beside bandits that forget
+
+    def __init__(
+        self,
+        context: Records | None = None,
+        item: Records | None = None,
+        exploration: Exploration | None = None,
+        *,
+        recent: int = RECENT,
+        seed: int = 0,
+        name: str = "CrossedBandit",
+    ):
+        for argument, value in (("context", context), ("item", item)):
+            if not isinstance(value, Records | None):
+                raise ValueError(f"{argument} must be Records(size=256, standardize=True), got {check.shown(value)}")
+        if not isinstance(name, str):
+            raise ValueError(f"name must be a string, got {check.shown(name)}")
+        self.context = Records(size=WIDTH, standardize=True) if context is None else context.copy()
+        self.item = Records(size=WIDTH, standardize=True) if item is None else item.copy()
+        self.name, self.seed = name, check.integer("seed", seed, 0, None)
+        self.recent = check.integer("recent", recent, 1)
+        self._explore(UpperGap() if exploration is None else exploration)
+        self._learned = begun(self.context.size, self.item.size, self.recent)
+        self._owned, self._rewarded = Owned(self.recent), Ledger()
+        self._rng = np.random.default_rng(self.seed)
+
+    @property
+    def exploration(self) -> Exploration:
+        """How arms are chosen. It may be changed at any time; ValueError for one with a `Theory`."""
+        return self._explores.exploration
+
+    @exploration.setter
+    @writing
+    def exploration(self, exploration: Exploration) -> None:
+        self._explore(exploration)
+
+    def _explore(self, exploration: Exploration) -> None:
+        found = rule_of(exploration)
+        if found.exploration.theory is not None:
+            raise ValueError(f"exploration must be a number here: no radius is proved, got {check.shown(exploration)}")
+        self._explores: Rule = found
+
+    @property
+    def rounds(self) -> int:
+        """Rewards learned so far."""
+        return int(self._learned.totals[0])
+
+    @reading
+    def decide(
+        self,
+        context: Any,
+        arms: Any,
+        k: int = 1,
+        *,
+        id: Any = None,
+        eligible: Any = None,
+        tail: str = DRAWN,
+    ) -> Decision:
+        """Choose among K arms for one request.
+
+        context: a dictionary. arms: a dictionary of records by names; a list of names, each then its only feature; or
+        records without names: a list of dictionaries, or a polars or pandas frame. k, id, eligible, tail: as for every
+        bandit (`SharedBandit.decide`). Returns a `Decision`, whose `context` holds the terms of the request and of the
+        chosen arms: `learn` needs nothing else. Nothing but the generator changes. ValueError for NaN, for what is no
+        record, for names given twice, or for k above K.
+        """
+        names, records = arms_of(arms)
+        count = len(records)
+        if type(k) is not int or k != 1:
+            k = check.integer("k", k, 1, count)
+        greedy, among = checked_tail(tail), eligible_arms(eligible, names, count, k)
+        one = asked(id, None, self.seed, self._rng)[0]
+        found = self._found(context, names, records, one.rng, among, k, greedy)
+        if found[0][0] < 0:
+            raise failed(int(found[0][0]))
+        chosen = [terms(records[place]) for place in found[0].tolist()]
+        kept: Any = {"context": terms(context), "arms": chosen}
+        return recorded(one, found, names, kept, tail, self._explores, self.rounds)
+
+    def _found(
+        self, context: Any, names: Any, records: Any, rng: np.random.Generator, among: np.ndarray, k: int, greedy: bool
+    ) -> Any:
+        """What `decide_crossed` finds for a request."""
+        user, items = self.context.pairs(context), self.item.pairs(records)
+        own = self._owned.places(names, len(records))
+        normals, lots = noise_once(self._explores.pairs, len(records), rng, k)
+        rule = self._explores.rule
+        return decide_crossed(self._learned, rule, user.places, user.values, *items, own, normals, among, lots, greedy)
+
+    @reading
+    def score(self, context: Any, arms: Any) -> np.ndarray:
+        """What arms are ranked by, (K,), without side effects; context, arms and errors as in `decide`. Under Thompson
+        sampling it is the first draw that the seed gives."""
+        names, records = arms_of(arms)
+        rng = np.random.default_rng(self.seed)
+        found = self._found(context, names, records, rng, everyone(len(records)), 1, False)
+        if not np.isfinite(found[2]).all():
+            raise trouble()
+        return found[2]
+
+    @reading
+    def explain(self, context: Any, arms: Any, arm: Any = None) -> Explanation:
+        """What an arm's mean, and its width, come from: terms of the request ("country=de"), of the arm
+        ("topic=sport"), of both ("country=de * topic=sport"), what is constant, and the arm's own appeal.
+
+        context, arms, errors: as in `decide`. arm: its name, or its place where arms have none (default: the one with
+        the largest score). There is no `difference`.
+        """
+        names, records = arms_of(arms)
+        scores = self.score(context, arms)
+        called = list(range(len(records))) if names is None else names
+        if arm is not None and arm not in called:
+            raise ValueError(f"arm must be one that is offered, got {check.shown(arm)}")
+        place = int(np.argmax(scores)) if arm is None else called.index(arm)
+        user, item = self.context.pairs(context), self.item.pairs([records[place]])
+        own = self._owned.places(names, len(records))
+        row = Crossed(user.places, user.values, item.places, item.values, int(own[place]))
+        found = (self.context.feature_names(), self.item.feature_names())
+        return explained(self._learned, row, *found, called[place], float(scores[place]))
+
+    @writing
+    def learn(self, decisions: Any, rewards: Any, *, again: bool = False) -> None:
+        """Learn the reward of a decision, late ones in any order.
+
+        decisions: a `Decision`, or a list of them, of which the records alone are needed. rewards: a number, for k
+        slots k numbers, None where there was none; of a list one entry per decision. again: learn a second reward of a
+        decision, too (default False: it is refused, for the last 10,000 decisions rewarded). The dictionaries grow by
+        the terms that are new. ValueError, and nothing has changed, for what is no decision of records, for NaN, for
+        another number of rewards, and for a decision that has had its reward.
+        """
+        if not are_decisions(decisions):
+            raise ValueError(f"decisions must be what decide gave, or a list of it, got {check.shown(decisions)}")
+        given, paid = paired(decisions, rewards)
+        identities = [one.id for one in given]
+        if not again:
+            self._rewarded.refuse(identities)
+        every = [row for one, each in zip(given, paid, strict=True) for row in rows_of_decision(one, each)]
+        with deferred():
+            for user, item, name, reward in every:
+                user_places, item_places = self.context.learn_terms(user), self.item.learn_terms(item)
+                own = self._owned.learned(name, self._learned)
+                learn_crossed(self._learned, Crossed(*user_places, *item_places, own), reward)
+            self._rewarded.add(identities)
+
+    # ---- copies and files ----
+
+    @reading
+    def snapshot(self) -> Snapshot:
+        """What the bandit knows now, for servers: it decides, scores and explains in any number of threads, and never
+        learns. Costs a copy."""
+        twin = self.copy()
+        twin._rng = self._rng
+        return Snapshot(twin)
+
+    @property
+    def knows(self) -> bool:
+        """True: it is written where it is an argument of another owner."""
+        return True
+
+    @reading
+    def memory_usage(self) -> int:
+        """Bytes of all arrays, and of the names in the dictionaries."""
+        return state.nbytes(self._learned) + self.context.memory_usage() + self.item.memory_usage()
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given, as plain data."""
+        return {name: plain(part) for name, part in self._arguments().items()}
+
+    def _arguments(self) -> dict[str, Any]:
+        parts = {"context": self.context, "item": self.item, "exploration": self.exploration, "recent": self.recent}
+        return {**parts, "seed": self.seed, "name": self.name}
+
+    def contents(self) -> files.Contents:
+        extra = {"rng": self._rng.bit_generator.state, "rewarded": self._rewarded.text()}
+        return files.Contents(self._arguments(), extra, (self._learned, self._owned.kept()))
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        found = cls(**{name: built(part) for name, part in params.items()})
+        begun_with = (found._learned, Owned(found.recent).kept())
+        learned, owned = held.take(begun_with, lambda tree: consistent(found._learned, *tree, found.recent))
+        found._learned, found._owned = learned, Owned.of(found.recent, owned)
+        found._rewarded = Ledger.of(extra["rewarded"])
+        found._rng.bit_generator.state = extra["rng"]
+        return found
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.context!r}, {self.item!r}, {self.exploration!r}) of {self.rounds} rewards"
+
+
+def rows_of_decision(one: Decision, paid: list[Any]) -> list[tuple[Any, Any, Any, float]]:
+    """The terms of request and arm, the arm's name, and the reward, of every slot of a decision that had one."""
+    kept = one.context
+    whole = isinstance(kept, Mapping) and kept.keys() == {"context", "arms"} and isinstance(kept["arms"], list)
+    if not whole or len(kept["arms"]) != len(one.arms):
+        raise ValueError(f"decision {check.shown(one.id)} has no terms of records, as those of this bandit have")
+    user, found = checked_terms(kept["context"]), []
+    for item, name, value in zip(kept["arms"], one.arms, paid, strict=True):
+        if value is not None:
+            check.finite("rewards", np.array([value]))
+            found.append((user, checked_terms(item), None if one.offered is None else (name,), value))
+    return found
+
+
+def consistent(begins: Any, learned: Any, owned: Any, recent: int) -> bool:
+    """Whether what a file holds can have been learned."""
+    shapes = all(one.shape == other.shape for one, other in zip(begins, learned, strict=True))
+    priors = len(begins.losses)
+    positive = shapes and all(bool((part[..., priors:] >= 0.0).all()) for part in (learned.cells, learned.own))
+    counts = shapes and all(bool((part >= 0.0).all()) for part in (learned.losses, learned.squares, learned.totals))
+    return positive and counts and owned.fits(recent)

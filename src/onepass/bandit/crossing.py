@@ -1,0 +1,193 @@
+"""A linear model of users, items, and all pairs of their features, which never forms a row.
+
+    mean = w_00 + sum_i u_i w_i0 + sum_j a_j w_0j + sum_ij u_i a_j w_ij + o        u: user, a: item, o: the item's own
+    width^2 = the same sum of squared inputs times the variance p of each weight
+
+A pair's weight and variance lie in a table at (1 + place of i, 1 + place of j), 0 for "always", so that a user of n and
+an item of m terms cost (1 + n)(1 + m). Learning is ridge regression with the diagonal of its covariance: for a
+reward r
+
+    e = r - mean,   h = width^2,   w_ij += p_ij x_ij e / (1 + h),   p_ij <- p_ij / (1 + p_ij x_ij^2),   x_ij = u_i a_j
+
+u and a are divided by the root mean squares of their lengths so far, so that users, items, and pairs have a prior
+variance of `prior` each, however many terms they have. Several priors learn side by side; with their losses L
+
+    weight of a prior ~ exp(-TEMPER (L - L_min) / (2 L_min / n)),   sigma^2 = weighted mean of e^2 / (1 + h)
+
+All is in units of sigma, of what rewards deviate by: multiplied rewards give multiplied means, and the same choices.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.bandit.rounds import fill_slots, sampled
+from onepass.exploration.contract import Seen, draws, score, strength
+from onepass.foundation.generic import compiled
+from onepass.foundation.state import is_abstract, zeros
+
+PRIORS = (0.01, 0.1, 1.0)  # in units of sigma^2: a signal a tenth as large as the noise, and ten times more or less
+CONSTANT = 100.0  # of the constant, in units of sigma^2: free, in effect
+OWN = 0.15  # of an item's own appeal, in units of a prior
+TEMPER = 0.2  # losses of priors that learn from the same rewards differ less surely than independent ones
+NEGLIGIBLE = 0.01  # weight of a prior below which it is not asked
+NEW, NAMELESS = -1, -2  # in place of the place of an item: one without a record; one that has no name
+TOTALS = 3  # of what is counted: rows, squared lengths of users, of items
+
+
+class Crossing(NamedTuple):
+    """cells (1 + users, 1 + items, 2 priors): weights, then variances; own (recent, 2 priors): of items themselves;
+    losses (priors,): sums of e^2; squares (priors,): of e^2 / (1 + h); totals (3,): rows, squared lengths."""
+
+    cells: np.ndarray
+    own: np.ndarray
+    losses: np.ndarray
+    squares: np.ndarray
+    totals: np.ndarray
+
+
+class Crossed(NamedTuple):
+    """What a row is: places and values of the user's terms and of the item's, and the item's place among `own`."""
+
+    user: np.ndarray
+    user_values: np.ndarray
+    item: np.ndarray
+    item_values: np.ndarray
+    own: int
+
+
+def begun(users: int, items: int, recent: int) -> Crossing:
+    """The state before the first reward."""
+    priors = len(PRIORS)
+    cells, own = zeros(1 + users, 1 + items, 2 * priors), zeros(recent, 2 * priors)
+    if not is_abstract():
+        cells[:, :, priors:] = PRIORS
+        cells[0, 0, priors:] = CONSTANT
+        own[:, priors:] = OWN * np.array(PRIORS)
+    return Crossing(cells=cells, own=own, losses=zeros(priors), squares=zeros(priors), totals=zeros(TOTALS))
+
+
+def anew(state: Crossing, place: int) -> None:
+    """Give a place of `own` to another item, in place."""
+    state.own[place, : len(PRIORS)] = 0.0
+    state.own[place, len(PRIORS) :] = OWN * np.array(PRIORS)
+
+
+@compiled
+def shares(state):
+    """The weights of the priors, (priors,), and sigma."""
+    out, rows = np.ones(state.losses.size), state.totals[0]
+    least = state.losses.min()
+    for s in range(out.size):
+        if least > 0.0:
+            out[s] = np.exp(-TEMPER * (state.losses[s] - least) * rows / (2.0 * least))
+        if out[s] < NEGLIGIBLE:
+            out[s] = 0.0
+    out /= out.sum()
+    square = 0.0
+    for s in range(out.size):
+        square += out[s] * state.squares[s]
+    return out, np.sqrt(square / rows) if rows > 0.0 else 0.0
+
+
+@compiled
+def length(total, rows, values):
+    """What inputs are divided by: their length in root mean square so far, that of these values where it is unknown."""
+    square = total / rows if rows > 0.0 else 0.0
+    if square == 0.0:
+        for i in range(values.size):
+            square += values[i] * values[i]
+    return np.sqrt(square) if square > 0.0 else 1.0
+
+
+@compiled
+def looked(state, row, means, squares):
+    """The mean and width^2 of a row under every prior, (priors,) each."""
+    priors, rows = state.losses.size, state.totals[0]
+    by_user = 1.0 / length(state.totals[1], rows, row.user_values)
+    by_item = 1.0 / length(state.totals[2], rows, row.item_values)
+    means[:] = 0.0
+    squares[:] = 0.0
+    for i in range(-1, row.user.size):
+        u = row.user_values[i] * by_user if i >= 0 else 1.0
+        line = state.cells[row.user[i] + 1 if i >= 0 else 0]
+        for j in range(-1, row.item.size):
+            x = u * row.item_values[j] * by_item if j >= 0 else u
+            cell = line[row.item[j] + 1 if j >= 0 else 0]
+            for s in range(priors):
+                means[s] += x * cell[s]
+                squares[s] += x * x * cell[priors + s]
+    for s in range(priors):
+        if row.own >= 0:
+            means[s] += state.own[row.own, s]
+            squares[s] += state.own[row.own, priors + s]
+        elif row.own == NEW:
+            squares[s] += OWN * PRIORS[s]
+
+
+@compiled
+def view(state, rule, user, user_values, starts, places, values, own, normals):
+    """What a rule sees of K items."""
+    count, priors = own.size, state.losses.size
+    weights, sigma = shares(state)
+    means, widths = np.zeros(count), np.zeros(count)
+    each, squares = np.empty(priors), np.empty(priors)
+    for a in range(count):
+        part = slice(starts[a], starts[a + 1])
+        row = Crossed(user=user, user_values=user_values, item=places[part], item_values=values[part], own=own[a])
+        looked(state, row, each, squares)
+        for s in range(priors):
+            means[a] += weights[s] * each[s]
+            widths[a] += weights[s] * np.sqrt(squares[s])
+    rounds = int(state.totals[0])
+    beta = strength(rule).scale * (sigma if rounds > 0 else 1.0)
+    samples = np.empty((0, count))
+    if draws(rule) > 0:
+        samples = sampled(rule, means, beta, normals * widths)
+    betas = np.full(count, beta)
+    return Seen(means=means, widths=widths, samples=samples, beta=betas, residual=sigma, rounds=rounds)
+
+
+@compiled
+def decide_crossed(state, rule, user, user_values, starts, places, values, own, normals, among, lots, greedy):
+    """Arms (k,), their distributions (k, K), scores, means and widths of K items: item a has values[j] at places[j] for
+    j from starts[a] to starts[a + 1]. normals (pairs, K), lots (2 k,), among (1 or k, K)."""
+    seen = view(state, rule, user, user_values, starts, places, values, own, normals)
+    scores = score(rule, seen)
+    arms, p = fill_slots(rule, seen, scores, among, lots, greedy)
+    return arms, p, scores, seen.means, seen.widths
+
+
+@compiled
+def learn_crossed(state, row, reward):
+    """One reward, in place."""
+    priors = state.losses.size
+    for values, k in ((row.user_values, 1), (row.item_values, 2)):
+        for i in range(values.size):
+            state.totals[k] += values[i] * values[i]
+    state.totals[0] += 1.0
+    means, squares = np.empty(priors), np.empty(priors)
+    looked(state, row, means, squares)
+    by_user = 1.0 / length(state.totals[1], state.totals[0], row.user_values)
+    by_item = 1.0 / length(state.totals[2], state.totals[0], row.item_values)
+    errors = np.empty(priors)
+    for s in range(priors):
+        error = reward - means[s]
+        errors[s] = error / (1.0 + squares[s])
+        state.losses[s] += error * error
+        state.squares[s] += error * errors[s]
+    for i in range(-1, row.user.size):
+        u = row.user_values[i] * by_user if i >= 0 else 1.0
+        line = state.cells[row.user[i] + 1 if i >= 0 else 0]
+        for j in range(-1, row.item.size):
+            x = u * row.item_values[j] * by_item if j >= 0 else u
+            cell = line[row.item[j] + 1 if j >= 0 else 0]
+            for s in range(priors):
+                variance = cell[priors + s]
+                cell[s] += variance * x * errors[s]
+                cell[priors + s] = variance / (1.0 + variance * x * x)
+    if row.own >= 0:
+        mine = state.own[row.own]
+        for s in range(priors):
+            mine[s] += mine[priors + s] * errors[s]
+            mine[priors + s] /= 1.0 + mine[priors + s]

@@ -1,0 +1,391 @@
+"""Records: dictionaries, lists of them, and frames as rows of numbers.
+
+    row[place(name)] = value        for every term of the record (terms.py): country=de: 1, age: 34
+
+A place is learned: the first `size - hashed` names that `learn` meets have one each, in that order, for ever. Any other
+name shares one of the last `hashed` places, given by a hash of the name and the seed. Deciding learns nothing: there a
+name that is new stands in a shared place, but for what is missing, which says something only once it has been learned.
+The same stream gives the same places on every machine.
+
+A record of n terms costs O(n): what it says is a list of (place, value), and dense only where `transform` makes it so.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+
+from onepass.features.scaling import bounded, standardized
+from onepass.features.terms import LARGEST, is_missing, is_number, name_of, rows_of, said_of, terms
+from onepass.foundation import check, files
+from onepass.foundation.registry import savable
+from onepass.foundation.sharing import reading, writing
+from onepass.foundation.state import objects
+
+DIGEST = 8  # bytes of a hash
+FOUND = 65_536  # terms whose places are looked up at once, at most: some 10 MB
+FEW = 2  # records up to which keys are not worth comparing
+TEXT, NUMBERS = {str}, {float, int, bool}
+FAR = 3.0  # deviations at which a standardized number is clipped: of a normal one 3 in 1,000 are
+NONE = 1e-12  # of the mean: a deviation below it is rounding
+
+
+class Pairs(NamedTuple):
+    """Rows by their numbers that are not 0: row i has values[j] at places[j] for j from starts[i] to starts[i + 1]."""
+
+    starts: np.ndarray
+    places: np.ndarray
+    values: np.ndarray
+
+
+class Learned(NamedTuple):
+    """names of the places that have one; moments (n, 3): of each that is a number, how many, mean, and sum of squares
+    about it; holders: of every shared place the first name learned there, or None; shared (hashed,): how many times a
+    name was learned there that is another one than its holder."""
+
+    names: np.ndarray
+    moments: np.ndarray
+    holders: np.ndarray
+    shared: np.ndarray
+
+
+class Space:
+    """What stands under one path: places of strings by key and string, of numbers by key; spaces by key."""
+
+    __slots__ = ("inner", "numbers", "path", "strings")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.strings: dict[str, dict[str, int]] = {}
+        self.numbers: dict[str, int] = {}
+        self.inner: dict[str, Space] = {}
+
+
+@final
+@savable
+class Records(files.Owner):
+    """Rows from dictionaries, lists of them, and polars or pandas frames: a dictionary learned, then a seeded hash.
+
+    size: width of the rows, at least 2 (default 256).
+    hashed: how many of these are shared by names that the dictionary does not know, from 1 to size - 1 (default: an
+        eighth of size, at least 1).
+    standardize: whether a number is (number - mean) / deviation of those learned so far, clipped at 3 deviations, so
+        that a missing one counts as the mean; 0 as long as they have been the same, and where the dictionary has no
+        place for it (default False: numbers as they are).
+    seed: of the hash, at least 0 (default 0).
+    What becomes of which value says `onepass.features.terms`. ValueError for arguments out of range.
+
+    >>> import onepass as op
+    >>> records = op.Records(size=8, hashed=2)
+    >>> _ = records.learn([{"country": "de", "age": 34.0}, {"country": "fr", "age": None}])
+    >>> records.transform({"country": "fr", "age": 20.0})
+    array([ 0., 20.,  1.,  0.,  0.,  0.,  0.,  0.])
+    >>> records.feature_names()[:4]
+    ('country=de', 'age', 'country=fr', 'age?')
+    """
+
+    def __init__(self, *, size: int = 256, hashed: int | None = None, standardize: bool = False, seed: int = 0):
+        self.size = check.integer("size", size, 2)
+        share = max(self.size // 8, 1) if hashed is None else hashed  # an eighth: what is rare rarely collides there
+        self.hashed = check.integer("hashed", share, 1, self.size - 1)
+        self.standardize = bool(check.choice("standardize", standardize, (False, True)))
+        self.seed = check.integer("seed", seed, 0)
+        self._room = self.size - self.hashed
+        self._key = self.seed.to_bytes(8, "little")
+        self._begin([], [], [None] * self.hashed, [0] * self.hashed)
+
+    def _begin(self, names: list[str], moments: list[list[float]], holders: list[Any], shared: list[int]) -> None:
+        self._known = {name: place for place, name in enumerate(names)}
+        self._moments, self._holders, self._shared = moments, holders, shared
+        self._means, self._scales = np.zeros(self.size), np.ones(self.size)
+        for place, name in enumerate(names):
+            if is_number(name):
+                self._means[place], self._scales[place] = scale_of(moments[place])
+        self._numeric = [is_number(name) for name in names]
+        self._look_anew()
+
+    # ---- what it knows ----
+
+    @property
+    def known(self) -> int:
+        """How many names have a place of their own."""
+        return len(self._known)
+
+    @property
+    def collisions(self) -> int:
+        """How many times a name was learned in a place that another one had before."""
+        return sum(self._shared)
+
+    @property
+    def knows(self) -> bool:
+        """Whether it has learned anything."""
+        return bool(self._known)
+
+    @reading
+    def feature_names(self) -> tuple[str, ...]:
+        """Of every place a name: its term; `free#j` where there is none yet; of the shared ones `hash#j`, with the
+        first name learned there, and dots where there were others."""
+        names = [*self._known, *(f"free#{place}" for place in range(self.known, self._room))]
+        for place, (holder, others) in enumerate(zip(self._holders, self._shared, strict=True)):
+            dots = ", ..." if others else ""
+            names.append(f"hash#{place}" if holder is None else f"hash#{place} ({holder}{dots})")
+        return tuple(names)
+
+    # ---- rows ----
+
+    @reading
+    def transform(self, records: Any) -> np.ndarray:
+        """Dense rows in float64, (size,) of a dictionary, (n, size) of a list of them, a polars or a pandas frame.
+
+        Terms in the same shared place add up. Nothing changes. ValueError, which names the key, for NaN, infinities,
+        and values that have no terms.
+        """
+        single, rows = rows_of(records)
+        starts, places, values = self._pairs(rows)
+        out = np.zeros((len(rows), self.size))
+        np.add.at(out, (np.repeat(np.arange(len(rows)), np.diff(starts)), places), values)
+        return out[0] if single else out
+
+    @reading
+    def pairs(self, records: Any) -> Pairs:
+        """The same rows by (place, value), as `Pairs`; a shared place may occur twice in a row. Errors as `transform`.
+
+        ``scipy.sparse.csr_array((values, places, starts), shape=(n, size))`` makes a matrix of them.
+        """
+        return self._pairs(rows_of(records)[1])
+
+    def _pairs(self, rows: list[Any]) -> Pairs:
+        found = self._columns(rows) if len(rows) > FEW else None
+        if found is None:
+            starts, places, values = [0], [], []  # type: ignore[var-annotated]
+            for row in rows:
+                self._into(row, self._space, places, values)
+                starts.append(len(places))
+            found = Pairs(np.array(starts, np.int64), np.array(places, np.int64), floats(values))
+        if not bounded(found.values, LARGEST):
+            for row in rows:
+                terms(row)  # says which one
+        if self.standardize:
+            standardized(found.places, found.values, self._means, self._scales, FAR)
+        return found
+
+    def _columns(self, rows: list[Any]) -> Pairs | None:
+        """The pairs of records with the same keys, whose strings and numbers are all known, key by key: several times
+        faster. None for others."""
+        strings, numbers, places, values = self._space.strings, self._space.numbers, [], []
+        try:
+            keys = list(rows[0])
+            if not keys or set(map(len, rows)) != {len(keys)}:
+                return None
+            once = [1.0] * len(rows)
+            for key in keys:
+                column = [row[key] for row in rows]
+                kinds = set(map(type, column))
+                if kinds == TEXT:
+                    known = strings[key]
+                    places.append([known[value] for value in column])
+                    values.append(once)
+                elif kinds <= NUMBERS:
+                    places.append([numbers[key]] * len(rows))
+                    values.append(column)
+                else:
+                    return None
+        except (KeyError, TypeError, IndexError):
+            return None
+        starts = np.arange(0, len(keys) * len(rows) + 1, len(keys))
+        return Pairs(starts, np.array(places, np.int64).T.ravel(), floats(values).T.ravel())
+
+    def _into(self, record: Any, space: Space, places: list[int], values: list[Any]) -> None:
+        """The pairs of a record at the end of both lists. What is common is looked up, the rest goes by its names."""
+        strings, numbers = space.strings, space.numbers
+        try:
+            items = record.items()
+        except AttributeError:
+            raise ValueError(f"a record must be a dictionary, got {check.shown(record)}") from None
+        for key, value in items:
+            kind = type(value)
+            try:
+                if kind is str:
+                    places.append(strings[key][value])
+                    values.append(1.0)
+                    continue
+                if kind is float or kind is int or kind is bool:
+                    places.append(numbers[key])
+                    values.append(value)
+                    continue
+                if kind is dict:
+                    self._into(value, space.inner[key], places, values)
+                    continue
+                if kind is list and value and type(value[0]) is str:
+                    known = strings[key]
+                    found = [known[one] for one in dict.fromkeys(value)]
+                    places.extend(found)
+                    values.extend([1.0] * len(found))
+                    continue
+            except (KeyError, TypeError):  # not known yet, or no name
+                pass
+            self._slowly(space, key, value, places, values)
+
+    def _slowly(self, space: Space, key: Any, value: Any, places: list[int], values: list[Any]) -> None:
+        """The same for one value, by the names of its terms; what is known is found at once the next time."""
+        if isinstance(value, Mapping):
+            inner = Space(f"{name_of(space.path, key)}.")
+            if any(name.startswith(inner.path) for name in self._known):
+                space.inner[key] = inner
+            self._into(value, inner, places, values)
+            return
+        own = name_of(space.path, key)
+        for name, number in said_of(space.path, key, value):
+            place = self._known.get(name)
+            if place is None:
+                if self._silent(name):
+                    continue
+                place = self._room + self._hash(name)
+            self._found += 1
+            if name == own:
+                space.numbers[key] = place
+            elif isinstance(value, str | list) and name.startswith(f"{own}="):
+                space.strings.setdefault(key, {})[name[len(own) + 1 :]] = place
+            if self._found > FOUND:
+                self._look_anew()
+            places.append(place)
+            values.append(number)
+
+    def _look_anew(self) -> None:
+        """Forget what was looked up, as places change or there is too much of it."""
+        self._space, self._found = Space(""), 0
+
+    def _silent(self, name: str) -> bool:
+        """Whether a name without a place says nothing: something is missing, or a number has no scale."""
+        return is_missing(name) or (self.standardize and is_number(name))
+
+    def _hash(self, name: str) -> int:
+        digest = hashlib.blake2b(name.encode(), key=self._key, digest_size=DIGEST).digest()
+        return int.from_bytes(digest, "little") % self.hashed
+
+    # ---- learning ----
+
+    @writing
+    def learn(self, records: Any) -> Self:
+        """Give places to the names that have none, and count numbers; all records of a call, or none.
+
+        records: as `transform` takes them, or dictionaries that `terms` gave. Errors as there.
+        """
+        self._learn([terms(record) for record in rows_of(records)[1]])
+        return self
+
+    @writing
+    def learn_terms(self, found: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
+        """Learn the terms of one record, and its places and values after that.
+
+        found: numbers by name, as `onepass.features.terms.terms` gives them or `checked_terms` lets them through.
+        """
+        places, values = [], []
+        for name, value in found.items():
+            place = self._taught(name, value)
+            if place < self._room or not self._silent(name):
+                places.append(place)
+                values.append(value)
+        out = np.array(places, np.int64), np.array(values, np.float64)
+        if self.standardize:
+            standardized(*out, self._means, self._scales, FAR)
+        return out
+
+    def _learn(self, every: list[dict[str, float]]) -> None:
+        for found in every:
+            for name, value in found.items():
+                self._taught(name, value)
+
+    def _taught(self, name: str, value: float) -> int:
+        """Learn a term; its place."""
+        place = self._known.get(name)
+        if place is None:
+            if len(self._known) == self._room:
+                place = self._hash(name)
+                self._share(place, name)
+                return self._room + place
+            place = self._known[name] = len(self._known)
+            self._look_anew()
+            self._numeric.append(is_number(name))
+            self._moments.append([0.0, 0.0, 0.0])
+        if self._numeric[place]:
+            moment = self._moments[place]
+            moment[0] += 1.0
+            before = value - moment[1]
+            moment[1] += before / moment[0]
+            moment[2] += before * (value - moment[1])
+            self._means[place], self._scales[place] = scale_of(moment)
+        return place
+
+    def _share(self, place: int, name: str) -> None:
+        holder = self._holders[place]
+        if holder is None:
+            self._holders[place] = name
+        elif holder != name:
+            self._shared[place] += 1
+
+    # ---- files ----
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given, as plain data."""
+        return {"size": self.size, "hashed": self.hashed, "standardize": self.standardize, "seed": self.seed}
+
+    def contents(self) -> files.Contents:
+        learned = Learned(
+            names=objects(list(self._known)),
+            moments=np.array(self._moments, np.float64).reshape(-1, 3),
+            holders=objects(self._holders),
+            shared=np.array(self._shared, np.int64),
+        )
+        return files.Contents(self.params, {}, learned)
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        found = cls(**params)
+        none = np.zeros(0, np.int64)
+        begun = Learned(names=objects([]), moments=np.zeros((0, 3)), holders=objects([]), shared=none)
+        learned = held.take(begun, found._fits)
+        if learned is not None:
+            names, moments, holders, shared = learned
+            found._begin(names.tolist(), moments.tolist(), holders.tolist(), shared.tolist())
+        return found
+
+    def _fits(self, learned: Learned) -> bool:
+        names, moments, holders, shared = learned
+        strings = all(type(name) is str for name in names) and len(set(names)) == len(names)
+        whole = moments.shape == (len(names), 3) and bool(np.isfinite(moments).all() and (moments[:, ::2] >= 0).all())
+        places = len(holders) == len(shared) == self.hashed and bool((shared >= 0).all())
+        return strings and whole and places and len(names) <= self._room
+
+    @reading
+    def memory_usage(self) -> int:
+        """Bytes of the names, and of what is counted of them."""
+        names = [name for name in (*self._known, *self._holders) if name is not None]
+        return sum(len(name.encode()) for name in names) + 8 * (3 * self.known + self.hashed)  # 8: bytes of a number
+
+    def __repr__(self) -> str:
+        return (
+            f"Records(size={self.size}, hashed={self.hashed}, standardize={self.standardize}, seed={self.seed}) of "
+            f"{self.known} names"
+        )
+
+
+def floats(values: list[Any]) -> np.ndarray:
+    """Numbers as an array, those that are too large as infinities."""
+    try:
+        return np.array(values, np.float64)
+    except OverflowError:  # an integer
+        return np.full(1, np.inf)
+
+
+def scale_of(moment: list[float]) -> tuple[float, float]:
+    """The mean, and one over the deviation, 0 where there is none, of how many, mean, and sum of squares about it."""
+    count, mean, squares = moment
+    if count < 2.0:
+        return mean, 0.0
+    deviation = math.sqrt(squares / count)
+    return mean, 1.0 / deviation if deviation > NONE * abs(mean) else 0.0
