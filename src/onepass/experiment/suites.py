@@ -13,6 +13,7 @@ from onepass.experiment.errors import ExperimentError
 from onepass.experiment.kernels import suites as kernels
 from onepass.experiment.learners import suites as learners
 from onepass.experiment.matrices import suites as matrices
+from onepass.experiment.news import suites as news
 from onepass.experiment.recommender import suites as recommender
 
 GROUPS: Mapping[str, Sequence[Study]] = {
@@ -21,6 +22,7 @@ GROUPS: Mapping[str, Sequence[Study]] = {
     "Contextual bandits: sketches under two estimators": sketches.SUITES,
     "Contextual bandits: worlds that change": drift.SUITES,
     "Contextual bandits: clicks and counts": clicks.SUITES,
+    "Arms with features: click rates": news.SUITES,
     "Sketched matrices: errors": matrices.SUITES,
     "Recommenders: hits, month by month": recommender.SUITES,
     "Kernel bandits: regret": kernels.SUITES,

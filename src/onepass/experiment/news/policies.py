@@ -1,0 +1,150 @@
+"""Who chooses articles: our bandits, and what to compare them with. `decide(user, articles)` gives a decision, whose
+`index` is the place of the article; `learn(decision, reward)` takes what came of it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass import (
+    CBSCFD,
+    GLBOMD,
+    UCB,
+    CrossedBandit,
+    Exact,
+    FrequentDirections,
+    InverseGap,
+    Outer,
+    Records,
+    UpperGap,
+)
+
+WIDTH = 40  # of users and of articles in rows that are formed: all their terms
+RULES: dict[str, Any] = {"upper gaps": UpperGap(), "upper bounds": UCB(0.5), "inverse gaps": InverseGap()}
+
+
+class Choice(NamedTuple):
+    """The place of an article, and what learning needs."""
+
+    index: int
+    kept: Any
+
+
+def crossed(seed: int, rule: str = "upper gaps") -> CrossedBandit:
+    """The recommended one."""
+    return CrossedBandit(exploration=RULES[rule], seed=seed)
+
+
+class Dense:
+    """A bandit of rows behind `Records`: users and articles as factors of an `OuterProduct`, with a constant each."""
+
+    def __init__(self, seed: int, recipe: str, size: int = 32, exploration: float = 0.2, reg: float = 1.0):
+        dim = (1 + WIDTH, 1 + WIDTH)
+        given: dict[str, Any] = {"exploration": exploration, "seed": seed}
+        if recipe == "CBSCFD":
+            self.bandit: Any = CBSCFD(dim=dim, size=size, reg=reg, **given)
+        elif recipe == "CBSCFD newton":
+            self.bandit = CBSCFD(dim=dim, size=size, reg=reg, estimator="newton", **given)
+        else:
+            width = dim[0] * dim[1]
+            design = Exact(dim=width, reg=reg) if recipe == "exact" else None
+            design = design or FrequentDirections(dim=width, size=size, robust=True, reg=reg)
+            self.bandit = GLBOMD(dim=dim, design=design, **given)
+        self.users = Records(size=WIDTH, standardize=True)
+        self.articles = Records(size=WIDTH, standardize=True)
+
+    def decide(self, user: Any, articles: Any) -> Choice:
+        left, right = (
+            with_constant(self.users.transform([user]))[0],
+            with_constant(self.articles.transform(list(articles.values()))),
+        )
+        place = self.bandit.decide(Outer(left, right)).index
+        return Choice(place, (user, list(articles.values())[place]))
+
+    def learn(self, choice: Choice, reward: float) -> None:
+        user, article = choice.kept
+        self.users.learn(user)
+        self.articles.learn(article)
+        rows = with_constant(self.users.transform([user])), with_constant(self.articles.transform([article]))
+        self.bandit.learn(Outer(rows[0][0], rows[1][0]), reward)
+
+    def memory_usage(self) -> int:
+        return self.bandit.memory_usage()
+
+
+def with_constant(rows: np.ndarray) -> np.ndarray:
+    """Rows with a 1 before each."""
+    return np.hstack([np.ones((len(rows), 1)), rows])
+
+
+class Popularity:
+    """Thompson sampling on the click rate of every article, whoever asks: Beta(1, 15) before the first click."""
+
+    BEFORE = (1.0, 15.0)
+
+    def __init__(self, seed: int):
+        self.rng = np.random.default_rng(seed)
+        self.counts: dict[str, tuple[float, float]] = {}
+
+    def decide(self, user: Any, articles: Any) -> Choice:
+        names = list(articles)
+        drawn = self.rng.beta(*np.array([self.counts.get(name, self.BEFORE) for name in names]).T)
+        place = int(np.argmax(drawn))
+        return Choice(place, names[place])
+
+    def learn(self, choice: Choice, reward: float) -> None:
+        clicks, others = self.counts.get(choice.kept, self.BEFORE)
+        self.counts[choice.kept] = (clicks + reward, others + 1.0 - reward)
+
+    def memory_usage(self) -> int:
+        return 16 * len(self.counts)  # two numbers of 8 bytes
+
+
+class Uniform:
+    """Any article."""
+
+    def __init__(self, seed: int):
+        self.rng = np.random.default_rng(seed)
+
+    def decide(self, user: Any, articles: Any) -> Choice:
+        return Choice(int(self.rng.integers(len(articles))), None)
+
+    def learn(self, choice: Choice, reward: float) -> None:
+        """Nothing."""
+
+    def memory_usage(self) -> int:
+        return 0
+
+
+class VowpalWabbit:
+    """Vowpal Wabbit's `--cb_explore_adf -q UA --squarecb`, which is told the same; named: the names of articles, too.
+
+    Its policies are to be asked for by name (`--policy "VW gamma=100"`): vowpalwabbit is in the extra `peers`.
+    """
+
+    def __init__(self, seed: int, gamma: float, named: bool = False):
+        from vowpalwabbit import Workspace
+
+        options = "--cb_explore_adf -q UA --squarecb --quiet"
+        self.workspace = Workspace(f"{options} --gamma_scale {gamma} --random_seed {seed}")
+        self.rng, self.named = np.random.default_rng(seed), named
+
+    def decide(self, user: Any, articles: Any) -> Choice:
+        age = "" if user["age"] is None else f" age:{user['age']}"
+        interests = "".join(f" interest={one}" for one in user["interests"])
+        lines = [f"shared |U country={user['country']} device={user['device']}{age}{interests}"]
+        for name, one in articles.items():
+            own = f" name={name.replace(' ', '_')}" if self.named else ""
+            author = one["author"].replace(" ", "_")
+            lines.append(f"|A topic={one['topic']} author={author} age:{one['age']}{own}")
+        chances = np.array(self.workspace.predict(lines))
+        place = int(self.rng.choice(len(chances), p=chances / chances.sum()))
+        return Choice(place, (lines, chances[place]))
+
+    def learn(self, choice: Choice, reward: float) -> None:
+        lines, chance = choice.kept
+        told = list(lines)
+        told[choice.index + 1] = f"0:{-reward}:{chance} {told[choice.index + 1]}"
+        self.workspace.learn(told)
+
+    def memory_usage(self) -> int:
+        return 0
