@@ -23,7 +23,7 @@ from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import noise_once
 from onepass.exploration.upper_gap import UpperGap
 from onepass.features.records import Records
-from onepass.features.terms import checked_terms, terms
+from onepass.features.terms import LARGEST, checked_terms, terms
 from onepass.foundation import check, files, state
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, plain, savable
@@ -182,9 +182,9 @@ class CrossedBandit(files.Owner):
         """Learn the reward of a decision, late ones in any order.
 
         decisions: a `Decision`, or a list of them, of which the records alone are needed. rewards: a number, for k
-        slots k numbers, None where there was none; of a list one entry per decision. again: learn a second reward of a
-        decision, too (default False: it is refused, for the last 10,000 decisions rewarded). The dictionaries grow by
-        the terms that are new. ValueError, and nothing has changed, for what is no decision of records, for NaN, for
+        slots (k,) numbers, None where there was none; of a list one entry per decision. again: learn a second reward
+        of a decision, too (default False: it is refused, for the last 10,000 decisions rewarded). The dictionaries grow
+        by the terms that are new. ValueError, and nothing has changed, for what is no decision of records, for NaN, for
         another number of rewards, and for a decision that has had its reward.
         """
         if not are_decisions(decisions):
@@ -238,7 +238,7 @@ class CrossedBandit(files.Owner):
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         found = cls(**{name: built(part) for name, part in params.items()})
         begun_with = (found._learned, Owned(found.recent).kept())
-        learned, owned = held.take(begun_with, lambda tree: consistent(found._learned, *tree, found.recent))
+        learned, owned = held.take(begun_with, lambda tree: consistent(found._learned, tree[0], tree[1], found.recent))
         found._learned, found._owned = learned, Owned.of(found.recent, owned)
         found._rewarded = Ledger.of(extra["rewarded"])
         found._rng.bit_generator.state = extra["rng"]
@@ -257,7 +257,8 @@ def rows_of_decision(one: Decision, paid: list[Any]) -> list[tuple[Any, Any, Any
     user, found = checked_terms(kept["context"]), []
     for item, name, value in zip(kept["arms"], one.arms, paid, strict=True):
         if value is not None:
-            check.finite("rewards", np.array([value]))
+            if not -LARGEST <= value <= LARGEST:
+                check.finite("rewards", np.array([value]))  # says so
             found.append((user, checked_terms(item), None if one.offered is None else (name,), value))
     return found
 

@@ -3,8 +3,8 @@
 Stands above experiment/, whose problems it plays. One thread unless a line says otherwise; set OPENBLAS_NUM_THREADS=1
 before Python starts (`make bench` does). shared.py times a round with one model, decisions.py rules of exploration,
 tails.py heavy-tailed rewards, kernels.py kernel bandits, learners.py online kernel learners, arms.py models per arm,
-threads.py several threads at one bandit, logs.py policies on logs, stores.py durable records, peers.py the same task in
-other packages that are installed.
+records.py rows from dictionaries, threads.py several threads at one bandit, logs.py policies on logs, stores.py durable
+records, peers.py the same task in other packages that are installed.
 """
 
 from onepass.benchmark.arms import table as arms_table
@@ -15,6 +15,7 @@ from onepass.benchmark.learners import regret as learners_regret
 from onepass.benchmark.learners import table as learners_table
 from onepass.benchmark.logs import table as logs_table
 from onepass.benchmark.peers import table as peers_table
+from onepass.benchmark.records import table as records_table
 from onepass.benchmark.shared import regret as shared_regret
 from onepass.benchmark.shared import table as shared_table
 from onepass.benchmark.stores import table as stores_table
@@ -32,6 +33,7 @@ def speed() -> str:
         kernels_table,
         learners_table,
         arms_table,
+        records_table,
         threads_table,
         logs_table,
         stores_table,

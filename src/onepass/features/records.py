@@ -137,7 +137,8 @@ class Records(files.Owner):
 
     @reading
     def transform(self, records: Any) -> np.ndarray:
-        """Dense rows in float64, (size,) of a dictionary, (n, size) of a list of them, a polars or a pandas frame.
+        """Dense rows in float64: (size,) for records that are one dictionary, (n, size) for a list of them, a polars or
+        a pandas frame.
 
         Terms in the same shared place add up. Nothing changes. ValueError, which names the key, for NaN, infinities,
         and values that have no terms.
@@ -150,7 +151,8 @@ class Records(files.Owner):
 
     @reading
     def pairs(self, records: Any) -> Pairs:
-        """The same rows by (place, value), as `Pairs`; a shared place may occur twice in a row. Errors as `transform`.
+        """The same rows of records (n,) by place and value, as `Pairs`; a shared place may occur twice in a row. Errors
+        as `transform`.
 
         ``scipy.sparse.csr_array((values, places, starts), shape=(n, size))`` makes a matrix of them.
         """
@@ -282,12 +284,15 @@ class Records(files.Owner):
 
         found: numbers by name, as `onepass.features.terms.terms` gives them or `checked_terms` lets them through.
         """
-        places, values = [], []
+        places, values, known, numeric = [], [], self._known, self._numeric
         for name, value in found.items():
-            place = self._taught(name, value)
-            if place < self._room or not self._silent(name):
-                places.append(place)
-                values.append(value)
+            place = known.get(name)
+            if place is None or numeric[place]:
+                place = self._taught(name, value)
+                if place >= self._room and self._silent(name):
+                    continue
+            places.append(place)
+            values.append(value)
         out = np.array(places, np.int64), np.array(values, np.float64)
         if self.standardize:
             standardized(*out, self._means, self._scales, FAR)

@@ -106,7 +106,7 @@ def number(name: str, value: Any) -> float:
     """A number or a boolean as a float; ValueError for anything else, NaN and infinities."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
-    if isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64):
+    if not isinstance(value, np.timedelta64) and isinstance(value, Real | Decimal | np.bool_):
         try:
             found = float(value)
         except OverflowError:

@@ -1,7 +1,8 @@
 """Who chooses articles: our bandits, and what to compare them with. `decide(user, articles)` gives a decision, whose
 `index` is the place of the article; `learn(decision, reward)` takes what came of it."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from onepass import (
     GLBOMD,
     UCB,
     CrossedBandit,
-    Exact,
     FrequentDirections,
     InverseGap,
     Outer,
@@ -22,7 +22,8 @@ WIDTH = 40  # of users and of articles in rows that are formed: all their terms
 RULES: dict[str, Any] = {"upper gaps": UpperGap(), "upper bounds": UCB(0.5), "inverse gaps": InverseGap()}
 
 
-class Choice(NamedTuple):
+@dataclass(frozen=True)
+class Choice:
     """The place of an article, and what learning needs."""
 
     index: int
@@ -46,8 +47,7 @@ class Dense:
             self.bandit = CBSCFD(dim=dim, size=size, reg=reg, estimator="newton", **given)
         else:
             width = dim[0] * dim[1]
-            design = Exact(dim=width, reg=reg) if recipe == "exact" else None
-            design = design or FrequentDirections(dim=width, size=size, robust=True, reg=reg)
+            design = FrequentDirections(dim=width, size=size, compensation=1.0, reg=reg)
             self.bandit = GLBOMD(dim=dim, design=design, **given)
         self.users = Records(size=WIDTH, standardize=True)
         self.articles = Records(size=WIDTH, standardize=True)

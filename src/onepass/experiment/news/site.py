@@ -8,6 +8,7 @@ Effects are normal and drawn anew for every seed; the probability of a click is 
 """
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,10 +72,10 @@ class Site:
             self.own * float(rng.standard_normal()),
         )
 
-    def requests(self, count: int) -> Iterator[Request]:
-        """The next `count` requests, from the beginning of the site."""
+    def requests(self) -> Iterator[Request]:
+        """One request after the other, from the beginning of the site, without an end."""
         rng = self.rng
-        for number in range(count):
+        for number in count():
             hour = number * HOURS / PER_DAY
             if number and number % (PER_DAY // REPLACED) == 0:
                 self.stock = [*self.stock[1:], self.article(hour)]
