@@ -28,6 +28,7 @@ DIGEST = 8  # bytes of a hash
 FOUND = 65_536  # terms whose places are looked up at once, at most: some 10 MB
 FEW = 2  # records up to which keys are not worth comparing
 TEXT, NUMBERS = {str}, {float, int, bool}
+MOST = 2**24  # places: more names than anybody explains
 FAR = 3.0  # deviations at which a standardized number is clipped: of a normal one 3 in 1,000 are
 NONE = 1e-12  # of the mean: a deviation below it is rounding
 
@@ -68,7 +69,7 @@ class Space:
 class Records(files.Owner):
     """Rows from dictionaries, lists of them, and polars or pandas frames: a dictionary learned, then a seeded hash.
 
-    size: width of the rows, at least 2 (default 256).
+    size: width of the rows, from 2 to 2^24 (default 256).
     hashed: how many of these are shared by names that the dictionary does not know, from 1 to size - 1 (default: an
         eighth of size, at least 1).
     standardize: whether a number is (number - mean) / deviation of those learned so far, clipped at 3 deviations, so
@@ -87,7 +88,7 @@ class Records(files.Owner):
     """
 
     def __init__(self, *, size: int = 256, hashed: int | None = None, standardize: bool = False, seed: int = 0):
-        self.size = check.integer("size", size, 2)
+        self.size = check.integer("size", size, 2, MOST)
         share = max(self.size // 8, 1) if hashed is None else hashed  # an eighth: what is rare rarely collides there
         self.hashed = check.integer("hashed", share, 1, self.size - 1)
         self.standardize = bool(check.choice("standardize", standardize, (False, True)))
