@@ -12,7 +12,8 @@ ROOT = Path(onepass.__file__).parent
 # experiment/ plays, so it stands above it.
 ROOMS = (
     "__main__", "cli", "precompile", "benchmark", "experiment", "", "evaluation", "adapters", "testing", "log",
-    "recipes", "learner", "kernel", "bandit", "arena", "estimator", "exploration", "design", "features", "foundation",
+    "recipes", "learner", "kernel", "contextual", "bandit", "arena", "estimator", "exploration", "design", "features",
+    "foundation",
 )  # fmt: skip
 
 

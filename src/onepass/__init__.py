@@ -14,6 +14,7 @@ from onepass.bandit.pending import Pending
 from onepass.bandit.restarting import Restarting
 from onepass.bandit.shared import SharedBandit
 from onepass.bandit.snapshot import Snapshot
+from onepass.contextual.contextual_bandit import ContextualBandit
 from onepass.design.design import Design
 from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
@@ -34,6 +35,7 @@ from onepass.estimator.truncated_ridge import TruncatedRidge
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.greedy import EpsilonGreedy, Greedy
 from onepass.exploration.inverse_gap import InverseGap
+from onepass.exploration.optimistic_gap import OptimisticGap
 from onepass.exploration.softmax import Softmax
 from onepass.exploration.theory import Theory
 from onepass.exploration.thompson import PlainThompson, Thompson
@@ -124,6 +126,7 @@ __all__ = [
     "Bandit",
     "Chain",
     "Concatenate",
+    "ContextualBandit",
     "CrossedBandit",
     "DBSLinUCB",
     "Decision",
@@ -164,6 +167,7 @@ __all__ = [
     "OnlineKernelClassifier",
     "OnlineKernelRegressor",
     "OnlineNewton",
+    "OptimisticGap",
     "Outer",
     "OuterProduct",
     "PSILinUCB",

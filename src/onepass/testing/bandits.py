@@ -12,6 +12,7 @@ import numpy as np
 from onepass.bandit.arms import ArmBandit
 from onepass.bandit.bandit import BaseBandit
 from onepass.bandit.decision import Decision
+from onepass.contextual.contextual_bandit import ContextualBandit
 from onepass.foundation.files import from_bytes, load, to_bytes
 
 ARMS = ("a", "b", "c", "d", "e")
@@ -48,7 +49,7 @@ def check_bandit(make: Callable[[int], BaseBandit], rounds: int = 40) -> None:
 
 
 def _learn(bandit: BaseBandit, row: np.ndarray, reward: float, arm: Any) -> None:
-    bandit.learn(row, reward, arm) if isinstance(bandit, ArmBandit) else bandit.learn(row, reward)
+    bandit.learn(row, reward, arm) if isinstance(bandit, ArmBandit | ContextualBandit) else bandit.learn(row, reward)
 
 
 def _by_hand(bandit: BaseBandit, contexts: np.ndarray, rewards: np.ndarray) -> list[int]:

@@ -1,0 +1,490 @@
+"""ContextualBandit: what to try first. Nothing has to be known before; each choice is shown, and can be fixed.
+
+Of every arm it keeps a few ridge regressions, on the columns and on features of a kernel (view.py, model.py), weighs
+them by how well they have predicted (mixture.py), and explores in units of what they leave (rewards.py), by inverse gaps
+over upper bounds. What each part is worth: docs/recommended.md. Cost of a round: K n^2 / 2 for the widths of K arms,
+n = landmarks + dim + 1 of the models that are believed, and n^2 of every model to learn.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+
+from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.deciding import asked, checked_tail, failed, recorded, trouble
+from onepass.bandit.decision import DRAWN, Decision, together
+from onepass.bandit.explanation import Explanation, contenders, explanation
+from onepass.bandit.ledger import Ledger
+from onepass.bandit.names import distinct, eligible_arms, hashable, named
+from onepass.bandit.roster import Roster
+from onepass.bandit.rounds import fill_slots
+from onepass.bandit.weights import Weights
+from onepass.contextual.explaining import side
+from onepass.contextual.mixture import (
+    MODELS,
+    NAMES,
+    Mixture,
+    begun_mixture,
+    consistent,
+    grown,
+    remade,
+    sigma_of,
+    survey,
+    take,
+    weights,
+)
+from onepass.contextual.model import NEVER, begin
+from onepass.contextual.rewards import prior
+from onepass.design.exact import Exact
+from onepass.estimator.estimator import Estimator
+from onepass.estimator.ridge import Ridge
+from onepass.exploration.contract import Seen, draws, score, strength
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.optimistic_gap import OptimisticGap
+from onepass.exploration.randomness import no_normals, noise_once
+from onepass.foundation import check, files
+from onepass.foundation import state as states
+from onepass.foundation.check import shown
+from onepass.foundation.interrupts import deferred
+from onepass.foundation.registry import built, savable
+from onepass.foundation.sharing import composed, reading, writing
+from onepass.foundation.state import objects
+
+WARM_UP = 256  # rows from which the views are made
+MEGABYTES = 64.0  # that models may take when the views are made
+PATIENCE = 50.0  # of the alarm, in units of surprise
+LEAST_SLOTS = 4  # room for arms to begin with
+
+
+class Held(NamedTuple):
+    """What is written: the models, () where no row was seen; names of the arms and their slots."""
+
+    mixture: Any
+    names: np.ndarray
+    slots: np.ndarray
+
+
+@final
+@savable
+class ContextualBandit(BaseBandit):
+    """The bandit that needs no tuning: arms have models of their own, contexts are rows of numbers in any units.
+
+    A context is (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or (n, K, dim).
+    Rewards are clicks, counts or numbers of any unit. Arms are any hashable: they appear when they are learned from or
+    added, and leave by `remove_arm`; any may be offered.
+
+    dim: of contexts, at least 1; None (default): that of the first row learned.
+    exploration: any rule, its multiplier of widths in units of the residual; None (default): `OptimisticGap()`, which
+    gives every arm a probability. `UCB(1.0)` plays the best bound alone. No `Theory`.
+    landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where `megabytes` say.
+    reg: penalty on every parameter, above 0 (default 0.1).
+    warm_up: rows from which scales and landmarks are made, again after 1, 2, 4, ... of them, from 1 (default 256).
+    megabytes: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms that
+    come later take the same each.
+    patience: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
+    seed: of landmarks, ties and draws, at least 0 (default 0). name: shown by repr (default "ContextualBandit").
+    ValueError for values out of range.
+
+    >>> import numpy as np, onepass as op
+    >>> bandit, rng = op.ContextualBandit(), np.random.default_rng(0)
+    >>> for _ in range(300):
+    ...     context = rng.uniform(0.0, 24.0, 2)
+    ...     decision = bandit.decide(context, ["tea", "soup"])
+    ...     bandit.learn(decision, float((decision.arm == "soup") == (11.0 < context[0] < 14.0)))
+    >>> bandit.decide([12.5, 3.0], ["tea", "soup"]).means.argmax(), bandit.decide([20.0, 3.0], ["tea", "soup"]).arm
+    (np.int64(1), 'tea')
+    """
+
+    def __init__(
+        self,
+        dim: int | None = None,
+        *,
+        exploration: Exploration | None = None,
+        landmarks: int = 150,
+        reg: float = 0.1,
+        warm_up: int = WARM_UP,
+        megabytes: float = MEGABYTES,
+        patience: float | None = PATIENCE,
+        seed: int = 0,
+        name: str = "ContextualBandit",
+    ):
+        self._given = {
+            "dim": None if dim is None else check.integer("dim", dim, 1),
+            "landmarks": check.integer("landmarks", landmarks, 0, 2_000),
+            "reg": check.positive("reg", reg),
+            "warm_up": check.integer("warm_up", warm_up, 1, 1 << 20),
+            "megabytes": check.positive("megabytes", megabytes),
+            "patience": None if patience is None else check.positive("patience", patience),
+        }
+        self._set(OptimisticGap() if exploration is None else exploration, seed, name, np.dtype(np.float64), None)
+        self._roster, self._learned = Roster(), ()
+        self.estimator, self.features, self.dim = None, None, 0
+        if dim is not None:
+            self._begin(dim)
+
+    def _begin(self, dim: int) -> None:
+        """Contexts are known to be of that width."""
+        self.dim, self._learned = dim, begun_mixture(dim, self._given["warm_up"], self._given["reg"])
+
+    def _model_estimator(self) -> Estimator:
+        return Ridge(Exact(dim=1, reg=self._given["reg"]))
+
+    def _permits(self, exploration: Exploration) -> None:
+        if exploration.theory is not None:
+            raise ValueError("exploration must be a number for ContextualBandit: no radius is known for several models")
+
+    # ---- arms ----
+
+    @property
+    @reading
+    def arms(self) -> tuple[Any, ...]:
+        """All known arms, in the order in which they appeared."""
+        return self._roster.names
+
+    @writing
+    def add_arm(self, arm: Hashable) -> None:
+        """Make an arm known before it is learned from; ValueError if it is known already or not hashable."""
+        self._roster.add(arm)
+
+    @writing
+    def remove_arm(self, arm: Hashable) -> None:
+        """Forget an arm and all it has learned; its place is taken by the next new one. ValueError if it is not
+        known."""
+        slot = self._roster.known(arm)
+        with deferred():
+            if slot != NEVER:
+                self._vacate(slot)
+            self._roster.remove(arm)
+
+    def _vacate(self, slot: int) -> None:
+        state: Mixture = self._learned
+        state.arms[state.arms == slot] = NEVER
+        for model, used in zip(state.models, state.used, strict=True):
+            if used:
+                begin(model, slot)
+
+    def _slot(self, arm: Any) -> int:
+        """The slot of an arm that is to learn: the lowest that is free."""
+        slot = self._roster.record(arm)
+        if slot != NEVER:
+            return slot
+        taken = set(self._roster.records.tolist())
+        slot = next(free for free in range(len(taken) + 1) if free not in taken)
+        room = max((len(model.last) for model in self._learned.models), default=0)
+        if slot >= room and self._learned.used.any():
+            self._learned = grown(self._learned, max(2 * room, LEAST_SLOTS))
+        self._roster.settle(arm, slot)
+        return slot
+
+    # ---- decisions ----
+
+    def _requests(self, contexts: Any, count: int) -> tuple[bool, np.ndarray]:
+        """Whether it is a single decision, and rows (n, K or 1, dim). Here contexts become rows."""
+        rows = check.array("contexts", contexts, self._dtype, (1, 2, 3), self.dim or None)
+        if rows.size == 0 or (rows.ndim > 1 and rows.shape[-2] not in (1, count)):
+            raise ValueError(f"contexts must have one row, or one per arm ({count}), got shape {rows.shape}")
+        check.finite_rows("contexts", rows.reshape(-1, rows.shape[-1]))
+        shaped = rows.reshape(1, 1, -1) if rows.ndim == 1 else rows[None] if rows.ndim == 2 else rows
+        return rows.ndim < 3, shaped
+
+    def _seen(self, rows: np.ndarray, slots: np.ndarray, normals: np.ndarray) -> Seen:
+        """What the rule sees of arms for rows (1 or K, dim)."""
+        rule, known = self._explores.rule, 0
+        means, widths, sigma = np.zeros(slots.size), np.ones(slots.size), 0.0
+        if self._learned != ():
+            means, widths, sigma = survey(self._learned, rows, slots)
+            known = int(self._learned.known[0])
+        beta, samples = np.full(slots.size, strength(rule).scale * sigma), no_normals(slots.size)
+        if len(normals):
+            shifts = beta * normals * widths
+            samples = np.concatenate([means + shifts, means - shifts])[: draws(rule)]
+        return Seen(means=means, widths=widths, samples=samples, beta=beta, residual=sigma, rounds=known)
+
+    @reading
+    def decide(
+        self,
+        contexts: Any,
+        arms: Any = None,
+        k: int = 1,
+        *,
+        id: Any = None,
+        eligible: Any = None,
+        tail: str = DRAWN,
+        time: Any = None,
+    ) -> Decision:
+        """Choose among `arms` (names, each once; default: all known), and fill k slots. Only the generator changes.
+
+        contexts: shapes as in the class. k, id, eligible, tail: as for `SharedBandit.decide`. time: None.
+        Means are expected rewards; scores means + exploration sigma widths. ValueError for NaN, a wrong shape,
+        duplicate arms, no arm at all or k above K; FloatingPointError when a score is not finite.
+        """
+        self._timeless(time)
+        names, slots = self._roster.request(arms)
+        if type(k) is not int or k != 1:
+            k = check.integer("k", k, 1, len(names))
+        greedy, among = checked_tail(tail), eligible_arms(eligible, names, len(names), k)
+        (single, requests), each, rule = self._requests(contexts, len(names)), [], self._explores.rule
+        for rows, one in zip(requests, asked(id, None if single else len(requests), self.seed, self._rng), strict=True):
+            normals, lots = noise_once(self._explores.pairs, len(names), one.rng, k)
+            seen = self._seen(rows, slots, normals)
+            scores = score(rule, seen)
+            places, p = fill_slots(rule, seen, scores, among, lots, greedy)
+            if places[0] < 0:
+                raise failed(int(places[0]))
+            context = rows[places if len(rows) > 1 else [0] * k]
+            found = places, p, scores, seen.means, seen.widths
+            each.append(recorded(one, found, names, context[0] if k == 1 else context, tail, self._explores, self.rounds))
+        return each[0] if single else together(each)
+
+    @reading
+    def score(self, contexts: Any, arms: Any = None, *, time: Any = None) -> np.ndarray:
+        """Scores (K,) of `arms` (default: all known), or (n, K) for n contexts, without side effects.
+
+        Under Thompson sampling the same draws in every call: the first that the seed gives. time: None. Errors as of
+        `decide`.
+        """
+        self._timeless(time)
+        return self._score(contexts, arms)
+
+    def _score(self, contexts: Any, arms: Any) -> np.ndarray:
+        names, slots = self._roster.request(arms)
+        single, requests = self._requests(contexts, len(names))
+        scores = self._scored(requests, slots, np.random.default_rng(self.seed))
+        return scores[0] if single else scores
+
+    def _block(self, contexts: Any, arms: Any, rng: np.random.Generator) -> np.ndarray:
+        names, slots = self._roster.request(arms)
+        return self._scored(self._requests(contexts, len(names))[1], slots, rng)
+
+    def _scored(self, requests: np.ndarray, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        scores, pairs = np.empty((len(requests), slots.size)), min(self._explores.pairs, 1)
+        for i, rows in enumerate(requests):
+            scores[i] = score(self._explores.rule, self._seen(rows, slots, noise_once(pairs, slots.size, rng, 1)[0]))
+        if not np.isfinite(scores).all():
+            raise trouble()
+        return scores
+
+    def _per_user(self, contexts: Any) -> np.ndarray:
+        contexts = check.array("contexts", contexts, self._dtype, (2, 3), self.dim or None)
+        return contexts[:, None, :] if contexts.ndim == 2 else contexts
+
+    def _offered(self, contexts: Any, arms: Any) -> list[Any]:
+        return self._roster.request(arms)[0]
+
+    @staticmethod
+    def _timeless(time: Any) -> None:
+        if time is not None:
+            raise ValueError(f"time must be None: what changes is forgotten by itself, got {shown(time)}")
+
+    # ---- learning ----
+
+    @writing
+    def learn(
+        self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False, time: Any = None
+    ) -> None:
+        """Learn contexts, rewards and arms: one row (dim,), a number and a name, or (n, dim), (n,) and n names.
+
+        contexts: rows, or decisions, as in `SharedBandit.learn`, which know their arms. arm: names, which may be new.
+        Rows are learned in their order. nu, time: None. again: learn a second reward of a decision, too (default
+        False). ValueError, and nothing has changed, for NaN, shapes that do not match, names that are not hashable, or
+        a decision that has had its reward.
+        """
+        self._teach(contexts, rewards, arm, nu, again, time)
+
+    def _known_by(self, arm: Any) -> Any:
+        return arm
+
+    def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any, time: Any) -> None:
+        self._timeless(time)
+        if nu is not None:
+            raise ValueError("nu must be None for ContextualBandit, which finds the scale of the noise by itself")
+        rows = check.array("contexts", contexts, self._dtype, (1, 2), self.dim or None)
+        single, rows = rows.ndim == 1, np.atleast_2d(rows)
+        check.finite_rows("contexts", rows)
+        values = self._values(rewards, len(rows), single)
+        if arm is None:
+            raise ValueError("arm must name the arm of every row")
+        names = [arm] if single else named(arm, len(rows), "arm")
+        hashable(names)
+        with deferred():
+            for row, value, name in zip(rows, values.tolist(), names, strict=True):
+                self._take(row, value, name)
+
+    def _take(self, row: np.ndarray, reward: float, name: Any) -> None:
+        """One row; the views are made again where it is time."""
+        given = self._given
+        if self.dim == 0:
+            self._begin(row.size)
+        slot = self._slot(name)
+        take(self._learned, row, slot, reward, given["patience"] or 0.0)
+        self.rounds += 1
+        seen = int(self._learned.clock[0])
+        if seen <= given["warm_up"] and (seen & (seen - 1) == 0 or seen == given["warm_up"]):
+            room = max(*(len(model.last) for model in self._learned.models), slot + 1, LEAST_SLOTS)
+            memory, known = 1e6 * given["megabytes"], len(self._roster)
+            self._learned = remade(
+                self._learned, room, known, given["reg"], given["landmarks"], memory, self.seed % check.LARGEST_SEED
+            )
+
+    @composed
+    def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
+        """Play recorded rounds: contexts (T, K, dim) or (T, 1, dim), rewards (T, K); the arms are named 0 .. K - 1.
+
+        nu: None. Returns the chosen indices (T,): those of T calls of `decide` and `learn`. ValueError as there;
+        FloatingPointError when a score is not finite: the rounds before have been learned.
+        """
+        rows = check.array("contexts", contexts, self._dtype, (3,), self.dim or None)
+        values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (2,)))
+        if rows.shape[0] != values.shape[0] or rows.shape[1] not in (1, values.shape[1]) or nu is not None:
+            raise ValueError(
+                f"contexts must be (T, K, dim) or (T, 1, dim), rewards (T, K) and nu None, got shapes {rows.shape} and "
+                f"{values.shape} and nu {shown(nu)}"
+            )
+        arms, names = np.empty(len(rows), np.int64), tuple(range(values.shape[1]))
+        for t in range(len(rows)):
+            arms[t] = a = self.decide(rows[t], names).index
+            self.learn(rows[t, a if rows.shape[1] > 1 else 0], float(values[t, a]), int(a))
+        return arms
+
+    # ---- what is known ----
+
+    @reading
+    def choices(self) -> dict[str, Any]:
+        """What was chosen from the rows so far: {"weights": of the models by their names, "landmarks": of each view,
+        "residual": sigma, the unit of exploration, "prior": mean of an unknown arm, "unit": D of the rewards,
+        "alarms": how often all was forgotten, "bytes_per_arm": memory}; {} before the first row."""
+        state = self._learned
+        if state == () or not state.used.any():
+            return {}
+        w = weights(state)
+        models = zip(state.models, state.used, strict=True)
+        return {
+            "weights": {name: round(float(one), 3) for name, one, used in zip(NAMES, w, state.used, strict=True) if used},
+            "landmarks": [len(view.landmarks) for view in state.views],
+            "residual": float(sigma_of(state, w)),
+            "prior": float(prior(state.rewards)),
+            "unit": float(state.rewards.spread[0]),
+            "alarms": int(state.alarms[0]),
+            "bytes_per_arm": sum(4 * (m.theta.shape[1] + m.inverse.shape[1]) for m, used in models if used),
+        }
+
+    @reading
+    def explain(
+        self,
+        contexts: Any,
+        arm: Any = None,
+        other: Any = None,
+        *,
+        arms: Any = None,
+        names: Iterable[str] | None = None,
+        time: Any = None,
+    ) -> Explanation:
+        """What the mean and the width of an arm are made of, column by column, and its difference to another arm.
+
+        contexts, arms, arm, other, names: as for `ArmBandit`; time: None. "landmarks" is what the kernel adds, "prior"
+        what an unknown arm is worth. Widths of two arms add as those of models that share nothing. What the columns and
+        models were weighed by: `choices`. ValueError as there.
+        """
+        self._timeless(time)
+        offered = self._roster.request(arms if arms is None else tuple(distinct(arms)))[0]
+        single, requests = self._requests(contexts, len(offered))
+        if not single:
+            raise ValueError(f"contexts must be those of one decision, got {len(requests)}")
+        scores, rows = self._score(requests[0], tuple(offered)), requests[0]
+        places, given = contenders(scores, offered, arm, other), None if names is None else tuple(names)
+        columns = tuple(f"x{j}" for j in range(rows.shape[1])) if given is None else given
+        if len(columns) != rows.shape[1] or len(set(columns)) != len(columns):
+            raise ValueError(f"names must be {rows.shape[1]} different strings, got {shown(columns)}")
+        slots = [self._roster.record(offered[place]) for place in places]
+        asked_of = [rows[place if len(rows) > 1 else 0] for place in places]
+
+        def sides(count: int) -> list[list[Any]]:
+            signs = (1.0, -1.0)[:count]
+            return [
+                [side(self._learned, x, slot, sign, columns)]
+                for x, slot, sign in zip(asked_of, slots, signs, strict=False)
+            ]
+
+        return explanation([offered[place] for place in places], scores[places].tolist(), sides)
+
+    def _weights(self, arms: list[Any], rows: np.ndarray, z: np.ndarray) -> list[list[Weights]]:
+        return []
+
+    @reading
+    def error_bound(self) -> float:
+        """Infinite: rows are mapped by views that were made anew, so no single A is certified."""
+        return float("inf")
+
+    # ---- copies and files ----
+
+    def _twin(self) -> Self:
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._roster, twin._rewarded = self._roster.copy(), self._rewarded.copy()
+        return twin
+
+    def _published(self) -> Self:
+        twin = self._twin()
+        twin._learned = states.copy(self._learned)
+        return twin
+
+    def _forget(self, ticks: int, copied: bool) -> None:
+        """Nothing: there is no half-life."""
+
+    def _settle(self) -> None:
+        """Nothing waits."""
+
+    def _state(self) -> Any:
+        return self._learned
+
+    def _saved(self) -> Held:
+        names = list(self._roster.names)
+        return Held(mixture=self._learned, names=objects(names), slots=self._roster.records)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**self._given, "exploration": self.exploration, "seed": self.seed, "name": self.name}
+
+    def contents(self) -> files.Contents:
+        rng = self._rng.bit_generator.state
+        extra = {"width": self.dim, "rng": rng, "rounds": self.rounds, "rewarded": self._rewarded.text()}
+        return files.Contents(self._arguments(), extra, self._saved())
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        bandit = cls(**{name: built(part) for name, part in params.items()})
+        width = check.integer("width", extra["width"], 0)
+        if bandit.dim == 0 and width > 0:
+            bandit._begin(width)
+        if bandit.dim != width:
+            raise ValueError("the width of contexts does not fit")
+        bandit._restore(held)
+        bandit.rounds = check.integer("rounds", extra["rounds"], 0)
+        bandit._rng.bit_generator.state = extra["rng"]
+        bandit._rewarded = Ledger.of(extra["rewarded"])
+        return bandit
+
+    def _restore(self, held: files.Holds) -> None:
+        begun = self._learned
+
+        def fits(found: Held) -> bool:
+            slots = found.slots[found.slots != NEVER].tolist()
+            few = len(found.names) == len(found.slots) and len(set(slots)) == len(slots) and min(slots, default=0) >= 0
+            return few and (begun == () or consistent(found.mixture, begun, max(slots, default=NEVER) + 1))
+
+        found = held.take(Held(mixture=begun, names=objects([]), slots=np.zeros(0, np.int64)), fits)
+        if len(set(found.names.tolist())) != len(found.names):
+            raise ValueError("an arm is there twice")
+        self._learned, self._roster = found.mixture, Roster(zip(found.names, found.slots.tolist(), strict=True))
+
+    @reading
+    def __repr__(self) -> str:
+        chosen = self.choices()
+        said = [f"{self.exploration!r}", f"seed={self.seed}"]
+        known = f"{self.rounds} rows learned of {len(self._roster)} arms, {self.memory_usage():,} bytes"
+        if chosen:
+            believed = ", ".join(f"{name} {w:.2f}" for name, w in chosen["weights"].items() if w > 0.0)
+            known += f"; {believed}; {chosen['landmarks'][0]} landmarks, residual {chosen['residual']:.3g}"
+            known += f", {chosen['alarms']} alarms, {chosen['bytes_per_arm']:,} bytes an arm"
+        return f"<{self.name}: {', '.join(said)}; {known}>"

@@ -1,0 +1,69 @@
+"""The unit of rewards, and what an arm that nobody knows is worth.
+
+    m = median(r),   D = median of the non-zero |r - m|        over the last 1,024 rewards
+    prior = 0 if |m| <= 3 D, else the mean of all rewards       (0 as well where all rewards were 0)
+
+Non-zero, so that D is 1 for clicks, however rare: nobody clips them. Rewards far from 0 for their spread (prices,
+ratings) begin at their mean; others at 0, for "nothing happens" is what most arms do.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.foundation.generic import compiled
+from onepass.foundation.state import zeros
+
+WINDOW = 1_024  # rewards of which medians are taken
+EARLY, EVERY = 64, 16  # medians are taken anew after every reward up to EARLY, then after every so many
+FAR = 3.0  # D: rewards whose median is so far from 0 begin at their mean; residuals are clipped there
+RECENT = 50.0  # rewards that the recent mean is made of
+
+
+class Rewards(NamedTuple):
+    """window (1,024,): the last rewards; seen, total (1,): how many, and their sum; recent (1,): their recent mean;
+    middle, spread (1,): m and D."""
+
+    window: np.ndarray
+    seen: np.ndarray
+    total: np.ndarray
+    recent: np.ndarray
+    middle: np.ndarray
+    spread: np.ndarray
+
+
+def no_rewards() -> Rewards:
+    """None so far."""
+    return Rewards(
+        window=zeros(WINDOW),
+        seen=zeros(1, dtype=np.int64),
+        total=zeros(1),
+        recent=zeros(1),
+        middle=zeros(1),
+        spread=zeros(1),
+    )
+
+
+@compiled
+def paid(rewards, reward):
+    """One reward more."""
+    before = rewards.seen[0]
+    rewards.window[before % WINDOW] = reward
+    rewards.seen[0] += 1
+    rewards.total[0] += reward
+    rewards.recent[0] += (reward - rewards.recent[0]) / min(before + 1.0, RECENT)
+    if before < EARLY or before % EVERY == 0:
+        held = rewards.window[: min(before + 1, WINDOW)]
+        middle = np.median(held)
+        apart = np.abs(held - middle)
+        apart = apart[apart > 0.0]
+        rewards.middle[0] = middle
+        rewards.spread[0] = np.median(apart) if apart.size > 0 else 0.0
+
+
+@compiled
+def prior(rewards):
+    """What an arm is worth of which nothing is known."""
+    if abs(rewards.middle[0]) <= FAR * rewards.spread[0] or rewards.seen[0] == 0:
+        return 0.0
+    return rewards.total[0] / rewards.seen[0]

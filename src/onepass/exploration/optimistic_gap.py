@@ -1,0 +1,105 @@
+"""Inverse gap weighting over upper bounds.
+
+    U_a = mean_a + beta width_a,      p_a = 1 / (K + gamma (U_b - U_a)) for a != b,   p_b = 1 - the rest,  b the largest U
+    gamma = scale sqrt(K t) / sigma,  sigma = the root mean square of reward - mean so far
+
+UCB would play b alone; here every arm keeps a probability, so that what is decided can be evaluated from its log. Gaps
+of bounds grow with what is known of the worse arm: an arm that is not known yet has a small one, and is played.
+Guarantee: p_a > 0 for every arm, at most K / (K + gamma gap) of all rounds go to arms below b by that gap. Sources:
+LinUCB (Li et al. 2010), inverse gaps over means SquareCB (Foster and Rakhlin 2020); no regret bound is claimed for both
+together (measured: docs/recommended.md).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.exploration import contract
+from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.theory import Strength, Theory, checked, strength_of
+from onepass.foundation import check
+from onepass.foundation.registry import savable
+
+
+class OptimisticGapRule(NamedTuple):
+    """strength: of the widths; scale: of gamma; floor: the share that is spread over all arms."""
+
+    strength: Strength
+    scale: float
+    floor: float
+
+
+@contract.strength.for_state(OptimisticGapRule)
+def strength(rule):
+    return rule.strength
+
+
+@contract.wants_widths.for_state(OptimisticGapRule)
+def wants_widths(rule):
+    return True
+
+
+@contract.wants_rewards.for_state(OptimisticGapRule)
+def wants_rewards(rule):
+    return True
+
+
+@contract.wants_residual.for_state(OptimisticGapRule)
+def wants_residual(rule):
+    return True
+
+
+@contract.score.for_state(OptimisticGapRule)
+def score(rule, seen):
+    scores = np.empty(seen.means.size)
+    for a in range(scores.size):
+        scores[a] = seen.means[a] + seen.beta[a] * seen.widths[a]
+    return scores
+
+
+@contract.weigh.for_state(OptimisticGapRule)
+def weigh(rule, seen, scores, among, chances):
+    best, count = -1, 0
+    for a in range(scores.size):
+        if among[a]:
+            count += 1
+            if best < 0 or scores[a] > scores[best]:
+                best = a
+    gamma = 0.0 if seen.rounds == 0 else np.inf
+    if seen.residual > 0.0:
+        gamma = rule.scale * np.sqrt(count * float(seen.rounds)) / seen.residual
+    total = 0.0
+    for a in range(scores.size):
+        if among[a] and a != best:
+            gap = scores[best] - scores[a]
+            chances[a] = 1.0 / (count + (gamma * gap if gap > 0.0 else 0.0))
+            total += chances[a]
+    chances[best] = 1.0 - total
+
+
+@savable
+@dataclass(frozen=True)
+class OptimisticGap(Exploration):
+    """Every arm with a probability that falls with the gap of its upper bound to the largest one.
+
+    exploration: beta, a number from 0 or `Theory` (default 1.0): upper bounds are mean + beta width, of a
+    `ContextualBandit` in units of its residual.
+    scale: above 0 (default 20.0): gamma = scale sqrt(K t) / sigma, sigma the running residual.
+    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.0).
+    ValueError for values out of range.
+    """
+
+    exploration: float | Theory = 1.0
+    scale: float = 20.0
+    floor: float = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "exploration", checked("exploration", self.exploration))
+        if not isinstance(self.exploration, Theory) and self.exploration < 0.0:
+            raise ValueError(f"exploration must be at least 0, got {check.shown(self.exploration)}")
+        object.__setattr__(self, "scale", check.positive("scale", self.scale))
+        object.__setattr__(self, "floor", floored(self.floor))
+
+    def rule(self) -> OptimisticGapRule:
+        return OptimisticGapRule(strength=strength_of(self.exploration), scale=self.scale, floor=self.floor)
