@@ -22,20 +22,24 @@ from onepass.bandit.rounds import fill_slots
 from onepass.bandit.weights import Weights
 from onepass.contextual.explaining import side
 from onepass.contextual.mixture import (
-    MODELS,
+    ALARMS,
+    CLOCK,
+    KNOWN,
     NAMES,
-    Mixture,
+    NEVER,
+    SIZE,
     begun_mixture,
+    bytes_of,
     consistent,
     grown,
     remade,
     sigma_of,
     survey,
     take,
+    vacate,
     weights,
 )
-from onepass.contextual.model import NEVER, begin
-from onepass.contextual.rewards import prior
+from onepass.contextual.rewards import SPREAD, prior
 from onepass.design.exact import Exact
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
@@ -154,15 +158,8 @@ class ContextualBandit(BaseBandit):
         slot = self._roster.known(arm)
         with deferred():
             if slot != NEVER:
-                self._vacate(slot)
+                vacate(self._learned, slot)
             self._roster.remove(arm)
-
-    def _vacate(self, slot: int) -> None:
-        state: Mixture = self._learned
-        state.arms[state.arms == slot] = NEVER
-        for model, used in zip(state.models, state.used, strict=True):
-            if used:
-                begin(model, slot)
 
     def _slot(self, arm: Any) -> int:
         """The slot of an arm that is to learn: the lowest that is free."""
@@ -171,8 +168,8 @@ class ContextualBandit(BaseBandit):
             return slot
         taken = set(self._roster.records.tolist())
         slot = next(free for free in range(len(taken) + 1) if free not in taken)
-        room = max((len(model.last) for model in self._learned.models), default=0)
-        if slot >= room and self._learned.used.any():
+        room = len(self._learned.last)
+        if slot >= room:
             self._learned = grown(self._learned, max(2 * room, LEAST_SLOTS))
         self._roster.settle(arm, slot)
         return slot
@@ -194,7 +191,7 @@ class ContextualBandit(BaseBandit):
         means, widths, sigma = np.zeros(slots.size), np.ones(slots.size), 0.0
         if self._learned != ():
             means, widths, sigma = survey(self._learned, rows, slots)
-            known = int(self._learned.known[0])
+            known = int(self._learned.counts[KNOWN])
         beta, samples = np.full(slots.size, strength(rule).scale * sigma), no_normals(slots.size)
         if len(normals):
             shifts = beta * normals * widths
@@ -319,13 +316,10 @@ class ContextualBandit(BaseBandit):
         slot = self._slot(name)
         take(self._learned, row, slot, reward, given["patience"] or 0.0)
         self.rounds += 1
-        seen = int(self._learned.clock[0])
+        seen = int(self._learned.counts[CLOCK])
         if seen <= given["warm_up"] and (seen & (seen - 1) == 0 or seen == given["warm_up"]):
-            room = max(*(len(model.last) for model in self._learned.models), slot + 1, LEAST_SLOTS)
-            memory, known = 1e6 * given["megabytes"], len(self._roster)
-            self._learned = remade(
-                self._learned, room, known, given["reg"], given["landmarks"], memory, self.seed % check.LARGEST_SEED
-            )
+            room, known, memory = len(self._learned.last), len(self._roster), 1e6 * given["megabytes"]
+            self._learned = remade(self._learned, room, known, given["landmarks"], memory, self.seed)
 
     @composed
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
@@ -355,18 +349,18 @@ class ContextualBandit(BaseBandit):
         "residual": sigma, the unit of exploration, "prior": mean of an unknown arm, "unit": D of the rewards,
         "alarms": how often all was forgotten, "bytes_per_arm": memory}; {} before the first row."""
         state = self._learned
-        if state == () or not state.used.any():
+        if state == () or not state.plan.any():
             return {}
-        w = weights(state)
-        models = zip(state.models, state.used, strict=True)
+        w, sizes = weights(state), state.plan[:, SIZE]
+        believed = {name: round(float(one), 3) for name, one, n in zip(NAMES, w, sizes, strict=True) if n}
         return {
-            "weights": {name: round(float(one), 3) for name, one, used in zip(NAMES, w, state.used, strict=True) if used},
+            "weights": believed,
             "landmarks": [len(view.landmarks) for view in state.views],
             "residual": float(sigma_of(state, w)),
             "prior": float(prior(state.rewards)),
-            "unit": float(state.rewards.spread[0]),
-            "alarms": int(state.alarms[0]),
-            "bytes_per_arm": sum(4 * (m.theta.shape[1] + m.inverse.shape[1]) for m, used in models if used),
+            "unit": float(state.rewards.numbers[SPREAD]),
+            "alarms": int(state.counts[ALARMS]),
+            "bytes_per_arm": bytes_of(sizes),
         }
 
     @reading

@@ -9,8 +9,8 @@ Column j has a feature in every model that is believed; what the kernel's featur
 import numpy as np
 
 from onepass.bandit.explanation import Side
-from onepass.contextual.mixture import Mixture, weights
-from onepass.contextual.model import NEVER, Model, remembered
+from onepass.contextual.mixture import CLOCK, NEVER, REG, SEES, SIZE, START, Mixture, kept_of, weights
+from onepass.contextual.model import length
 from onepass.contextual.rewards import prior
 from onepass.contextual.view import View, embedded
 from onepass.features.attribution import Terms
@@ -22,13 +22,13 @@ def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str
     means, halves, slopes = np.zeros(dim + 2), np.zeros(dim + 2), np.zeros((2, dim + 2))
     if state != ():
         means[-1] = prior(state.rewards)
-        for model, weight in zip(state.models, weights(state), strict=True):
+        for m, weight in enumerate(weights(state)):
             if weight > 0.0:
-                view = state.views[model.sees]
-                phi = embedded(view, x)[model.start :].astype(np.float64)
-                theta, solved = known(model, slot, phi, int(state.clock[0]))
-                length = max(float(np.sqrt(max(phi @ solved, 0.0))), np.finfo(np.float64).tiny)
-                for total, each in ((means, theta * phi), (halves, solved * phi / length)):
+                view = state.views[state.plan[m, SEES]]
+                phi = embedded(view, x)[state.plan[m, START] :].astype(np.float64)
+                theta, solved = known(state, m, slot, phi)
+                norm = max(float(np.sqrt(max(phi @ solved, 0.0))), np.finfo(np.float64).tiny)
+                for total, each in ((means, theta * phi), (halves, solved * phi / norm)):
                     total[:dim] += weight * each[-dim - 1 : -1]
                     total[dim] += weight * each[: -dim - 1].sum()
                     total[dim + 1] += weight * each[-1]
@@ -43,16 +43,19 @@ def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str
     return Side("arm", terms, float(means.sum()), float(sign * width**2))
 
 
-def known(model: Model, slot: int, phi: np.ndarray, now: int) -> tuple[np.ndarray, np.ndarray]:
-    """theta, and P phi, of an arm as it is now."""
-    if slot == NEVER or model.last[slot] == NEVER:
-        return np.zeros(phi.size), phi / model.reg
-    lower = np.zeros((phi.size, phi.size))
-    lower[np.tril_indices(phi.size)] = model.inverse[slot]
-    whole, kept = lower + np.tril(lower, -1).T, remembered(model, slot, now)
-    return np.sqrt(kept) * model.theta[slot], kept * (whole @ phi) + (1.0 - kept) * phi / model.reg
+def known(state: Mixture, m: int, slot: int, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """theta, and P phi, of an arm in model m, as they are now."""
+    reg = state.settings[m, REG]
+    if slot == NEVER or state.last[slot] == NEVER:
+        return np.zeros(phi.size), phi / reg
+    sizes = state.plan[:, SIZE]
+    t, p, lower = sizes[:m].sum(), length(sizes[:m]).sum(), np.zeros((phi.size, phi.size))
+    lower[np.tril_indices(phi.size)] = state.inverse[slot, p : p + length(phi.size)]
+    whole, kept = lower + np.tril(lower, -1).T, kept_of(state, m, slot, state.counts[CLOCK])
+    return np.sqrt(kept) * state.theta[slot, t : t + phi.size], kept * (whole @ phi) + (1.0 - kept) * phi / reg
 
 
 def moving(view: View, x: np.ndarray) -> np.ndarray:
     """By how much the columns' features move with the columns, (d,): not at all where they are cut."""
-    return np.where(np.abs((x - view.center) * view.unit) < view.limit[0], view.unit * view.scale[0], 0.0)
+    limit, scale, _ = view.numbers
+    return np.where(np.abs((x - view.center) * view.unit) < limit, view.unit * scale, 0.0)

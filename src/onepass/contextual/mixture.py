@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.contextual.model import NEVER, Model, begin, begun, learn, look
-from onepass.contextual.rewards import FAR, Rewards, no_rewards, paid, prior
+from onepass.contextual.model import begin, learn, length, look, unknown
+from onepass.contextual.rewards import FAR, LATELY, SEEN, SPREAD, TOTAL, Rewards, no_rewards, paid, prior
 from onepass.contextual.view import SPARSE, View, embedded, no_view, views
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import zeros
@@ -28,6 +28,7 @@ EXPECTED = 2.0  # twice what e^2 / ((1 + h) sigma^2) is on average
 SURPRISE = 20.0  # the most that one reward adds to the suspicion
 SETTLED = 100  # rows before which there is no alarm
 SMALLEST = 1e-12  # a loss that small is none
+NEVER = -1  # the slot of an arm that has not learned, and the round in which it did
 STANDARD, RAW = 0, 1
 KERNEL, COLUMNS = True, False
 # view; kernel and columns, or columns alone; drift; reg, None: the user's
@@ -40,26 +41,31 @@ MODELS = (
     (RAW, COLUMNS, 0.0, None),
 )
 NAMES = ("kernel", "linear", "raw kernel", "drifting linear", "fast linear", "raw linear")
+SEES, START, SIZE = range(3)  # places in a row of `Mixture.plan`
+REG, DRIFT = range(2)  # and of `Mixture.settings`
+CLOCK, KNOWN, ALARMS = range(3)  # and in `Mixture.counts`
 SPARSE_MODEL = 5  # the one where rows are sparse; elsewhere it says little that others do not
 
 
 class Mixture(NamedTuple):
-    """views; models, as MODELS, those that are not in use without slots; used (M,); losses, noises (M,): L and S.
+    """views; plan (M, 3): of every model its view, its first feature of that, and how many, 0: not used; settings
+    (M, 2): reg and drift; scores (2, M): L and S.
 
-    clock, known (1,): rows learned, and since the last alarm; suspicion (1,): g; alarms (1,): how many there were.
-    rows (256, d), arms, gains (256,): the first rows, the slots that were played and their rewards.
+    Of arms in slots, all models one after the other: theta (slots, T), inverse (slots, P), last (slots,): the row with
+    which they learned last. counts (3,): rows learned, rows since the last alarm, alarms; suspicion (1,): g.
+    rows (warm_up, d), arms, gains (warm_up,): the first rows, the slots that were played and their rewards.
     """
 
     views: tuple[View, View]
-    models: tuple[Model, ...]
-    used: np.ndarray
-    losses: np.ndarray
-    noises: np.ndarray
+    plan: np.ndarray
+    settings: np.ndarray
+    scores: np.ndarray
+    theta: np.ndarray
+    inverse: np.ndarray
+    last: np.ndarray
     rewards: Rewards
-    clock: np.ndarray
-    known: np.ndarray
+    counts: np.ndarray
     suspicion: np.ndarray
-    alarms: np.ndarray
     rows: np.ndarray
     arms: np.ndarray
     gains: np.ndarray
@@ -68,13 +74,14 @@ class Mixture(NamedTuple):
 @compiled
 def weights(state):
     """w (M,)."""
-    w, least, n = np.zeros(state.losses.size), np.inf, max(float(state.known[0]), 1.0)
+    losses, n = state.scores[0], max(float(state.counts[KNOWN]), 1.0)
+    w, least = np.zeros(losses.size), np.inf
     for m in range(w.size):
-        if state.used[m]:
-            least = min(least, state.losses[m])
+        if state.plan[m, SIZE] > 0:
+            least = min(least, losses[m])
     for m in range(w.size):
-        if state.used[m]:
-            w[m] = np.exp(-TRUST * (state.losses[m] - least) * n / (2.0 * max(least, SMALLEST)))
+        if state.plan[m, SIZE] > 0:
+            w[m] = np.exp(-TRUST * (losses[m] - least) * n / (2.0 * max(least, SMALLEST)))
             if w[m] < FEW:
                 w[m] = 0.0
     return w / max(w.sum(), FEW)
@@ -83,191 +90,222 @@ def weights(state):
 @compiled
 def sigma_of(state, w):
     """The residual that exploration is in units of."""
-    total, n = 0.0, max(float(state.known[0]), 1.0)
+    total, n = 0.0, max(float(state.counts[KNOWN]), 1.0)
     for m in range(w.size):
-        total += w[m] * np.sqrt(state.noises[m] / n)
+        total += w[m] * np.sqrt(state.scores[1, m] / n)
     return total
+
+
+@compiled
+def kept_of(state, m, slot, now):
+    """What an arm's posterior keeps until now, in a model."""
+    drift = state.settings[m, DRIFT]
+    return (1.0 - drift) ** (now - state.last[slot]) if drift > 0.0 and state.last[slot] != NEVER else 1.0
 
 
 @compiled
 def survey(state, rows, slots):
     """Means and widths (K,) of arms in slots for rows (K, d), or (1, d) of all arms alike; and sigma."""
-    w = weights(state)
+    w, now = weights(state), state.counts[CLOCK]
     means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
-    needs = np.zeros(2, np.bool_)
-    for m in range(len(state.models)):
-        if w[m] > 0.0:
-            needs[state.models[m].sees] = True
     for i in range(rows.shape[0]):
+        first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
         for v in range(2):
-            if needs[v]:
-                phi = embedded(state.views[v], rows[i])
-                first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
-                for m in range(len(state.models)):
-                    model = state.models[m]
-                    if model.sees == v and w[m] > 0.0:
-                        for a in range(first, last):
-                            mean, square = look(model, slots[a], phi[model.start :], state.clock[0])
+            phi, t, p = np.empty(0, np.float32), 0, 0
+            for m in range(w.size):
+                n, reg = state.plan[m, SIZE], state.settings[m, REG]
+                if w[m] > 0.0 and state.plan[m, SEES] == v:
+                    if phi.size == 0:
+                        phi = embedded(state.views[v], rows[i])
+                    own = phi[state.plan[m, START] :]
+                    for a in range(first, last):
+                        slot = slots[a]
+                        if slot == NEVER or state.last[slot] == NEVER:
+                            widths[a] += w[m] * np.sqrt(unknown(own, reg))
+                        else:
+                            theta, inverse = state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)]
+                            mean, square = look(theta, inverse, own, kept_of(state, m, slot, now), reg)
                             means[a] += w[m] * mean
                             widths[a] += w[m] * np.sqrt(square)
+                t, p = t + n, p + length(n)
     return means, widths, sigma_of(state, w)
 
 
 @compiled
-def improve(state, slot, standard, raw, now, reward):
-    """Let every model learn a reward of the arm in a slot, from phi of both views: e, h of the best one."""
-    w = weights(state)
-    level, best, error, spread = prior(state.rewards), np.argmax(w), 0.0, 0.0
-    for m in range(len(state.models)):
-        if state.used[m]:
-            model = state.models[m]
-            phi = standard if model.sees == STANDARD else raw
-            e, h = learn(model, slot, phi[model.start :], now, reward - level, FAR * state.rewards.spread[0])
-            state.losses[m] += e * e
-            state.noises[m] += e * e / (1.0 + h)
+def improve(state, slot, x, now, reward):
+    """Let every model learn a reward of the arm in a slot: e, h of the best one, and which that is."""
+    best, error, spread, t, p = np.argmax(weights(state)), 0.0, 0.0, 0, 0
+    rest, bound = reward - prior(state.rewards), FAR * state.rewards.numbers[SPREAD]
+    standard = embedded(state.views[STANDARD], x)
+    raw = embedded(state.views[RAW], x)
+    for m in range(state.plan.shape[0]):
+        n = state.plan[m, SIZE]
+        if n > 0:
+            phi = (standard if state.plan[m, SEES] == STANDARD else raw)[state.plan[m, START] :]
+            theta, inverse = state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)]
+            e, h = learn(theta, inverse, phi, kept_of(state, m, slot, now), state.settings[m, REG], rest, bound)
+            state.scores[0, m] += e * e
+            state.scores[1, m] += e * e / (1.0 + h)
             if m == best:
                 error, spread = e, h
-    state.known[0] += 1
+            t, p = t + n, p + length(n)
+    state.last[slot] = now
+    state.counts[KNOWN] += 1
     return error, spread, best
+
+
+@compiled
+def vacate(state, slot):
+    """Let a slot know nothing."""
+    t, p = 0, 0
+    for m in range(state.plan.shape[0]):
+        n = state.plan[m, SIZE]
+        begin(state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)], state.settings[m, REG])
+        t, p = t + n, p + length(n)
+    state.last[slot] = NEVER
+    for i in range(state.arms.size):
+        if state.arms[i] == slot:
+            state.arms[i] = NEVER
 
 
 @compiled
 def forget(state):
     """Forget everything but the views and the rewards' unit."""
-    for m in range(len(state.models)):
-        model = state.models[m]
-        for slot in range(model.last.size):
-            begin(model, slot)
-        state.losses[m], state.noises[m] = 0.0, 0.0
-    for i in range(state.arms.size):
-        state.arms[i] = NEVER
-    state.known[0], state.suspicion[0] = 0, 0.0
-    state.alarms[0] += 1
+    for slot in range(state.last.size):
+        vacate(state, slot)
+    state.scores[:] = 0.0
+    state.counts[KNOWN], state.suspicion[0] = 0, 0.0
+    state.counts[ALARMS] += 1
 
 
 @compiled
 def take(state, x, slot, reward, patience):
     """Learn one row x (d,) and its reward; patience 0: there are no alarms."""
-    seen = state.clock[0]
-    if seen < state.arms.size:
-        state.rows[seen], state.arms[seen], state.gains[seen] = x, slot, reward
+    now, numbers = state.counts[CLOCK], state.rewards.numbers
+    if now < state.arms.size:
+        state.rows[now], state.arms[now], state.gains[now] = x, slot, reward
+    state.counts[CLOCK] += 1
     paid(state.rewards, reward)
-    e, h, best = improve(state, slot, embedded(state.views[0], x), embedded(state.views[1], x), seen, reward)
-    state.clock[0] += 1
-    variance = state.noises[best] / state.known[0]
+    e, h, best = improve(state, slot, x, now, reward)
+    variance = state.scores[1, best] / state.counts[KNOWN]
     if variance > 0.0:
         surprise = min(e * e / ((1.0 + h) * variance), SURPRISE)
         state.suspicion[0] = max(0.0, state.suspicion[0] + surprise - EXPECTED)
-    if state.rewards.recent[0] * state.rewards.seen[0] >= state.rewards.total[0]:
+    if numbers[LATELY] * numbers[SEEN] >= numbers[TOTAL]:
         state.suspicion[0] = 0.0
-    if 0.0 < patience < state.suspicion[0] and state.known[0] > SETTLED:
+    if 0.0 < patience < state.suspicion[0] and state.counts[KNOWN] > SETTLED:
         forget(state)
 
 
 @compiled
 def learn_again(state):
     """Learn the first rows from nothing, on views that were made anew."""
-    state.known[0] = 0
-    for m in range(len(state.models)):
-        state.losses[m], state.noises[m] = 0.0, 0.0
-    for i in range(min(state.clock[0], state.arms.size)):
+    state.scores[:] = 0.0
+    state.counts[KNOWN] = 0
+    for i in range(min(state.counts[CLOCK], state.arms.size)):
         if state.arms[i] != NEVER:
-            x = state.rows[i]
-            improve(state, state.arms[i], embedded(state.views[0], x), embedded(state.views[1], x), i, state.gains[i])
+            improve(state, state.arms[i], state.rows[i], i, state.gains[i])
 
 
 def begun_mixture(dim: int, warm_up: int, reg: float) -> Mixture:
-    """Nothing is known."""
-    nothing = no_view(dim)
+    """Nothing is known, and no model is used yet."""
+    count, arms = len(MODELS), zeros(warm_up, dtype=np.int64)
     return Mixture(
-        views=(nothing, nothing),
-        models=models((nothing, nothing), 0, reg, np.zeros(len(MODELS), np.bool_)),
-        used=zeros(len(MODELS), dtype=np.bool_),
-        losses=zeros(len(MODELS)),
-        noises=zeros(len(MODELS)),
+        views=(no_view(dim), no_view(dim)),
+        plan=zeros(count, SIZE + 1, dtype=np.int64),
+        settings=np.array([[own or reg, drift] for _, _, drift, own in MODELS]),
+        scores=zeros(2, count),
+        theta=zeros(0, 0, dtype=np.float32),
+        inverse=zeros(0, 0, dtype=np.float32),
+        last=zeros(0, dtype=np.int64),
         rewards=no_rewards(),
-        clock=zeros(1, dtype=np.int64),
-        known=zeros(1, dtype=np.int64),
+        counts=zeros(ALARMS + 1, dtype=np.int64),
         suspicion=zeros(1),
-        alarms=zeros(1, dtype=np.int64),
         rows=zeros(warm_up, dim),
-        arms=zeros(warm_up, dtype=np.int64),
+        arms=arms,
         gains=zeros(warm_up),
     )
 
 
-def models(made: tuple[View, View], slots: int, reg: float, used: np.ndarray) -> tuple[Model, ...]:
-    """Models of so many arms on these views, none of which has learned."""
-    found = []
-    for (view, kernel, drift, own), wanted in zip(MODELS, used, strict=True):
-        landmarks, dim = made[view].landmarks.shape
+def planned(views_made: tuple[View, View], used: np.ndarray) -> np.ndarray:
+    """The plan of these views, (M, 3), and of which models are used, (M,)."""
+    plan = np.zeros((len(MODELS), SIZE + 1), np.int64)
+    for row, (sees, kernel, _, _), wanted in zip(plan, MODELS, used, strict=True):
+        landmarks, dim = views_made[sees].landmarks.shape
         start = 0 if kernel else landmarks
-        features = landmarks + dim + 1 - start if wanted else 0
-        found.append(begun(slots if wanted else 0, features, view, start, own or reg, drift))
-    return tuple(found)
+        row[:] = sees, start, landmarks + dim + 1 - start if wanted else 0
+    return plan
 
 
 def choice(rows: np.ndarray, landmarks: int) -> np.ndarray:
     """Which models are used, (M,): where rows are sparse the raw linear one alone, else all others that say more."""
+    if np.mean(rows == 0.0) > SPARSE:
+        return np.arange(len(MODELS)) == SPARSE_MODEL
     used = np.array([kernel == COLUMNS or landmarks > 0 for _, kernel, _, _ in MODELS])
     used[SPARSE_MODEL] = False
-    return used if np.mean(rows == 0.0) <= SPARSE else np.arange(len(MODELS)) == SPARSE_MODEL
+    return used
 
 
-def bytes_of(used: np.ndarray, landmarks: int, dim: int) -> int:
-    """Memory of an arm."""
-    sizes = [dim + 1 + (landmarks if kernel else 0) for _, kernel, _, _ in MODELS]
-    return sum(2 * n * (n + 1) + 4 * n for n, wanted in zip(sizes, used, strict=True) if wanted)
+def bytes_of(sizes: np.ndarray) -> int:
+    """Memory of an arm, of models of these sizes (M,)."""
+    return int((4 * sizes + 4 * length(sizes)).sum())
 
 
-def remade(state: Mixture, slots: int, arms: int, reg: float, landmarks: int, memory: float, seed: int) -> Mixture:
+def remade(state: Mixture, slots: int, arms: int, landmarks: int, memory: float, seed: int) -> Mixture:
     """The state with views of all rows so far, which are learned again; landmarks are fewer where the arms known would
     take more than `memory` bytes."""
-    rows = state.rows[: state.clock[0]]
-    used, size = choice(rows, landmarks), landmarks
-    while size > 0 and arms * bytes_of(used, size, rows.shape[1]) > memory:
+    rows, size = state.rows[: state.counts[CLOCK]], landmarks
+    while True:
+        made = views(rows, size, np.random.default_rng([seed, len(rows)]))
+        plan = planned(made, choice(rows, size))
+        if size == 0 or arms * bytes_of(plan[:, SIZE]) <= memory:
+            break
         size //= 2
-    used = choice(rows, size)
-    made = views(rows, size, np.random.default_rng([seed, len(rows)]))
-    anew = state._replace(views=made, models=models(made, slots, reg, used), used=used)
+    none = [np.zeros((0, int(sizes.sum())), np.float32) for sizes in (plan[:, SIZE], length(plan[:, SIZE]))]
+    anew = grown(state._replace(views=made, plan=plan, theta=none[0], inverse=none[1], last=state.last[:0]), slots)
     learn_again(anew)
     return anew
 
 
 def grown(state: Mixture, slots: int) -> Mixture:
     """The state with room for so many arms."""
-    each = []
-    for model, used in zip(state.models, state.used, strict=True):
-        held = len(model.last)
-        more = begun(slots if used else 0, model.theta.shape[1], model.sees, model.start, model.reg, model.drift)
-        for name in ("theta", "inverse", "last"):
-            getattr(more, name)[:held] = getattr(model, name)
-        each.append(more)
-    return state._replace(models=tuple(each))
+    held, sizes = len(state.last), state.plan[:, SIZE]
+    more = state._replace(
+        theta=np.zeros((slots, int(sizes.sum())), np.float32),
+        inverse=np.zeros((slots, int(length(sizes).sum())), np.float32),
+        last=np.zeros(slots, np.int64),
+        arms=np.full(len(state.arms), NEVER),
+    )
+    for slot in range(held, slots):
+        vacate(more, slot)
+    for mine, old in ((more.theta, state.theta), (more.inverse, state.inverse), (more.last, state.last)):
+        mine[:held] = old[:held]
+    return more._replace(arms=state.arms)
 
 
 def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
     """Whether arrays fit together, and a state that has begun; arms: slots that must be there."""
-    dim, rows = begun.rows.shape[1], len(begun.arms)
-    seen, top = int(state.clock[0]) if state.clock.shape == (1,) else NEVER, max(arms, int(state.arms.max(initial=0)) + 1)
-    whole = all(
-        view.center.shape == view.unit.shape == (dim,)
-        and view.limit.shape == view.scale.shape == view.precision.shape == (1,)
-        and view.landmarks.shape[1] == dim
-        and view.half.shape == (len(view.landmarks), len(view.landmarks))
-        for view in state.views
-    )
-    for model, first, used, (view, kernel, _, _) in zip(state.models, begun.models, state.used, MODELS, strict=True):
-        landmarks = len(state.views[view].landmarks)
-        start = 0 if kernel else landmarks
-        n = landmarks + dim + 1 - start if used else 0
-        slots = len(model.last)
-        fixed = (model.sees, model.reg, model.drift) == (first.sees, first.reg, first.drift) and model.start == start
-        shapes = model.theta.shape == (slots, n) and model.inverse.shape == (slots, n * (n + 1) // 2)
-        times = bool(((model.last >= NEVER) & (model.last <= seen)).all())
-        whole = whole and fixed and shapes and times and slots >= (top if used else 0)
-    flat = ("used", "losses", "noises", "clock", "known", "suspicion", "alarms", "rows", "arms", "gains")
+    dim = begun.rows.shape[1]
+    flat = ("plan", "settings", "scores", "counts", "suspicion", "rows", "arms", "gains")
     same = all(getattr(state, name).shape == getattr(begun, name).shape for name in flat)
-    paid = all(one.shape == other.shape for one, other in zip(state.rewards, begun.rewards, strict=True))
-    counts = 0 <= int(state.known[0]) <= seen == int(state.rewards.seen[0]) if same and paid else False
-    return whole and same and paid and counts and bool((state.arms >= NEVER).all()) and rows == len(state.arms)
+    if not same or [one.shape for one in state.rewards] != [one.shape for one in begun.rewards]:
+        return False
+    for view, other in zip(state.views, begun.views, strict=True):
+        count = len(view.landmarks)
+        if view.landmarks.shape != (count, dim) or view.half.shape != (count, count):
+            return False
+        if [one.shape for one in view[:3]] != [one.shape for one in other[:3]]:
+            return False
+    clock, known, alarms = state.counts.tolist()
+    sizes, top = state.plan[:, SIZE], max(arms, int(state.arms.max()) + 1)
+    room = (len(state.last), int(sizes.sum())), (len(state.last), int(length(sizes).sum()))
+    return bool(
+        np.array_equal(state.settings, begun.settings)
+        and (np.array_equal(state.plan, planned(state.views, sizes > 0)) or (clock == 0 and not state.plan.any()))
+        and (state.theta.shape, state.inverse.shape) == room
+        and (len(state.last) >= top or clock == 0)
+        and ((state.last >= NEVER) & (state.last <= clock)).all()
+        and (state.arms >= NEVER).all()
+        and 0 <= known <= clock == state.rewards.numbers[SEEN]
+        and alarms >= 0
+    )

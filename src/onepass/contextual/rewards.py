@@ -20,50 +20,43 @@ FAR = 3.0  # D: rewards whose median is so far from 0 begin at their mean; resid
 RECENT = 50.0  # rewards that the recent mean is made of
 
 
+SEEN, TOTAL, LATELY, MIDDLE, SPREAD = range(5)  # places in `Rewards.numbers`
+
+
 class Rewards(NamedTuple):
-    """window (1,024,): the last rewards; seen, total (1,): how many, and their sum; recent (1,): their recent mean;
-    middle, spread (1,): m and D."""
+    """window (1,024,): the last rewards; numbers (5,): how many, their sum, their recent mean, m and D."""
 
     window: np.ndarray
-    seen: np.ndarray
-    total: np.ndarray
-    recent: np.ndarray
-    middle: np.ndarray
-    spread: np.ndarray
+    numbers: np.ndarray
 
 
 def no_rewards() -> Rewards:
     """None so far."""
-    return Rewards(
-        window=zeros(WINDOW),
-        seen=zeros(1, dtype=np.int64),
-        total=zeros(1),
-        recent=zeros(1),
-        middle=zeros(1),
-        spread=zeros(1),
-    )
+    return Rewards(window=zeros(WINDOW), numbers=zeros(SPREAD + 1))
 
 
 @compiled
 def paid(rewards, reward):
     """One reward more."""
-    before = rewards.seen[0]
-    rewards.window[before % WINDOW] = reward
-    rewards.seen[0] += 1
-    rewards.total[0] += reward
-    rewards.recent[0] += (reward - rewards.recent[0]) / min(before + 1.0, RECENT)
+    window, numbers = rewards.window, rewards.numbers
+    before = int(numbers[SEEN])
+    window[before % WINDOW] = reward
+    numbers[SEEN] += 1.0
+    numbers[TOTAL] += reward
+    numbers[LATELY] += (reward - numbers[LATELY]) / min(before + 1.0, RECENT)
     if before < EARLY or before % EVERY == 0:
-        held = rewards.window[: min(before + 1, WINDOW)]
+        held = window[: min(before + 1, WINDOW)]
         middle = np.median(held)
         apart = np.abs(held - middle)
         apart = apart[apart > 0.0]
-        rewards.middle[0] = middle
-        rewards.spread[0] = np.median(apart) if apart.size > 0 else 0.0
+        numbers[MIDDLE] = middle
+        numbers[SPREAD] = np.median(apart) if apart.size > 0 else 0.0
 
 
 @compiled
 def prior(rewards):
     """What an arm is worth of which nothing is known."""
-    if abs(rewards.middle[0]) <= FAR * rewards.spread[0] or rewards.seen[0] == 0:
+    numbers = rewards.numbers
+    if abs(numbers[MIDDLE]) <= FAR * numbers[SPREAD] or numbers[SEEN] == 0.0:
         return 0.0
-    return rewards.total[0] / rewards.seen[0]
+    return numbers[TOTAL] / numbers[SEEN]

@@ -28,16 +28,14 @@ NO_END = 1e30  # no clipping, as a finite number
 
 
 class View(NamedTuple):
-    """center, unit (d,): z = (x - center) unit, cut at limit (1,); scale (1,): of z; landmarks (N, d), half (N, N) =
-    L^-1, precision (1,) = 1 / (2 w^2)."""
+    """center, unit (d,): z = (x - center) unit; numbers (3,): where z is cut, its scale, 1 / (2 w^2); landmarks (N, d);
+    half (N, N) = L^-1."""
 
     center: np.ndarray
     unit: np.ndarray
-    limit: np.ndarray
-    scale: np.ndarray
+    numbers: np.ndarray
     landmarks: np.ndarray
     half: np.ndarray
-    precision: np.ndarray
 
 
 @compiled
@@ -45,21 +43,22 @@ def embedded(view, x):
     """phi(x), (N + d + 1,), in float32."""
     count, dim = view.landmarks.shape
     phi, near = np.empty(count + dim + 1, np.float32), np.empty(count, np.float32)
-    z, limit = np.empty(dim, np.float32), view.limit[0]
+    z = np.empty(dim, np.float32)
+    limit, scale, precision = view.numbers[0], view.numbers[1], view.numbers[2]
     for j in range(dim):
         z[j] = min(max((x[j] - view.center[j]) * view.unit[j], -limit), limit)
-        phi[count + j] = z[j] * view.scale[0]
+        phi[count + j] = z[j] * scale
     phi[count + dim] = 1.0 / np.sqrt(dim + 1.0)
     for i in range(count):
-        square = np.float32(0.0)
+        square, landmark = np.float32(0.0), view.landmarks[i]
         for j in range(dim):
-            gap = z[j] - view.landmarks[i, j]
+            gap = z[j] - landmark[j]
             square += gap * gap
-        near[i] = np.exp(-view.precision[0] * square)
+        near[i] = np.exp(-precision * square)
     for i in range(count):
-        total = np.float32(0.0)
+        total, row = np.float32(0.0), view.half[i]
         for j in range(i + 1):
-            total += view.half[i, j] * near[j]
+            total += row[j] * near[j]
         phi[i] = total
     return phi
 
@@ -69,11 +68,9 @@ def no_view(dim: int) -> View:
     return View(
         center=zeros(dim),
         unit=zeros(dim),
-        limit=zeros(1),
-        scale=zeros(1),
+        numbers=zeros(3),
         landmarks=zeros(0, dim, dtype=np.float32),
         half=zeros(0, 0, dtype=np.float32),
-        precision=zeros(1),
     )
 
 
@@ -102,11 +99,9 @@ def view(
     return View(
         center=center,
         unit=unit,
-        limit=np.array([limit]),
-        scale=np.array([1.0 / length if length > 0.0 else 1.0]),
+        numbers=np.array([limit, 1.0 / length if length > 0.0 else 1.0, precision]),
         landmarks=some[kept].astype(np.float32),
         half=half.astype(np.float32),
-        precision=np.array([precision]),
     )
 
 
