@@ -231,7 +231,9 @@ class ContextualBandit(BaseBandit):
                 raise failed(int(places[0]))
             context = rows[places if len(rows) > 1 else [0] * k]
             found = places, p, scores, seen.means, seen.widths
-            each.append(recorded(one, found, names, context[0] if k == 1 else context, tail, self._explores, self.rounds))
+            each.append(
+                recorded(one, found, names, context[0] if k == 1 else context, tail, self._explores, self.rounds)
+            )
         return each[0] if single else together(each)
 
     @reading

@@ -1,7 +1,7 @@
 """What the mean and the width of an arm are made of, column by column.
 
     mean  = prior + sum_m w_m (sum_j theta_mj phi_mj)
-    width = sum_m w_m ||phi_m||_P = sum_m w_m (sum_j phi_mj (P_m phi_m)_j) / ||phi_m||_P;   width^2 = width times that
+    width = sum_m v_m ||phi_m||_P = sum_m v_m (sum_j phi_mj (P_m phi_m)_j) / ||phi_m||_P,   v_m = w_m stretch_m
 
 Column j has a feature in every model that is believed; what the kernel's features say together is one term.
 """
@@ -9,7 +9,7 @@ Column j has a feature in every model that is believed; what the kernel's featur
 import numpy as np
 
 from onepass.bandit.explanation import Side
-from onepass.contextual.mixture import CLOCK, NEVER, REG, SEES, SIZE, START, Mixture, kept_of, weights
+from onepass.contextual.mixture import CLOCK, NEVER, REG, SEES, SIZE, START, STRETCH, Mixture, kept_of, weights
 from onepass.contextual.model import length
 from onepass.contextual.rewards import prior
 from onepass.contextual.view import View, embedded
@@ -28,7 +28,8 @@ def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str
                 phi = embedded(view, x)[state.plan[m, START] :].astype(np.float64)
                 theta, solved = known(state, m, slot, phi)
                 norm = max(float(np.sqrt(max(phi @ solved, 0.0))), np.finfo(np.float64).tiny)
-                for total, each in ((means, theta * phi), (halves, solved * phi / norm)):
+                stretched = state.settings[m, STRETCH] * solved * phi / norm
+                for total, each in ((means, theta * phi), (halves, stretched)):
                     total[:dim] += weight * each[-dim - 1 : -1]
                     total[dim] += weight * each[: -dim - 1].sum()
                     total[dim + 1] += weight * each[-1]

@@ -2,7 +2,7 @@
 
     w_m ~ exp(-TRUST (L_m - L_min) / (2 L_min / n)),  L_m = sum of e^2 as it was before each row;  below FEW of the
     largest: 0
-    mean_a = prior + sum_m w_m phi_m^T theta_ma,   width_a = sum_m w_m sqrt(phi_m^T P_ma phi_m)
+    mean_a = prior + sum_m w_m phi_m^T theta_ma,   width_a = sum_m w_m stretch_m sqrt(phi_m^T P_ma phi_m)
     sigma = sum_m w_m sqrt(S_m / n),               S_m = sum of e^2 / (1 + h)
 
 Every model learns from every reward, of the arm that was played. After 1, 2, 4, ..., 256 rows the views (view.py) are
@@ -31,25 +31,25 @@ SMALLEST = 1e-12  # a loss that small is none
 NEVER = -1  # the slot of an arm that has not learned, and the round in which it did
 STANDARD, RAW = 0, 1
 KERNEL, COLUMNS = True, False
-# view; kernel and columns, or columns alone; drift; reg, None: the user's
+# view; kernel and columns, or columns alone; drift; reg, None: the user's; stretch of widths
 MODELS = (
-    (STANDARD, KERNEL, 0.0, None),
-    (STANDARD, COLUMNS, 0.0, None),
-    (RAW, KERNEL, 0.0, None),
-    (STANDARD, COLUMNS, 1e-4, 1.0),
-    (STANDARD, COLUMNS, 1e-3, 1.0),
-    (RAW, COLUMNS, 0.0, None),
+    (STANDARD, KERNEL, 0.0, None, 1.0),
+    (STANDARD, COLUMNS, 0.0, None, 1.0),
+    (RAW, KERNEL, 0.0, None, 1.0),
+    (STANDARD, COLUMNS, 1e-4, 1.0, 1.0),
+    (STANDARD, COLUMNS, 1e-3, 1.0, 1.0),
+    (RAW, COLUMNS, 0.0, None, 1.5),
 )
 NAMES = ("kernel", "linear", "raw kernel", "drifting linear", "fast linear", "raw linear")
 SEES, START, SIZE = range(3)  # places in a row of `Mixture.plan`
-REG, DRIFT = range(2)  # and of `Mixture.settings`
+REG, DRIFT, STRETCH = range(3)  # and of `Mixture.settings`
 CLOCK, KNOWN, ALARMS = range(3)  # and in `Mixture.counts`
 SPARSE_MODEL = 5  # the one where rows are sparse; elsewhere it says little that others do not
 
 
 class Mixture(NamedTuple):
     """views; plan (M, 3): of every model its view, its first feature of that, and how many, 0: not used; settings
-    (M, 2): reg and drift; scores (2, M): L and S.
+    (M, 3): reg, drift, stretch; scores (2, M): L and S.
 
     Of arms in slots, all models one after the other: theta (slots, T), inverse (slots, P), last (slots,): the row with
     which they learned last. counts (3,): rows learned, rows since the last alarm, alarms; suspicion (1,): g.
@@ -113,7 +113,7 @@ def survey(state, rows, slots):
         for v in range(2):
             phi, t, p = np.empty(0, np.float32), 0, 0
             for m in range(w.size):
-                n, reg = state.plan[m, SIZE], state.settings[m, REG]
+                n, reg, wide = state.plan[m, SIZE], state.settings[m, REG], w[m] * state.settings[m, STRETCH]
                 if w[m] > 0.0 and state.plan[m, SEES] == v:
                     if phi.size == 0:
                         phi = embedded(state.views[v], rows[i])
@@ -121,12 +121,12 @@ def survey(state, rows, slots):
                     for a in range(first, last):
                         slot = slots[a]
                         if slot == NEVER or state.last[slot] == NEVER:
-                            widths[a] += w[m] * np.sqrt(unknown(own, reg))
+                            widths[a] += wide * np.sqrt(unknown(own, reg))
                         else:
                             theta, inverse = state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)]
                             mean, square = look(theta, inverse, own, kept_of(state, m, slot, now), reg)
                             means[a] += w[m] * mean
-                            widths[a] += w[m] * np.sqrt(square)
+                            widths[a] += wide * np.sqrt(square)
                 t, p = t + n, p + length(n)
     return means, widths, sigma_of(state, w)
 
@@ -213,7 +213,7 @@ def begun_mixture(dim: int, warm_up: int, reg: float) -> Mixture:
     return Mixture(
         views=(no_view(dim), no_view(dim)),
         plan=zeros(count, SIZE + 1, dtype=np.int64),
-        settings=np.array([[own or reg, drift] for _, _, drift, own in MODELS]),
+        settings=np.array([[own or reg, drift, stretch] for _, _, drift, own, stretch in MODELS]),
         scores=zeros(2, count),
         theta=zeros(0, 0, dtype=np.float32),
         inverse=zeros(0, 0, dtype=np.float32),
@@ -230,7 +230,7 @@ def begun_mixture(dim: int, warm_up: int, reg: float) -> Mixture:
 def planned(views_made: tuple[View, View], used: np.ndarray) -> np.ndarray:
     """The plan of these views, (M, 3), and of which models are used, (M,)."""
     plan = np.zeros((len(MODELS), SIZE + 1), np.int64)
-    for row, (sees, kernel, _, _), wanted in zip(plan, MODELS, used, strict=True):
+    for row, (sees, kernel, *_), wanted in zip(plan, MODELS, used, strict=True):
         landmarks, dim = views_made[sees].landmarks.shape
         start = 0 if kernel else landmarks
         row[:] = sees, start, landmarks + dim + 1 - start if wanted else 0
@@ -241,7 +241,7 @@ def choice(rows: np.ndarray, landmarks: int) -> np.ndarray:
     """Which models are used, (M,): where rows are sparse the raw linear one alone, else all others that say more."""
     if np.mean(rows == 0.0) > SPARSE:
         return np.arange(len(MODELS)) == SPARSE_MODEL
-    used = np.array([kernel == COLUMNS or landmarks > 0 for _, kernel, _, _ in MODELS])
+    used = np.array([kernel == COLUMNS or landmarks > 0 for _, kernel, *_ in MODELS])
     used[SPARSE_MODEL] = False
     return used
 

@@ -6,6 +6,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from onepass.experiment.bakeoff import study as bakeoff
 from onepass.experiment.bandits import clicks, drift, heavy, outliers, sketches
 from onepass.experiment.bandits import suites as bandits
 from onepass.experiment.definition import Study
@@ -23,6 +24,7 @@ GROUPS: Mapping[str, Sequence[Study]] = {
     "Contextual bandits: worlds that change": drift.SUITES,
     "Contextual bandits: clicks and counts": clicks.SUITES,
     "Arms with features: click rates": news.SUITES,
+    "Contextual bandits: nothing tuned": bakeoff.SUITES,
     "Sketched matrices: errors": matrices.SUITES,
     "Recommenders: hits, month by month": recommender.SUITES,
     "Kernel bandits: regret": kernels.SUITES,
