@@ -69,6 +69,7 @@ OWNERS = {
     "FrequentDirections": design(lambda: op.FrequentDirections(dim=DIM, size=1, reg=0.37, compensation=0.5)),
     "Dyadic": design(lambda: op.Dyadic(dim=DIM, size=1, error=20.0, reg=0.37)),
     "ProjectorSplitting": design(lambda: op.ProjectorSplitting(dim=DIM, rank=2, reg=0.37)),
+    "ContextualBandit": per_arm(lambda: op.ContextualBandit(warm_up=16, landmarks=6)),
     "OFUL": shared(lambda: op.OFUL(dim=DIM)),
     "LinTS": shared(lambda: op.LinTS(dim=DIM)),
     "CBRAP": shared(lambda: op.CBRAP(dim=DIM, size=2)),

@@ -16,6 +16,10 @@ BANDITS = {
     "standardized": lambda seed: op.Bandit(
         op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM), seed=seed
     ),
+    "contextual": lambda seed: op.ContextualBandit(dim=DIM, seed=seed),
+    "contextual argmax": lambda seed: op.ContextualBandit(
+        dim=DIM, exploration=op.UCB(1.0), landmarks=8, reg=0.37, warm_up=20, seed=seed
+    ),
     "disjoint": lambda seed: op.OFUL(dim=DIM, reg=0.37, parameters="disjoint", seed=seed),
     "disjoint sketches": lambda seed: op.SOFUL(dim=DIM, size=2, reg=2.0, parameters="disjoint", seed=seed),
     "disjoint Thompson": lambda seed: op.LinTS(dim=DIM, reg=0.37, parameters="disjoint", seed=seed),

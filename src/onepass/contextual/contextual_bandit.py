@@ -1,9 +1,9 @@
 """ContextualBandit: what to try first. Nothing has to be known before; each choice is shown, and can be fixed.
 
 Of every arm it keeps a few ridge regressions, on the columns and on features of a kernel (view.py, model.py), weighs
-them by how well they have predicted (mixture.py), and explores in units of what they leave (rewards.py), by inverse gaps
-over upper bounds. What each part is worth: docs/recommended.md. Cost of a round: K n^2 / 2 for the widths of K arms,
-n = landmarks + dim + 1 of the models that are believed, and n^2 of every model to learn.
+them by how well they have predicted (mixture.py), and explores in units of what they leave, by inverse gaps over upper
+bounds (rewards.py, exploration/optimistic_gap.py). What each part is worth: docs/recommended.md. Cost of a round:
+n^2 / 2 an arm for widths, n = landmarks + dim + 1 of the models that are believed, and n^2 of every model to learn.
 """
 
 from collections.abc import Hashable, Iterable
@@ -59,6 +59,8 @@ WARM_UP = 256  # rows from which the views are made
 MEGABYTES = 64.0  # that models may take when the views are made
 PATIENCE = 50.0  # of the alarm, in units of surprise
 LEAST_SLOTS = 4  # room for arms to begin with
+MOST = 2_000  # columns: an arm then takes 8 MB a model
+TOO_WIDE = "map wider rows before (onepass.GaussianProjection), or use CBSCFD or PSILinUCB"
 
 
 class Held(NamedTuple):
@@ -78,7 +80,7 @@ class ContextualBandit(BaseBandit):
     Rewards are clicks, counts or numbers of any unit. Arms are any hashable: they appear when they are learned from or
     added, and leave by `remove_arm`; any may be offered.
 
-    dim: of contexts, at least 1; None (default): that of the first row learned.
+    dim: of contexts, from 1 to 2,000; None (default): that of the first row learned.
     exploration: any rule, its multiplier of widths in units of the residual; None (default): `OptimisticGap()`, which
     gives every arm a probability. `UCB(1.0)` plays the best bound alone. No `Theory`.
     landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where `megabytes` say.
@@ -113,8 +115,8 @@ class ContextualBandit(BaseBandit):
         seed: int = 0,
         name: str = "ContextualBandit",
     ):
-        self._given = {
-            "dim": None if dim is None else check.integer("dim", dim, 1),
+        self._given: dict[str, Any] = {
+            "dim": None if dim is None else check.integer("dim", dim, 1, MOST, TOO_WIDE),
             "landmarks": check.integer("landmarks", landmarks, 0, 2_000),
             "reg": check.positive("reg", reg),
             "warm_up": check.integer("warm_up", warm_up, 1, 1 << 20),
@@ -301,11 +303,14 @@ class ContextualBandit(BaseBandit):
         rows = check.array("contexts", contexts, self._dtype, (1, 2), self.dim or None)
         single, rows = rows.ndim == 1, np.atleast_2d(rows)
         check.finite_rows("contexts", rows)
+        check.integer("dim", rows.shape[1], 1, MOST, TOO_WIDE)
         values = self._values(rewards, len(rows), single)
         if arm is None:
             raise ValueError("arm must name the arm of every row")
         names = [arm] if single else named(arm, len(rows), "arm")
         hashable(names)
+        if self.dim == 0:
+            self._begin(rows.shape[1])
         with deferred():
             for row, value, name in zip(rows, values.tolist(), names, strict=True):
                 self._take(row, value, name)
@@ -313,8 +318,6 @@ class ContextualBandit(BaseBandit):
     def _take(self, row: np.ndarray, reward: float, name: Any) -> None:
         """One row; the views are made again where it is time."""
         given = self._given
-        if self.dim == 0:
-            self._begin(row.size)
         slot = self._slot(name)
         take(self._learned, row, slot, reward, given["patience"] or 0.0)
         self.rounds += 1

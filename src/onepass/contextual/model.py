@@ -1,13 +1,13 @@
 """One model of one arm: ridge regression on features phi, by recursive least squares, which may drift.
 
     u = P phi,  h = phi^T u,  e = r - phi^T theta, clipped at bound sqrt(1 + h)
-    theta <- theta + u e / (1 + h),   P <- P - u u^T / (1 + h)                        P = I / reg, theta = 0 at first
-    before it, where f = (1 - drift)^(rounds since the arm last learned):  P <- f P + (1 - f) I / reg,  theta <- sqrt(f) theta
+    theta <- theta + u e / (1 + h),   P <- P - u u^T / (1 + h),                    P = I / reg, theta = 0 at first
+    before it, f = (1 - drift)^(rounds since the arm last learned):  P <- f P + (1 - f) I / reg,  theta <- sqrt(f) theta
 
 With drift = 0 P^-1 = reg I + sum of phi phi^T. With drift above 0 the parameter is a stationary Gaussian process whose
 prior is N(0, I / reg) for ever, and this is its Kalman filter: what is not heard of is forgotten, down to the prior.
-P is symmetric: its lower triangle is kept, row after row, in float32. O(n^2) of n features. `look` and `learn` are given
-the arm's own theta (n,) and inverse (n (n + 1) / 2,), and change them in place.
+P is symmetric: its lower triangle is kept, row after row, in float32. O(n^2) of n features. `look` and `learn` are
+given the arm's own theta (n,) and inverse (n (n + 1) / 2,), and change them in place.
 """
 
 import numpy as np

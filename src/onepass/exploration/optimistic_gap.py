@@ -1,6 +1,6 @@
 """Inverse gap weighting over upper bounds.
 
-    U_a = mean_a + beta width_a,      p_a = 1 / (K + gamma (U_b - U_a)) for a != b,   p_b = 1 - the rest,  b the largest U
+    U_a = mean_a + beta width_a,    p_a = 1 / (K + gamma (U_b - U_a)) for a != b,   p_b = 1 - the rest,   b: largest U
     gamma = scale sqrt(K t) / sigma,  sigma = the root mean square of reward - mean so far
 
 UCB would play b alone; here every arm keeps a probability, so that what is decided can be evaluated from its log. Gaps

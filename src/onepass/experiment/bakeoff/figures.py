@@ -1,4 +1,4 @@
-"""Table and picture of the bake-off: mistakes of every set, and as shares of Vowpal Wabbit's best setting for that set."""
+"""Table and picture of the bake-off: mistakes of every set, also as shares of Vowpal Wabbit's best setting for it."""
 
 from collections.abc import Sequence
 from math import exp, log
@@ -99,8 +99,8 @@ def note(rows: Sequence[Row]) -> str:
         if found:
             one, other = halves(found)
             said.append(
-                f"{label}: {mean(list(found.values()))} of the mistakes of Vowpal Wabbit's best of 18 settings for each "
-                f"set, geometric mean of {len(found)} sets; {mean(one)} on the {len(one)} that its settings were chosen "
+                f"{label}: {mean(list(found.values()))} of the mistakes of Vowpal Wabbit's best of 18 settings for "
+                f"each set, geometric mean of {len(found)} sets; {mean(one)} on the {len(one)} that it was chosen "
                 f"on, {mean(other)} on the other {len(other)}."
             )
     return "\n".join(said)

@@ -1,8 +1,8 @@
 """Who plays the bake-off: ours, tuned ones of ours, and other packages where they are installed.
 
-A player has `play(rows (n, d), labels (n,))`, which gives the arms of the next n rounds; its own rewards alone are shown
-to it. Those with `hindsight` are given rows in units of the whole set's deviations, centered where they are not sparse:
-linear models need it, and get it for nothing.
+A player has `play(rows (n, d), labels (n,))`, which gives the arms of the next n rounds; its own rewards alone are
+shown to it. Those with `hindsight` are given rows in units of the whole set's deviations, centered where they are not
+sparse: linear models need it, and get it for nothing.
 """
 
 from collections.abc import Sequence
@@ -149,7 +149,7 @@ OURS = (
     Policy("ContextualBandit", contextual, tuned=False),
     Policy("ContextualBandit argmax", contextual, {"exploration": 1.0}, tuned=False),
 )
-GRID = tuple(product((0.1, 0.3, 1.0), (0.1, 1.0)))  # exploration, reg
+GRID = tuple(product((0.1, 0.5), (0.1, 1.0)))  # exploration, reg
 RECIPES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("LinUCB", {}), ("LinTS", {}), ("CBSCFD", {"size": 16}), ("PSILinUCB", {"rank": 16}),
 )  # fmt: skip
