@@ -12,7 +12,7 @@ def features(view, x):
 
 
 class Ridge:
-    """A = reg I + sum phi phi^T, theta = A^-1 sum r phi; with drift all sums of an AR(1) prior, by its Kalman filter."""
+    """A = reg I + sum phi phi^T, theta = A^-1 sum r phi; with drift the Kalman filter of a stationary parameter."""
 
     def __init__(self, n, reg, drift):
         self.covariance, self.theta, self.reg, self.drift, self.last = np.eye(n) / reg, np.zeros(n), reg, drift, None

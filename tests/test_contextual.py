@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from dense_contextual import Mixture
 
 import onepass as op
+from dense_contextual import Mixture
 from onepass.contextual.mixture import MODELS, SIZE, START
 
 SINGLE = 2e-3  # of numbers near 1: float32 after 100 rows on features with condition numbers of 10^3

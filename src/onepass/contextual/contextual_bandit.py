@@ -459,10 +459,13 @@ class ContextualBandit(BaseBandit):
         if bandit.dim != width:
             raise ValueError("the width of contexts does not fit")
         bandit._restore(held)
-        bandit.rounds = check.integer("rounds", extra["rounds"], 0)
-        bandit._rng.bit_generator.state = extra["rng"]
-        bandit._rewarded = Ledger.of(extra["rewarded"])
+        bandit._go_on(extra)
         return bandit
+
+    def _go_on(self, extra: dict[str, Any]) -> None:
+        self.rounds = check.integer("rounds", extra["rounds"], 0)
+        self._rng.bit_generator.state = extra["rng"]
+        self._rewarded = Ledger.of(extra["rewarded"])
 
     def _restore(self, held: files.Holds) -> None:
         begun = self._learned
