@@ -157,6 +157,11 @@ def use(owner):
             owner.decide(rows, arms=names)
             owner.learn(rows, 1.0, arm=name)
         return owner.error_bound(), [owner.rows_of(name) for name in owner.arms], repr(owner)
+    if isinstance(owner, op.ContextualBandit):
+        for name in [*owner.arms[:3], "new"]:
+            owner.decide(np.ones(DIM), arms=["new", *owner.arms[:3]])
+            owner.learn(np.ones(DIM), 1.0, arm=name)
+        return owner.choices(), repr(owner)
     for _ in range(3):
         owner.decide(np.eye(owner.dim)[:5])
         owner.learn(np.ones((2, owner.dim)), [1.0, 0.5])

@@ -381,9 +381,9 @@ class ContextualBandit(BaseBandit):
     ) -> Explanation:
         """What the mean and the width of an arm are made of, column by column, and its difference to another arm.
 
-        contexts, arms, arm, other, names: as for `ArmBandit`; time: None. "landmarks" is what the kernel adds, "prior"
-        what an unknown arm is worth. Widths of two arms add as those of models that share nothing. What the columns and
-        models were weighed by: `choices`. ValueError as there.
+        contexts: of one decision, (dim,) or (K, dim); arms, arm, other, names: as for `ArmBandit`; time: None.
+        "landmarks" is what the kernel adds, "prior" what an unknown arm is worth. Widths of two arms add as those of
+        models that share nothing. What the models were weighed by: `choices`. ValueError as there.
         """
         self._timeless(time)
         offered = self._roster.request(arms if arms is None else tuple(distinct(arms)))[0]

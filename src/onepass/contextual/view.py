@@ -100,8 +100,8 @@ def view(
         center=center,
         unit=unit,
         numbers=np.array([limit, 1.0 / length if length > 0.0 else 1.0, precision]),
-        landmarks=some[kept].astype(np.float32),
-        half=half.astype(np.float32),
+        landmarks=np.ascontiguousarray(some[kept], np.float32),
+        half=np.ascontiguousarray(half, np.float32),
     )
 
 
