@@ -120,7 +120,7 @@ def test_explanations_add_up_and_name_pairs():
 
 if LONG:  # compiles for half a minute
 
-    @pytest.mark.parametrize("rule", [op.UpperGap(), op.UpperGap(0.0, 3.0, 0.1)])
+    @pytest.mark.parametrize("rule", [op.OptimisticGap(), op.OptimisticGap(0.0, 3.0, 0.1)])
     def test_the_rule_keeps_the_contract_of_explorations(rule):
         check_exploration(lambda: rule, count=500)
 
@@ -128,4 +128,4 @@ if LONG:  # compiles for half a minute
 @pytest.mark.parametrize("wrong", [{"exploration": -0.1}, {"exploration": np.nan}, {"scale": 0.0}, {"floor": 1.1}])
 def test_wrong_arguments_of_the_rule_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        op.UpperGap(**wrong)
+        op.OptimisticGap(**wrong)

@@ -171,7 +171,7 @@ def test_parts_are_copied_and_the_bandit_says_what_it_is_made_of():
     bandit.learn(bandit.decide({"country": "fr"}, ["a"]), 1.0)
     assert (users.known, bandit.context.known, bandit.memory_usage() > 0) == (1, 2, True)
     assert "Records(size=16" in repr(bandit)
-    assert "UpperGap" in repr(bandit)
+    assert "OptimisticGap" in repr(bandit)
 
 
 def test_threads_decide_while_one_learns():

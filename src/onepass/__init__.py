@@ -40,7 +40,6 @@ from onepass.exploration.softmax import Softmax
 from onepass.exploration.theory import Theory
 from onepass.exploration.thompson import PlainThompson, Thompson
 from onepass.exploration.ucb import UCB
-from onepass.exploration.upper_gap import UpperGap
 from onepass.features.chain import Chain
 from onepass.features.concatenate import Concatenate
 from onepass.features.factors import Outer, OuterProduct
@@ -192,7 +191,6 @@ __all__ = [
     "Theory",
     "Thompson",
     "TruncatedRidge",
-    "UpperGap",
     "Validation",
     "WeightUCB",
     "bkb_oversampling",

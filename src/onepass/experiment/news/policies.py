@@ -13,13 +13,17 @@ from onepass import (
     CrossedBandit,
     FrequentDirections,
     InverseGap,
+    OptimisticGap,
     Outer,
     Records,
-    UpperGap,
 )
 
 WIDTH = 40  # of users and of articles in rows that are formed: all their terms
-RULES: dict[str, Any] = {"upper gaps": UpperGap(), "upper bounds": UCB(0.5), "inverse gaps": InverseGap()}
+RULES: dict[str, Any] = {
+    "upper gaps": OptimisticGap(0.8, scale=30.0, floor=0.001),
+    "upper bounds": UCB(0.5),
+    "inverse gaps": InverseGap(),
+}
 
 
 @dataclass(frozen=True)
