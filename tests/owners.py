@@ -63,6 +63,23 @@ def kernel_bandit(made, rows=False):
 
 
 SKETCH = {"budget": 6, "rank": 3, "sketch_size": 6, "sample_size": 5, "blocks": 2, "update_every": 3}
+
+
+def records(size):
+    """That know names, share places, and have seen numbers."""
+    rows = [{"a": f"v{k}", "n": 1.5 * k, "tags": ["x", "y"]} for k in range(size)]
+    return op.Records(size=size, hashed=2, standardize=True).learn(rows)
+
+
+def crossed():
+    """With arms that have had rewards."""
+    bandit = op.CrossedBandit(records(8), records(6), recent=3)
+    for k in range(5):
+        decision = bandit.decide({"a": f"v{k}", "n": k}, {f"arm {k}": {"a": "v1"}, 7: {"n": 2.0}}, id=str(k))
+        bandit.learn(decision, float(k))
+    return bandit
+
+
 OWNERS = {
     "Exact": design(lambda: op.Exact(dim=DIM, reg=0.37)),
     "Exact, float32": design(lambda: op.Exact(dim=DIM, reg=0.37, dtype="float32")),
@@ -70,6 +87,8 @@ OWNERS = {
     "Dyadic": design(lambda: op.Dyadic(dim=DIM, size=1, error=20.0, reg=0.37)),
     "ProjectorSplitting": design(lambda: op.ProjectorSplitting(dim=DIM, rank=2, reg=0.37)),
     "ContextualBandit": per_arm(lambda: op.ContextualBandit(warm_up=16, landmarks=6)),
+    "Records": lambda: records(8),
+    "CrossedBandit": crossed,
     "OFUL": shared(lambda: op.OFUL(dim=DIM)),
     "LinTS": shared(lambda: op.LinTS(dim=DIM)),
     "CBRAP": shared(lambda: op.CBRAP(dim=DIM, size=2)),
@@ -126,6 +145,15 @@ def use(owner):
             owner.inverse_quadratic(rows)
             owner.root(rows[0])
         return owner.log_det(), owner.error_bound(), owner.memory_usage()
+    if isinstance(owner, op.Records):
+        rows = [{"a": "v1", "n": 2.0}, {"new": True, "a": None}]
+        return owner.transform(rows), owner.learn(rows).transform(rows), owner.memory_usage(), repr(owner)
+    if isinstance(owner, op.CrossedBandit):
+        arms = {"arm 1": {"a": "v1", "n": 3.0}, "new": {"b": "c"}}
+        for _ in range(3):
+            decision = owner.decide({"a": "v1", "n": 2.0}, arms)
+            owner.learn(decision, 1.0)
+        return owner.explain({"a": "v1"}, arms), owner.memory_usage(), repr(owner)
     if hasattr(owner, "feature_names"):
         rows = np.ones((2, owner.input_dim))
         return owner.learn(rows).transform(rows), owner.feature_names(), repr(owner)

@@ -28,6 +28,7 @@ DIGEST = 8  # bytes of a hash
 FOUND = 65_536  # terms whose places are looked up at once, at most: some 10 MB
 FEW = 2  # records up to which keys are not worth comparing
 TEXT, NUMBERS = {str}, {float, int, bool}
+LEAST = 16  # places that a dictionary grows by
 MOST = 2**24  # places: more names than anybody explains
 FAR = 3.0  # deviations at which a standardized number is clipped: of a normal one 3 in 1,000 are
 NONE = 1e-12  # of the mean: a deviation below it is rounding
@@ -43,12 +44,13 @@ class Pairs(NamedTuple):
 
 class Learned(NamedTuple):
     """names of the places that have one; moments (n, 3): of each that is a number, how many, mean, and sum of squares
-    about it; holders: of every shared place the first name learned there, or None; shared (hashed,): how many times a
-    name was learned there that is another one than its holder."""
+    about it; holders: of the shared places where one was learned, the first name; held, shared: these places, and how
+    many times a name was learned there that is another one than its holder."""
 
     names: np.ndarray
     moments: np.ndarray
     holders: np.ndarray
+    held: np.ndarray
     shared: np.ndarray
 
 
@@ -95,12 +97,14 @@ class Records(files.Owner):
         self.seed = check.integer("seed", seed, 0)
         self._room = self.size - self.hashed
         self._key = self.seed.to_bytes(8, "little")
-        self._begin([], [], [None] * self.hashed, [0] * self.hashed)
+        self._begin([], [], {}, {})
 
-    def _begin(self, names: list[str], moments: list[list[float]], holders: list[Any], shared: list[int]) -> None:
+    def _begin(
+        self, names: list[str], moments: list[list[float]], holders: dict[int, str], shared: dict[int, int]
+    ) -> None:
         self._known = {name: place for place, name in enumerate(names)}
         self._moments, self._holders, self._shared = moments, holders, shared
-        self._means, self._scales = np.zeros(self.size), np.ones(self.size)
+        self._means, self._scales = np.zeros(len(names)), np.ones(len(names))
         for place, name in enumerate(names):
             if is_number(name):
                 self._means[place], self._scales[place] = scale_of(moments[place])
@@ -117,7 +121,7 @@ class Records(files.Owner):
     @property
     def collisions(self) -> int:
         """How many times a name was learned in a place that another one had before."""
-        return sum(self._shared)
+        return sum(self._shared.values())
 
     @property
     def knows(self) -> bool:
@@ -129,9 +133,10 @@ class Records(files.Owner):
         """Of every place a name: its term; `free#j` where there is none yet; of the shared ones `hash#j`, with the
         first name learned there, and dots where there were others."""
         names = [*self._known, *(f"free#{place}" for place in range(self.known, self._room))]
-        for place, (holder, others) in enumerate(zip(self._holders, self._shared, strict=True)):
-            dots = ", ..." if others else ""
-            names.append(f"hash#{place}" if holder is None else f"hash#{place} ({holder}{dots})")
+        for place in range(self.hashed):
+            dots = ", ..." if self._shared.get(place) else ""
+            held = f" ({self._holders[place]}{dots})" if place in self._holders else ""
+            names.append(f"hash#{place}{held}")
         return tuple(names)
 
     # ---- rows ----
@@ -316,21 +321,21 @@ class Records(files.Owner):
             self._look_anew()
             self._numeric.append(is_number(name))
             self._moments.append([0.0, 0.0, 0.0])
+            if place >= len(self._means):
+                more = np.zeros(max(place, LEAST))
+                self._means, self._scales = np.append(self._means, more), np.append(self._scales, 1.0 + more)
         if self._numeric[place]:
             moment = self._moments[place]
             moment[0] += 1.0
             before = value - moment[1]
             moment[1] += before / moment[0]
-            moment[2] += before * (value - moment[1])
+            moment[2] = min(moment[2] + before * (value - moment[1]), LARGEST)
             self._means[place], self._scales[place] = scale_of(moment)
         return place
 
     def _share(self, place: int, name: str) -> None:
-        holder = self._holders[place]
-        if holder is None:
-            self._holders[place] = name
-        elif holder != name:
-            self._shared[place] += 1
+        if self._holders.setdefault(place, name) != name:
+            self._shared[place] = self._shared.get(place, 0) + 1
 
     # ---- files ----
 
@@ -343,8 +348,9 @@ class Records(files.Owner):
         learned = Learned(
             names=objects(list(self._known)),
             moments=np.array(self._moments, np.float64).reshape(-1, 3),
-            holders=objects(self._holders),
-            shared=np.array(self._shared, np.int64),
+            holders=objects(list(self._holders.values())),
+            held=np.array(list(self._holders), np.int64),
+            shared=np.array([self._shared.get(place, 0) for place in self._holders], np.int64),
         )
         return files.Contents(self.params, {}, learned)
 
@@ -353,25 +359,28 @@ class Records(files.Owner):
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         found = cls(**params)
         none = np.zeros(0, np.int64)
-        begun = Learned(names=objects([]), moments=np.zeros((0, 3)), holders=objects([]), shared=none)
+        begun = Learned(names=objects([]), moments=np.zeros((0, 3)), holders=objects([]), held=none, shared=none)
         learned = held.take(begun, found._fits)
         if learned is not None:
-            names, moments, holders, shared = learned
-            found._begin(names.tolist(), moments.tolist(), holders.tolist(), shared.tolist())
+            held_by = dict(zip(learned.held.tolist(), learned.holders.tolist(), strict=True))
+            others = dict(zip(learned.held.tolist(), learned.shared.tolist(), strict=True))
+            found._begin(learned.names.tolist(), learned.moments.tolist(), held_by, others)
         return found
 
     def _fits(self, learned: Learned) -> bool:
-        names, moments, holders, shared = learned
+        names, moments, holders, places, shared = learned
         strings = all(type(name) is str for name in names) and len(set(names)) == len(names)
         whole = moments.shape == (len(names), 3) and bool(np.isfinite(moments).all() and (moments[:, ::2] >= 0).all())
-        places = len(holders) == len(shared) == self.hashed and bool((shared >= 0).all())
-        return strings and whole and places and len(names) <= self._room
+        one_each = len(holders) == len(places) == len(shared) == len(set(places.tolist()))
+        there = bool((shared >= 0).all() and (places >= 0).all() and (places < self.hashed).all())
+        held = one_each and there and all(type(name) is str for name in holders)
+        return strings and whole and held and len(names) <= self._room
 
     @reading
     def memory_usage(self) -> int:
         """Bytes of the names, and of what is counted of them."""
-        names = [name for name in (*self._known, *self._holders) if name is not None]
-        return sum(len(name.encode()) for name in names) + 8 * (3 * self.known + self.hashed)  # 8: bytes of a number
+        names = (*self._known, *self._holders.values())
+        return sum(len(name.encode()) for name in names) + 8 * (5 * self.known + 2 * len(self._holders))  # numbers of 8
 
     def __repr__(self) -> str:
         return (

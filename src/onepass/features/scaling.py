@@ -16,7 +16,8 @@ def bounded(values, largest):
 
 @compiled
 def standardized(places, values, means, scales, far):
-    """(value - mean) scale of every place, clipped at `far`, in place."""
+    """(value - mean) scale of every place that has them, clipped at `far`, in place."""
     for i in range(places.size):
-        found = (values[i] - means[places[i]]) * scales[places[i]]
-        values[i] = min(max(found, -far), far)
+        if places[i] < means.size:
+            found = (values[i] - means[places[i]]) * scales[places[i]]
+            values[i] = min(max(found, -far), far)
