@@ -320,7 +320,8 @@ def different(bandit: Any, record: Decision, fields: Iterable[str]) -> tuple[str
         options["eligible"] = record.eligible
     if bandit.timed:
         options["time"] = record.seconds
-    again = bandit.decide(offered(record.contexts), record.decided().offered, len(record.places), **options)
+    names = None if record.offered is None else record.decided().offered
+    again = bandit.decide(offered(record.contexts), names, len(record.places), **options)
     found = Decision.of(again, loop=record.loop, time=record.time)
     bits = msgspec.json.encode
     return tuple(name for name in fields if bits(getattr(found, name)) != bits(getattr(record, name)))
