@@ -91,3 +91,18 @@ def mixture_wealth(s, v):
         return math.exp(x * s - (-math.log1p(-x) - x) * v) * density(x)
 
     return integrate.quad(wealth, 0.0, 1.0 - 1e-12, limit=500)[0]
+
+
+def doubly_robust_lower(x, k, alpha):
+    """The lower limits of the mean of x_t >= -k_t after each row: (sum l y - log 1/alpha - sum psi (y - m)^2) /
+    (sum l / (k + 1)), each l and m from the rows before, with one row of mean 1/2 and variance 1/4 ahead of them."""
+    limits, top, pay, width, seen, spread = [], 0.0, 0.0, 0.0, [0.5 / (k[0] + 1)], [0.25]
+    for t, (one, bound) in enumerate(zip(x, k, strict=True), 1):
+        y, before = one / (bound + 1), min(sum(seen) / len(seen), 1 / (bound + 1))
+        bet = min(0.5, math.sqrt(2 * math.log(1 / alpha) / (sum(spread) / len(spread) * t * math.log(t + 1))))
+        top, width = top + bet * y, width + bet / (bound + 1)
+        pay += (-math.log(1 - bet) - bet) * (y - before) ** 2
+        seen.append(y)
+        spread.append((y - sum(seen) / len(seen)) ** 2)
+        limits.append((top - math.log(1 / alpha) - pay) / width)
+    return limits

@@ -7,7 +7,8 @@ import pytest
 
 import dense_evaluation as dense
 from onepass import evaluation as ev
-from onepass.evaluation.betting import BettingSequence
+from onepass.evaluation.betting import FORGOTTEN, BettingSequence
+from onepass.evaluation.doubly_robust import LowerLimits
 from onepass.evaluation.tally import Path, terms_of
 
 RANGE = ev.Range(0.0, 1.0)
@@ -108,26 +109,42 @@ def test_progress_tells_the_rows():
     assert seen == [1_000, 2_000, 3_000]
 
 
-def test_a_bound_that_rises_row_by_row_gives_limits_of_a_bet_that_knew_no_more():
-    """Bets against the loop by definition, where each is placed for the largest weight so far."""
-    rng = np.random.default_rng(5)
-    tops = np.maximum.accumulate(rng.uniform(1.5, 6.0, 50))
-    w = np.where(rng.random(50) < 1 / tops, tops, 0.0)
-    r = rng.random(50)
-    sequence = BettingSequence(RANGE, 1.0, points=12)
-    for part in (slice(0, 7), slice(7, 50)):
+def test_a_bound_that_rises_gives_limits_of_a_bet_that_knew_no_more():
+    """Against the loop by definition: bets are placed anew after one row in 64 of those so far, and before a row that
+    could have had a larger weight than all before; the highest wealth of all times counts."""
+    rng, rows = np.random.default_rng(5), 300
+    tops = np.repeat([1.5, 2.0, 3.0, 6.0], rows // 4)
+    w, r = np.where(rng.random(rows) < 1 / tops, tops, 0.0), rng.random(rows)
+    sequence = BettingSequence(RANGE, 1.0, points=8)
+    for part in (slice(0, 7), slice(7, 201), slice(201, rows)):
         sequence.add(w[part], r[part], tops[part])
     state = sequence._state
     for place, value in enumerate(state.grid):
-        wealth, moments, total = 0.0, np.eye(2), np.zeros(2)
-        for a, b, bound in zip(w, r, tops, strict=True):
-            bet = np.linalg.solve(moments, total)
-            corners = ([-1.0, -value], [bound - 1.0, -value], [bound - 1.0, bound - value])
-            cost = max(-float(bet @ corner) for corner in corners)
-            g = np.array([a - 1.0, a * b - value])
-            wealth += np.log1p(bet * (min(1.0, 0.5 / cost) if cost > 0.0 else 1.0) @ g)
-            moments, total = moments + np.outer(g, g), total + g
+        wealth, most, left, bound, moments, total = 0.0, 0.0, 0, 1.0, np.eye(2), np.zeros(2)
+        for t in range(rows):
+            if left == 0 or tops[t] > bound:
+                bound, left, bet = max(bound, tops[t]), max(t // 64, 1), np.linalg.solve(moments, total)
+                corners = ([-1.0, -value], [bound - 1.0, -value], [bound - 1.0, bound - value])
+                cost = max(-float(bet @ corner) for corner in corners)
+                bet *= min(1.0, 0.5 / cost) if cost > 0.0 else 1.0
+            g = np.array([w[t] - 1.0, w[t] * r[t] - value])
+            wealth += np.log1p(bet @ g)
+            most, left, moments, total = max(most, wealth), left - 1, moments + np.outer(g, g), total + g
+        if not state.first <= place < state.last:
+            assert most > FORGOTTEN
+            continue
         assert state.wealth[place] + np.log(state.product[place]) == pytest.approx(wealth, abs=1e-9)
+        assert max(state.peak[place], state.wealth[place] + np.log(state.best[place])) == pytest.approx(most, abs=1e-9)
+
+
+def test_doubly_robust_limits_are_those_of_the_loop_with_a_bound_that_rises():
+    rng = np.random.default_rng(6)
+    k = np.maximum.accumulate(rng.uniform(1.0, 5.0, 80))
+    x = rng.uniform(-1.0, 1.0, 80) * k
+    side = LowerLimits(0.025)
+    parts = np.concatenate([side.add(x[part], k[part]) for part in (slice(0, 1), slice(1, 33), slice(33, 80))])
+    assert parts == pytest.approx(dense.doubly_robust_lower(x, k, 0.025), rel=1e-9)
+    assert side.highest == parts.max()
 
 
 def test_a_logger_that_changes_shows_in_the_halves_of_a_stream():
