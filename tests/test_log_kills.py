@@ -21,8 +21,9 @@ import onepass as op
 from log_games import bandit, resumed, played
 from onepass.log import Outcome
 from onepass.log.memory import MemoryStore
-from onepass.log.replay import Fold, verify
+from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
+from onepass.log.verifying import verify
 
 place, kills, longest = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 rng, wrong, acknowledged, rounds = np.random.default_rng(0), [], 0, 0

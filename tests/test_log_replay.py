@@ -9,8 +9,9 @@ from counts import many
 from log_games import bandit, decided, joined, played
 from onepass.log import Checkpoint, Decision, Join, decode, encode
 from onepass.log.memory import MemoryStore
-from onepass.log.replay import WINDOW, Fold, learned_from, restored, verify
+from onepass.log.replay import Fold, learned_from, restored
 from onepass.log.store import StoreError
+from onepass.log.verifying import WINDOW, verify
 
 ROUNDS = many(30, 3_000)
 KINDS = ("disjoint", "shared")

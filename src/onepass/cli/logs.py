@@ -35,7 +35,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard 
 def verify(store: Place, loop: Loop = None, model: Model = None, until: Until = None, as_json: Json = False) -> None:
     """Walk a store for damage, and decide again what it says was decided: every probability, to the last bit."""
     from onepass.log.replay import Fold
-    from onepass.log.replay import verify as again
+    from onepass.log.verifying import verify as again
 
     with said(), opened(store) as log:
         damages = [damage._asdict() for damage in log.check()]

@@ -4,19 +4,16 @@
 
 A join says which rewards were learned, so replay needs no clock, and which joins were learned in one call (`batch`), so
 a design that cuts at the end of a batch cuts where it did. The learner of a service and the replay of its log are the
-same lines. `verify` decides again what was decided: every probability of the log, to the last bit.
+same lines.
 """
 
 import hashlib
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterable, Iterator
+from typing import Any, Self
 
 import msgspec
-import numpy as np
 
 from onepass.bandit.decision import Decision as Decided
-from onepass.features.factors import Outer
 from onepass.foundation import files
 from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
@@ -24,10 +21,6 @@ from onepass.log.records import Checkpoint, Decision, Join
 from onepass.log.store import Store, StoreError
 
 HELD = 1_000  # decisions kept while their joins are awaited, of up to 1 MB each; older ones are looked up
-WINDOW = 1_000  # decisions that are put in the order of their models: as many may come out of order
-LISTED = 100  # mismatches that are told in full
-PROMISED = ("probabilities", "slots", "places", "propensities", "scores", "means", "widths", "rule")
-UNDRAWN = ("means", "widths", "rule")  # what does not depend on random numbers
 
 
 class Fold:
@@ -162,173 +155,3 @@ def learned_from(record: Decision) -> Decided:
     each = [rows[place] if isinstance(rows[0], list) else rows for place in record.shown]
     context = each[0] if len(each) == 1 else each
     return msgspec.structs.replace(record, places=record.shown, arms=None, context=context).decided()
-
-
-# ---- verify ----
-
-
-class Mismatch(NamedTuple):
-    """A decision that cannot have been made as the log says. seq: its place; fields: those that come out otherwise."""
-
-    seq: int
-    fields: tuple[str, ...]
-
-
-class Verified(NamedTuple):
-    """What `verify` found.
-
-    decisions: how many were read; equal: how many came out the same in every bit; undrawn: how many had no id of their
-    own, so that their random numbers are gone, but the same means and widths; mismatches: up to 100 of those that did
-    not; wrong: how many there were; left: how many could not be decided again, by reason; joins: how many were learned.
-    checkpoints: how many later checkpoints the model was equal to, in every bit; others: the places of those that it
-    was not.
-    """
-
-    decisions: int
-    equal: int
-    undrawn: int
-    wrong: int
-    mismatches: tuple[Mismatch, ...]
-    left: dict[str, int]
-    joins: int
-    checkpoints: int
-    others: tuple[int, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong, and every decision has its model. Decisions without an id move the generator of a
-        bandit, which is a part of it: then checkpoints may be others."""
-        modelless = self.left.keys() & {OLDER, NEWER}
-        return self.wrong == 0 and not modelless and (not self.others or self.undrawn > 0)
-
-
-NO_CONTEXTS = "the log does not hold what was offered"
-OLDER = f"made by a model that is more than {WINDOW:,} decisions old"
-NEWER = "made by a model that has learned more than the log holds"
-FOREIGN = "of another origin"
-
-
-def verify(fold: Fold, until: int | None = None, told: Callable[[int], object] | None = None) -> Verified:
-    """Decide again, from a checkpoint on, what the log says was decided, each decision by the model that made it.
-
-    fold: at the checkpoint; its bandit goes on to the end. until: the last place (default None: the end of the log).
-    told: is called with every place that was read (default None).
-    The model of a decision is the one that has learned as many rows as the decision says.
-    """
-    check = Verifying(fold, until)
-    for one in fold.store.read(fold.through, until, ("decision", "join"), fold.loop):
-        check.take(one)
-        if told is not None:
-            told(one.seq)
-    return check.done()
-
-
-class Verifying:
-    """Decisions in the order of their models, and the joins between them."""
-
-    def __init__(self, fold: Fold, until: int | None):
-        self._fold = fold
-        saved = fold.store.read(fold.through, until, ("checkpoint",), fold.loop)
-        self._saved = deque(sorted((one.through, one.seq, one.digest) for one in saved if one.through >= fold.through))
-        self._others: list[int] = []
-        self._window: list[Decision] = []
-        self._joins: deque[list[Join]] = deque()
-        self._counts: Counter[str] = Counter()
-        self._left: Counter[str] = Counter()
-        self._mismatches: list[Mismatch] = []
-
-    def take(self, one: Decision | Join) -> None:
-        """The next record."""
-        if isinstance(one, Join):
-            if self._joins and together(self._joins[-1][-1], one):
-                self._joins[-1].append(one)
-            else:
-                self._joins.append([one])
-            return
-        self._fold.note(one)
-        self._window.append(one)
-        if len(self._window) == WINDOW:
-            self._settle()
-
-    def done(self) -> Verified:
-        """What was found, when there are no more records."""
-        self._settle()
-        while self._joins:
-            self._learn()
-        self._compare(None)
-        count = self._counts
-        return Verified(
-            decisions=count["decisions"],
-            equal=count["equal"],
-            undrawn=count["undrawn"],
-            wrong=count["wrong"],
-            mismatches=tuple(self._mismatches),
-            left=dict(self._left),
-            joins=count["joins"],
-            checkpoints=count["checkpoints"],
-            others=tuple(self._others),
-        )
-
-    def _compare(self, seq: int | None) -> None:
-        """The model with the checkpoints that have learned nothing from a place on."""
-        digest = None
-        while self._saved and (seq is None or self._saved[0][0] < seq):
-            _, place, saved = self._saved.popleft()
-            if digest is None:
-                digest = hashlib.sha256(files.to_bytes(self._fold.bandit)).hexdigest()
-            if saved == digest:
-                self._counts["checkpoints"] += 1
-            else:
-                self._others.append(place)
-
-    def _learn(self) -> None:
-        joins = self._joins.popleft()
-        self._compare(joins[0].seq)
-        self._fold.learn(joins)
-        self._counts["joins"] += len(joins)
-
-    def _settle(self) -> None:
-        for record in sorted(self._window, key=lambda one: one.rounds):
-            self._counts["decisions"] += 1
-            while self._fold.bandit.rounds < record.rounds and len(self._joins) > 0:
-                self._learn()
-            reason = self._reason(record)
-            if reason is not None:
-                self._left[reason] += 1
-                continue
-            keyed = isinstance(record.seed, str)
-            fields = different(self._fold.bandit, record, PROMISED if keyed else UNDRAWN)
-            self._counts["wrong" if fields else "equal" if keyed else "undrawn"] += 1
-            if fields and len(self._mismatches) < LISTED:
-                self._mismatches.append(Mismatch(record.seq, fields))
-        self._window.clear()
-
-    def _reason(self, record: Decision) -> str | None:
-        """Why a decision cannot be made again."""
-        if record.contexts is None:
-            return NO_CONTEXTS
-        if record.scores is None:
-            return FOREIGN
-        rounds = self._fold.bandit.rounds
-        return None if rounds == record.rounds else OLDER if rounds > record.rounds else NEWER
-
-
-def different(bandit: Any, record: Decision, fields: Iterable[str]) -> tuple[str, ...]:
-    """Which fields of a decision come out otherwise."""
-    options: dict[str, Any] = {"id": record.id, "tail": record.tail}
-    if record.eligible is not None:
-        options["eligible"] = record.eligible
-    if bandit.timed:
-        options["time"] = record.seconds
-    names = None if record.offered is None else record.decided().offered
-    again = bandit.decide(offered(record.contexts), names, len(record.places), **options)
-    found = Decision.of(again, loop=record.loop, time=record.time)
-    bits = msgspec.json.encode
-    return tuple(name for name in fields if bits(getattr(found, name)) != bits(getattr(record, name)))
-
-
-def offered(contexts: Any) -> Any:
-    """Contexts of a record as `decide` takes them."""
-    if isinstance(contexts, dict):
-        return Outer(np.array(contexts["left"], np.float64), np.array(contexts["right"], np.float64))
-    return np.array(contexts, np.float64)
