@@ -58,7 +58,8 @@ def test_a_log_is_verified_from_its_first_checkpoint_or_from_a_model(game, capsy
 
 def test_export_and_import_keep_every_place_and_bit(game, capsys):
     assert onepass(capsys, "log", "export", "log", "all.jsonl.gz")[0] == 0
-    assert onepass(capsys, "log", "export", "log", "all.jsonl")[1]["written"] == len(SqliteStore("log"))
+    with SqliteStore("log") as store:
+        assert onepass(capsys, "log", "export", "log", "all.jsonl")[1]["written"] == len(store)
     for place in ("again", "all.jsonl"):
         if place == "again":
             code, found = onepass(capsys, "log", "import", place, "all.jsonl.gz")
@@ -74,8 +75,8 @@ def test_export_and_import_keep_every_place_and_bit(game, capsys):
 def test_replay_saves_the_model_of_the_end(game, capsys):
     for number, options in enumerate([[], ["--model", "begin"], ["--loop", "game"]]):
         code, found = onepass(capsys, "log", "replay", "log", "--out", f"model {number}", *options)
-        assert code == 0
-        assert found["through"] == SqliteStore("log").last
+        with SqliteStore("log") as store:
+            assert (code, found["through"]) == (0, store.last)
         assert op.to_bytes(op.load(f"model {number}")) == op.to_bytes(op.load("end"))
 
 

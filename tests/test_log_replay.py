@@ -37,7 +37,7 @@ def test_replay_from_nothing_gives_the_model_in_every_bit_whatever_is_read_at_a_
 
 def test_replay_from_any_checkpoint_gives_the_model_in_every_bit(game):
     kind, store, live = game
-    for until in range(0, store.last, many(11, 101)):
+    for until in range(0, store.last, many(11, 1_009)):
         fold = Fold(store, "game", bandit(kind))
         fold.advance(until)
         record = decode(encode(fold.checkpoint(0)))

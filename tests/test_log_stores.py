@@ -15,7 +15,7 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
 from onepass.testing import check_store
 
-STEPS = many(25, 300)
+STEPS, FILES = many(25, 2_000), many(25, 300)  # random calls; of Parquet, which writes a file for each
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_store_of_sqlite_keeps_the_contract(places):
 
 
 def test_a_store_of_parquet_files_keeps_the_contract(places):
-    check_store(lambda: ParquetStore(places()), reopened(ParquetStore, "folder"), STEPS)
+    check_store(lambda: ParquetStore(places()), reopened(ParquetStore, "folder"), FILES)
 
 
 def outcomes(*values):
