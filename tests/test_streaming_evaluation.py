@@ -112,11 +112,12 @@ def test_progress_tells_the_rows():
 def test_a_bound_that_rises_gives_limits_of_a_bet_that_knew_no_more():
     """Against the loop by definition: bets are placed anew after one row in 64 of those so far, and before a row that
     could have had a larger weight than all before; the highest wealth of all times counts."""
-    rng, rows = np.random.default_rng(5), 300
+    rng, rows = np.random.default_rng(9), 1_600
     tops = np.repeat([1.5, 2.0, 3.0, 6.0], rows // 4)
     w, r = np.where(rng.random(rows) < 1 / tops, tops, 0.0), rng.random(rows)
-    sequence = BettingSequence(RANGE, 1.0, points=8)
-    for part in (slice(0, 7), slice(7, 201), slice(201, rows)):
+    r[907:] *= 0.4  # the highest wealth is not that of the end
+    sequence = BettingSequence(RANGE, 1.0, points=8, center=0.4)
+    for part in (slice(0, 7), slice(7, 1_001), slice(1_001, rows)):
         sequence.add(w[part], r[part], tops[part])
     state = sequence._state
     for place, value in enumerate(state.grid):
