@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onepass.features.terms import checked_terms, is_missing, is_number, rows_of, terms
@@ -99,6 +99,7 @@ def said(record, path=()):
             )
 
 
+@settings(deadline=None, derandomize=True)
 @given(RECORDS)
 def test_different_things_said_never_share_a_name(record):
     every = list(said(record))

@@ -122,7 +122,7 @@ class Uniform:
 class VowpalWabbit:
     """Vowpal Wabbit's `--cb_explore_adf -q UA --squarecb`, which is told the same; named: the names of articles, too.
 
-    Its policies are to be asked for by name (`--policy "VW gamma=100"`): vowpalwabbit is in the extra `peers`.
+    vowpalwabbit is in the extra `peers`, so these policies are not among those of the suites: docs/news.md.
     """
 
     def __init__(self, seed: int, gamma: float, named: bool = False):
