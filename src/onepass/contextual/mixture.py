@@ -9,7 +9,7 @@ Every model learns from every reward, of the arm that was played. After 1, 2, 4,
 made again of all rows so far, which are then learned again; later they stay.
 
 Alarm of change: g <- max(0, g + min(e^2 / ((1 + h) sigma^2), 20) - 2) of the model with the largest weight, 0 while
-recent rewards are no worse than ever; above `patience` all is forgotten but the views.
+recent rewards are not clearly worse than all; above `patience` all is forgotten but the views.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.contextual.model import begin, learn, length, look, unknown
-from onepass.contextual.rewards import FAR, LATELY, SEEN, SPREAD, TOTAL, Rewards, no_rewards, paid, prior
+from onepass.contextual.rewards import FAR, SEEN, SPREAD, Rewards, no_rewards, paid, prior, worse
 from onepass.contextual.view import SPARSE, View, embedded, no_view, views
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import zeros
@@ -181,7 +181,7 @@ def forget(state):
 @compiled
 def take(state, x, slot, reward, patience):
     """Learn one row x (d,) and its reward; patience 0: there are no alarms."""
-    now, numbers = state.counts[CLOCK], state.rewards.numbers
+    now = state.counts[CLOCK]
     if now < state.arms.size:
         state.rows[now], state.arms[now], state.gains[now] = x, slot, reward
     state.counts[CLOCK] += 1
@@ -191,7 +191,7 @@ def take(state, x, slot, reward, patience):
     if variance > 0.0:
         surprise = min(e * e / ((1.0 + h) * variance), SURPRISE)
         state.suspicion[0] = max(0.0, state.suspicion[0] + surprise - EXPECTED)
-    if numbers[LATELY] * numbers[SEEN] >= numbers[TOTAL]:
+    if not worse(state.rewards):
         state.suspicion[0] = 0.0
     if 0.0 < patience < state.suspicion[0] and state.counts[KNOWN] > SETTLED:
         forget(state)

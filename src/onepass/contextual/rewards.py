@@ -17,14 +17,16 @@ from onepass.foundation.state import zeros
 WINDOW = 1_024  # rewards of which medians are taken
 EARLY, EVERY = 64, 16  # medians are taken anew after every reward up to EARLY, then after every so many
 FAR = 3.0  # D: rewards whose median is so far from 0 begin at their mean; residuals are clipped there
-RECENT = 50.0  # rewards that the recent mean is made of
+RECENT = 50.0  # rewards that the recent mean is made of, by weights (1 - 1 / 50)^age
+WORSE = 1.0  # standard errors: with 0, three mistakes in what is nearly always right were an alarm
 
 
-SEEN, TOTAL, LATELY, MIDDLE, SPREAD = range(5)  # places in `Rewards.numbers`
+SEEN, TOTAL, SQUARES, LATELY, MIDDLE, SPREAD = range(6)  # places in `Rewards.numbers`
 
 
 class Rewards(NamedTuple):
-    """window (1,024,): the last rewards; numbers (5,): how many, their sum, their recent mean, m and D."""
+    """window (1,024,): the last rewards; numbers (6,): how many, their sum, that of their squares, their recent mean,
+    m and D."""
 
     window: np.ndarray
     numbers: np.ndarray
@@ -43,6 +45,7 @@ def paid(rewards, reward):
     window[before % WINDOW] = reward
     numbers[SEEN] += 1.0
     numbers[TOTAL] += reward
+    numbers[SQUARES] += reward * reward
     numbers[LATELY] += (reward - numbers[LATELY]) / min(before + 1.0, RECENT)
     if before < EARLY or before % EVERY == 0:
         held = window[: min(before + 1, WINDOW)]
@@ -60,3 +63,12 @@ def prior(rewards):
     if abs(numbers[MIDDLE]) <= FAR * numbers[SPREAD] or numbers[SEEN] == 0.0:
         return 0.0
     return numbers[TOTAL] / numbers[SEEN]
+
+
+@compiled
+def worse(rewards):
+    """Whether recent rewards are worse than ever, by WORSE standard errors of their mean."""
+    numbers = rewards.numbers
+    mean = numbers[TOTAL] / numbers[SEEN]
+    variance = max(numbers[SQUARES] / numbers[SEEN] - mean * mean, 0.0) / (2.0 * RECENT - 1.0)
+    return numbers[LATELY] < mean - WORSE * np.sqrt(variance)
