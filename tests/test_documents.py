@@ -19,7 +19,7 @@ def test_examples_run(script, capsys):
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.parametrize("page", ["decisions", "features", "sketches", "forgetting", "log"])
+@pytest.mark.parametrize("page", ["decisions", "features", "sketches", "forgetting", "log", "tour"])
 def test_pages_run(page):
     found = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
     assert found.attempted > 0

@@ -40,6 +40,21 @@ def per_arm(bandit: Any) -> None:
     bandit.error_bound()
 
 
+def recommended(bandit: Any) -> None:
+    """Decide and learn rows of numbers."""
+    rows = np.random.default_rng(0).standard_normal((ROWS, DIM))
+    for row in rows:
+        bandit.learn(bandit.decide(row, ["a", "b"]), 1.0)
+    bandit.score(rows[0])
+
+
+def crossed(bandit: Any) -> None:
+    """Decide and learn records."""
+    arms = {"a": {"topic": "x", "length": 1.0}, "b": {"topic": "y", "length": 2.0}}
+    for hour in range(ROWS):
+        bandit.learn(bandit.decide({"hour": hour, "country": "de"}, arms=arms), 1.0)
+
+
 def kernel(bandit: Any) -> None:
     """Play some rounds."""
     bandit.play(lambda arm: float(arm % 3), 4)
@@ -75,6 +90,8 @@ def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
         yield name, partial(call, shared, name, dim=DIM, **options)
     for name in PER_ARM:
         yield f"{name} per arm", partial(call, per_arm, name, dim=DIM, parameters="disjoint", **SHARED[name])
+    yield "ContextualBandit", partial(call, recommended, "ContextualBandit")
+    yield "CrossedBandit", partial(call, crossed, "CrossedBandit")
     points = np.random.default_rng(0).random((20, 2))
     for name in ("BKB", "GPUCB"):
         yield name, partial(call, kernel, name, points, op.Matern(2.5, 0.5), reg=0.01)
