@@ -1,4 +1,4 @@
-"""The command line: `onepass list | run | tune | report | evaluate | log | bench`, also as `python -m onepass`.
+"""The command line: `onepass list | run | tune | report | evaluate | log | serve | bench`, also as `python -m onepass`.
 
 What a command needs is imported in it: `onepass --help` waits for no package that it does not use.
 Tables go to standard output and everything else to standard error; with --json standard output holds nothing but one
@@ -11,12 +11,26 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
-EXTRAS = ("msgspec", "psycopg", "sklearn", "polars", "matplotlib", "typer", "rich", "pooch", "threadpoolctl")
+EXTRAS = (
+    "msgspec",
+    "psycopg",
+    "starlette",
+    "uvicorn",
+    "prometheus_client",
+    "sklearn",
+    "polars",
+    "matplotlib",
+    "typer",
+    "rich",
+    "pooch",
+    "threadpoolctl",
+)
 
 
 def needs(name: str) -> str:
     package = name.partition(".")[0]
-    extra = {"msgspec": "log", "psycopg": "postgres"}.get(package, "experiment")
+    served = dict.fromkeys(("starlette", "uvicorn", "prometheus_client"), "serve")
+    extra = {"msgspec": "log", "psycopg": "postgres", **served}.get(package, "experiment")
     return f"onepass: {package} is missing, which the command line needs: pip install onepass[{extra}]"
 
 
@@ -24,6 +38,7 @@ try:
     import typer
 
     from onepass.cli import logs
+    from onepass.cli.serve import serve
 except ModuleNotFoundError as missing:
     print(needs(str(missing.name)), file=sys.stderr)
     raise SystemExit(2) from missing
@@ -31,6 +46,7 @@ except ModuleNotFoundError as missing:
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
 
 app.add_typer(logs.app, name="log")
+app.command()(serve)
 
 Name = Annotated[
     str,

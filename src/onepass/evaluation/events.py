@@ -82,7 +82,9 @@ def rows_of(event: Any, features: Callable[[Any], Any] | None, default: float) -
     for slot, place in enumerate(places):
         own = chances[slot] if slot < len(chances) else None
         propensity = decision.propensities[slot] if decision.shown is None else 1.0
-        if decision.shown is not None:
+        if decision.showing is not None:
+            own, propensity = decision.showing, decision.showing[place]
+        elif decision.shown is not None:
             own = None if own is None else [float(at == place) for at in range(len(own))]
         reward = rewards[slot]
         yield place, default if reward is None else reward, propensity, own, found, slot, offered

@@ -86,7 +86,8 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     given it; context: the rows of the chosen arms; scores, means, widths (K,), tail, rounds, rule, seed: as a
     `onepass.Decision` has them, which fits in whole (`of`, `decided`).
     ranking: places in the order in which they were shown; shown: the places that were shown where they are not those
-    drawn, with probability 1; baseline: places that would have been shown without a model; slot_names: of the slots.
+    drawn, with probability 1, or, of a single slot, drawn from showing (K,); baseline: places that would have been shown
+    without a model; slot_names: of the slots.
     mode: online, apprentice, logging, ...; model: the version of the model; deferred: whether it waits for its
     activation; passed: the probability with which this line was kept, above 0 and at most 1 (default 1.0).
     extra: whatever else a foreign format said. ValueError for places and lists that do not fit together.
@@ -111,6 +112,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     seed: int | str = 0
     ranking: list[int] | None = None
     shown: list[int] | None = None
+    showing: list[float] | None = None
     baseline: list[int] | None = None
     slot_names: list[str] | None = None
     mode: str = "online"
@@ -120,7 +122,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     extra: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        k, rows = len(self.places), [self.probabilities, *(self.slots or ())]
+        k, rows = len(self.places), [self.probabilities, self.showing, *(self.slots or ())]
         count = next((len(row) for row in (*rows, self.offered) if row is not None), None)
         wrong = (
             k == 0
@@ -179,7 +181,7 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
 
     @property
     def once(self) -> str | None:
-        return None if self.request is None else f"outcome {self.id} {self.request}"
+        return None if self.request is None else f"outcome {len(self.id)} {self.id} {self.request}"
 
 
 class Activation(Record, frozen=True, kw_only=True, tag_field="kind", tag="activation"):

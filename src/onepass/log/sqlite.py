@@ -23,14 +23,17 @@ class SqliteStore(Tables):
     """Records in a file.
 
     path: of the file, made where there is none, with its two companions -wal and -shm; readonly: whether to open it for
-    reading only (default False); wait: seconds to wait for another process that writes, above 0 (default 10.0).
+    reading only (default False); wait: seconds to wait for another process that writes, above 0 (default 10.0); synced:
+    whether every commit waits for the disk (default True; False: what was acknowledged survives the end of the process,
+    but a power cut may take the last commits).
     It belongs to the process that opened it: one that was forked opens its own. StoreError for a file that is no such
     store, or cannot be opened.
     """
 
-    def __init__(self, path: str | Path, *, readonly: bool = False, wait: float = 10.0):
+    def __init__(self, path: str | Path, *, readonly: bool = False, wait: float = 10.0, synced: bool = True):
         super().__init__()
-        self.path, self._readonly, self._wait = Path(path), readonly, check.positive("wait", wait)
+        self.path, self._readonly, self._synced = Path(path), readonly, synced
+        self._wait = check.positive("wait", wait)
         self._alone, self._asking = threading.Lock(), threading.Lock()
         self._writer = self._connection()
         self._reader = self._connection()
@@ -50,7 +53,7 @@ class SqliteStore(Tables):
                 (mode,) = self._writer.execute("pragma journal_mode = wal").fetchone()
                 if mode != "wal":
                     raise StoreError(f"the store {self.path} cannot have a write-ahead log where it is")
-                self._writer.execute("pragma synchronous = full")
+                self._writer.execute(f"pragma synchronous = {'full' if self._synced else 'normal'}")
                 self._writer.execute("pragma secure_delete = on")
                 self._writer.execute(f"pragma wal_autocheckpoint = {PAGES}")
                 self._writer.execute("begin immediate")

@@ -1,0 +1,57 @@
+"""`onepass serve --data DIR LOOP.toml ...`: decide and reward over HTTP.
+
+Exit codes: 0 after a signal, 2 for what cannot be done as asked.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Loops = Annotated[list[Path] | None, typer.Argument(metavar="LOOP.toml...", help="Settings, one file a loop.")]
+Data = Annotated[Path, typer.Option(metavar="DIR", help="Folder of logs and checkpoints.")]
+Host = Annotated[str, typer.Option(help="Where to listen; elsewhere than on this machine only with keys.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")]
+Log = Annotated[str | None, typer.Option(metavar="postgresql://...", help="One log for all loops. Default: SQLite.")]
+Check = Annotated[bool, typer.Option("--check", help="Only say whether the settings are right.")]
+NewKey = Annotated[str | None, typer.Option(metavar="ROLES", help="Print a new key: decide,reward,read,admin.")]
+Pem = Annotated[Path | None, typer.Option(metavar="FILE", help="Of TLS, PEM.")]
+
+
+def serve(
+    loops: Loops = None,
+    data: Data = Path("data"),
+    host: Host = "127.0.0.1",
+    port: Port = 8080,
+    log: Log = None,
+    check: Check = False,
+    new_key: NewKey = None,
+    certificate: Pem = None,
+    private_key: Pem = None,
+) -> None:
+    """Decide and reward over HTTP, with a durable log (docs/service.md)."""
+    from onepass.service import keys, server, settings
+
+    try:
+        if new_key is not None:
+            key, lines = keys.made(new_key.split(","))
+            print(lines)
+            print(f"The key, which is kept nowhere: {key}", file=sys.stderr)
+            return
+        if not loops:
+            raise ValueError("name the settings of a loop: onepass serve LOOP.toml")
+        if check:
+            for path in loops:
+                found, given = settings.read(path)
+                keys.Keys(given)
+                print(f"{path}: loop {found.name} is right")
+            return
+        server.serve(
+            data, loops, host=host, port=port, log=log, certificate=certificate, private_key=private_key,
+            listening=lambda address: print(f"onepass: listening at {address}", file=sys.stderr, flush=True),
+        )  # fmt: skip
+    except (ValueError, OSError) as error:
+        for line in str(error).splitlines():
+            print(f"onepass: {line}", file=sys.stderr)
+        raise typer.Exit(2) from None

@@ -1,0 +1,32 @@
+"""What a record says to those who asked: the same now and after a restart."""
+
+from onepass.foundation.check import shown
+from onepass.log.records import Decision
+from onepass.service.messages import DecideAnswer, Ranked, Refused
+
+
+def answer(record: Decision) -> DecideAnswer:
+    """The answer that a decision's record gives."""
+    assert record.offered is not None
+    assert record.probabilities is not None
+    assert record.scores is not None
+    names, chances, scores = record.offered, record.probabilities, record.scores
+    places, drawn = record.places, record.propensities or []
+    if record.shown is not None:
+        places, drawn = record.shown, [1.0] * len(record.shown)
+        chances = [float(place == places[0]) for place in range(len(names))]
+        if record.showing is not None:
+            chances, drawn = record.showing, [record.showing[places[0]]]
+    first = set(places)
+    rest = sorted((one for one in range(len(names)) if one not in first), key=lambda one: (-chances[one], -scores[one]))
+    ranking = [Ranked(arm=names[one], probability=chances[one], score=scores[one]) for one in (*places, *rest)]
+    return DecideAnswer(
+        id=record.id, arm=names[places[0]], arms=[names[place] for place in places], propensity=drawn[0],
+        propensities=drawn, ranking=ranking, mode=record.mode, rounds=record.rounds, settings=record.model or "",
+    )  # fmt: skip
+
+
+def same_request(before: str | None, now: str, identity: str) -> None:
+    """Refused where an id comes again with another request."""
+    if before is not None and before != now:
+        raise Refused(409, "EventConflict", f"id {shown(identity)} was used by another request")

@@ -1,0 +1,267 @@
+"""The native API as an ASGI application: requests are read, checked and answered here, nothing is decided.
+
+Errors have one shape, {"error": {"code", "message"}}. An answer to a decision, an outcome or an activation is sent when
+its record is durable. Bodies must be application/json, so that no page of another origin can post them unasked.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from onepass.foundation.check import shown
+from onepass.log.records import encode
+from onepass.log.store import StoreError
+from onepass.service.answers import answer
+from onepass.service.keys import Keys, Role
+from onepass.service.loop import Loop
+from onepass.service.measures import Measures
+from onepass.service.messages import (
+    ActivateRequest,
+    DecideRequest,
+    ErrorAnswer,
+    OutcomeAnswer,
+    OutcomeRequest,
+    Refused,
+    SettingsAnswer,
+    Trouble,
+)
+from onepass.service.openapi import document
+from onepass.service.settings import checked
+
+JSON = "application/json"
+LINES = "application/x-ndjson"
+PAGE = 1_000  # records of the log in one answer, where it is not said how many
+MOST = 100_000
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+BEARER = "bearer "
+
+_encoder = msgspec.json.Encoder()
+_decide = msgspec.json.Decoder(DecideRequest)
+_outcomes = msgspec.json.Decoder(OutcomeRequest | list[OutcomeRequest])
+_activate = msgspec.json.Decoder(ActivateRequest)
+
+Handler = Callable[[Request, Loop], Awaitable[Response]]
+
+
+class Service:
+    """Loops and who may use them. loops, keys: by name of the loop."""
+
+    def __init__(self, loops: dict[str, Loop], keys: dict[str, Keys]):
+        self.loops, self.keys = loops, keys
+        self.measures = Measures(loops)
+        self.open = not any(map(len, keys.values()))
+        self.app = Starlette(
+            routes=[
+                self._route("/v1/{loop}/decide", "POST", "decide", self._decide),
+                self._route("/v1/{loop}/outcome", "POST", "reward", self._outcome),
+                self._route("/v1/{loop}/activate", "POST", "decide", self._activate),
+                self._route("/v1/{loop}/log", "GET", "read", self._log),
+                self._route("/v1/{loop}", "GET", "read", self._settings),
+                self._route("/v1/{loop}", "PUT", "admin", self._change),
+                Route("/healthz", self._health),
+                Route("/readyz", self._ready),
+                Route("/metrics", self._metrics),
+                Route("/openapi.json", self._openapi),
+            ],
+            exception_handlers={Exception: failed, 404: absent, 405: absent},
+        )
+
+    def _route(self, path: str, method: str, role: Role, handler: Handler) -> Route:
+        operation = handler.__name__.strip("_")
+
+        async def served(request: Request) -> Response:
+            begin, name, status = time.perf_counter(), request.path_params["loop"], 500
+            known = name in self.loops
+            try:
+                loop = self._admitted(request, name, role)
+                response = await handler(request, loop)
+                status = response.status_code
+                return response
+            except Exception as error:
+                response = refusal(error)
+                status = response.status_code
+                return response
+            finally:
+                label = name if known else ""
+                self.measures.requests.labels(label, operation, status).inc()
+                self.measures.seconds.labels(label, operation).observe(time.perf_counter() - begin)
+
+        return Route(path, served, methods=[method], name=operation)
+
+    def _admitted(self, request: Request, name: str, role: Role) -> Loop:
+        """The loop that a request is for; Refused where it must not."""
+        self._host(request)
+        loop = self.loops.get(name)
+        presented = key_of(request)
+        if loop is None:
+            if not self.open and not any(keys.roles(presented) for keys in self.keys.values()):
+                raise Refused(401, "Unauthorized", "send a key of this loop: Authorization: Bearer KEY")
+            raise Refused(404, "LoopNotFound", f"there is no loop {shown(name)}")
+        self.keys[name].require(presented, role)
+        return loop
+
+    def _host(self, request: Request) -> None:
+        """Without keys, refuse what a page of another name sends here."""
+        host = request.headers.get("host", "")
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if self.open and name not in LOOPBACK:
+            raise Refused(421, "WrongHost", f"without keys the host must be one of this machine's, got {shown(host)}")
+
+    # ---- the loop's ----
+
+    async def _decide(self, request: Request, loop: Loop) -> Response:
+        body = await body_of(request, loop.settings.limits.body)
+        record = await asyncio.wrap_future(loop.decide(read(_decide, body)))
+        return Response(_encoder.encode(answer(record)), media_type=JSON)
+
+    async def _outcome(self, request: Request, loop: Loop) -> Response:
+        found = read(_outcomes, await body_of(request, loop.settings.limits.body))
+        records, future = loop.outcomes(found if isinstance(found, list) else [found])
+        await asyncio.wrap_future(future)
+        stored = sum(record.seq != 0 for record in records)
+        return Response(_encoder.encode(OutcomeAnswer(taken=len(records), stored=stored)), media_type=JSON)
+
+    async def _activate(self, request: Request, loop: Loop) -> Response:
+        found = read(_activate, await body_of(request, loop.settings.limits.body))
+        await asyncio.wrap_future(loop.activate(found.id))
+        return Response(status_code=204)
+
+    async def _settings(self, request: Request, loop: Loop) -> Response:
+        settings, version, _ = loop.standing
+        return Response(
+            _encoder.encode(SettingsAnswer(settings=settings.plain(), version=f"{version}")), media_type=JSON
+        )
+
+    async def _change(self, request: Request, loop: Loop) -> Response:
+        found = read(msgspec.json.Decoder(), await body_of(request, loop.settings.limits.body))
+        dry = flag(request, "dry_run")
+        try:
+            new = await asyncio.to_thread(checked, found)
+        except ValueError as error:
+            raise Refused(400, "InvalidSettings", str(error)) from None
+        changed = await asyncio.to_thread(loop.change, new, dry)
+        said = SettingsAnswer(settings=new.plain(), version=f"{loop.standing.version}", changed=changed)
+        return Response(_encoder.encode(said), media_type=JSON)
+
+    async def _log(self, request: Request, loop: Loop) -> Response:
+        since, limit = number(request, "since", 0, 0, 2**53), number(request, "limit", PAGE, 1, MOST)
+
+        def lines() -> Iterator[bytes]:
+            for count, record in enumerate(loop.store.read(since, None, None, loop.name), 1):
+                yield encode(record) + b"\n"
+                if count == limit:
+                    return
+
+        return StreamingResponse(lines(), media_type=LINES)
+
+    # ---- the service's ----
+
+    async def _health(self, request: Request) -> Response:
+        return Response(b'{"status":"alive"}', media_type=JSON)
+
+    async def _ready(self, request: Request) -> Response:
+        troubles = {name: trouble for name, loop in self.loops.items() if (trouble := loop.trouble()) is not None}
+        if troubles:
+            message = "; ".join(f"loop {name}: {trouble}" for name, trouble in troubles.items())
+            return refusal(Refused(503, "NotReady", message))
+        return Response(b'{"status":"ready"}', media_type=JSON)
+
+    async def _metrics(self, request: Request) -> Response:
+        presented = key_of(request)
+        if not self.open and not any("read" in keys.roles(presented) for keys in self.keys.values()):
+            return refusal(Refused(401, "Unauthorized", "send a key with the role read: Authorization: Bearer KEY"))
+        return Response(self.measures.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def _openapi(self, request: Request) -> Response:
+        return JSONResponse(document())
+
+
+# ---- requests ----
+
+
+def key_of(request: Request) -> str | None:
+    """The key that was presented."""
+    given = request.headers.get("authorization", "")
+    return given[len(BEARER) :].strip() if given[: len(BEARER)].lower() == BEARER else None
+
+
+async def body_of(request: Request, most: int) -> bytes:
+    """The body; Refused where it is no JSON by its type, or larger than `most` bytes."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        raise Refused(415, "UnsupportedMediaType", f"content-type must be {JSON}")
+    parts, count = [], 0
+    try:
+        async for part in request.stream():
+            count += len(part)
+            if count > most:
+                raise Refused(413, "TooLarge", f"a body must have at most {most} bytes (limits.body)")
+            parts.append(part)
+    except ClientDisconnect:
+        raise Refused(400, "Disconnected", "the body ended before it was whole") from None
+    return b"".join(parts)
+
+
+def read(decoder: Any, body: bytes) -> Any:
+    """A message; Refused for what is none."""
+    try:
+        return decoder.decode(body)
+    except (ValueError, RecursionError) as error:
+        raise Refused(400, "BadArgument", f"the body does not fit: {error}") from None
+
+
+def number(request: Request, name: str, default: int, least: int, most: int) -> int:
+    """An argument of the query."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
+        raise Refused(400, "BadArgument", f"{name} must be a whole number from {least} to {most}, got {shown(text)}")
+    return int(text)
+
+
+def flag(request: Request, name: str) -> bool:
+    """An argument of the query that is true or false."""
+    text = request.query_params.get(name, "false")
+    if text not in ("true", "false"):
+        raise Refused(400, "BadArgument", f"{name} must be true or false, got {shown(text)}")
+    return text == "true"
+
+
+# ---- refusals ----
+
+
+def refusal(error: Exception) -> Response:
+    """What is answered where something is not served."""
+    headers = {}
+    if isinstance(error, StoreError):
+        error = Refused(503, "LogUnavailable", str(error))
+    elif isinstance(error, ArithmeticError):
+        error = Refused(500, "ModelFailed", str(error))
+    elif not isinstance(error, Refused):
+        error = Refused(500, "InternalError", f"this is an error of the service: {type(error).__name__}")
+    if error.status == 503:
+        headers["retry-after"] = "1"
+    if error.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    said = ErrorAnswer(error=Trouble(code=error.code, message=error.message))
+    return Response(_encoder.encode(said), error.status, headers, JSON)
+
+
+async def absent(request: Request, error: Exception) -> Response:
+    """No such path, or not by this method."""
+    status = getattr(error, "status_code", 404)
+    if status == 405:
+        return refusal(Refused(405, "MethodNotAllowed", f"{request.method} is not served here"))
+    return refusal(Refused(404, "NotFound", f"nothing is served at {shown(request.url.path)}"))
+
+
+async def failed(request: Request, error: Exception) -> Response:
+    """What nobody thought of."""
+    return refusal(error)

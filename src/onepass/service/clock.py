@@ -1,0 +1,30 @@
+"""A clock that never runs backwards: what the system's says at the start, then what has passed since.
+
+    now = max(system's clock at the start, last time in the log) + monotonic time since
+
+So a clock that is set an hour forth or back while the service runs moves no deadline. One that was set back between two
+runs goes on from the last time in the log.
+"""
+
+import threading
+import time
+
+from onepass.log.records import SECOND
+
+NANO = 1_000_000_000
+
+
+class Clock:
+    """Microseconds of Unix time, each given once. after: the last time in the log (default 0)."""
+
+    def __init__(self, after: int = 0):
+        self._begin = max(time.time_ns() * SECOND // NANO, after + 1)
+        self._since = time.monotonic_ns()
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def __call__(self) -> int:
+        with self._lock:
+            passed = (time.monotonic_ns() - self._since) * SECOND // NANO
+            self._last = max(self._begin + passed, self._last + 1)
+            return self._last

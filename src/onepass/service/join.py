@@ -1,0 +1,201 @@
+"""Which rewards are learned for which decision: a left outer join at a deadline, without a clock of its own.
+
+    ranked -> (deferred -> activated | lapsed) -> rewarded* -> joined
+
+A decision waits until its deadline. Then its outcomes, those with a time up to the deadline, become one reward a slot:
+one aggregation, or the default where there was none. A deferred decision that was not activated by then lapses, and
+nothing is learned of it. Outcomes that come before their decision are kept for two minutes. Late ones stay in the log
+and are counted.
+
+What is taken are records of the log in their order, `now` is an argument: so the state is a function of the log, and a
+restart rebuilds it by reading. Joins are records, and what was joined is not joined again.
+"""
+
+import heapq
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from onepass.log.records import SECOND, Activation, Decision, Join, Outcome
+from onepass.service.settings import LoopSettings
+
+EARLY = 120 * SECOND  # microseconds for which outcomes wait for their decision
+REMEMBERED = 10_000  # decisions joined last, whose outcomes are counted as late
+TOGETHER = 256  # joins learned in one call at most: the model is locked for that long
+DUE = "due"  # where a decision says its deadline (extra)
+
+AGGREGATE: dict[str, Callable[[list[float]], float]] = {
+    "earliest": lambda values: values[0],
+    "sum": math.fsum,
+    "mean": lambda values: math.fsum(values) / len(values),
+    "median": statistics.median,
+    "min": min,
+    "max": max,
+}
+
+
+class Waiting:
+    """A decision that waits. first: the first place of the log that is about it; paid: (slot, value), in order."""
+
+    __slots__ = ("active", "due", "first", "paid", "seq", "slots")
+
+    def __init__(self, seq: int, first: int, due: int, slots: int, active: bool):
+        self.seq, self.first, self.due, self.slots, self.active = seq, first, due, slots, active
+        self.paid: list[tuple[int | None, float]] = []
+
+
+class Joiner:
+    """The state of the join of one loop.
+
+    settings: of the loop, which may be set anew: deadlines stay as decisions say them, the rest counts from then on.
+    batch: the number that the first batch of joins gets is one above (default 0).
+    """
+
+    def __init__(self, settings: LoopSettings, batch: int = 0):
+        self.settings, self.batch = settings, batch
+        self.counts: Counter[str] = Counter()
+        self._waiting: dict[str, Waiting] = {}
+        self._early: dict[str, list[Outcome]] = {}
+        self._joined: dict[str, None] = {}
+        self._due: list[tuple[int, int, str]] = []
+        self._fleeting: list[tuple[int, int, str]] = []  # when early outcomes are given up
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    # ---- what the log says ----
+
+    def take(self, record: Any) -> None:
+        """The next record of the loop."""
+        if isinstance(record, Decision):
+            self._decided(record)
+        elif isinstance(record, Outcome):
+            self._paid(record)
+        elif isinstance(record, Activation):
+            waiting = self._waiting.get(record.id)
+            if waiting is not None and record.time <= waiting.due:
+                waiting.active = True
+            else:
+                self.counts["activated late"] += 1
+        elif isinstance(record, Join):
+            self._waiting.pop(record.id, None)
+            self._remember(record.id)
+
+    def _decided(self, record: Decision) -> None:
+        due = deadline(record, self.settings)
+        waiting = Waiting(record.seq, record.seq, due, len(record.places), not record.deferred)
+        self._waiting[record.id] = waiting
+        heapq.heappush(self._due, (due, record.seq, record.id))
+        for outcome in self._early.pop(record.id, ()):
+            if outcome.time >= record.time - EARLY:
+                waiting.first = min(waiting.first, outcome.seq)
+                self._count(waiting, outcome)
+
+    def _paid(self, record: Outcome) -> None:
+        waiting = self._waiting.get(record.id)
+        if waiting is not None:
+            self._count(waiting, record)
+        elif record.id in self._joined:
+            self.counts["late"] += 1
+        else:
+            self._early.setdefault(record.id, []).append(record)
+            heapq.heappush(self._fleeting, (record.time + EARLY, record.seq, record.id))
+
+    def _count(self, waiting: Waiting, outcome: Outcome) -> None:
+        if outcome.time > waiting.due:
+            self.counts["late"] += 1
+        elif outcome.slot is not None and outcome.slot >= waiting.slots:
+            self.counts["of no slot"] += 1
+        else:
+            waiting.paid.append((outcome.slot, outcome.value))
+            self.counts["in time"] += 1
+
+    def _remember(self, identity: str) -> None:
+        self._joined[identity] = None
+        if len(self._joined) > REMEMBERED:
+            del self._joined[next(iter(self._joined))]
+
+    # ---- what time says ----
+
+    def due(self, now: int) -> list[Join]:
+        """Joins of all decisions whose deadline has passed, in the order of their deadlines, to be stored in this
+        order; each is given once. now: microseconds, of which no record that comes later may be before."""
+        while self._fleeting and self._fleeting[0][0] < now:
+            _, seq, identity = heapq.heappop(self._fleeting)
+            kept = [one for one in self._early.get(identity, ()) if one.seq != seq]
+            if len(kept) < len(self._early.get(identity, ())):
+                self.counts["without a decision"] += 1
+            if kept:
+                self._early[identity] = kept
+            else:
+                self._early.pop(identity, None)
+        joins = []
+        while self._due and self._due[0][0] < now:
+            _, _, identity = heapq.heappop(self._due)
+            waiting = self._waiting.get(identity)
+            if waiting is None:
+                continue
+            join = self._join(identity, waiting, now)
+            if join is None:
+                del self._waiting[identity]
+                self._remember(identity)
+            else:
+                joins.append(join)
+        return joins
+
+    def _join(self, identity: str, waiting: Waiting, now: int) -> Join | None:
+        """The join of a decision, None where nothing is learned of it."""
+        rule = self.settings.reward
+        if not waiting.active:
+            self.counts["lapsed"] += 1
+            return None
+        if self.settings.mode == "logging":
+            self.counts["only logged"] += 1
+            return None
+        rewards, how, clipped = list[float | None](), "default", False
+        for slot in range(waiting.slots):
+            values = [value for of, value in waiting.paid if of is None or of == slot]
+            if not values:
+                rewards.append(self.settings.default)
+                continue
+            value, how = AGGREGATE[rule.aggregation](values), rule.aggregation
+            limited = min(max(value, rule.range[0]), rule.range[1])
+            clipped = clipped or limited != value
+            rewards.append(limited)
+        if all(value is None for value in rewards):
+            self.counts["without a reward"] += 1
+            return None
+        self.counts[f"joined: {how}"] += 1
+        how = f"{how}, limited" if clipped else how
+        return Join(loop=self.settings.name, time=now, id=identity, rewards=rewards, how=how, count=len(waiting.paid))
+
+    def batches(self, joins: list[Join]) -> list[Join]:
+        """Joins with the numbers of the calls that learn them."""
+        out: list[Join] = []
+        for start in range(0, len(joins), TOGETHER):
+            part = joins[start : start + TOGETHER]
+            self.batch += 1
+            out += part if len(part) == 1 else [replace(join, batch=self.batch) for join in part]
+        return out
+
+    # ---- restart ----
+
+    def since(self, last: int) -> int:
+        """The place after which everything stands that the state depends on. last: of the log."""
+        waiting = min((one.first for one in self._waiting.values()), default=last + 1)
+        early = min((one.seq for each in self._early.values() for one in each), default=last + 1)
+        return min(waiting, early) - 1
+
+    def next(self) -> int | None:
+        """The next deadline, None without one."""
+        return self._due[0][0] if self._due else None
+
+
+def deadline(record: Decision, settings: LoopSettings) -> int:
+    """Until when outcomes count for a decision, in microseconds."""
+    said = (record.extra or {}).get(DUE)
+    return said if isinstance(said, int) else record.time + round(settings.reward.wait * SECOND)

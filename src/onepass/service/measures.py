@@ -1,0 +1,55 @@
+"""What Prometheus is told: requests, how long decisions took, and what every loop counts."""
+
+from collections.abc import Iterable, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from onepass.service.loop import Loop
+
+SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # bounds of a histogram
+GAUGES = {
+    "waiting": "Decisions that wait for their deadline.",
+    "rounds": "Rewards that the serving model has learned.",
+    "lag": "Commits that are not learned yet.",
+    "last": "The last place of the log.",
+    "through": "The place of the last join learned.",
+    "ready": "1 where decisions are taken, logged and learned.",
+}
+
+
+class Measures(Collector):
+    """The metrics of a service."""
+
+    def __init__(self, loops: Mapping[str, Loop]):
+        self._loops = loops
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        labels = ("loop", "operation")
+        self.requests = Counter(
+            "onepass_requests", "Requests by what came of them.", (*labels, "status"), registry=self._registry
+        )
+        self.seconds = Histogram(
+            "onepass_seconds", "Seconds from a request to its answer.", labels, registry=self._registry, buckets=SECONDS
+        )
+
+    def collect(self) -> Iterable[Metric]:
+        found: list[Metric] = []
+        for name, help in GAUGES.items():
+            gauge = GaugeMetricFamily(f"onepass_{name}", help, labels=["loop"])
+            for loop in self._loops.values():
+                value = float(loop.trouble() is None) if name == "ready" else loop.numbers()[name]
+                gauge.add_metric([loop.name], value)
+            found.append(gauge)
+        events = CounterMetricFamily(
+            "onepass_events", "What became of decisions and outcomes.", labels=["loop", "what"]
+        )
+        for loop in self._loops.values():
+            for what, count in [*loop.joiner.counts.items()]:
+                events.add_metric([loop.name, what], count)
+        return [*found, events]
+
+    def text(self) -> bytes:
+        """In Prometheus' format."""
+        return generate_latest(self._registry)

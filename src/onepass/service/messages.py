@@ -1,0 +1,122 @@
+"""What comes in and what goes out, as types: JSON is checked against them, and OpenAPI is made of them."""
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+Numbers = list[float] | dict[str, float]  # in order, or by name; names that are left out are 0
+
+
+class Refused(Exception):
+    """A request that is not served. status: of HTTP; code: a word for programs; message: a sentence for people."""
+
+    def __init__(self, status: int, code: str, message: str):
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What comes in: a field that is not known is refused."""
+
+
+class Arm(Message, frozen=True, kw_only=True):
+    """An arm that is offered. id: its name; features: its numbers, as the settings say."""
+
+    id: str
+    features: Numbers | None = None
+
+
+class DecideRequest(Message, frozen=True, kw_only=True):
+    """What to decide. context: the request's numbers; arms: names, or names with features (default: the settings');
+    exclude: names that must not be chosen; slots: how many to fill (default 1); id: of the event, once in a loop
+    (default: made); defer: whether it counts only once it is activated (default false); subject: whom it is about, so
+    that it can be forgotten; tail: how slots after the first are filled, "drawn" (default) or "greedy".
+    """
+
+    context: Numbers | None = None
+    arms: list[str | Arm] | None = None
+    exclude: list[str] = []
+    slots: int = 1
+    id: str | None = None
+    defer: bool = False
+    subject: str | None = None
+    tail: Literal["drawn", "greedy"] = "drawn"
+
+
+class OutcomeRequest(Message, frozen=True, kw_only=True):
+    """A value that came of a decision. id: of the event; value; slot: which one, from 0 (default: all); key: what
+    counts once, however often it is sent (default: each counts)."""
+
+    id: str
+    value: float
+    slot: int | None = None
+    key: str | None = None
+
+
+class ActivateRequest(Message, frozen=True, kw_only=True):
+    """A deferred decision did happen. id: of the event."""
+
+    id: str
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes out."""
+
+
+class Ranked(Answer, frozen=True, kw_only=True):
+    """An arm offered. probability: of being drawn for the first slot; score: what the rule ranks by."""
+
+    arm: str
+    probability: float
+    score: float
+
+
+class DecideAnswer(Answer, frozen=True, kw_only=True):
+    """What to show. arm: in the first slot, arms: in all; propensity, propensities: with which probability each was
+    shown; ranking: all arms, those shown first, then by probability; mode: of the loop; rounds: rewards that the model
+    had learned; settings: their version."""
+
+    id: str
+    arm: str
+    arms: list[str]
+    propensity: float
+    propensities: list[float]
+    ranking: list[Ranked]
+    mode: str
+    rounds: int
+    settings: str
+
+
+class OutcomeAnswer(Answer, frozen=True, kw_only=True):
+    """taken: outcomes in the request; stored: those that were not there already."""
+
+    taken: int
+    stored: int
+
+
+class SettingsAnswer(Answer, frozen=True, kw_only=True):
+    """settings: in force, or, of a dry run, those that would be; version: theirs; changed: what differs from before."""
+
+    settings: dict[str, Any]
+    version: str
+    changed: list[str] = []
+
+
+class Trouble(Answer, frozen=True, kw_only=True):
+    """code: a word for programs; message: a sentence for people."""
+
+    code: str
+    message: str
+
+
+class ErrorAnswer(Answer, frozen=True, kw_only=True):
+    """Every refusal."""
+
+    error: Trouble
+
+
+def fingerprint(request: DecideRequest) -> str:
+    """32 hexadecimal digits of a request: two that differ have others."""
+    text = msgspec.json.encode(request, order="deterministic")
+    return hashlib.blake2b(text, digest_size=16).hexdigest()

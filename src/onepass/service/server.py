@@ -1,0 +1,140 @@
+"""A process that serves loops: opens their logs, listens, and on a signal finishes, commits, saves and ends.
+
+DIR/NAME.sqlite      the log of loop NAME                 DIR/NAME.models/    its checkpoints
+DIR/lock             held by the process that serves      postgresql://...    one log for all loops instead
+"""
+
+import fcntl
+import ipaddress
+import os
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import uvicorn
+
+from onepass.foundation.check import shown
+from onepass.log.opening import SCHEMES, opened
+from onepass.log.sqlite import SqliteStore
+from onepass.log.store import Store
+from onepass.service.app import Service
+from onepass.service.keys import Keys
+from onepass.service.loop import Loop
+from onepass.service.settings import LoopSettings, read
+
+BACKLOG = 2048  # connections that wait to be taken
+FINISH = 30  # seconds that requests have to end, once the service is told to stop
+IDLE = 75  # seconds that a connection may be silent
+ENDING = (signal.SIGTERM, signal.SIGINT)
+
+
+def serve(
+    data: Path,
+    paths: Sequence[Path],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    log: str | None = None,
+    certificate: Path | None = None,
+    private_key: Path | None = None,
+    listening: Callable[[str], object] = print,
+) -> None:
+    """Serve loops until a signal comes.
+
+    data: the folder; paths: of the settings, one a loop; host, port: where to listen, 0: any free one; log:
+    postgresql://... for all loops (default None: a file of SQLite each); certificate, private_key: of TLS, as files of
+    PEM (default None); listening: told the address. ValueError for what cannot be served as asked, StoreError for logs.
+    """
+    each = [read(path) for path in paths]
+    names = [settings.name for settings, _ in each]
+    if not names or len(set(names)) != len(names):
+        raise ValueError(f"every loop must have a name of its own, got {shown(names)}")
+    keys = {settings.name: Keys(found) for settings, found in each}
+    guarded(host, keys)
+    if (certificate is None) != (private_key is None):
+        raise ValueError("certificate and private key belong together")
+    data.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        stack.enter_context(alone(data))
+        place = stack.enter_context(listener(host, port))
+        loops: dict[str, Loop] = {}
+        for settings, _ in each:
+            store = stack.enter_context(store_of(settings, data, log))
+            loops[settings.name] = Loop(settings, store, data / f"{settings.name}.models")
+            stack.callback(loops[settings.name].stop)
+        service = Service(loops, keys)
+        config = uvicorn.Config(
+            service.app, log_level="warning", access_log=False, lifespan="off", backlog=BACKLOG, server_header=False,
+            timeout_graceful_shutdown=FINISH, timeout_keep_alive=IDLE, ssl_certfile=certificate,
+            ssl_keyfile=private_key,
+        )  # fmt: skip
+        for one in ENDING:
+            signal.signal(one, lambda *_: None)  # uvicorn takes them, and gives them on when it has ended
+        scheme = "http" if certificate is None else "https"
+        listening(f"{scheme}://{bracketed(host)}:{place.getsockname()[1]}")
+        uvicorn.Server(config).run(sockets=[place])
+
+
+def guarded(host: str, keys: dict[str, Keys]) -> None:
+    """ValueError for an address that others reach while a loop has no keys."""
+    try:
+        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    without = [name for name, found in keys.items() if not len(found)]
+    if without and not local:
+        raise ValueError(
+            f"loop {without[0]} has no keys, so the service listens on 127.0.0.1 only: add [[keys]] "
+            "(onepass serve --new-key decide,reward), or leave --host out"
+        )
+    if without and len(without) < len(keys):
+        raise ValueError(f"every loop must have keys where one has, but {without[0]} has none")
+
+
+def store_of(settings: LoopSettings, data: Path, log: str | None) -> Store:
+    """The log of a loop."""
+    synced = settings.operation.durability == "commit"
+    if log is None:
+        return SqliteStore(data / f"{settings.name}.sqlite", synced=synced)
+    if not log.startswith(SCHEMES):
+        raise ValueError(f"log must be postgresql://..., got {shown(log)}")
+    if not synced:
+        raise ValueError('operation.durability must be "commit" in a database: set synchronous_commit there instead')
+    return opened(log)
+
+
+class alone:
+    """While this is held, no other process serves the folder. ValueError where one does."""
+
+    def __init__(self, data: Path):
+        self._path = data / "lock"
+
+    def __enter__(self) -> None:
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._file)
+            raise ValueError(f"another process serves {self._path.parent}: stop it, or name another folder") from None
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+
+
+def listener(host: str, port: int) -> socket.socket:
+    """A socket that is bound; ValueError where that is not possible."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        place = socket.socket(found[0], found[1])
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        place.bind(found[4])
+    except OSError as error:
+        raise ValueError(f"cannot listen at {host}, port {port}: {error}") from None
+    return place
+
+
+def bracketed(host: str) -> str:
+    """A host as an address has it."""
+    return f"[{host}]" if ":" in host else host

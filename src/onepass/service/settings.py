@@ -1,0 +1,255 @@
+"""What a loop does, in one TOML file: read, checked, compared.
+
+    name = "news"
+
+    [features]
+    context = ["hour", "mobile"]        # names of numbers; or how many there are
+    arms = 2                            # the same of every arm (default 0)
+
+    [model]
+    recipe = "OFUL"                     # of onepass.recipes
+    arguments = {exploration = {kind = "InverseGap"}, reg = 1.0}
+
+    [reward]
+    wait = 600.0
+    range = [0.0, 1.0]
+
+Every wrong value is one sentence; `checked` tells all of them at once.
+"""
+
+import inspect
+import re
+import tomllib
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from onepass import recipes
+from onepass.foundation.check import shown
+from onepass.foundation.registry import built
+
+Aggregation = Literal["earliest", "sum", "mean", "median", "min", "max"]
+Mode = Literal["online", "apprentice", "logging"]
+Durability = Literal["commit", "async"]
+Sizes = int | list[str]  # how many numbers, or their names
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+NONE = "none"  # the default reward of those that nothing shall be learned of: TOML has no null
+WIDEST = 100_000  # features of a row
+LONGEST = 30 * 24 * 3600.0  # seconds that rewards are waited for
+BODY = 1 << 20  # bytes of a request
+EXPLORING = {"kind": "InverseGap"}  # where the arguments of a recipe do not say how to explore
+FIXED = ("name", "features", "model")  # what a model is made of: not to be changed under a log
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all tables of the file have."""
+
+
+class Features(Part, frozen=True, kw_only=True):
+    """context: numbers that come with a request; arms: numbers that come with every arm (default 0). Names, for numbers
+    given by name, or how many, for numbers given in order. A row is the context's, then the arm's."""
+
+    context: Sizes
+    arms: Sizes = 0
+
+    @property
+    def dim(self) -> int:
+        """The width of a row."""
+        return size(self.context) + size(self.arms)
+
+
+class Model(Part, frozen=True, kw_only=True):
+    """recipe: a name of `onepass.recipes` (default "OFUL"); arguments: its keywords but dim and seed, parts as tables
+    with their kind, a half-life in seconds as {seconds = 3600.0}; seed: at least 0 (default 0)."""
+
+    recipe: str = "OFUL"
+    arguments: dict[str, Any] = {}
+    seed: int = 0
+
+
+class Reward(Part, frozen=True, kw_only=True):
+    """wait: seconds in which outcomes count, above 0 (default 600.0); default: the reward where none came (default 0.0;
+    "none": nothing is learned then); aggregation: of several outcomes, `earliest` (default), sum, mean, median, min or
+    max; range: the least and the largest reward, to which sums are limited (default 0 to 1)."""
+
+    wait: float = 600.0
+    default: float | str = 0.0
+    aggregation: Aggregation = "earliest"
+    range: tuple[float, float] = (0.0, 1.0)
+
+
+class Operation(Part, frozen=True, kw_only=True):
+    """checkpoint: seconds between two checkpoints (default 60.0); publish: seconds between two serving copies, at least
+    0.0 (default 0.05); durability: "commit" (default): what was acknowledged survives a power cut; "async": it survives
+    the end of the process, but a power cut may take the last of it."""
+
+    checkpoint: float = 60.0
+    publish: float = 0.05
+    durability: Durability = "commit"
+
+
+class Limits(Part, frozen=True, kw_only=True):
+    """body: bytes of a request (default 1 MiB); arms: of a decision (default 1000); slots: of a decision (default 10);
+    id: characters of identities, names and keys (default 256); batch: outcomes of a request (default 1000)."""
+
+    body: int = BODY
+    arms: int = 1_000
+    slots: int = 10
+    id: int = 256
+    batch: int = 1_000
+
+
+class LoopSettings(Part, frozen=True, kw_only=True):
+    """A loop. name: small letters, digits, - and _; arms: those of a request that names none (default: a request must);
+    mode: "online" (default), "apprentice" (shows the first arm, learns) or "logging" (shows it, learns nothing);
+    exploring: with which probability an apprentice shows any arm, each as likely, from 0.0 (default) to 1."""
+
+    name: str
+    features: Features
+    arms: list[str] = []
+    mode: Mode = "online"
+    exploring: float = 0.0
+    model: Model = Model()
+    reward: Reward = Reward()
+    operation: Operation = Operation()
+    limits: Limits = Limits()
+
+    @property
+    def default(self) -> float | None:
+        """The reward where none came; None: nothing is learned then."""
+        return None if isinstance(self.reward.default, str) else self.reward.default
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
+def size(numbers: Sizes) -> int:
+    """How many numbers."""
+    return numbers if isinstance(numbers, int) else len(numbers)
+
+
+def checked(found: Any) -> LoopSettings:
+    """Settings from plain data; ValueError with a sentence for every wrong value."""
+    try:
+        settings = msgspec.convert(found, LoopSettings)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"settings do not fit: {error}") from None
+    wrong = [*troubles(settings)]
+    if wrong:
+        raise ValueError("\n".join(wrong))
+    return settings
+
+
+def troubles(settings: LoopSettings) -> Iterator[str]:
+    """A sentence for every wrong value."""
+    features, reward, operation = settings.features, settings.reward, settings.operation
+    if not NAME.fullmatch(settings.name):
+        yield f"name must be small letters, digits, - and _, 64 at most, got {shown(settings.name)}"
+    sizes = False
+    for name in ("context", "arms"):
+        numbers = getattr(features, name)
+        if not 0 <= size(numbers) <= WIDEST:
+            sizes = True
+            yield f"features.{name} must be from 0 to {WIDEST} numbers, got {size(numbers)}"
+        if isinstance(numbers, list) and len(set(numbers)) != len(numbers):
+            yield f"features.{name} must name every number once, got {shown(numbers)}"
+    if features.dim == 0 and not sizes:
+        sizes = True
+        yield "features must have a number at least: context = 1 where there is none to give, and send [1.0]"
+    if len(set(settings.arms)) != len(settings.arms) or "" in settings.arms:
+        yield f"arms must name every arm once, got {shown(settings.arms)}"
+    if len(settings.arms) > settings.limits.arms:
+        yield f"arms must be at most limits.arms = {settings.limits.arms}, got {len(settings.arms)}"
+    if not 0.0 <= settings.exploring <= 1.0:
+        yield f"exploring must be from 0 to 1, got {settings.exploring}"
+    if settings.exploring > 0.0 and settings.mode == "online":
+        yield 'exploring must be 0 where mode = "online": the model explores itself (model.arguments.exploration)'
+    if not 0.0 < reward.wait <= LONGEST:
+        yield f"reward.wait must be above 0 and at most {LONGEST:.0f} seconds, got {reward.wait}"
+    least, largest = reward.range
+    if not least < largest:
+        yield f"reward.range must be the least, then the largest reward, got {shown(list(reward.range))}"
+    elif isinstance(reward.default, float) and not least <= reward.default <= largest:
+        yield f"reward.default must be in reward.range, from {least} to {largest}, got {reward.default}"
+    if isinstance(reward.default, str) and reward.default != NONE:
+        yield f'reward.default must be a number, or "{NONE}", got {shown(reward.default)}'
+    if not operation.checkpoint > 0.0:
+        yield f"operation.checkpoint must be above 0 seconds, got {operation.checkpoint}"
+    if not operation.publish >= 0.0:
+        yield f"operation.publish must be at least 0 seconds, got {operation.publish}"
+    for name in Limits.__struct_fields__:
+        if getattr(settings.limits, name) < 1:
+            yield f"limits.{name} must be at least 1, got {getattr(settings.limits, name)}"
+    if not sizes:
+        yield from model_troubles(settings)
+
+
+def model_troubles(settings: LoopSettings) -> Iterator[str]:
+    """A sentence where the model cannot be made."""
+    model = settings.model
+    if model.recipe not in recipes.__all__:
+        yield f"model.recipe must be one of {', '.join(recipes.__all__)}, got {shown(model.recipe)}"
+        return
+    if model.arguments.keys() & {"dim", "seed"}:
+        yield "model.arguments must leave out dim, which features say, and seed, which is model.seed"
+        return
+    unknown = model.arguments.keys() - inspect.signature(getattr(recipes, model.recipe)).parameters.keys()
+    if unknown:
+        yield f"model.arguments has {shown(min(unknown))}, which {model.recipe} does not know"
+        return
+    try:
+        bandit = begun(settings)
+    except (ValueError, TypeError) as error:
+        yield f"model.arguments: {error}"
+        return
+    if settings.features.arms in (0, []) and hasattr(bandit, "parameter"):
+        yield (
+            'features.arms must have a number at least where one model is shared by all arms: or set parameters = "'
+            'disjoint" in model.arguments'
+        )
+
+
+def begun(settings: LoopSettings) -> Any:
+    """The bandit of a loop, which has learned nothing; ValueError for arguments that it does not take."""
+    model = settings.model
+    given = {name: argument(name, value) for name, value in model.arguments.items()}
+    recipe = getattr(recipes, model.recipe)
+    if "exploration" not in given and "exploration" in inspect.signature(recipe).parameters:
+        given["exploration"] = built(EXPLORING)
+    return recipe(dim=settings.features.dim, seed=model.seed, **given)
+
+
+def argument(name: str, value: Any) -> Any:
+    """An argument of a recipe from plain data."""
+    if name == "half_life" and isinstance(value, dict):
+        return timedelta(**value)
+    return built(value)
+
+
+def fixed(settings: LoopSettings) -> dict[str, Any]:
+    """What a log cannot go on with where it is another."""
+    return {name: msgspec.to_builtins(getattr(settings, name)) for name in FIXED}
+
+
+def changes(old: LoopSettings, new: LoopSettings) -> list[str]:
+    """What differs, by name."""
+    return [name for name in LoopSettings.__struct_fields__ if getattr(old, name) != getattr(new, name)]
+
+
+def read(path: str | Path) -> tuple[LoopSettings, list[dict[str, Any]]]:
+    """The settings of a file, and its keys as they stand there; ValueError with the file's name and all sentences."""
+    try:
+        found = tomllib.loads(Path(path).read_text())
+        keys = found.pop("keys", [])
+        return checked(found), keys
+    except (ValueError, OSError) as error:
+        raise ValueError("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from None
+
+
+AGGREGATIONS = get_args(Aggregation)
