@@ -86,8 +86,8 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     given it; context: the rows of the chosen arms; scores, means, widths (K,), tail, rounds, rule, seed: as a
     `onepass.Decision` has them, which fits in whole (`of`, `decided`).
     ranking: places in the order in which they were shown; shown: the places that were shown where they are not those
-    drawn, with probability 1, or, of a single slot, drawn from showing (K,); baseline: places that would have been shown
-    without a model; slot_names: of the slots.
+    drawn, with probability 1, or, of a single slot, drawn from showing (K,); baseline: places that would have been
+    shown without a model; slot_names: of the slots.
     mode: online, apprentice, logging, ...; model: the version of the model; deferred: whether it waits for its
     activation; passed: the probability with which this line was kept, above 0 and at most 1 (default 1.0).
     extra: whatever else a foreign format said. ValueError for places and lists that do not fit together.

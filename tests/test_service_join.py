@@ -1,0 +1,194 @@
+"""The join beside a plain model that looks at the whole log for every decision: any order of events, any restart."""
+
+import math
+import statistics
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import force_setattr, replace
+
+from counts import many
+from onepass.log import Activation, Decision, Join, Outcome
+from onepass.service.join import EARLY, TOGETHER, Joiner
+from onepass.service.settings import AGGREGATIONS, checked
+
+SECOND = 1_000_000
+WAIT = 300 * SECOND
+PLAIN = {
+    "earliest": lambda values: values[0],
+    "sum": math.fsum,
+    "mean": lambda values: math.fsum(values) / len(values),
+    "median": statistics.median,
+    "min": min,
+    "max": max,
+}
+
+
+def rules(aggregation="earliest", default=0.0, mode="online", wait=300.0):
+    reward = {"wait": wait, "default": default, "aggregation": aggregation, "range": [-1.0, 2.0]}
+    return checked({"name": "a", "features": {"context": 1, "arms": 1}, "mode": mode, "reward": reward})
+
+
+def decision(id, time, slots=1, deferred=False):
+    return Decision(loop="a", time=time, id=id, places=list(range(slots)), deferred=deferred)
+
+
+def expected(log, one, aggregation, default):
+    """The rewards of a decision by the whole log, None where nothing is learned."""
+    due = one.time + WAIT
+    about = [record for record in log if record.event == one.id and record.time <= due]
+    if one.deferred and not any(isinstance(record, Activation) and record.seq > one.seq for record in about):
+        return None
+    outcomes = [record for record in about if isinstance(record, Outcome) and record.time >= one.time - EARLY]
+    rewards = []
+    for slot in range(len(one.places)):
+        values = [record.value for record in outcomes if record.slot in (None, slot)]
+        rewards.append(min(max(PLAIN[aggregation](values), -1.0), 2.0) if values else default)
+    return None if all(value is None for value in rewards) else rewards
+
+
+@settings(max_examples=many(6, 100), stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
+class Joins(RuleBasedStateMachine):
+    """A log that grows, a joiner that follows it, and what is stored late, or not before the process ends."""
+
+    @initialize(aggregation=st.sampled_from(AGGREGATIONS), default=st.sampled_from([0.5, None]))
+    def begin(self, aggregation, default):
+        self.rules = rules(aggregation, "none" if default is None else default)
+        self.aggregation, self.default = aggregation, default
+        self.joiner, self.log, self.now, self.unstored = Joiner(self.rules), [], 0, []
+
+    def store(self, record):
+        self.now += 1
+        if record.time == 0:
+            force_setattr(record, "time", self.now)
+        if any(one.once is not None and one.once == record.once for one in self.log):
+            return
+        force_setattr(record, "seq", len(self.log) + 1)
+        self.log.append(record)
+        self.joiner.take(record)
+
+    @rule(number=st.integers(0, 30), slots=st.integers(1, 3), deferred=st.booleans())
+    def decide(self, number, slots, deferred):
+        self.store(decision(f"{number}", 0, slots, deferred))
+
+    @rule(
+        number=st.integers(0, 30),
+        value=st.sampled_from([-1.0, -0.25, 0.1, 0.2, 1.0, 2.0]),
+        slot=st.sampled_from([None, 0, 1, 3]),
+        key=st.sampled_from([None, "x", "y"]),
+    )
+    def pay(self, number, value, slot, key):
+        self.store(Outcome(loop="a", time=0, id=f"{number}", value=value, slot=slot, request=key))
+
+    @rule(number=st.integers(0, 30))
+    def activate(self, number):
+        self.store(Activation(loop="a", time=0, id=f"{number}"))
+
+    @rule(seconds=st.sampled_from([1, 100, 119, 121, 299, 301, 3600]))
+    def wait(self, seconds):
+        self.now += seconds * SECOND
+
+    @rule()
+    def join(self):
+        self.unstored += self.joiner.batches(self.joiner.due(self.now))
+
+    @rule()
+    def commit(self):
+        joins, self.unstored = self.unstored, []
+        for one in joins:
+            self.store(replace(one))
+
+    @rule()
+    def restart(self):
+        since = self.joiner.since(len(self.log))
+        self.joiner, self.unstored = Joiner(self.rules, len(self.log)), []
+        for record in self.log[since:]:
+            self.joiner.take(record)
+
+    @invariant()
+    def what_is_joined_is_what_the_whole_log_says(self):
+        decided = {one.id: one for one in getattr(self, "log", ()) if isinstance(one, Decision)}
+        joins = [one for one in getattr(self, "log", ()) if isinstance(one, Join)]
+        assert len({one.id for one in joins}) == len(joins)
+        for one in joins:
+            assert one.rewards == expected(self.log, decided[one.id], self.aggregation, self.default)
+            assert one.time > decided[one.id].time + WAIT
+
+    def teardown(self):
+        """In the end all that should be joined is, and nothing waits."""
+        self.now += WAIT + 1
+        self.join()
+        self.commit()
+        wanted = {
+            one.id
+            for one in self.log
+            if isinstance(one, Decision) and expected(self.log, one, self.aggregation, self.default) is not None
+        }
+        assert {one.id for one in self.log if isinstance(one, Join)} == wanted
+        assert len(self.joiner) == 0
+
+
+test_what_is_joined_is_what_the_whole_log_says_at_any_moment = Joins.TestCase
+
+
+def taken(joiner, *records):
+    for seq, record in enumerate(records, 1):
+        force_setattr(record, "seq", seq)
+        joiner.take(record)
+    return joiner
+
+
+def outcome(id, time, value, slot=None):
+    return Outcome(loop="a", time=time * SECOND, id=id, value=value, slot=slot)
+
+
+def test_a_reward_at_the_deadline_counts_and_one_after_it_is_late():
+    joiner = taken(Joiner(rules("sum")), decision("e", 0), outcome("e", 300, 0.25), outcome("e", 300.000001, 0.5))
+    assert joiner.due(WAIT) == []
+    (join,) = joiner.due(WAIT + 1)
+    assert (join.rewards, join.how, join.count, joiner.counts["late"]) == ([0.25], "sum", 1, 1)
+    assert joiner.due(WAIT + 2) == []
+
+
+def test_a_sum_beyond_the_range_is_limited_and_says_so():
+    joiner = taken(Joiner(rules("sum")), decision("e", 0), outcome("e", 1, 2.0), outcome("e", 2, 2.0))
+    (join,) = joiner.due(WAIT + 1)
+    assert (join.rewards, join.how) == ([2.0], "sum, limited")
+
+
+def test_early_outcomes_wait_two_minutes_for_their_decision():
+    in_time = taken(Joiner(rules()), outcome("e", 10, 1.0), decision("e", 130 * SECOND))
+    too_early = taken(Joiner(rules()), outcome("e", 9, 1.0), decision("e", 130 * SECOND))
+    assert [one.due(10**9)[0].rewards for one in (in_time, too_early)] == [[1.0], [0.0]]
+    lonely = taken(Joiner(rules()), outcome("e", 9, 1.0))
+    lonely.due(130 * SECOND)
+    assert lonely.counts["without a decision"] == 1
+    assert lonely.since(1) == 1
+
+
+def test_a_loop_that_only_logs_joins_nothing():
+    joiner = taken(Joiner(rules(mode="logging")), decision("e", 0), outcome("e", 1, 1.0))
+    assert joiner.due(10**9) == []
+    assert len(joiner) == 0
+
+
+def test_joins_are_learned_in_calls_of_a_bounded_size_each_with_its_number():
+    joiner = taken(Joiner(rules(), 7), *(decision(f"{i}", i) for i in range(2 * TOGETHER + 1)))
+    joins = joiner.batches(joiner.due(10**9))
+    assert [one.batch for one in joins] == [8] * TOGETHER + [9] * TOGETHER + [None]
+
+
+def test_a_deadline_stays_as_the_decision_said_it_when_settings_change():
+    joiner = Joiner(rules())
+    taken(joiner, replace(decision("e", 0), extra={"due": 5 * SECOND}))
+    joiner.settings = rules(wait=3_000.0)
+    assert [one.id for one in joiner.due(6 * SECOND)] == ["e"]
+
+
+@pytest.mark.parametrize("slot", [1, 2])
+def test_outcomes_of_slots_that_there_are_not_are_counted_and_not_joined(slot):
+    joiner = taken(Joiner(rules()), decision("e", 0, slots=2), outcome("e", 1, 1.0, slot))
+    (join,) = joiner.due(10**9)
+    assert (join.rewards, joiner.counts["of no slot"]) == ([0.0, 1.0 if slot == 1 else 0.0], int(slot == 2))
