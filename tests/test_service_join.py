@@ -59,6 +59,10 @@ class Joins(RuleBasedStateMachine):
         self.aggregation, self.default = aggregation, default
         self.joiner, self.log, self.now, self.unstored = Joiner(self.rules), [], 0, []
 
+    def name(self, back):
+        """The identity of one of the last decisions, or of one of the next two."""
+        return f"{max(sum(isinstance(one, Decision) for one in self.log) - back, 0)}"
+
     def store(self, record):
         self.now += 1
         if record.time == 0:
@@ -69,22 +73,22 @@ class Joins(RuleBasedStateMachine):
         self.log.append(record)
         self.joiner.take(record)
 
-    @rule(number=st.integers(0, 30), slots=st.integers(1, 3), deferred=st.booleans())
-    def decide(self, number, slots, deferred):
-        self.store(decision(f"{number}", 0, slots, deferred))
+    @rule(slots=st.integers(1, 3), deferred=st.booleans())
+    def decide(self, slots, deferred):
+        self.store(decision(self.name(0), 0, slots, deferred))
 
     @rule(
-        number=st.integers(0, 30),
+        back=st.integers(-1, 3),
         value=st.sampled_from([-1.0, -0.25, 0.1, 0.2, 1.0, 2.0]),
         slot=st.sampled_from([None, 0, 1, 3]),
         key=st.sampled_from([None, "x", "y"]),
     )
-    def pay(self, number, value, slot, key):
-        self.store(Outcome(loop="a", time=0, id=f"{number}", value=value, slot=slot, request=key))
+    def pay(self, back, value, slot, key):
+        self.store(Outcome(loop="a", time=0, id=self.name(back), value=value, slot=slot, request=key))
 
-    @rule(number=st.integers(0, 30))
-    def activate(self, number):
-        self.store(Activation(loop="a", time=0, id=f"{number}"))
+    @rule(back=st.integers(-1, 3))
+    def activate(self, back):
+        self.store(Activation(loop="a", time=0, id=self.name(back)))
 
     @rule(seconds=st.sampled_from([1, 100, 119, 121, 299, 301, 3600]))
     def wait(self, seconds):
