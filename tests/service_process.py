@@ -1,0 +1,75 @@
+"""A service in a process of its own, on loopback, as a user starts it."""
+
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+
+import httpx
+
+LOOP = """
+name = "news"
+{keys}
+{top}
+[features]
+context = ["hour", "mobile", "new"]
+[model]
+seed = 2
+arguments = {{parameters = "disjoint", reg = 0.5, exploration = {{kind = "Thompson", exploration = 0.4, draws = 5}}}}
+[reward]
+wait = {wait}
+[operation]
+checkpoint = 0.3
+publish = 0.0
+[limits]
+body = 20000
+"""
+STARTING = 300.0  # seconds: it compiles
+
+
+def written(folder, top="", keys="", wait=0.2):
+    """The settings of a loop as a file."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "news.toml"
+    path.write_text(LOOP.format(top=top, wait=wait, keys="") + keys)
+    return path
+
+
+class Served:
+    """A running service: `client` asks it; `stop` ends it."""
+
+    def __init__(self, data, *paths, key=None, options=()):
+        command = [sys.executable, "-m", "onepass", "serve", "--data", str(data), "--port", "0", *options]
+        self.process = subprocess.Popen([*command, *map(str, paths)], stderr=subprocess.PIPE, env=os.environ)
+        told, end = b"", time.monotonic() + STARTING
+        while b"listening at" not in told:
+            ready, _, _ = select.select([self.process.stderr], [], [], max(end - time.monotonic(), 0.0))
+            part = os.read(self.process.stderr.fileno(), 4096) if ready else b""
+            told += part
+            if not part:
+                self.process.kill()
+                self.process.wait()
+                self.process.stderr.close()
+                raise RuntimeError(told.decode())
+        headers = {} if key is None else {"authorization": f"Bearer {key}"}
+        address = re.search(r"listening at (\S+)", told.decode())[1]
+        self.client = httpx.Client(base_url=address, headers=headers, timeout=30.0)
+
+    def stop(self):
+        """End it by a signal as a system does; its exit code."""
+        self.client.close()
+        self.process.terminate()
+        code = self.process.wait(60)
+        self.process.stderr.close()
+        return code
+
+    def ready(self, loop="news"):
+        """Wait until everything that was taken is joined and learned."""
+        while True:
+            text = self.client.get("/metrics").text
+            found = dict(re.findall(rf'^onepass_(waiting|lag)\{{loop="{loop}"\}} (\S+)$', text, re.M))
+            if float(found["waiting"]) == float(found["lag"]) == 0.0:
+                return text
+            time.sleep(0.02)

@@ -1,0 +1,208 @@
+"""The native API over HTTP, against a service in a process of its own."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import onepass as op
+from onepass.log.replay import Fold, verify
+from onepass.log.sqlite import SqliteStore
+from service_process import Served, written
+
+ARMS = ["a", "b", "c"]
+ASKED = {"context": {"hour": 0.5, "new": 1.0}, "arms": ARMS}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A service whose log, at the end, is the truth about all that these tests did."""
+    folder = tmp_path_factory.mktemp("service")
+    service = Served(folder / "data", written(folder))
+    yield service
+    service.ready()
+    assert service.stop() == 0
+    with SqliteStore(folder / "data" / "news.sqlite") as store:
+        found = verify(Fold.resumed(store, "news", first=True))
+        assert (found.ok, found.undrawn, found.others) == (True, 0, ())
+        assert found.equal == found.decisions > 10
+        saved = max((folder / "data" / "news.models").glob("*.model"))
+        twin = Fold.resumed(store, "news", first=True)
+        twin.advance()
+        assert op.to_bytes(twin.bandit) == saved.read_bytes()
+        assert [*store.check()] == []
+
+
+@pytest.fixture
+def client(served):
+    return served.client
+
+
+def decided(client, **fields):
+    answer = client.post("/v1/news/decide", json={**ASKED, **fields})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def refused(answer):
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+def log(client, id):
+    lines = client.get("/v1/news/log", params={"limit": 100_000}).text.splitlines()
+    return [record for record in map(json.loads, lines) if record.get("id") == id]
+
+
+def test_an_answer_names_an_arm_its_probability_and_all_others(client):
+    found = decided(client)
+    assert found["arm"] in ARMS
+    assert sorted(one["arm"] for one in found["ranking"]) == ARMS
+    assert found["ranking"][0] == {**found["ranking"][0], "arm": found["arm"], "probability": found["propensity"]}
+    assert abs(sum(one["probability"] for one in found["ranking"]) - 1.0) < 1e-9
+
+
+def test_an_answer_is_in_the_log_when_it_comes_and_its_reward_is_learned(served, client):
+    found = decided(client, id="e1", subject="user 7")
+    (record,) = log(client, "e1")
+    assert (record["propensities"], record["subject"]) == ([found["propensity"]], "user 7")
+    said = client.post("/v1/news/outcome", json={"id": "e1", "value": 1.0, "key": "click"})
+    assert (said.status_code, said.json()) == (200, {"taken": 1, "stored": 1})
+    served.ready()
+    assert [one["kind"] for one in log(client, "e1")] == ["decision", "outcome", "join"]
+    assert log(client, "e1")[-1]["rewards"] == [1.0]
+
+
+def test_the_same_request_gets_the_same_answer_and_another_one_of_that_id_none(client):
+    first = decided(client, id="e2")
+    assert decided(client, id="e2") == first
+    assert refused(client.post("/v1/news/decide", json={**ASKED, "id": "e2", "slots": 2})) == (409, "EventConflict")
+    assert len(log(client, "e2")) == 1
+
+
+def test_an_outcome_that_is_sent_again_counts_once(served, client):
+    decided(client, id="e3")
+    batch = [
+        {"id": "e3", "value": 0.5, "key": "k"},
+        {"id": "e3", "value": 0.5, "key": "k"},
+        {"id": "e3", "value": 0.25},
+    ]
+    assert client.post("/v1/news/outcome", json=batch).json() == {"taken": 3, "stored": 2}
+    assert client.post("/v1/news/outcome", json=batch[0]).json() == {"taken": 1, "stored": 0}
+    served.ready()
+    assert log(client, "e3")[-1]["count"] == 2
+
+
+def test_a_deferred_decision_is_learned_once_it_is_activated_and_else_never(served, client):
+    for id in ("e4", "e5"):
+        decided(client, id=id, defer=True)
+    for _ in range(2):
+        assert client.post("/v1/news/activate", json={"id": "e5"}).status_code == 204
+    assert refused(client.post("/v1/news/activate", json={"id": "nobody"})) == (404, "EventNotFound")
+    served.ready()
+    assert [one["kind"] for one in log(client, "e4")] == ["decision"]
+    assert [one["kind"] for one in log(client, "e5")] == ["decision", "activation", "join"]
+
+
+def test_slots_are_rewarded_one_by_one_and_excluded_arms_are_not_drawn(served, client):
+    for number in range(10):
+        found = decided(client, id=f"e6.{number}", slots=2, exclude=["b"])
+        assert sorted(found["arms"]) == ["a", "c"]
+        assert [one["probability"] for one in found["ranking"] if one["arm"] == "b"] == [0.0]
+    client.post("/v1/news/outcome", json={"id": "e6.0", "value": 0.75, "slot": 1})
+    served.ready()
+    assert log(client, "e6.0")[-1]["rewards"] == [0.0, 0.75]
+
+
+BAD = {
+    "no JSON": "{",
+    "NaN": '{"context": [NaN, 0, 0], "arms": ["a"]}',
+    "infinite": '{"context": [1e999, 0, 0], "arms": ["a"]}',
+    "too large for a design": '{"context": [1e300, 0, 0], "arms": ["a"]}',
+    "too few numbers": '{"context": [1.0], "arms": ["a"]}',
+    "an unknown number": '{"context": {"minute": 1.0}, "arms": ["a"]}',
+    "an unknown field": '{"context": [0, 0, 0], "arms": ["a"], "armz": []}',
+    "no arms": '{"context": [0, 0, 0], "arms": []}',
+    "an arm twice": '{"context": [0, 0, 0], "arms": ["a", "a"]}',
+    "an empty name": '{"context": [0, 0, 0], "arms": [""]}',
+    "a long name": json.dumps({"context": [0, 0, 0], "arms": ["a" * 257]}),
+    "features that the settings do not have": '{"context": [0, 0, 0], "arms": [{"id": "a", "features": [1.0]}]}',
+    "an excluded stranger": '{"context": [0, 0, 0], "arms": ["a"], "exclude": ["b"]}',
+    "all excluded": '{"context": [0, 0, 0], "arms": ["a"], "exclude": ["a"]}',
+    "more slots than arms": '{"context": [0, 0, 0], "arms": ["a"], "slots": 2}',
+    "a lone surrogate": '{"context": [0, 0, 0], "arms": ["\\ud800"]}',
+    "deep nesting": '{"context": ' + "[" * 9_000 + "]" * 9_000 + "}",
+}
+
+
+@pytest.mark.parametrize("body", BAD.values(), ids=BAD.keys())
+def test_what_cannot_be_decided_is_refused_in_one_shape(client, body):
+    answer = client.post("/v1/news/decide", content=body, headers={"content-type": "application/json"})
+    assert refused(answer) == (400, "BadArgument")
+    assert answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "outcome", ['{"id": "x", "value": NaN}', '{"id": "x", "value": 1.5}', '{"id": "", "value": 1}', "[]",
+                '{"id": "x", "value": 1, "slot": -1}', '{"id": "x"}'],
+)  # fmt: skip
+def test_outcomes_out_of_range_are_refused_and_nothing_of_their_batch_is_stored(client, outcome):
+    for body in (outcome, f'[{{"id": "batch", "value": 1.0}}, {outcome}]'):
+        answer = client.post("/v1/news/outcome", content=body, headers={"content-type": "application/json"})
+        assert refused(answer) == (400, "BadArgument")
+    assert log(client, "batch") == []
+
+
+def test_other_paths_methods_types_and_hosts_are_refused_in_the_same_shape(client):
+    assert refused(client.get("/v1/news/decide")) == (405, "MethodNotAllowed")
+    assert refused(client.get("/v2")) == (404, "NotFound")
+    assert refused(client.post("/v1/other/decide", json=ASKED)) == (404, "LoopNotFound")
+    assert refused(client.post("/v1/news/decide", content="{}")) == (415, "UnsupportedMediaType")
+    assert refused(client.get("/v1/news", headers={"host": "evil.example"})) == (421, "WrongHost")
+    large = {**ASKED, "subject": "x" * 30_000}
+    assert refused(client.post("/v1/news/decide", json=large)) == (413, "TooLarge")
+
+
+def test_settings_can_be_asked_for_tried_and_changed_but_not_the_model(client):
+    was = client.get("/v1/news").json()
+    new = {**was["settings"], "limits": {"slots": 3}}
+    tried = client.put("/v1/news", params={"dry_run": "true"}, json=new).json()
+    assert (tried["changed"], tried["version"]) == (["limits"], was["version"])
+    assert client.get("/v1/news").json() == was
+    changed = client.put("/v1/news", json={**new, "limits": {**was["settings"]["limits"], "slots": 3}}).json()
+    assert changed["version"] == str(int(was["version"]) + 1)
+    assert refused(client.post("/v1/news/decide", json={**ASKED, "arms": [*"abcd"], "slots": 4})) == (
+        400,
+        "BadArgument",
+    )
+    assert refused(client.put("/v1/news", json={**new, "exploring": 2.0})) == (400, "InvalidSettings")
+    assert refused(client.put("/v1/news", json={**new, "features": {"context": 7}})) == (409, "SettingsFixed")
+    assert decided(client)["settings"] == changed["version"]
+
+
+def test_health_readiness_metrics_and_openapi(client):
+    assert client.get("/healthz").json() == {"status": "alive"}
+    assert client.get("/readyz").json() == {"status": "ready"}
+    assert 'onepass_ready{loop="news"} 1.0' in client.get("/metrics").text
+    document = client.get("/openapi.json").json()
+    assert sorted(document["paths"]) == [
+        "/v1/{loop}", "/v1/{loop}/activate", "/v1/{loop}/decide", "/v1/{loop}/log", "/v1/{loop}/outcome",
+    ]  # fmt: skip
+    references = {part.split('"')[0] for part in json.dumps(document).split("#/components/schemas/")[1:]}
+    assert references <= document["components"]["schemas"].keys()
+
+
+def test_a_second_process_on_the_same_folder_is_refused(served, tmp_path):
+    data = served.process.args[served.process.args.index("--data") + 1]
+    command = [sys.executable, "-m", "onepass", "serve", "--data", data, "--port", "0", str(written(tmp_path))]
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert again.returncode == 2
+    assert "another process serves" in again.stderr
+
+
+def test_the_log_is_paged_by_places(client):
+    decided(client)
+    first = client.get("/v1/news/log", params={"limit": 2}).text.splitlines()
+    rest = client.get("/v1/news/log", params={"since": 2, "limit": 1}).text.splitlines()
+    assert [json.loads(line)["seq"] for line in (*first, *rest)] == [1, 2, 3]
+    assert refused(client.get("/v1/news/log", params={"since": "x"})) == (400, "BadArgument")
