@@ -1,14 +1,14 @@
 """The native API over HTTP, against a service in a process of its own."""
 
 import json
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
 import onepass as op
 from onepass.log.replay import Fold, verify
 from onepass.log.sqlite import SqliteStore
+from onepass.service.server import serve
 from service_process import Served, written
 
 ARMS = ["a", "b", "c"]
@@ -194,10 +194,8 @@ def test_health_readiness_metrics_and_openapi(client):
 
 def test_a_second_process_on_the_same_folder_is_refused(served, tmp_path):
     data = served.process.args[served.process.args.index("--data") + 1]
-    command = [sys.executable, "-m", "onepass", "serve", "--data", data, "--port", "0", str(written(tmp_path))]
-    again = subprocess.run(command, capture_output=True, text=True)
-    assert again.returncode == 2
-    assert "another process serves" in again.stderr
+    with pytest.raises(ValueError, match="another process serves"):
+        serve(Path(data), [written(tmp_path)], port=0)
 
 
 def test_the_log_is_paged_by_places(client):

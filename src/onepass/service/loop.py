@@ -104,14 +104,15 @@ class Loop:
         if new:
             data = fold.checkpoint(self.clock())
             fold.through = self.store.append([data])[0]
-        trouble = None
+        trouble, saved = None, fold.through
         try:
-            fold.advance()
+            if not fold.advance():
+                saved = fold.through
         except (ValueError, ArithmeticError, OSError) as error:
             trouble = f"learning stopped after record {fold.through}: {error}"
         operation = settings.operation
         self.learner = Learner(fold, operation.publish, operation.checkpoint, self._save)
-        self.learner.trouble = trouble
+        self.learner.trouble, self.learner.saved = trouble, saved
         last = self.store.last
         self.writer = Writer(self.store, self.name, self.clock, self.joiner, self.learner.taken, last)
         self.learner.start()
@@ -131,7 +132,7 @@ class Loop:
         with self.writer.counting:
             since = self.joiner.since(self.writer.last)
         kept = models.Kept(
-            loop=self.name, through=fold.through, since=since, settings=settings.plain(), version=version,
+            loop=self.name, through=fold.through, crc=models.crc(self.store, fold.through), since=since, settings=settings.plain(), version=version,
             from_file=from_file.plain(),
         )  # fmt: skip
         record = models.save(self.folder, kept, fold.bandit, self.clock())

@@ -20,12 +20,14 @@ DIGITS = 15  # of a place in a file's name
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands beside a model. loop: its name; through: the last join learned; since: the place after which the join
+    """What stands beside a model. loop: its name; through: the last join learned; crc: of its row, which tells this log
+    from one that lost its end and went on; since: the place after which the join
     must read; settings: in force, version: theirs, from_file: those that a file gave last; digest: SHA-256 of the
     model's bytes."""
 
     loop: str
     through: int
+    crc: int | None
     since: int
     settings: dict[str, Any]
     version: int
@@ -64,8 +66,15 @@ def newest(folder: Path, store: Store, loop: str) -> Found | None:
         try:
             kept = msgspec.json.decode(place.read_bytes(), type=Kept)
             data = place.with_suffix(".model").read_bytes()
-            if kept.loop == loop and kept.through <= store.last and hashlib.sha256(data).hexdigest() == kept.digest:
+            ours = kept.loop == loop and kept.crc == crc(store, kept.through)
+            if ours and hashlib.sha256(data).hexdigest() == kept.digest:
                 return Found(files.from_bytes(data), kept)
         except (OSError, ValueError):
             continue
     return None
+
+
+def crc(store: Store, place: int) -> int | None:
+    """The checksum of the row at a place, None where there is none."""
+    row = next(store.rows(place - 1, place, None, None), None)
+    return None if row is None else row.crc

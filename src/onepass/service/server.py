@@ -72,6 +72,7 @@ def serve(
         )  # fmt: skip
         for one in ENDING:
             signal.signal(one, lambda *_: None)  # uvicorn takes them, and gives them on when it has ended
+        place.listen(BACKLOG)
         scheme = "http" if certificate is None else "https"
         listening(f"{scheme}://{bracketed(host)}:{place.getsockname()[1]}")
         uvicorn.Server(config).run(sockets=[place])
