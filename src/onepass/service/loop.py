@@ -64,6 +64,7 @@ class Loop:
             self._stand = Standing(checked(kept.settings), kept.version, checked(kept.from_file))
             for record in latest:
                 self._stands(record)
+        self._fits(settings)
         self.clock = Clock(last)
         self.timed = fold.bandit.timed
         warmed(fold.bandit.copy(), settings)
@@ -93,7 +94,8 @@ class Loop:
         from_file = settings if self._stand is None or record.settings["from"] == FILE else self._stand.from_file
         self._stand = Standing(settings, int(record.version), from_file)
 
-    def _start(self, fold: Fold, settings: LoopSettings, new: bool) -> None:
+    def _fits(self, settings: LoopSettings) -> None:
+        """ValueError for settings of another model than the log's."""
         if self._stand is not None:
             different = [name for name, value in fixed(settings).items() if fixed(self._stand.settings)[name] != value]
             if different:
@@ -101,6 +103,8 @@ class Loop:
                     f"loop {self.name}: {', '.join(different)} must be as the log has it, which another model would "
                     "not explain: give a new loop another name, or another folder"
                 )
+
+    def _start(self, fold: Fold, settings: LoopSettings, new: bool) -> None:
         if new:
             data = fold.checkpoint(self.clock())
             fold.through = self.store.append([data])[0]
@@ -132,8 +136,8 @@ class Loop:
         with self.writer.counting:
             since = self.joiner.since(self.writer.last)
         kept = models.Kept(
-            loop=self.name, through=fold.through, crc=models.crc(self.store, fold.through), since=since, settings=settings.plain(), version=version,
-            from_file=from_file.plain(),
+            loop=self.name, through=fold.through, crc=models.crc(self.store, fold.through), since=since,
+            settings=settings.plain(), version=version, from_file=from_file.plain(),
         )  # fmt: skip
         record = models.save(self.folder, kept, fold.bandit, self.clock())
         if self.writer.is_alive():

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-import uvicorn
+from uvicorn.config import Config
+from uvicorn.server import Server
 
 from onepass.foundation.check import shown
 from onepass.log.opening import SCHEMES, opened
@@ -65,7 +66,7 @@ def serve(
             loops[settings.name] = Loop(settings, store, data / f"{settings.name}.models")
             stack.callback(loops[settings.name].stop)
         service = Service(loops, keys)
-        config = uvicorn.Config(
+        config = Config(
             service.app, log_level="warning", access_log=False, lifespan="off", backlog=BACKLOG, server_header=False,
             timeout_graceful_shutdown=FINISH, timeout_keep_alive=IDLE, ssl_certfile=certificate,
             ssl_keyfile=private_key,
@@ -75,7 +76,7 @@ def serve(
         place.listen(BACKLOG)
         scheme = "http" if certificate is None else "https"
         listening(f"{scheme}://{bracketed(host)}:{place.getsockname()[1]}")
-        uvicorn.Server(config).run(sockets=[place])
+        Server(config).run(sockets=[place])
 
 
 def guarded(host: str, keys: dict[str, Keys]) -> None:

@@ -1,0 +1,214 @@
+"""A loop in this process: restarts, stores that fail, clocks that jump, apprentices; each beside what the log says."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import onepass as op
+from counts import many
+from onepass.evaluation.events import rows_of
+from onepass.log import Decision, Event, Join
+from onepass.log.memory import MemoryStore
+from onepass.log.replay import Fold, verify
+from onepass.log.store import StoreError
+from onepass.service import clock as clocks
+from onepass.service.answers import answer
+from onepass.service.loop import Loop
+from onepass.service.messages import DecideRequest, OutcomeRequest, Refused
+from onepass.service.settings import begun, checked
+
+ARMS = ["a", "b", "c"]
+MODEL = {"seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
+                                  "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
+
+
+def rules(wait=0.05, **more):
+    return checked({
+        "name": "news", "features": {"context": 3}, "arms": ARMS, "model": MODEL, "reward": {"wait": wait},
+        "operation": {"publish": 0.0}, **more,
+    })  # fmt: skip
+
+
+def request(t, **fields):
+    return DecideRequest(context=np.random.default_rng(t).standard_normal(3).tolist(), id=f"{t}", **fields)
+
+
+def settled(loop):
+    while (
+        len(loop.joiner)
+        or loop.learner.lag
+        or loop.learner.through < max((one.seq for one in loop.store.read(kinds=["join"])), default=0)
+    ):
+        time.sleep(0.01)
+
+
+def played(loop, begin, end):
+    for t in range(begin, end):
+        record = loop.decide(request(t)).result()
+        if t % 2:
+            loop.outcomes([OutcomeRequest(id=record.id, value=float(record.places[0] == t % 3), key="k")])[1].result()
+
+
+@pytest.fixture
+def started():
+    """Loops that end with their test."""
+    loops = []
+
+    def start(settings, store, folder):
+        loops.append(Loop(settings, store, folder))
+        return loops[-1]
+
+    yield start
+    for loop in loops:
+        if loop.writer.is_alive():
+            loop.stop()
+
+
+def test_a_loop_that_stops_and_starts_has_the_model_of_one_that_went_on(started, tmp_path):
+    store, folder = MemoryStore(), tmp_path / "models"
+    for life in range(4):
+        loop = started(rules(), store, folder)
+        played(loop, 10 * life, 10 * life + 10)
+        loop.stop()
+        if life == 1:
+            for file in folder.iterdir():
+                file.write_bytes(b"damaged")
+    loop = started(rules(), store, folder)
+    settled(loop)
+    twin = Fold(store, "news", begun(rules()))
+    assert twin.advance() == 40
+    assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
+    found = verify(Fold.resumed(store, "news", first=True))
+    assert (found.ok, found.equal, found.others) == (True, 40, ())
+
+
+def test_requests_of_one_id_at_the_same_time_get_one_answer(started, tmp_path):
+    loop = started(rules(), MemoryStore(), tmp_path / "models")
+    answers, start = [], threading.Barrier(8)
+
+    def ask():
+        start.wait()
+        answers.append(answer(loop.decide(request(1)).result()))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(answers) == 8
+    assert all(one == answers[0] for one in answers)
+    assert sum(1 for _ in loop.store.read(kinds=["decision"])) == 1
+    with pytest.raises(Refused, match="was used by another request"):
+        loop.decide(request(1, slots=2))
+
+
+def failing(store, how):
+    """Let a store fail until it is told to go on: nothing of a batch is stored, or all of it and nobody is told."""
+    put, state = store.put, {"failing": True}
+
+    def failed(rows):
+        if not state["failing"]:
+            return put(rows)
+        if how == "unknown":
+            put(rows)
+        raise StoreError("the disk is full")
+
+    store.put = failed
+    return lambda: state.update(failing=False)
+
+
+@pytest.mark.parametrize("how", ["nothing", "unknown"])
+def test_a_store_that_fails_is_told_and_what_it_holds_counts_once(started, tmp_path, how):
+    store = MemoryStore()
+    loop = started(rules(wait=0.3), store, tmp_path / "models")
+    played(loop, 0, 4)
+    again = failing(store, how)
+    with pytest.raises(StoreError, match="disk is full"):
+        loop.decide(request(4)).result()
+    paid = [OutcomeRequest(id="0", value=1.0, key="k")]
+    with pytest.raises(StoreError, match="disk is full"):
+        loop.outcomes(paid)[1].result()
+    assert "the disk is full" in loop.trouble()
+    time.sleep(0.5)
+    again()
+    played(loop, 4, 8)
+    loop.outcomes(paid)[1].result()
+    settled(loop)
+    assert loop.trouble() is None
+    joins = {one.id: one for one in store.read(kinds=["join"])}
+    assert len(joins) == sum(1 for _ in store.read(kinds=["join"])) == 8
+    assert joins["0"].how == ("earliest" if how == "unknown" else "default")
+    loop.stop()
+    twin = Fold(store, "news", begun(rules()))
+    twin.advance()
+    assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+def test_a_clock_that_is_set_an_hour_forth_or_back_moves_no_deadline(started, tmp_path, monkeypatch, jump):
+    store = MemoryStore()
+    loop = started(rules(wait=0.2), store, tmp_path / "models")
+    loop.decide(request(1)).result()
+    true = time.time_ns
+    monkeypatch.setattr(clocks.time, "time_ns", lambda: true() + int(jump * 1e9))
+    loop.outcomes([OutcomeRequest(id="1", value=1.0)])[1].result()
+    loop.decide(request(2)).result()
+    settled(loop)
+    loop.stop()
+    loop = started(rules(wait=0.2), store, tmp_path / "models")
+    loop.decide(request(3)).result()
+    times = [one.time for one in store.read()]
+    assert times == sorted(times)
+    assert [one.rewards for one in store.read(kinds=["join"])][:2] == [[1.0], [0.0]]
+
+
+def test_an_apprentice_shows_the_first_arm_and_learns_what_was_shown(started, tmp_path):
+    store = MemoryStore()
+    loop = started(rules(mode="apprentice"), store, tmp_path / "models")
+    found = [answer(loop.decide(request(t, exclude=["a"])).result()) for t in range(10)]
+    assert {(one.arm, one.propensity) for one in found} == {("b", 1.0)}
+    settled(loop)
+    assert loop.learner.fold.bandit.rows_of("b") == 10
+    assert verify(Fold.resumed(store, "news", first=True)).equal == 10
+
+
+def test_an_apprentice_that_explores_logs_the_probability_of_what_it_shows(started, tmp_path):
+    n, share = many(300, 3_000), 0.3
+    store = MemoryStore()
+    loop = started(rules(mode="apprentice", exploring=share, wait=60.0), store, tmp_path / "models")
+    waiting = [loop.decide(request(t)) for t in range(n)]
+    records = [one.result() for one in waiting]
+    answers = [answer(one) for one in records]
+    assert {one.propensity for one in answers} == {1.0 - share + share / 3, share / 3}
+    counts = [sum(one.arm == arm for one in answers) for arm in ARMS]
+    for count, p in zip(counts, (1.0 - share + share / 3, share / 3, share / 3), strict=True):
+        assert abs(count - n * p) < 4.5 * np.sqrt(n * p * (1.0 - p))  # seeds are fixed; the margin is 7e-6
+    place, _, propensity, chances, *_ = next(rows_of(Event(records[0]), None, 0.0))
+    assert ARMS[place] == answers[0].arm
+    assert propensity == chances[place] == answers[0].propensity
+
+
+def test_a_loop_that_only_logs_learns_nothing(started, tmp_path):
+    store = MemoryStore()
+    loop = started(rules(mode="logging"), store, tmp_path / "models")
+    played(loop, 0, 4)
+    settled(loop)
+    assert loop.learner.fold.bandit.rounds == 0
+    assert [*store.read(kinds=["join"])] == []
+
+
+def test_a_log_of_another_model_is_refused_and_other_settings_go_on(started, tmp_path):
+    store = MemoryStore()
+    loop = started(rules(), store, tmp_path / "models")
+    played(loop, 0, 3)
+    loop.stop()
+    with pytest.raises(ValueError, match="features must be as the log has it"):
+        Loop(rules(features={"context": 4}), store, tmp_path / "models")
+    loop = started(rules(), store, tmp_path / "models")
+    assert loop.change(rules(wait=1.0)) == ["reward"]
+    loop.stop()
+    assert started(rules(), store, tmp_path / "models").settings.reward.wait == 1.0  # the file has not changed since
+    kinds = [type(one) for one in store.read() if isinstance(one, Decision | Join)]
+    assert kinds.count(Join) == kinds.count(Decision) == 3

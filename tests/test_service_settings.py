@@ -1,0 +1,102 @@
+"""Settings of a loop: what is wrong is said, all of it, in a sentence each; what may change and what must not."""
+
+import pytest
+
+from onepass.service.keys import Keys, made
+from onepass.service.messages import Refused
+from onepass.service.server import guarded
+from onepass.service.settings import begun, changes, checked, read
+from service_process import written
+
+RIGHT = {"name": "a", "features": {"context": ["x", "y"], "arms": 1}}
+
+WRONG = {
+    "name must be": {"name": "A b"},
+    "features.context must be": {"features": {"context": -1}},
+    "features.arms must name every number once": {"features": {"context": 1, "arms": ["x", "x"]}},
+    "features must have a number at least": {"features": {"context": 0}},
+    "features.arms must have a number at least": {"features": {"context": 2}},
+    "arms must name every arm once": {"arms": ["a", "a"]},
+    "arms must be at most limits.arms": {"arms": ["a", "b"], "limits": {"arms": 1}},
+    "exploring must be from 0 to 1": {"mode": "logging", "exploring": 1.5},
+    "exploring must be 0 where": {"exploring": 0.1},
+    "reward.wait must be above 0": {"reward": {"wait": 0.0}},
+    "reward.range must be the least": {"reward": {"range": [1.0, 0.0]}},
+    "reward.default must be in reward.range": {"reward": {"default": -1.0}},
+    'reward.default must be a number, or "none"': {"reward": {"default": "nothing"}},
+    "operation.checkpoint must be above 0": {"operation": {"checkpoint": 0.0}},
+    "operation.publish must be at least 0": {"operation": {"publish": -1.0}},
+    "limits.body must be at least 1": {"limits": {"body": 0}},
+    "model.recipe must be one of": {"model": {"recipe": "Nothing"}},
+    "model.arguments must leave out dim": {"model": {"arguments": {"dim": 3}}},
+    "model.arguments has 'beta'": {"model": {"arguments": {"beta": 3}}},
+    "model.arguments: reg must be": {"model": {"arguments": {"reg": -1.0}}},
+    "is not a registered class": {"model": {"arguments": {"exploration": {"kind": "os.system"}}}},
+    "settings do not fit: .*aggregation": {"reward": {"aggregation": "last"}},
+    "settings do not fit: .*colour": {"colour": "red"},
+    "settings do not fit: .*wait": {"reward": {"wait": "long"}},
+}
+
+
+@pytest.mark.parametrize(("sentence", "part"), WRONG.items(), ids=WRONG)
+def test_what_is_wrong_is_said_in_a_sentence(sentence, part):
+    with pytest.raises(ValueError, match=sentence):
+        checked({**RIGHT, **part})
+
+
+def test_all_that_is_wrong_is_said_at_once():
+    with pytest.raises(ValueError, match="name must be") as error:
+        checked({**RIGHT, "name": "", "exploring": 3.0, "reward": {"wait": -1.0, "default": 7.0}})
+    assert len(str(error.value).splitlines()) == 5
+
+
+def test_settings_go_through_plain_data_and_back():
+    settings = checked({**RIGHT, "model": {"arguments": {"half_life": {"seconds": 60.0}}}})
+    assert checked(settings.plain()) == settings
+    assert begun(settings).timed
+    assert changes(settings, checked({**settings.plain(), "exploring": 0.1, "mode": "logging"})) == [
+        "mode",
+        "exploring",
+    ]
+
+
+def test_a_file_that_is_wrong_is_named(tmp_path):
+    path = written(tmp_path, top="mode = 'sleeping'")
+    with pytest.raises(ValueError, match=r"news\.toml: settings do not fit: .*mode"):
+        read(path)
+    with pytest.raises(ValueError, match="No such file"):
+        read(tmp_path / "nothing.toml")
+
+
+def test_a_key_may_do_what_its_roles_say_and_only_its_hash_is_kept(tmp_path):
+    decide, lines = made(["decide"])
+    admin, more = made(["admin"])
+    assert decide not in lines
+    settings, found = read(written(tmp_path, keys=f"\n{lines}\n{more}\n"))
+    keys = Keys(found)
+    assert settings.name == "news"
+    keys.require(decide, "decide")
+    for role in ("decide", "reward", "read", "admin"):
+        keys.require(admin, role)
+    for key, status in ((decide, 403), (None, 401), (decide[:-1], 401)):
+        with pytest.raises(Refused) as error:
+            keys.require(key, "reward")
+        assert error.value.status == status
+
+
+def test_without_keys_a_service_listens_on_this_machine_only():
+    for host in ("127.0.0.1", "localhost", "::1"):
+        guarded(host, {"a": Keys()})
+    for host in ("0.0.0.0", "::", "example.org", "10.0.0.1"):
+        with pytest.raises(ValueError, match="has no keys"):
+            guarded(host, {"a": Keys()})
+        guarded(host, {"a": Keys([{"sha256": "0" * 64, "roles": ["read"]}])})
+    with pytest.raises(ValueError, match="every loop must have keys where one has"):
+        guarded("127.0.0.1", {"a": Keys(), "b": Keys([{"sha256": "0" * 64, "roles": ["read"]}])})
+
+
+@pytest.mark.parametrize("wrong", [{"sha256": "x", "roles": ["read"]}, {"sha256": "0" * 64, "roles": []},
+                                   {"sha256": "0" * 64, "roles": ["root"]}, {"roles": ["read"]}])  # fmt: skip
+def test_keys_that_are_none_are_refused(wrong):
+    with pytest.raises(ValueError, match="keys"):
+        Keys([wrong])
