@@ -209,6 +209,8 @@ def test_a_log_of_another_model_is_refused_and_other_settings_go_on(started, tmp
     loop = started(rules(), store, tmp_path / "models")
     assert loop.change(rules(wait=1.0)) == ["reward"]
     loop.stop()
-    assert started(rules(), store, tmp_path / "models").settings.reward.wait == 1.0  # the file has not changed since
+    loop = started(rules(), store, tmp_path / "models")
+    assert loop.settings.reward.wait == 1.0  # the file has not changed since
+    settled(loop)
     kinds = [type(one) for one in store.read() if isinstance(one, Decision | Join)]
     assert kinds.count(Join) == kinds.count(Decision) == 3

@@ -43,17 +43,18 @@ class Found(NamedTuple):
 
 
 def save(folder: Path, kept: Kept, bandit: Any, time: int) -> Checkpoint:
-    """Put a model into a folder, and remove the oldest; its record, for the log."""
+    """Put a model into a folder, and remove all others but the newest; its record, for the log."""
     data = files.to_bytes(bandit)
     kept = msgspec.structs.replace(kept, digest=hashlib.sha256(data).hexdigest())
     folder.mkdir(exist_ok=True)
     place = folder / f"{kept.through:0{DIGITS}d}.model"
     disk.put(place, data)
     disk.put(place.with_suffix(".json"), msgspec.json.encode(kept))
-    for old in sorted(folder.glob("*.json"))[:-KEPT]:
-        for name in (old, old.with_suffix(".model")):
+    names = {old.stem for old in sorted(folder.glob("*.json"))[-KEPT:]}
+    for old in folder.iterdir():  # what is older, and what killed processes left: the folder has one owner
+        if old.name not in {f"{name}{ending}" for name in names for ending in (".json", ".model")}:
             with contextlib.suppress(OSError):
-                name.unlink()
+                old.unlink()
     path, loop = f"{folder.name}/{place.name}", kept.loop
     return Checkpoint(
         loop=loop, time=time, through=kept.through, digest=kept.digest, path=path, model=f"{bandit.rounds}"

@@ -1,0 +1,148 @@
+"""Load on a service: `python -m onepass.benchmark.service [--arms 20] [--rate 1000] [--seconds 20] ...`.
+
+A service in a process of its own, durable, on a folder that is removed afterwards; clients in this one, over loopback,
+at a fixed rate: a request is sent when it is due, whether others were answered or not, and its latency counts from then
+on. Outcomes come at the same rate, in batches. cpu_ms: of a processor, a decision with its outcome and its learning.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CONTEXT, ARM = 5, 5  # numbers of a row
+LOOP = """
+name = "load"
+[features]
+context = {context}
+arms = {arm}
+[reward]
+wait = {wait}
+[operation]
+durability = "{durability}"
+[limits]
+body = 10000000
+arms = 10000
+"""
+HEAD = """POST /v1/load/{place} HTTP/1.1\r
+host: localhost\r
+content-type: application/json\r
+content-length: {size}\r
+\r
+"""
+LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+
+
+def posted(place: str, body: Any) -> bytes:
+    """A request as bytes."""
+    text = json.dumps(body).encode()
+    return HEAD.format(place=place, size=len(text)).encode() + text
+
+
+async def asked(link: Any, request: bytes) -> bytes:
+    """The body of an answer; RuntimeError for a refusal."""
+    reader, writer = link
+    writer.write(request)
+    head = await reader.readuntil(b"\r\n\r\n")
+    found = LENGTH.search(head)
+    body: bytes = await reader.readexactly(int(found[1])) if found else b""
+    if b" 200 " not in head[:20]:
+        raise RuntimeError(body.decode())
+    return body
+
+
+async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
+    """What a load measures."""
+    rng = np.random.default_rng(0)
+    requests = [
+        {"context": rng.standard_normal(CONTEXT).round(3).tolist(),
+         "arms": [{"id": f"a{a}", "features": rng.standard_normal(ARM).round(3).tolist()} for a in range(options.arms)]}
+        for _ in range(64)
+    ]  # fmt: skip
+    ready = [posted("decide", one) for one in requests]
+    decided: asyncio.Queue[str] = asyncio.Queue()
+    latencies: list[float] = []
+    total = round(options.rate * options.seconds)
+    number, begin = iter(range(total)), time.perf_counter()
+
+    async def decide() -> None:
+        link = await asyncio.open_connection("127.0.0.1", port)
+        for t in number:
+            due = begin + t / options.rate
+            await asyncio.sleep(max(due - time.perf_counter(), 0.0))
+            answer = await asked(link, ready[t % len(ready)])
+            latencies.append(time.perf_counter() - due)
+            decided.put_nowait(answer[7 : answer.index(b'"', 7)].decode())
+        link[1].close()
+
+    async def reward() -> None:
+        link = await asyncio.open_connection("127.0.0.1", port)
+        for start in range(0, total, options.batch):
+            ids = [await decided.get() for _ in range(min(options.batch, total - start))]
+            await asked(link, posted("outcome", [{"id": id, "value": 1.0, "key": "k"} for id in ids]))
+        link[1].close()
+
+    await asyncio.gather(*(decide() for _ in range(options.clients)), reward())
+    taken = time.perf_counter() - begin
+    found = np.array(latencies[len(latencies) // 10 :])
+    p50, p99 = (round(1e3 * float(np.quantile(found, q)), 2) for q in (0.5, 0.99))
+    return {"arms": options.arms, "decisions_per_s": round(total / taken), "p50_ms": p50, "p99_ms": p99}
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Start a service, load it, end it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "load.toml")
+        path.write_text(LOOP.format(context=CONTEXT, arm=ARM, wait=options.wait, durability=options.durability))
+        command = [sys.executable, "-m", "onepass", "serve", "--data", f"{folder}/data", "--port", "0", str(path)]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        try:
+            address = next(line for line in process.stderr if "listening at" in line)
+            before = spent(process.pid)
+            found = asyncio.run(loaded(int(address.strip().rpartition(":")[2]), options))
+            found["cpu_ms"] = round(1e3 * (spent(process.pid) - before) / options.rate / options.seconds, 3)
+            begin = time.perf_counter()
+            process.terminate()
+            process.wait()
+            memory = os.path.getsize(f"{folder}/data/load.sqlite")
+            return {**found, "stop_s": round(time.perf_counter() - begin, 2), "log_mb": round(memory / 1e6, 1)}
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+
+
+def spent(process: int) -> float:
+    """Seconds of processors that a process has had, where the system says so."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return float("nan")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    """Print one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arms", type=int, default=20)
+    parser.add_argument("--rate", type=float, default=1_000.0, help="decisions a second")
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--clients", type=int, default=32, help="connections")
+    parser.add_argument("--batch", type=int, default=20, help="outcomes in a request")
+    parser.add_argument("--wait", type=float, default=2.0, help="for rewards")
+    parser.add_argument("--durability", default="commit")
+    print(json.dumps(measure(parser.parse_args())))
+
+
+if __name__ == "__main__":
+    main()
