@@ -60,7 +60,11 @@ def rows(context: Numbers | None, arms: list[str | Arm], settings: LoopSettings)
     for row, arm in zip(found, arms, strict=True):
         if isinstance(arm, str):
             raise wrong(f'arm {shown(arm)} must come with its features: {{"id": ..., "features": ...}}')
-        row[len(left) :] = numbers(f"features of arm {shown(arm.id)}", arm.features, features.arms)
+        given = arm.features
+        if type(given) is list and len(given) == width:  # the common case, checked at once
+            row[len(left) :] = given
+        else:
+            row[len(left) :] = numbers(f"features of arm {shown(arm.id)}", given, features.arms)
     return found
 
 
