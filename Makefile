@@ -11,14 +11,18 @@ endif
 endif
 
 # One thread per process: small matrices gain nothing from more, and times stay comparable.
-run test test-long bench: export OPENBLAS_NUM_THREADS := 1
-run test test-long bench: export OMP_NUM_THREADS := 1
-run test test-long bench: export MKL_NUM_THREADS := 1
+run serve test test-long bench: export OPENBLAS_NUM_THREADS := 1
+run serve test test-long bench: export OMP_NUM_THREADS := 1
+run serve test test-long bench: export MKL_NUM_THREADS := 1
 
-.PHONY: run test test-long check format bench clean
+.PHONY: run serve test test-long check format bench clean
 
 run: .venv/stamp
 	@$(BIN)/onepass run digits --out results/digits
+
+# Decide and reward over HTTP on 127.0.0.1:8080; docs/service.md says how to ask.
+serve: .venv/stamp
+	@$(BIN)/onepass serve --data results/service examples/service.toml
 
 # The same tests with large numbers where they repeat something; hours.
 test-long: export ONEPASS_TEST_LONG := 1
