@@ -10,7 +10,7 @@ from onepass.features.sketched_nystrom import sjlt_row
 def implicit(loss, f, y, q):
     """argmin (z - f)^2 / (2 q) + l(z, y): where its slope, which only grows, changes sign (at a kink: jumps over 0)."""
     slope = LOSSES[loss][1]
-    reach = 1.001 * q * abs(slope(f, y)) + 1e-300
+    reach = 1.001 * q * abs(slope(f, y)) + 1e-15 * abs(f) + 1e-300
     return brentq(lambda z: (z - f) + q * slope(z, y), f - reach, f + reach, xtol=1e-300, rtol=1e-15, maxiter=2000)
 
 
@@ -53,7 +53,26 @@ def sketched(points, size, rank, width, seed):
 MAPS = {"nystrom": nystrom, "fourier": fourier, "sketched": sketched}
 
 
-def features(early, features, size, rank, width, width_factor, standardize, recent, seed, cut=False):
+def linear(early):
+    """Middle and slope of columns of length 1 together: sparse ones by what is not zero, others by their deviation."""
+    middle, slope = np.zeros(early.shape[1]), np.zeros(early.shape[1])
+    seen = []
+    for j, column in enumerate(early.T):
+        some = column[column != 0.0]
+        if len(some) < 0.5 * len(column):
+            if len(some):
+                slope[j] = 1.0 / np.sqrt((some**2).mean())
+                seen.append(1.0 / slope[j])
+        elif column.std() > 1e-9 * np.abs(column).max():
+            middle[j], slope[j] = column.mean(), 1.0 / column.std()
+    unseen = ~early.any(axis=0) & (len(seen) > 0)
+    common = np.median(seen) if seen else 0.0
+    slope[unseen] = 1.0 / common if seen else 0.0
+    length = np.sqrt((((early - middle) * slope) ** 2).sum(axis=1).mean())
+    return middle, slope / (length if length > 0.0 else 1.0), unseen, 3.0 * common
+
+
+def features(early, features, size, rank, width, width_factor, standardize, recent, seed, cut=False, gain=None):
     """All features of rows (n, d) that come one after the other, from the map of the early ones: (n, D + 2).
 
     Function of the rows and their targets: the last feature is the vote of the row before. cut: rows are held within
@@ -63,6 +82,7 @@ def features(early, features, size, rank, width, width_factor, standardize, rece
     low, high = (low - (high - low) / 2, high + (high - low) / 2) if cut and standardize else (-np.inf, np.inf)
     spread = early.std(axis=0) if standardize else np.ones(early.shape[1])
     spread = np.where(spread > 1e-9 * np.abs(early).max(axis=0), spread, 1.0)
+    middle, slope, unseen, reach = linear(early)
     scaled = early / spread
     if width is None:
         squares = ((scaled[:, None] - scaled[None]) ** 2).sum(axis=2)
@@ -71,12 +91,16 @@ def features(early, features, size, rank, width, width_factor, standardize, rece
     phi = MAPS[features](scaled, size, rank, width, seed)
 
     def of(X, y):
-        X = np.clip(X, low, high)
+        given, X = X, np.clip(X, low, high)
         votes = np.zeros(len(X))
         if recent:
             gaps = ((np.diff(X, axis=0) / spread) ** 2).sum(axis=1)
             votes[1:] = y[:-1] * np.exp(-16.0 * gaps / (2.0 * width**2))
-        return np.column_stack([phi(X / spread), np.ones(len(X)), votes])
+        parts = [phi(X / spread), np.ones(len(X)), votes]
+        if gain is not None and len(early) >= 8:
+            held = np.where(unseen, np.clip(given, -reach, reach), X) if cut else X
+            parts.insert(1, gain * slope * (held - middle))
+        return np.column_stack(parts)
 
     return of
 

@@ -18,6 +18,7 @@ from onepass.learner import losses
 
 CLASSIFYING = ("hinge", "squared_hinge", "logistic")
 MAP = {"size": 8, "width": None, "width_factor": 1.0, "standardize": True, "recent": True, "seed": 3}
+KERNEL = {"linear": False}  # test_linear_part.py has the rest
 
 
 def stream(count=150, dim=3, seed=0, loss="squared_hinge", scales=(1.0, 100.0, 0.01)):
@@ -33,7 +34,7 @@ def both(
 ):
     """Decisions of KernelNewton and of the naive version."""
     options, steps = {**MAP, **options}, {"loss": loss, "reg": reg, "warm_up": warm_up, "memory": memory}
-    learner = op.KernelNewton(features=features, rank=rank, loss_width=0.3, **steps, **options)
+    learner = op.KernelNewton(features=features, rank=rank, loss_width=0.3, **KERNEL, **steps, **options)
     found = op.progressive_validation(learner, rows, targets).decisions
     rank = learner.design.dim - 2
     return found, dense.kernel_newton(rows, targets, features=features, rank=rank, **steps, **options)
@@ -124,7 +125,8 @@ def test_every_option_is_that_of_the_naive_version(loss, options):
 def test_with_the_squared_loss_it_is_kernel_ridge_regression_on_the_map(features, reg):
     rows, targets = stream(300, loss="squared")
     options = {**MAP, "features": features, "size": 20}
-    learner = op.KernelNewton(**options, reg=reg, warm_up=70, memory=None, loss="squared").partial_fit(rows, targets)
+    learner = op.KernelNewton(**options, **KERNEL, reg=reg, warm_up=70, memory=None, loss="squared")
+    learner.partial_fit(rows, targets)
     of = dense.features(rows[:70], rank=learner.design.dim - 2, **options, cut=True)
     mean, deviation = targets[:70].mean(), targets[:70].std()
     targets = (targets - mean) / deviation
@@ -228,7 +230,7 @@ def test_any_design_learns(design):
     assert found.mistakes[1000:].mean() < 0.17
     assert np.array_equal(design.matrix(), before)  # it is a pattern
     if isinstance(design, op.Exact):
-        want = op.progressive_validation(op.KernelNewton(size=40, reg=0.1), rows, labels)
+        want = op.progressive_validation(op.KernelNewton(size=40, reg=0.1, linear=False), rows, labels)
         assert np.array_equal(found.decisions, want.decisions)
 
 
@@ -245,6 +247,10 @@ def test_any_design_learns(design):
         ({"size": 1}, "size must"),
         ({"rank": 101}, "rank must"),
         ({"reg": 0.0}, "reg must"),
+        ({"linear": 2}, "linear must"),
+        ({"gain": 0.0}, "gain must"),
+        ({"sketch": 1}, "sketch must"),
+        ({"columns": 1}, "columns must"),
         ({"width": -1.0}, "width must"),
         ({"width_factor": 0.0}, "width_factor must"),
         ({"warm_up": 1}, "warm_up must"),

@@ -15,7 +15,7 @@ from onepass.foundation.registry import name_of
 from onepass.foundation.sharing import Shared, composed, reading
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Held, Learner, take_back
-from onepass.learner.rows import blocks, checked
+from onepass.learner.rows import checked, parts
 
 try:
     from sklearn.base import BaseEstimator, clone
@@ -103,9 +103,13 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
             self.__dict__.update(held)
             raise
 
+    def _pattern(self) -> Learner:
+        """What the native learners are like."""
+        return self._default() if self.learner is None else self.learner
+
     def _anew(self, count: int) -> list[Learner]:
         """So many native learners that know nothing yet."""
-        learner = self._default() if self.learner is None else self.learner
+        learner = self._pattern()
         if not isinstance(learner, Learner) or learner.classifies is not self._classifies:
             losses = "hinge, squared_hinge or logistic" if self._classifies else "squared, huber or epsilon_insensitive"
             raise ValueError(f"learner must be an online kernel learner with the loss {losses}, got {shown(learner)}")
@@ -127,13 +131,28 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, **options)
         return checked("X", X, None), y
 
-    def _advance(self, rows: Any, y: np.ndarray) -> np.ndarray:
+    def _weights(self, given: Any, rows: Any) -> np.ndarray | None:
+        """Weights (n,) of the examples, not negative; None where there are none."""
+        if given is None:
+            return None
+        if not self._pattern().weighs:
+            raise ValueError(f"sample_weight and class_weight need a KernelNewton, got {shown(self.learner)}")
+        found = check.finite("sample_weight", check.array("sample_weight", given, np.dtype(np.float64), (0, 1)))
+        if found.ndim == 0:
+            found = np.full(rows.shape[0], float(found))
+        if found.shape != (rows.shape[0],) or (found < 0.0).any():
+            raise ValueError(f"sample_weight must have {rows.shape[0]} entries of at least 0, got {shown(given)}")
+        return found
+
+    def _advance(self, rows: Any, y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Decide and learn checked examples: the decisions, (n,) for one learner, (n, classes) for several."""
         targets, decisions = self._targets(y), np.empty((rows.shape[0], len(self.learners_)))
-        for place, block in blocks(rows):
+        for place, block in parts(rows, self.learners_[0].columns(rows.shape[1])):
             with deferred():
                 for k, learner in enumerate(self.learners_):
-                    decisions[place, k] = learner.advance(block, targets(k, place))
+                    decisions[place, k] = learner.advance(
+                        block, targets(k, place), None if weights is None else weights[place]
+                    )
         return decisions if decisions.shape[1] > 1 else decisions[:, 0]
 
     def _row(self, x: Any) -> np.ndarray:
@@ -152,7 +171,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
 
     def _decided(self, rows: Any) -> np.ndarray:
         decisions = np.empty((rows.shape[0], len(self.learners_)))
-        for place, block in blocks(rows):
+        for place, block in parts(rows, self.learners_[0].columns(rows.shape[1])):
             for k, learner in enumerate(self.learners_):
                 decisions[place, k] = learner.decided_rows(block)
         return decisions if decisions.shape[1] > 1 else decisions[:, 0]

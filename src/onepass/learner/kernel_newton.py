@@ -1,6 +1,6 @@
 """Online Newton steps for any loss, on any feature map, with any design: the recommended learner.
 
-    f = w^T phi,  phi = [map of x / scale, 1, y_last exp(-16 ||x - x_last||^2 / (2 width^2))]
+    f = w^T phi,  phi = [map of x / scale, g (x - middle) / s, 1, y_last exp(-16 ||x - x_last||^2 / (2 width^2))]
     u = A^-1 phi,  q = phi^T u,  f' = argmin (f' - f)^2 / (2 q) + l(f', y)
     w <- w - l'(f') u,   A <- A + l''(f') phi phi^T where q > 1 / memory      (without a loss nothing changes)
 
@@ -15,16 +15,15 @@ The last feature is the vote of the example before, as of a nearest neighbour. W
 what is needed (adversarial german-1 of Wen, Zhang et al.: 5.1% mistakes with it, 40% without, repeating the last label
 5.7); elsewhere its weight stays near zero (no figure below moves by more than 0.2). `recent=False` leaves it out.
 
+The second part is linear (linear_part.py); what its length g is, the first examples tell. It is what wide and rare
+features need, and where rows are wide and sparse it is all there is, on a sketched design; very wide rows are hashed.
+
 Nothing has to be known before: scale (standard deviations of the features; for regression mean and deviation of the
 targets), width (their median distance) and landmarks come from the first `warm_up` examples. While these arrive, the
 map is made again after 1, 2, 4, ... of them, and all of them are learned again on it; then map and scale stay. Features
 that leave the range of these examples by more than half of it are cut there, or a column of row numbers would put all
 rows far from all landmarks. Rows that move elsewhere altogether want Fourier features, which know no place. Cost of an
 example: O(size (d + rank)) for the map and a row of the design, O(rank^2) for an exact one.
-
-Measured, every round counted, mistakes in % on german, svmguide3, spambase (20 permutations), ijcnn1 (5):
-100 landmarks 26.0, 18.0, 8.4, 4.8; 400 Fourier features 26.5, 18.2, 8.6, 3.5; half the rank, from sketches, on german,
-svmguide3, spambase, ijcnn1 (3 permutations, one) 25.0, 18.6, 10.2, 6.5.
 """
 
 from typing import Any, NamedTuple
@@ -34,6 +33,7 @@ import numpy as np
 from onepass.design.contract import solve
 from onepass.design.design import Design
 from onepass.design.exact import Exact
+from onepass.design.frequent_directions import RobustFrequentDirections
 from onepass.estimator.newton import newton_step
 from onepass.features.contract import apart, embed
 from onepass.features.fourier import fourier
@@ -50,8 +50,19 @@ from onepass.learner import contract
 from onepass.learner.budget import kernel_width
 from onepass.learner.consistency import landmarks_fit, sketch_fits
 from onepass.learner.learner import Learner
+from onepass.learner.linear_part import linear_part, total_loss
 from onepass.learner.losses import Loss, implicit_slope, loss_named, weight
+from onepass.learner.rows import dense, hashed
 
+ENOUGH = 32  # examples from which the gain of the linear part is chosen on them
+FEW = 8  # examples from which there is a linear part: the scales of fewer may be far too small
+FAR = 4  # times wider than `columns` are rows that are hashed
+GAINS = (1.0, 2.0, 4.0, 8.0)  # lengths of the linear part
+SHORT = 0.5  # of these beside a map where the loss has curvature 1; the logistic one has at most 1/4
+LARGEST = 600  # features of an exact design of our own: an example costs a millisecond
+ROWS = 128  # of the sketch, half of them where rows are hashed: cnae-9 2.36% mistakes, with 64 2.49, 256 2.35
+SPARSE = 0.1  # share of entries that are not zero up to which wide rows are left to the linear part
+WIDE = 400  # columns from which they may be
 CONSTANT = 1e-9  # of a column's largest entry: one that spreads less does not vary
 MAPS = ("nystrom", "fourier", "sketched")
 NEAR = 16.0  # how much narrower than the map's kernel the vote of the last example is, in squares of the width
@@ -61,8 +72,11 @@ class KernelNewtonState(NamedTuple):
     """map, of rank features; design: A; w, phi (rank + 2,); inverse_scale, scaled (dim,), the latter scratch.
 
     low, high (dim,): where features are cut; center, spread: of the targets, which are learned in these units.
+    middle, slope (dim,): of the linear part, of no entries without one. phi has no map's features where sparse rows
+    are so wide that the linear part is all.
     last (dim,), scaled, and last_target: the example before; nearness: NEAR / (2 width^2), -1 without its vote.
-    early (warm_up, dim), targets (warm_up,): the first examples, none once all of them were used; least: 1 / memory.
+    early (warm_up, dim), targets, weights (warm_up,): the first examples, none once all of them were used; least: 1 /
+    memory. dim is that of the rows, or `columns` where wider ones are hashed.
     """
 
     map: Any
@@ -72,6 +86,8 @@ class KernelNewtonState(NamedTuple):
     inverse_scale: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    middle: np.ndarray
+    slope: np.ndarray
     center: float
     spread: float
     scaled: np.ndarray
@@ -80,6 +96,7 @@ class KernelNewtonState(NamedTuple):
     nearness: float
     early: np.ndarray
     targets: np.ndarray
+    weights: np.ndarray
     seen: int
     least: float
     loss: Loss
@@ -88,17 +105,22 @@ class KernelNewtonState(NamedTuple):
 @compiled
 def decided(state, x):
     """f(x) in units of the targets' spread; leaves phi in state.phi."""
+    linear = state.slope.size
+    rank, vote = state.phi.size - linear - 2, 0.0
     for j in range(x.size):
-        state.scaled[j] = min(max(x[j], state.low[j]), state.high[j]) * state.inverse_scale[j]
-    rank, vote = state.phi.size - 2, 0.0
-    embed(state.map, state.scaled, state.phi[:rank])
+        entry = min(max(x[j], state.low[j]), state.high[j])
+        state.scaled[j] = entry * state.inverse_scale[j]
+        if linear > 0:
+            state.phi[rank + j] = (entry - state.middle[j]) * state.slope[j]
+    if rank > 0:
+        embed(state.map, state.scaled, state.phi[:rank])
     if state.nearness >= 0.0:
         square = 0.0
         for j in range(x.size):
             gap = state.scaled[j] - state.last[j]
             square += gap * gap
         vote = state.last_target * np.exp(-state.nearness * square)
-    state.phi[rank], state.phi[rank + 1] = 1.0, vote
+    state.phi[rank + linear], state.phi[rank + linear + 1] = 1.0, vote
     return float(dot(state.w, state.phi))
 
 
@@ -112,6 +134,8 @@ def apart_newton(state):
         inverse_scale=state.inverse_scale,
         low=state.low,
         high=state.high,
+        middle=state.middle,
+        slope=state.slope,
         center=state.center,
         spread=state.spread,
         scaled=np.empty(state.scaled.size),
@@ -120,6 +144,7 @@ def apart_newton(state):
         nearness=state.nearness,
         early=state.early,
         targets=state.targets,
+        weights=state.weights,
         seen=state.seen,
         least=state.least,
         loss=state.loss,
@@ -131,17 +156,19 @@ def decision(state, x):
     return state.center + state.spread * decided(state, x)
 
 
-@contract.step.for_state(KernelNewtonState)
-def step(state, x, target):
+@compiled
+def weighted_step(state, x, target, times):
+    """`step` for an example that counts so many times: its loss is times l."""
     f, y = decided(state, x), (target - state.center) / state.spread
     design, phi, seen = state.design, state.phi, state.seen
     u = solve(design, phi)
     q = float(dot(u, phi))
-    if q > 0.0:
-        gradient = implicit_slope(state.loss, f, y, q)
+    if q > 0.0 and times > 0.0:
+        slope = implicit_slope(state.loss, f, y, q * times)
+        gradient = times * slope
         if gradient != 0.0:
             if q > state.least:
-                curvature = weight(state.loss, f - q * gradient, y, gradient)
+                curvature = times * weight(state.loss, f - q * gradient, y, slope)
                 design = newton_step(design, state.w, phi, u, -gradient, curvature)
             else:
                 for j in range(u.size):
@@ -151,7 +178,7 @@ def step(state, x, target):
     if seen < state.targets.size:
         for j in range(x.size):
             state.early[seen, j] = x[j]
-        state.targets[seen] = target
+        state.targets[seen], state.weights[seen] = target, times
     return KernelNewtonState(
         map=state.map,
         design=design,
@@ -160,6 +187,8 @@ def step(state, x, target):
         inverse_scale=state.inverse_scale,
         low=state.low,
         high=state.high,
+        middle=state.middle,
+        slope=state.slope,
         center=state.center,
         spread=state.spread,
         scaled=state.scaled,
@@ -168,16 +197,35 @@ def step(state, x, target):
         nearness=state.nearness,
         early=state.early,
         targets=state.targets,
+        weights=state.weights,
         seen=seen + 1,
         least=state.least,
         loss=state.loss,
     ), state.center + state.spread * f
 
 
+@contract.step.for_state(KernelNewtonState)
+def step(state, x, target):
+    return weighted_step(state, x, target, 1.0)
+
+
+@compiled
+def progress(state, rows, targets, weights):
+    """`contract.progress` of examples that count so many times."""
+    decisions = np.empty(rows.shape[0])
+    for i in range(rows.shape[0]):
+        state, decisions[i] = weighted_step(state, rows[i], targets[i], weights[i])
+    return state, decisions
+
+
+def constant(rows: np.ndarray) -> np.ndarray:
+    """Whether columns are, but for rounding."""
+    return ~(rows.std(axis=0) > CONSTANT * np.abs(rows).max(axis=0))
+
+
 def deviations(rows: np.ndarray) -> np.ndarray:
     """Standard deviations of the columns, 1 for those that are constant but for rounding."""
-    found = rows.std(axis=0)
-    return np.where(found > CONSTANT * np.abs(rows).max(axis=0), found, 1.0)
+    return np.where(constant(rows), 1.0, rows.std(axis=0))
 
 
 @savable
@@ -190,8 +238,16 @@ class KernelNewton(Learner):
     rank: leading directions of the landmarks, from 1 to size; default None: size, sketched: half of it. None for
         Fourier features.
     design: of dim rank + 2, or size + 2 for Fourier features, in float64, with its own reg, the penalty on ||w||^2;
-        default None: an exact one.
+        default None: an exact one, for wide rows a sketch.
     reg: of the exact one, above 0 (default 0.1).
+    linear: whether there is a linear part; default None: unless a design is given, whose dim is columns + rank + 2
+        with one. Where rows have more than 400 columns, nine in ten of their entries zero, it replaces the map.
+    gain: root mean square length of the linear part, above 0; default None: of 0.5, 1, 2, 4 (twice that for the
+        logistic loss, and without a map) up to the first that is no better than the one before on the first examples.
+    sketch: rows of the sketch (robust Frequent Directions) that is the design where there is none and columns + rank +
+        2 is above 600, at least 2; default None: 128, and 64 where rows are hashed.
+    columns: at least 2 (default 1024): rows four times as wide and wider are hashed into so many columns, each with a
+        sign (a count sketch, by `seed`), before anything else; sparse ones cost their non-zeros.
     width: of the kernel, in standard deviations if these are divided by, above 0; default None: the median distance.
     width_factor: by which the width is multiplied, above 0 (default 1.0).
     standardize: divide features by their standard deviations and cut them where they leave their range by half of it,
@@ -223,6 +279,10 @@ class KernelNewton(Learner):
         rank: int | None = None,
         design: Design | None = None,
         reg: float = 0.1,
+        linear: bool | None = None,
+        gain: float | None = None,
+        sketch: int | None = None,
+        columns: int = 1024,
         width: float | None = None,
         width_factor: float = 1.0,
         standardize: bool = True,
@@ -239,7 +299,8 @@ class KernelNewton(Learner):
             raise ValueError(f"size must be even for Fourier features and rank None, got {size} and {shown(rank)}")
         most = {"nystrom": size, "fourier": size, "sketched": max(size // 2, 1)}[features]
         rank = most if rank is None else check.integer("rank", rank, 1, size)
-        if design is not None and not (isinstance(design, Design) and design.dim == rank + 2):
+        linear = None if linear is None else bool(check.choice("linear", linear, (False, True)))
+        if design is not None and not (isinstance(design, Design) and (linear or design.dim == rank + 2)):
             raise ValueError(f"design must be a design of dim={rank + 2}, two more than features, got {shown(design)}")
         if design is not None and design.dtype != np.float64:
             raise ValueError(f"design must be in float64 here, got {shown(design)}")
@@ -250,6 +311,10 @@ class KernelNewton(Learner):
             "rank": None if features == "fourier" else rank,
             "design": design,
             "reg": check.positive("reg", reg),
+            "linear": linear,
+            "gain": None if gain is None else check.positive("gain", gain),
+            "sketch": None if sketch is None else check.integer("sketch", sketch, 2),
+            "columns": check.integer("columns", columns, 2),
             "width": None if width is None else kernel_width(width),
             "width_factor": check.positive("width_factor", width_factor),
             "standardize": bool(check.choice("standardize", standardize, (False, True))),
@@ -262,15 +327,48 @@ class KernelNewton(Learner):
         }
         self._state = None
 
+    def columns(self, dim: int) -> int:
+        """How many columns rows of this width have here: `columns` where they are far wider, and hashed."""
+        most: int = self.params["columns"]
+        return most if dim > FAR * most else dim
+
+    @property
+    def weighs(self) -> bool:
+        return True
+
+    @property
+    def rank(self) -> int:
+        """Features of the map."""
+        rank: int = self.params["size"] if self.params["rank"] is None else self.params["rank"]
+        return rank
+
+    @property
+    def linear(self) -> bool:
+        """Whether there is a linear part."""
+        return self.params["design"] is None if self.params["linear"] is None else bool(self.params["linear"])
+
     @property
     def design(self) -> Design:
-        """The design as it was given, or the exact one."""
+        """The design as it was given; else an exact one, for many columns a sketch (before the first example: for the
+        kernel features alone).
+        """
+        return self._design(self.rank + 2 + (self.columns(self.dim) if self.linear else 0))
+
+    def _design(self, size: int) -> Design:
         p = self.params
-        rank = p["size"] if p["rank"] is None else p["rank"]
-        return Exact(dim=rank + 2, reg=p["reg"]) if p["design"] is None else p["design"]
+        if p["design"] is not None:
+            if p["design"].dim != size:
+                raise ValueError(f"design must be a design of dim={size} for these rows, got {shown(p['design'])}")
+            return p["design"]
+        if self.rank + 2 + (self.columns(self.dim) if self.linear else 0) <= LARGEST:
+            return Exact(dim=size, reg=p["reg"])
+        most = p["sketch"] or (ROWS if self.columns(self.dim) == self.dim else ROWS // 2)
+        return RobustFrequentDirections(dim=size, size=min(most, size), reg=p["reg"])
 
     def _begin(self, dim: int) -> KernelNewtonState:
-        p, design, most = self.params, self.design, np.finfo(np.float64).max
+        self.dim = dim
+        p, design, most, dim = self.params, self.design, np.finfo(np.float64).max, self.columns(dim)
+        linear = dim if self.linear else 0
         return KernelNewtonState(
             map=self._map(zeros(1, dim), 1.0),
             design=design.started(),
@@ -279,6 +377,8 @@ class KernelNewton(Learner):
             inverse_scale=zeros(dim),
             low=filled(-most, dim),
             high=filled(most, dim),
+            middle=zeros(linear),
+            slope=zeros(linear),
             center=0.0,
             spread=1.0,
             scaled=zeros(dim),
@@ -287,6 +387,7 @@ class KernelNewton(Learner):
             nearness=-1.0,
             early=zeros(p["warm_up"], dim),
             targets=zeros(p["warm_up"]),
+            weights=zeros(p["warm_up"]),
             seen=0,
             least=1.0 / p["memory"] if p["memory"] else 0.0,
             loss=loss_named(p["loss"], p["loss_width"]),
@@ -294,7 +395,7 @@ class KernelNewton(Learner):
 
     def _map(self, rows: np.ndarray, width: float) -> Any:
         """The map of these scaled rows."""
-        p, rank = self.params, self.design.dim - 2
+        p, rank = self.params, self.rank
         if p["features"] == "fourier":
             return fourier(p["size"], rows.shape[1], width, p["seed"])
         if is_abstract():
@@ -320,14 +421,20 @@ class KernelNewton(Learner):
             return nystrom(rows[some], 0.5 / width**2, rank)
         return sketched_nystrom(rows, len(rows), some, p["size"], rank, 1, p["seed"], 0.5 / width**2)
 
-    def _learn(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    def _dense(self, rows: Any) -> np.ndarray:
+        dim = rows.shape[1]
+        return dense(rows) if self.columns(dim) == dim else hashed(rows, self.columns(dim), self.params["seed"])
+
+    def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """Learns up to the next remake of the map, again and again; the decisions."""
         done, decisions, warm_up = 0, np.empty(len(rows)), self.params["warm_up"]
+        weights = np.ones(len(rows)) if weights is None else weights
         while done < len(rows):
             seen, stop = self._state.seen, len(rows)
             if seen < warm_up:
                 stop = min(done + min(1 << seen.bit_length(), warm_up) - seen, stop)
-            self._state, decisions[done:stop] = contract.progress(self._state, rows[done:stop], targets[done:stop])
+            part = slice(done, stop)
+            self._state, decisions[part] = progress(self._state, rows[part], targets[part], weights[part])
             done, seen = stop, self._state.seen
             if seen == warm_up or (seen < warm_up and seen & (seen - 1) == 0):
                 self._remake()
@@ -336,49 +443,91 @@ class KernelNewton(Learner):
     def _remake(self) -> None:
         """Scale, width and map from the first examples, and all of them learned again."""
         p, s = self.params, self._state
-        rows, targets = s.early[: s.seen], s.targets[: s.seen]
+        rows, targets, weights = s.early[: s.seen], s.targets[: s.seen], s.weights[: s.seen]
         over, low, high, center, spread = s.seen == p["warm_up"], s.low, s.high, 0.0, 1.0
-        inverse_scale = np.ones(self.dim)
+        dim, middle, slope, rank = rows.shape[1], s.middle, s.slope, self.rank
+        inverse_scale, varied = np.ones(dim), deviations(rows)
         if p["standardize"]:
-            inverse_scale = 1.0 / deviations(rows)
+            inverse_scale = 1.0 / varied
             if not self.classifies:
                 center, spread = float(targets.mean()), float(deviations(targets[:, None])[0])
             if over:
                 least, most = rows.min(axis=0), rows.max(axis=0)
                 margin = 0.5 * most - 0.5 * least
                 low, high = least - margin, most + margin
+        if self.linear and len(rows) >= FEW:
+            part = linear_part(rows, varied, constant(rows), p["standardize"])
+            middle, slope = part.middle, part.slope
+            if over and part.reach > 0.0:
+                low, high = np.where(part.unseen, -part.reach, low), np.where(part.unseen, part.reach, high)
+                inverse_scale = np.where(part.unseen, 0.0, inverse_scale)
+            if p["design"] is None and dim > WIDE and np.count_nonzero(rows) < SPARSE * rows.size:
+                rank = 0
         scaled = np.ascontiguousarray(rows * inverse_scale)
         width = (median_distance(scaled) if p["width"] is None else p["width"]) * p["width_factor"]
+        size = rank + len(slope) + 2
         fresh = s._replace(
-            map=self._map(scaled, width),
-            design=self.design.started(),
-            w=np.zeros_like(s.w),
+            map=self._map(scaled if rank else zeros(1, dim), width),
+            design=self._design(size).started(),
+            w=np.zeros(size),
+            phi=np.zeros(size),
             inverse_scale=inverse_scale,
             low=low,
             high=high,
+            middle=middle,
+            slope=slope,
             center=center,
             spread=spread,
-            last=np.zeros(self.dim),
+            last=np.zeros(dim),
             last_target=0.0,
             nearness=0.5 * NEAR / width**2 if p["recent"] else -1.0,
-            early=np.zeros((0, self.dim)),
+            early=np.zeros((0, dim)),
             targets=np.zeros(0),
+            weights=np.zeros(0),
         )
-        learned, _ = contract.progress(fresh, rows, targets)
-        self._state = learned._replace(
-            early=fresh.early if over else s.early, targets=fresh.targets if over else s.targets, seen=s.seen
-        )
+        learned = self._relearned(fresh, rows, targets, weights)
+        if over:
+            self._state = learned._replace(seen=s.seen)
+        else:
+            self._state = learned._replace(early=s.early, targets=s.targets, weights=s.weights, seen=s.seen)
+
+    def _relearned(self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Any:
+        """The first examples learned from a fresh state, the linear part so long that their loss is least."""
+        best, least, linear, gain = None, np.inf, fresh.slope.size, self.params["gain"]
+        unit = SHORT if fresh.phi.size > linear + 2 and self.params["loss"] != "logistic" else 1.0
+        gains = [unit * given for given in GAINS[: len(GAINS) if linear and len(rows) >= ENOUGH else 1]]
+        for given in gains if gain is None else [gain]:
+            begun = fresh._replace(
+                slope=given * fresh.slope, design=self._design(fresh.phi.size).started(), w=np.zeros_like(fresh.w),
+                phi=np.zeros_like(fresh.phi), scaled=np.zeros_like(fresh.scaled), last=np.zeros_like(fresh.last),
+            )  # fmt: skip
+            learned, decisions = progress(begun, rows, targets, weights)
+            loss = total_loss(
+                fresh.loss, (decisions - fresh.center) / fresh.spread, (targets - fresh.center) / fresh.spread, weights
+            )
+            if best is not None and not loss < least:
+                break
+            best, least = learned, loss
+        return best
 
     def fits(self, state: Any, begun: Any) -> bool:
-        p, dim, rank = self.params, self.dim, state.phi.size - 2
+        p, dim = self.params, self.columns(self.dim)
+        size = state.phi.size
+        full, narrow = self.rank + state.slope.size + 2, state.slope.size + 2
+        if size != full and not (size == narrow and self.linear and p["design"] is None and dim > WIDE):
+            return False
+        rank = self.rank
         own: tuple[str, ...] = (
             "design.",
+            "w",
+            "phi",
             "center",
             "spread",
             "last_target",
             "nearness",
             "early",
             "targets",
+            "weights",
             "seen",
         )
         mapped = True
@@ -397,5 +546,7 @@ class KernelNewton(Learner):
             and state.spread > 0.0
             and state.early.shape == (kept, dim)
             and state.targets.shape == (kept,)
-            and self.design.consistent(state.design)
+            and state.weights.shape == (kept,)
+            and state.w.shape == state.phi.shape == (size,)
+            and self._design(size).consistent(state.design)
         )

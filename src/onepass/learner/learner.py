@@ -16,7 +16,7 @@ from onepass.foundation.state import as_begun
 from onepass.learner.budget import kernel_width
 from onepass.learner.contract import decide_rows, progress
 from onepass.learner.losses import CLASSIFICATION, loss_named
-from onepass.learner.rows import blocks, checked
+from onepass.learner.rows import checked, dense, parts
 
 
 class Learner(files.Owner):
@@ -75,21 +75,35 @@ class Learner(files.Owner):
         return self._advance(rows, self._targets(y, rows.shape[0]))
 
     @writing
-    def advance(self, rows: Any, targets: np.ndarray) -> np.ndarray:
-        """Decide and learn checked rows and targets; the decisions (n,)."""
-        return self._advance(rows, targets)
+    def advance(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """Decide and learn checked rows and targets, which count `weights` times; the decisions (n,)."""
+        return self._advance(rows, targets, weights)
 
-    def _advance(self, rows: Any, targets: np.ndarray) -> np.ndarray:
-        decisions = np.empty(len(targets))
-        for place, block in blocks(rows):
+    def _advance(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        decisions, dim = np.empty(len(targets)), rows.shape[1]
+        for place, part in parts(rows, self.columns(dim)):
+            block = self._dense(part)
             with deferred():
                 if self._state is None:
-                    self._state, self.dim = self._begin(block.shape[1]), block.shape[1]
-                decisions[place] = self._learn(block, targets[place])
+                    self._state, self.dim = self._begin(dim), dim
+                decisions[place] = self._learn(block, targets[place], None if weights is None else weights[place])
             finite(decisions[place])
         return decisions
 
-    def _learn(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    def columns(self, dim: int) -> int:
+        """How many columns rows of this width have once they are dense."""
+        return dim
+
+    def _dense(self, rows: Any) -> np.ndarray:
+        """Rows as the compiled loop takes them."""
+        return dense(rows)
+
+    @property
+    def weighs(self) -> bool:
+        """Whether examples may have weights."""
+        return False
+
+    def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """Decide and learn dense examples, at least one; the decisions."""
         self._state, decisions = progress(self._state, rows, targets)
         return decisions
@@ -119,8 +133,8 @@ class Learner(files.Owner):
     def _decided(self, rows: Any) -> np.ndarray:
         out = np.zeros(rows.shape[0])
         if self._state is not None:
-            for place, block in blocks(rows):
-                out[place] = decide_rows(self._state, block)
+            for place, part in parts(rows, self.columns(rows.shape[1])):
+                out[place] = decide_rows(self._state, self._dense(part))
         finite(out)
         return out
 

@@ -9,6 +9,9 @@ from onepass.foundation import check
 
 AT_ONCE = 4096  # rows between which Ctrl-C is heard
 BLOCK = 1 << 20  # bytes of sparse rows that are dense at the same time
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # SplitMix64: 2^64 over the golden ratio, and its two factors and three shifts
+MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+SHIFTS, LAST = (np.uint64(30), np.uint64(27)), np.uint64(31)
 
 
 def checked(name: str, X: Any, width: int | None) -> Any:
@@ -51,10 +54,43 @@ def _compressed(name: str, X: Any) -> Any:
     return rows
 
 
-def blocks(rows: Any) -> Iterator[tuple[slice, np.ndarray]]:
-    """Places and dense rows, in order, of what `checked` returned."""
-    count, dim = rows.shape
-    step = AT_ONCE if isinstance(rows, np.ndarray) else min(max(BLOCK // (8 * dim), 1), AT_ONCE)
+def parts(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
+    """Places and rows, in order, of what `checked` returned; sparse ones as many as may be dense at once in so many
+    columns.
+    """
+    count = rows.shape[0]
+    step = AT_ONCE if isinstance(rows, np.ndarray) else min(max(BLOCK // (8 * columns), 1), AT_ONCE)
     for start in range(0, count, step):
         place = slice(start, min(start + step, count))
-        yield place, rows[place] if isinstance(rows, np.ndarray) else rows[place].toarray()
+        yield place, rows[place]
+
+
+def dense(rows: Any) -> np.ndarray:
+    """Rows as an array."""
+    return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
+
+
+def places_and_signs(places: np.ndarray, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where a count sketch puts these columns, and with which sign: the finalizer of SplitMix64 (Steele, Lea and Flood
+    2014) of their numbers.
+    """
+    with np.errstate(over="ignore"):
+        z = (places.astype(np.uint64) + np.uint64(1)) * GOLDEN + np.uint64(seed) * MIX[0]
+        for shift, factor in zip(SHIFTS, MIX, strict=True):
+            z = (z ^ (z >> shift)) * factor
+        z ^= z >> LAST
+    return (z % np.uint64(columns)).astype(np.int64), np.where(z >> np.uint64(63), -1.0, 1.0)
+
+
+def hashed(rows: Any, columns: int, seed: int) -> np.ndarray:
+    """The count sketch of rows: every column added to, or taken from, one of so many. O(non-zeros) for sparse rows."""
+    count, dim = rows.shape
+    out = np.zeros((count, columns))
+    if isinstance(rows, np.ndarray):
+        place, sign = places_and_signs(np.arange(dim), columns, seed)
+        np.add.at(out, (slice(None), place), rows * sign)
+    else:
+        place, sign = places_and_signs(rows.indices, columns, seed)
+        at = np.repeat(np.arange(count), np.diff(rows.indptr))
+        np.add.at(out, (at, place), rows.data * sign)
+    return out

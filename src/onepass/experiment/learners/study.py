@@ -138,7 +138,7 @@ class Constant(Learner):
     def _begin(self, dim: int) -> np.ndarray:
         return np.empty(0)
 
-    def _learn(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         return np.full(len(rows), self.params["majority"])
 
 
@@ -152,7 +152,7 @@ class RepeatLast(Learner):
     def _begin(self, dim: int) -> np.ndarray:
         return np.ones(1)
 
-    def _learn(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         decisions = np.concatenate([self._state, targets[:-1]])
         self._state = targets[-1:].copy()
         return decisions
