@@ -60,9 +60,10 @@ class Calibration:
                 p = sigmoid(z)
                 self._move(side, times * (p - code) * z, times * p * (1.0 - p) * z * z)
             else:
-                z, p = self._several(decisions[i])
-                mean = float(p @ z)
-                self._move(0, times * (mean - float(z[code])), times * float(p @ (z - mean) ** 2))
+                each, share = self._several(decisions[i])
+                mean = float(share @ each)
+                spread = float(share @ (each - mean) ** 2)
+                self._move(0, times * (mean - float(each[code])), times * spread)
 
     def _move(self, side: int, gradient: float, curvature: float) -> None:
         self.firm[side] = (1.0 - 1.0 / MEMORY) * self.firm[side] + curvature

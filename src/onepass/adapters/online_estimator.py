@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -49,6 +49,10 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
     """What both estimators share. `learners_`: the native learners, one, or one a class when there are several. They
     are parts of the estimator: threads read or write all of them or none.
     """
+
+    __metadata_request__fit: ClassVar = {
+        "sample_weight": None
+    }  # which scikit-learn's routing offers with `set_fit_request`
 
     learner: Learner | None
     learners_: list[Learner]
@@ -175,6 +179,13 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
             for k, learner in enumerate(self.learners_):
                 decisions[place, k] = learner.decided_rows(block)
         return decisions if decisions.shape[1] > 1 else decisions[:, 0]
+
+    def _given(self, options: dict[str, Any]) -> Any:
+        """The sample_weight among options of `fit`, None where it is not; TypeError for others."""
+        for name in options:
+            if name != "sample_weight":
+                raise TypeError(f"fit takes X, y and sample_weight, got {shown(name)}")
+        return options.get("sample_weight")
 
     @abstractmethod
     def predict(self, X: Any) -> np.ndarray:

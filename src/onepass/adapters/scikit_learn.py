@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from onepass.adapters.calibration import Calibration
 from onepass.adapters.online_estimator import (
     DTYPES,
     ClassifierMixin,
@@ -18,6 +19,7 @@ from onepass.adapters.online_estimator import (
     check_classification_targets,
     single,
 )
+from onepass.foundation import check, files
 from onepass.foundation.check import shown
 from onepass.foundation.sharing import composed, reading
 from onepass.learner.kernel_newton import KernelNewton
@@ -28,8 +30,13 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     """An online kernel classifier for scikit-learn: labels of any kind, two classes or more, dense or sparse rows.
 
     learner: any native learner with a loss for classification, such as op.FORKS() (None: op.KernelNewton(), which needs
-    no tuning); it serves as a pattern and is never changed. After `fit` or `partial_fit`: `classes_` (classes,),
-    `n_features_in_`, `learners_`. Sample weights are not supported. ValueError for bad input, and nothing has changed.
+    no tuning, with the logistic loss); it serves as a pattern and is never changed.
+    class_weight: None (default); "balanced": n / (classes * count of the class), counted over all that was learned,
+        this call included; or {label: weight}, above 0, 1 for labels not named. For KernelNewton alone.
+    After `fit` or `partial_fit`: `classes_` (classes,), `n_features_in_`, `learners_`. Weights of examples multiply
+    their losses, and 0 leaves them out. `fit` takes `sample_weight` by name; its signature does not show it, as
+    scikit-learn has it that weight 2 then is the example twice *in any order*, which no online learner can keep.
+    ValueError for bad input, and nothing has changed.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
@@ -42,9 +49,22 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
 
     _classifies = True
     classes_: np.ndarray
+    counts_: np.ndarray
+    calibration_: Calibration
+
+    def __init__(self, learner: Learner | None = None, class_weight: Any = None):
+        super().__init__(learner)
+        self.class_weight = class_weight
 
     def _default(self) -> Learner:
-        return KernelNewton()
+        return KernelNewton(loss="logistic")
+
+    def copy(self) -> Self:
+        """An independent copy, with what was learned; scikit-learn's `clone` copies without."""
+        twin = super().copy()
+        if self.__sklearn_is_fitted__():
+            twin.calibration_, twin.counts_ = self.calibration_.copy(), self.counts_.copy()
+        return twin
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -52,17 +72,24 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         return tags
 
     @composed
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn examples X (n, d) with labels y (n,), in order, after forgetting what was learned before."""
+    def fit(self, X: Any, y: Any, **options: Any) -> Self:
+        """Learn examples X (n, d) with labels y (n,), in order, after forgetting what was learned before.
+
+        options: sample_weight, (n,) or a number, at least 0 (default None: 1).
+        """
         with self._all_or_nothing():
+            given = self._given(options)
             self._forget()
-            self._progress(X, y, np.unique)
+            self._progress(X, y, np.unique, None, given)
         return self
 
     @composed
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn more examples X (n, d), y (n,). classes: all labels that will ever occur, given at the first call."""
-        self._progress(X, y, lambda _: self._named(classes), classes)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn more examples X (n, d), y (n,). classes: all labels that will ever occur, given at the first call.
+
+        sample_weight: (n,) or a number, at least 0 (default None: 1).
+        """
+        self._progress(X, y, lambda _: self._named(classes), classes, sample_weight)
         return self
 
     @composed
@@ -70,7 +97,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         """`partial_fit` of one row x, (d,) or (1, d), and its label y; classes: as there."""
         if classes is not None or not self.__sklearn_is_fitted__():
             return self.partial_fit(single(x), [y], classes)
-        self._advance(self._row(x), self._codes(np.asarray([y])))
+        self._learn_codes(self._row(x), self._codes(np.asarray([y])), None)
         return self
 
     @reading
@@ -82,10 +109,13 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             raise ValueError("classes must be given at the first call: all labels that may occur, as in classes=[0, 1]")
         return np.unique(np.asarray(classes))
 
-    def _progress(self, X: Any, y: Any, first: Callable[[Any], np.ndarray], classes: Any = None) -> np.ndarray:
+    def _progress(
+        self, X: Any, y: Any, first: Callable[[Any], np.ndarray], classes: Any = None, given: Any = None
+    ) -> np.ndarray:
         """Decide and learn; first: the classes, from the labels, if this is the first call."""
         with self._all_or_nothing():
             rows, y = self._examples(X, y)
+            weights = self._weights(given, rows)
             if not self.__sklearn_is_fitted__():
                 check_classification_targets(y)
                 self.classes_ = first(y)
@@ -93,13 +123,50 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
                     raise ValueError(
                         f"y must have at least 2 classes, got {len(self.classes_)} class: {shown(self.classes_)}"
                     )
-                self.learners_ = self._anew(self._count())
+                self._begun()
             elif classes is not None and not np.array_equal(self._named(classes), self.classes_):
                 raise ValueError(
                     f"classes must be those of the first call, {shown(self.classes_)}, got {shown(classes)}"
                 )
             codes = self._codes(y)
-        return self._advance(rows, codes)
+            by_class = self._class_weights(codes)
+        if by_class is not None:
+            weights = by_class[codes] if weights is None else weights * by_class[codes]
+        return self._learn_codes(rows, codes, weights)
+
+    def _begun(self) -> None:
+        """Learners that know nothing, of `classes_`."""
+        self.learners_ = self._anew(self._count())
+        self.calibration_ = Calibration(str(self.learners_[0].params.get("loss", "hinge")))
+        self.counts_ = np.zeros(len(self.classes_))
+
+    def _class_weights(self, codes: np.ndarray) -> np.ndarray | None:
+        """Weights (classes,) of the classes, once these examples are counted; None where there are none."""
+        wanted = self.class_weight
+        if wanted is None:
+            return None
+        self._weights(1.0, codes)
+        if isinstance(wanted, str) and wanted == "balanced":
+            counts = self.counts_ + np.bincount(codes, minlength=len(self.classes_))
+            return counts.sum() / (len(counts) * np.maximum(counts, 1.0))
+        if not isinstance(wanted, dict):
+            raise ValueError(f"class_weight must be None, 'balanced' or a dictionary, got {shown(wanted)}")
+        known = self.classes_.tolist()
+        for label in wanted:
+            check.choice("a label of class_weight", label, tuple(known))
+        return np.array([check.positive("class_weight", wanted.get(label, 1.0)) for label in known])
+
+    def _learn_codes(self, rows: Any, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """Decide and learn examples of these classes, calibrate and count; the decisions."""
+        if weights is None and self.class_weight is not None:
+            by_class = self._class_weights(codes)
+            weights = None if by_class is None else by_class[codes]
+        if weights is not None and not weights.all():
+            rows, codes, weights = rows[weights > 0.0], codes[weights > 0.0], weights[weights > 0.0]
+        decisions = self._advance(rows, codes, weights)
+        self.calibration_.learn(decisions, codes, weights)
+        self.counts_ += np.bincount(codes, minlength=len(self.counts_))
+        return decisions
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         """Places (n,) of the labels among the classes."""
@@ -129,6 +196,26 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             raise ValueError("labels are not sorted")
         self.classes_ = labels
 
+    def contents(self) -> files.Contents:
+        found = super().contents()
+        wanted = self.class_weight
+        if isinstance(wanted, dict):
+            wanted = [[np.asarray(label).item(), float(weight)] for label, weight in wanted.items()]
+        found.extra["class_weight"] = wanted
+        if self.__sklearn_is_fitted__():
+            found.extra.update(calibration=self.calibration_.plain(), counts=self.counts_.tolist())
+        return found
+
+    def _restore(self, extra: dict[str, Any]) -> None:
+        super()._restore(extra)
+        wanted = extra.get("class_weight")
+        self.class_weight = {label: float(weight) for label, weight in wanted} if isinstance(wanted, list) else wanted
+        if self.__sklearn_is_fitted__():
+            self.calibration_ = Calibration.of(extra["calibration"])
+            self.counts_ = check.array("counts", extra["counts"], np.dtype(np.float64), (1,), len(self.classes_))
+            if not (self.counts_ >= 0.0).all():
+                raise ValueError("counts below 0")
+
     def _count(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
@@ -145,6 +232,18 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         """The class of every row of X, (n, d) -> (n,)."""
         return self._labels(self._decisions(X))
 
+    @reading
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Of every row of X (n, d) and every class, (n, classes): calibrated on all decisions before their examples
+        were learned (calibration.py); class weights are in it.
+        """
+        return self.calibration_.probabilities(self._decisions(X))
+
+    @reading
+    def predict_proba_one(self, x: Any) -> np.ndarray:
+        """`predict_proba` of one row x, (d,) or (1, d): (classes,)."""
+        return self.calibration_.probabilities(self._decided(self._row(x)))[0]
+
     @composed
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Decisions and mistakes (n,) while examples X (n, d), y (n,) are learned."""
@@ -157,8 +256,8 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
 
     learner: any native learner with a loss for regression, such as op.FOGD(loss="huber") (None:
     op.KernelNewton(loss="squared"), which needs no tuning); it serves as a pattern and is never changed. After `fit` or
-    `partial_fit`: `n_features_in_`, `learners_`, a list of one. Sample weights are not supported. ValueError for bad
-    input, and nothing has changed.
+    `partial_fit`: `n_features_in_`, `learners_`, a list of one. Weights as for `OnlineKernelClassifier`. ValueError for
+    bad input, and nothing has changed.
 
     >>> import numpy as np, onepass as op
     >>> rng = np.random.default_rng(0)
@@ -179,17 +278,24 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         return tags
 
     @composed
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn examples X (n, d) with targets y (n,), in order, after forgetting what was learned before."""
+    def fit(self, X: Any, y: Any, **options: Any) -> Self:
+        """Learn examples X (n, d) with targets y (n,), in order, after forgetting what was learned before.
+
+        options: sample_weight, (n,) or a number, at least 0 (default None: 1).
+        """
         with self._all_or_nothing():
+            given = self._given(options)
             self._forget()
-            self._progress(X, y)
+            self._progress(X, y, given)
         return self
 
     @composed
-    def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn examples X (n, d) with targets y (n,) more, in order."""
-        self._progress(X, y)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn examples X (n, d) with targets y (n,) more, in order.
+
+        sample_weight: (n,) or a number, at least 0 (default None: 1).
+        """
+        self._progress(X, y, sample_weight)
         return self
 
     @composed
@@ -204,13 +310,16 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
     def predict_one(self, x: Any) -> Any:
         return self._decided(self._row(x))[0]
 
-    def _progress(self, X: Any, y: Any) -> np.ndarray:
+    def _progress(self, X: Any, y: Any, given: Any = None) -> np.ndarray:
         with self._all_or_nothing():
             rows, y = self._examples(X, y)
+            weights = self._weights(given, rows)
             if not self.__sklearn_is_fitted__():
                 self.learners_ = self._anew(1)
             targets = self.learners_[0]._targets(y, rows.shape[0])
-        return self._advance(rows, targets)
+        if weights is not None and not weights.all():
+            rows, targets, weights = rows[weights > 0.0], targets[weights > 0.0], weights[weights > 0.0]
+        return self._advance(rows, targets, weights)
 
     def _targets(self, y: np.ndarray) -> Callable[[int, slice], np.ndarray]:
         return lambda k, place: y[place]

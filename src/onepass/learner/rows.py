@@ -88,7 +88,7 @@ def hashed(rows: Any, columns: int, seed: int) -> np.ndarray:
     out = np.zeros((count, columns))
     if isinstance(rows, np.ndarray):
         place, sign = places_and_signs(np.arange(dim), columns, seed)
-        np.add.at(out, (slice(None), place), rows * sign)
+        np.add.at(out.T, place, (rows * sign).T)
     else:
         place, sign = places_and_signs(rows.indices, columns, seed)
         at = np.repeat(np.arange(count), np.diff(rows.indptr))
