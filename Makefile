@@ -27,6 +27,9 @@ serve: .venv/stamp
 # The same tests with large numbers where they repeat something; hours.
 test-long: export ONEPASS_TEST_LONG := 1
 
+# A test that hangs is named and ended after 300 s; none takes a tenth of it.
+test: PATIENCE := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+
 test test-long: .venv/stamp
 	@$(BIN)/pytest -q -n 2 --dist worksteal $(PATIENCE)
 
