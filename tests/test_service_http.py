@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import onepass as op
-from onepass.log.replay import Fold, verify
+from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
+from onepass.log.verifying import verify
 from onepass.service.server import serve
 from service_process import Served, written
 

@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import onepass as op
 from onepass.log import Activation
-from onepass.log.replay import Fold, verify
+from onepass.log.replay import Fold
+from onepass.log.verifying import verify
 from onepass.log.sqlite import SqliteStore
 from onepass.service import server
 from onepass.service.loop import warmed

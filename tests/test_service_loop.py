@@ -11,8 +11,9 @@ from counts import many
 from onepass.evaluation.events import rows_of
 from onepass.log import Decision, Event, Join
 from onepass.log.memory import MemoryStore
-from onepass.log.replay import Fold, verify
+from onepass.log.replay import Fold
 from onepass.log.store import StoreError
+from onepass.log.verifying import verify
 from onepass.service import clock as clocks
 from onepass.service.answers import answer
 from onepass.service.loop import Loop
