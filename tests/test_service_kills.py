@@ -30,6 +30,7 @@ from onepass.service.settings import begun, read
 
 data, path, kills, longest = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 CLIENTS, AGAIN = 2, 20
+MOST = 8  # files of three checkpoints, and of one that was not finished
 settings, _ = read(path)
 warmed(begun(settings), settings)  # compiles
 rng, wrong, lives = np.random.default_rng(0), [], 0
@@ -147,6 +148,9 @@ with SqliteStore(data / "news.sqlite") as store:
         wrong.append([kills, f"verify: {found}"])
     twin = Fold(store, "news", begun(settings))
     twin.advance()
+    files = list((data / "news.models").iterdir())
+    if len(files) > MOST:
+        wrong.append([kills, f"left behind: {files}"])
     saved = max((data / "news.models").glob("*.model")).read_bytes()
     if op.to_bytes(twin.bandit) != saved:
         wrong.append([kills, "the model is another"])

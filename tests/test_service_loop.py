@@ -72,6 +72,8 @@ def test_a_loop_that_stops_and_starts_has_the_model_of_one_that_went_on(started,
     for life in range(4):
         loop = started(rules(), store, folder)
         played(loop, 10 * life, 10 * life + 10)
+        if life == 1:
+            settled(loop)
         loop.stop()
         if life == 1:
             for file in folder.iterdir():
