@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from onepass.evaluation.events import rows_of
 from onepass.log import Decision, Event, Join
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
+from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
 from onepass.log.verifying import verify
 from onepass.service import clock as clocks
@@ -217,3 +219,23 @@ def test_a_log_of_another_model_is_refused_and_other_settings_go_on(started, tmp
     settled(loop)
     kinds = [type(one) for one in store.read() if isinstance(one, Decision | Join)]
     assert kinds.count(Join) == kinds.count(Decision) == 3
+
+
+def test_verify_agrees_in_every_bit_with_a_run_that_decided_and_learned_at_once(started, tmp_path):
+    """Decisions by models of every age, with 1 to 3 slots, excluded arms, and rewards that come while others decide."""
+    n = many(300, 100_000)
+    with SqliteStore(tmp_path / "log", synced=False) as store:
+        settings = rules(wait=0.2, operation={"publish": 0.01, "checkpoint": 5.0})
+        loop = started(settings, store, tmp_path / "models")
+        waiting = deque()
+        for t in range(n):
+            excluded = ARMS[t % 5 : t % 5 + 1]
+            waiting.append(loop.decide(request(t, slots=1 + t % (3 - len(excluded)), exclude=excluded)))
+            if len(waiting) > 20:
+                record = waiting.popleft().result()
+                loop.outcomes([OutcomeRequest(id=record.id, value=float(t % 3 == 0), key="k")])
+        settled(loop)
+        loop.stop()
+        found = verify(Fold.resumed(store, "news", first=True))
+        assert (found.ok, found.equal, found.joins, found.others) == (True, n, n, ())
+        assert found.checkpoints >= 2
