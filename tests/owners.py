@@ -150,9 +150,8 @@ def use(owner):
         return owner.transform(rows), owner.learn(rows).transform(rows), owner.memory_usage(), repr(owner)
     if isinstance(owner, op.CrossedBandit):
         arms = {"arm 1": {"a": "v1", "n": 3.0}, "new": {"b": "c"}}
-        for _ in range(3):
-            decision = owner.decide({"a": "v1", "n": 2.0}, arms)
-            owner.learn(decision, 1.0)
+        for t in range(3):
+            owner.learn(owner.decide({"a": "v1", "n": 2.0}, arms, id=f"{owner.rounds} {t}"), 1.0)
         return owner.explain({"a": "v1"}, arms), owner.memory_usage(), repr(owner)
     if hasattr(owner, "feature_names"):
         rows = np.ones((2, owner.input_dim))

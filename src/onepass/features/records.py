@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from onepass.features.scaling import bounded, standardized
-from onepass.features.terms import LARGEST, is_missing, is_number, name_of, rows_of, said_of, terms
+from onepass.features.terms import LARGEST, checked_terms, is_missing, is_number, name_of, rows_of, said_of, terms
 from onepass.foundation import check, files
 from onepass.foundation.registry import savable
 from onepass.foundation.sharing import reading, writing
@@ -289,7 +289,9 @@ class Records(files.Owner):
         """Learn the terms of one record, and its places and values after that.
 
         found: numbers by name, as `onepass.features.terms.terms` gives them or `checked_terms` lets them through.
+        ValueError for others.
         """
+        checked_terms(found)
         places, values, known, numeric = [], [], self._known, self._numeric
         for name, value in found.items():
             place = known.get(name)
