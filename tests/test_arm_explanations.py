@@ -6,6 +6,7 @@ import pytest
 import dense
 import onepass as op
 from arm_games import DIM, LEFT, NAMES, RIGHT, data, factor_data, hybrid, learned
+from counts import pairs
 from onepass.design import contract
 from onepass.testing import REGS
 
@@ -108,20 +109,18 @@ def test_differences_are_those_of_the_joint_ridge_regression(kind, compact, reg)
             close(of_part(found, part), np.stack(want) - np.stack(less))
 
 
-@pytest.mark.parametrize(
-    "design",
-    [
-        op.FrequentDirections(dim=DIM, size=2, reg=0.37),
-        op.RobustFrequentDirections(dim=DIM, size=3, reg=4.0),
-        op.ProjectorSplitting(dim=DIM, rank=2, reg=0.37),
-        op.Exact(dim=DIM, reg=0.01, dtype="float32"),
-    ],
-    ids=lambda d: repr(d).partition("(")[0],
-)
-@pytest.mark.parametrize("compact", [True, False])
-@pytest.mark.parametrize("kind", ["disjoint", "hybrid"])
-def test_sketched_arms_are_explained_as_they_decide(design, compact, kind):
+SKETCHED = {
+    "FrequentDirections": op.FrequentDirections(dim=DIM, size=2, reg=0.37),
+    "RobustFrequentDirections": op.RobustFrequentDirections(dim=DIM, size=3, reg=4.0),
+    "ProjectorSplitting": op.ProjectorSplitting(dim=DIM, rank=2, reg=0.37),
+    "Exact": op.Exact(dim=DIM, reg=0.01, dtype="float32"),
+}
+
+
+@pytest.mark.parametrize(("name", "compact", "kind"), pairs(SKETCHED, [True, False], ["disjoint", "hybrid"]))
+def test_sketched_arms_are_explained_as_they_decide(name, compact, kind):
     rows, rewards, names = data(200)
+    design = SKETCHED[name]
     own = op.Ridge(design)
     parts = (
         op.Disjoint(own, compact=compact) if kind == "disjoint" else op.Hybrid(shared=own, arms=own, compact=compact)
