@@ -239,3 +239,14 @@ def test_verify_agrees_in_every_bit_with_a_run_that_decided_and_learned_at_once(
         found = verify(Fold.resumed(store, "news", first=True))
         assert (found.ok, found.equal, found.joins, found.others) == (True, n, n, ())
         assert found.checkpoints >= 2
+
+
+def test_a_client_that_goes_away_stops_nobody(started, tmp_path):
+    loop = started(rules(wait=0.3), MemoryStore(), tmp_path / "models")
+    for t in range(20):
+        loop.decide(request(t)).cancel()
+        loop.outcomes([OutcomeRequest(id=f"{t}", value=1.0, key="k")])[1].cancel()
+    assert [loop.decide(request(t)).result(10).id for t in range(20)] == [f"{t}" for t in range(20)]
+    settled(loop)
+    assert loop.trouble() is None
+    assert [one.rewards for one in loop.store.read(kinds=["join"])] == [[1.0]] * 20

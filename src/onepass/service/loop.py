@@ -29,7 +29,7 @@ from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, fin
 from onepass.service.rows import Offer, offer, wrong
 from onepass.service.settings import LoopSettings, begun, changes, checked, fixed
 from onepass.service.showing import REQUEST, shown_instead
-from onepass.service.writer import Writer
+from onepass.service.writer import Writer, promise
 
 FILE, API = "file", "api"  # where settings come from
 
@@ -191,9 +191,9 @@ class Loop:
         request is the same. Refused for what cannot be decided, and for another request of the same id."""
         print = fingerprint(request)
         if request.id is None:
-            return self._decided(request, made_id(), print, Future())
+            return self._decided(request, made_id(), print, promise())
         with self._lock:
-            asked, future = self._answering.get(request.id, (None, Future[Decision]()))
+            asked, future = self._answering.get(request.id, (None, promise()))
             if asked is None:
                 self._answering[request.id] = (print, future)
         if asked is not None:

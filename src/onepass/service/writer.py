@@ -30,6 +30,13 @@ PAGE = 5_000  # records that are told at a time when the log is read
 Taken = Callable[[list[Any]], object]
 
 
+def promise() -> Future[Any]:
+    """A future that those who wait for it cannot cancel: others may wait for it too."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
+
+
 class Writer(threading.Thread):
     """Writes until it is stopped.
 
@@ -54,7 +61,7 @@ class Writer(threading.Thread):
 
         records: of nobody else; stamped: whether they keep their times (default False: they get the present).
         """
-        future: Future[list[int]] = Future()
+        future: Future[list[int]] = promise()
         with self._some:
             if self._ending:
                 raise StoreError("the service is stopping; nothing of this was stored")
