@@ -20,7 +20,7 @@ from onepass.service import clock as clocks
 from onepass.service.answers import answer
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest, Refused
-from onepass.service.settings import begun, checked
+from onepass.service.settings import LARGEST, begun, checked
 
 ARMS = ["a", "b", "c"]
 MODEL = {"seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
@@ -250,3 +250,13 @@ def test_a_client_that_goes_away_stops_nobody(started, tmp_path):
     settled(loop)
     assert loop.trouble() is None
     assert [one.rewards for one in loop.store.read(kinds=["join"])] == [[1.0]] * 20
+
+
+def test_sums_of_the_largest_values_are_limited_and_larger_ones_refused(started, tmp_path):
+    loop = started(rules(reward={"wait": 0.2, "aggregation": "sum"}), MemoryStore(), tmp_path / "models")
+    loop.decide(request(1)).result()
+    with pytest.raises(Refused, match="must be a finite number up to"):
+        loop.outcomes([OutcomeRequest(id="1", value=1.7e308)])
+    loop.outcomes([OutcomeRequest(id="1", value=LARGEST)] * 100)[1].result()
+    settled(loop)
+    assert [(one.rewards, one.how) for one in loop.store.read(kinds=["join"])] == [([1.0], "sum, limited")]

@@ -22,6 +22,7 @@ WRONG = {
     "exploring must be 0 where": {"exploring": 0.1},
     "reward.wait must be above 0": {"reward": {"wait": 0.0}},
     "reward.range must be the least": {"reward": {"range": [1.0, 0.0]}},
+    "reward.range must be .* within": {"reward": {"range": [0.0, float("inf")]}},
     "reward.default must be in reward.range": {"reward": {"default": -1.0}},
     'reward.default must be a number, or "none"': {"reward": {"default": "nothing"}},
     "operation.checkpoint must be above 0": {"operation": {"checkpoint": 0.0}},

@@ -27,7 +27,7 @@ from onepass.service.join import DUE, Joiner
 from onepass.service.learner import Learner
 from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, fingerprint
 from onepass.service.rows import Offer, offer, wrong
-from onepass.service.settings import LoopSettings, begun, changes, checked, fixed
+from onepass.service.settings import LARGEST, LoopSettings, begun, changes, checked, fixed
 from onepass.service.showing import REQUEST, shown_instead
 from onepass.service.writer import Writer, promise
 
@@ -265,8 +265,8 @@ class Loop:
                     raise wrong(f"id and key must have from 1 to {limits.id} characters, got {shown(text)}")
             if one.slot is not None and not 0 <= one.slot < limits.slots:
                 raise wrong(f"slot must be from 0 to {limits.slots - 1}, got {one.slot}")
-            if not np.isfinite(one.value):
-                raise wrong(f"value must be a finite number, got {one.value}")
+            if not abs(one.value) <= LARGEST:
+                raise wrong(f"value must be a finite number up to {LARGEST:.0e}, got {one.value}")
             if settings.reward.aggregation != "sum" and not least <= one.value <= largest:
                 raise wrong(f"value must be from {least} to {largest} (reward.range), got {one.value}")
             records.append(Outcome(loop=self.name, time=0, id=one.id, value=one.value, slot=one.slot, request=one.key))

@@ -41,6 +41,7 @@ NONE = "none"  # the default reward of those that nothing shall be learned of: T
 WIDEST = 100_000  # features of a row
 LONGEST = 30 * 24 * 3600.0  # seconds that rewards are waited for
 BODY = 1 << 20  # bytes of a request
+LARGEST = 1e100  # reward: sums and means of as many as there may be are finite
 EXPLORING = {"kind": "InverseGap"}  # where the arguments of a recipe do not say how to explore
 FIXED = ("name", "features", "model")  # what a model is made of: not to be changed under a log
 
@@ -173,8 +174,11 @@ def troubles(settings: LoopSettings) -> Iterator[str]:
     if not 0.0 < reward.wait <= LONGEST:
         yield f"reward.wait must be above 0 and at most {LONGEST:.0f} seconds, got {reward.wait}"
     least, largest = reward.range
-    if not least < largest:
-        yield f"reward.range must be the least, then the largest reward, got {shown(list(reward.range))}"
+    if not -LARGEST <= least < largest <= LARGEST:
+        yield (
+            f"reward.range must be the least, then the largest reward, within {LARGEST:.0e}, "
+            f"got {shown(list(reward.range))}"
+        )
     elif isinstance(reward.default, float) and not least <= reward.default <= largest:
         yield f"reward.default must be in reward.range, from {least} to {largest}, got {reward.default}"
     if isinstance(reward.default, str) and reward.default != NONE:
