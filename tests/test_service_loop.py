@@ -260,3 +260,21 @@ def test_sums_of_the_largest_values_are_limited_and_larger_ones_refused(started,
     loop.outcomes([OutcomeRequest(id="1", value=LARGEST)] * 100)[1].result()
     settled(loop)
     assert [(one.rewards, one.how) for one in loop.store.read(kinds=["join"])] == [([1.0], "sum, limited")]
+
+
+def test_a_log_that_lost_its_end_and_went_on_is_not_taken_for_the_one_of_the_checkpoint(started, tmp_path):
+    whole, cut, folder = MemoryStore(), MemoryStore(), tmp_path / "models"
+    loop = started(rules(), whole, folder)
+    played(loop, 0, 10)
+    settled(loop)
+    loop.stop()
+    cut.append([*whole.read(until=whole.last - 12)])
+    loop = started(rules(), cut, tmp_path / "no models")
+    played(loop, 100, 115)
+    settled(loop)
+    loop.stop()
+    assert cut.last > whole.last
+    loop = started(rules(), cut, folder)
+    twin = Fold(cut, "news", begun(rules()))
+    twin.advance()
+    assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
