@@ -165,7 +165,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             rows, codes, weights = rows[weights > 0.0], codes[weights > 0.0], weights[weights > 0.0]
         decisions = self._advance(rows, codes, weights)
         self.calibration_.learn(decisions, codes, weights)
-        self.counts_ += np.bincount(codes, minlength=len(self.counts_))
+        self.counts_ = self.counts_ + np.bincount(codes, minlength=len(self.counts_))
         return decisions
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
@@ -237,12 +237,14 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         """Of every row of X (n, d) and every class, (n, classes): calibrated on all decisions before their examples
         were learned (calibration.py); class weights are in it.
         """
-        return self.calibration_.probabilities(self._decisions(X))
+        decisions = self._decisions(X)
+        return self.calibration_.probabilities(decisions)
 
     @reading
     def predict_proba_one(self, x: Any) -> np.ndarray:
         """`predict_proba` of one row x, (d,) or (1, d): (classes,)."""
-        return self.calibration_.probabilities(self._decided(self._row(x)))[0]
+        decisions = self._decided(self._row(x))
+        return self.calibration_.probabilities(decisions)[0]
 
     @composed
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -60,7 +60,9 @@ FAR = 4  # times wider than `columns` are rows that are hashed
 GAINS = (1.0, 2.0, 4.0, 8.0)  # lengths of the linear part
 SHORT = 0.5  # of these beside a map where the loss has curvature 1; the logistic one has at most 1/4
 LARGEST = 600  # features of an exact design of our own: an example costs a millisecond
+REG = 0.1  # the penalty, and what it is a share of
 ROWS = 128  # of the sketch, half of them where rows are hashed: cnae-9 2.36% mistakes, with 64 2.49, 256 2.35
+SHARES = (0.25, 0.0625)  # of reg, tried in turn for the logistic loss, whose curvature is far below 1
 SPARSE = 0.1  # share of entries that are not zero up to which wide rows are left to the linear part
 WIDE = 400  # columns from which they may be
 CONSTANT = 1e-9  # of a column's largest entry: one that spreads less does not vary
@@ -239,7 +241,8 @@ class KernelNewton(Learner):
         Fourier features.
     design: of dim rank + 2, or size + 2 for Fourier features, in float64, with its own reg, the penalty on ||w||^2;
         default None: an exact one, for wide rows a sketch.
-    reg: of the exact one, above 0 (default 0.1).
+    reg: of our own one, above 0; default None: 0.1, for the logistic loss a quarter or a sixteenth of it where the loss
+        on the first examples is less so.
     linear: whether there is a linear part; default None: unless a design is given, whose dim is columns + rank + 2
         with one. Where rows have more than 400 columns, nine in ten of their entries zero, it replaces the map.
     gain: root mean square length of the linear part, above 0; default None: of 0.5, 1, 2, 4 (twice that for the
@@ -278,7 +281,7 @@ class KernelNewton(Learner):
         size: int = 100,
         rank: int | None = None,
         design: Design | None = None,
-        reg: float = 0.1,
+        reg: float | None = None,
         linear: bool | None = None,
         gain: float | None = None,
         sketch: int | None = None,
@@ -310,7 +313,7 @@ class KernelNewton(Learner):
             "size": size,
             "rank": None if features == "fourier" else rank,
             "design": design,
-            "reg": check.positive("reg", reg),
+            "reg": None if reg is None else check.positive("reg", reg),
             "linear": linear,
             "gain": None if gain is None else check.positive("gain", gain),
             "sketch": None if sketch is None else check.integer("sketch", sketch, 2),
@@ -328,7 +331,7 @@ class KernelNewton(Learner):
         self._state = None
 
     def columns(self, dim: int) -> int:
-        """How many columns rows of this width have here: `columns` where they are far wider, and hashed."""
+        """How many columns rows of width `dim` have here: `columns` where they are far wider, and hashed."""
         most: int = self.params["columns"]
         return most if dim > FAR * most else dim
 
@@ -354,16 +357,16 @@ class KernelNewton(Learner):
         """
         return self._design(self.rank + 2 + (self.columns(self.dim) if self.linear else 0))
 
-    def _design(self, size: int) -> Design:
+    def _design(self, size: int, share: float = 1.0) -> Design:
         p = self.params
         if p["design"] is not None:
             if p["design"].dim != size:
                 raise ValueError(f"design must be a design of dim={size} for these rows, got {shown(p['design'])}")
             return p["design"]
         if self.rank + 2 + (self.columns(self.dim) if self.linear else 0) <= LARGEST:
-            return Exact(dim=size, reg=p["reg"])
+            return Exact(dim=size, reg=share * (p["reg"] or REG))
         most = p["sketch"] or (ROWS if self.columns(self.dim) == self.dim else ROWS // 2)
-        return RobustFrequentDirections(dim=size, size=min(most, size), reg=p["reg"])
+        return RobustFrequentDirections(dim=size, size=min(most, size), reg=share * (p["reg"] or REG))
 
     def _begin(self, dim: int) -> KernelNewtonState:
         self.dim = dim
@@ -493,22 +496,44 @@ class KernelNewton(Learner):
 
     def _relearned(self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Any:
         """The first examples learned from a fresh state, the linear part so long that their loss is least."""
-        best, least, linear, gain = None, np.inf, fresh.slope.size, self.params["gain"]
+        linear, gain, chosen = fresh.slope.size, self.params["gain"], len(rows) >= ENOUGH
         unit = SHORT if fresh.phi.size > linear + 2 and self.params["loss"] != "logistic" else 1.0
-        gains = [unit * given for given in GAINS[: len(GAINS) if linear and len(rows) >= ENOUGH else 1]]
-        for given in gains if gain is None else [gain]:
-            begun = fresh._replace(
-                slope=given * fresh.slope, design=self._design(fresh.phi.size).started(), w=np.zeros_like(fresh.w),
-                phi=np.zeros_like(fresh.phi), scaled=np.zeros_like(fresh.scaled), last=np.zeros_like(fresh.last),
-            )  # fmt: skip
-            learned, decisions = progress(begun, rows, targets, weights)
-            loss = total_loss(
-                fresh.loss, (decisions - fresh.center) / fresh.spread, (targets - fresh.center) / fresh.spread, weights
-            )
+        gains = [unit * given for given in GAINS[: len(GAINS) if linear and chosen else 1]] if gain is None else [gain]
+        best, least, length = None, np.inf, gains[0]
+        for given in gains:
+            learned, loss = self._tried(fresh, rows, targets, weights, given, 1.0)
             if best is not None and not loss < least:
                 break
-            best, least = learned, loss
+            best, least, length = learned, loss, given
+        if (
+            chosen
+            and self.params["loss"] == "logistic"
+            and self.params["design"] is None
+            and self.params["reg"] is None
+        ):
+            for share in SHARES:
+                learned, loss = self._tried(fresh, rows, targets, weights, length, share)
+                if not loss < least:
+                    break
+                best, least = learned, loss
         return best
+
+    def _tried(
+        self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray, given: float, share: float
+    ) -> tuple[Any, float]:
+        """The first examples learned with this length of the linear part and this share of reg, and their loss."""
+        begun = fresh._replace(
+            slope=given * fresh.slope,
+            design=self._design(fresh.phi.size, share).started(),
+            w=np.zeros_like(fresh.w),
+            phi=np.zeros_like(fresh.phi),
+            scaled=np.zeros_like(fresh.scaled),
+            last=np.zeros_like(fresh.last),
+        )
+        learned, decisions = progress(begun, rows, targets, weights)
+        center, spread = fresh.center, fresh.spread
+        loss = total_loss(fresh.loss, (decisions - center) / spread, (targets - center) / spread, weights)
+        return learned, float(loss)
 
     def fits(self, state: Any, begun: Any) -> bool:
         p, dim = self.params, self.columns(self.dim)
@@ -548,5 +573,5 @@ class KernelNewton(Learner):
             and state.targets.shape == (kept,)
             and state.weights.shape == (kept,)
             and state.w.shape == state.phi.shape == (size,)
-            and self._design(size).consistent(state.design)
+            and any(self._design(size, share).consistent(state.design) for share in (1.0, *SHARES))
         )

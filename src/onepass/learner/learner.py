@@ -91,7 +91,7 @@ class Learner(files.Owner):
         return decisions
 
     def columns(self, dim: int) -> int:
-        """How many columns rows of this width have once they are dense."""
+        """How many columns rows of width `dim` (at least 1) have once they are dense."""
         return dim
 
     def _dense(self, rows: Any) -> np.ndarray:
