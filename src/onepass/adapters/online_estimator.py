@@ -140,7 +140,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         if given is None:
             return None
         if not self._pattern().weighs:
-            raise ValueError(f"sample_weight and class_weight need a KernelNewton, got {shown(self.learner)}")
+            raise ValueError(f"sample_weight needs a KernelNewton, got {shown(self.learner)}")
         found = check.finite("sample_weight", check.array("sample_weight", given, np.dtype(np.float64), (0, 1)))
         if found.ndim == 0:
             found = np.full(rows.shape[0], float(found))

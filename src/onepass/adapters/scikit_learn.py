@@ -25,6 +25,8 @@ from onepass.foundation.sharing import composed, reading
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Learner
 
+GOLDEN = 0.6180339887498949  # its multiples fill [0, 1) evenly: the chances by which examples are left out
+
 
 class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     """An online kernel classifier for scikit-learn: labels of any kind, two classes or more, dense or sparse rows.
@@ -32,7 +34,8 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     learner: any native learner with a loss for classification, such as op.FORKS() (None: op.KernelNewton(), which needs
     no tuning, with the logistic loss); it serves as a pattern and is never changed.
     class_weight: None (default); "balanced": n / (classes * count of the class), counted over all that was learned,
-        this call included; or {label: weight}, above 0, 1 for labels not named. For KernelNewton alone.
+        this call included; or {label: weight}, above 0, 1 for labels not named. Learners other than
+        KernelNewton learn such a share of every class instead (rejection sampling, Zadrozny et al. 2003).
     After `fit` or `partial_fit`: `classes_` (classes,), `n_features_in_`, `learners_`. Weights of examples multiply
     their losses, and 0 leaves them out. `fit` takes `sample_weight` by name; its signature does not show it, as
     scikit-learn has it that weight 2 then is the example twice *in any order*, which no online learner can keep.
@@ -145,7 +148,6 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         wanted = self.class_weight
         if wanted is None:
             return None
-        self._weights(1.0, codes)
         if isinstance(wanted, str) and wanted == "balanced":
             counts = self.counts_ + np.bincount(codes, minlength=len(self.classes_))
             return counts.sum() / (len(counts) * np.maximum(counts, 1.0))
@@ -163,9 +165,15 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             weights = None if by_class is None else by_class[codes]
         if weights is not None and not weights.all():
             rows, codes, weights = rows[weights > 0.0], codes[weights > 0.0], weights[weights > 0.0]
+        before, counted = self.counts_.sum(), np.bincount(codes, minlength=len(self.counts_))
+        if weights is not None and not self._pattern().weighs:
+            chance = (before + np.arange(1.0, len(codes) + 1.0)) * GOLDEN % 1.0
+            by_class = self._class_weights(codes)
+            kept = chance < weights / (1.0 if by_class is None else by_class.max())
+            rows, codes, weights = rows[kept], codes[kept], None
         decisions = self._advance(rows, codes, weights)
         self.calibration_.learn(decisions, codes, weights)
-        self.counts_ = self.counts_ + np.bincount(codes, minlength=len(self.counts_))
+        self.counts_ = self.counts_ + counted
         return decisions
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
