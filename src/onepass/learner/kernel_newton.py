@@ -26,32 +26,27 @@ rows far from all landmarks. Rows that move elsewhere altogether want Fourier fe
 example: O(size (d + rank)) for the map and a row of the design, O(rank^2) for an exact one.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from onepass.design.contract import solve
 from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.design.frequent_directions import RobustFrequentDirections
-from onepass.estimator.newton import newton_step
-from onepass.features.contract import apart, embed
 from onepass.features.fourier import fourier
 from onepass.features.kernels import median_distance
 from onepass.features.landmarks import Landmarks, nystrom
 from onepass.features.sketched_nystrom import SketchedNystromState, sketched_nystrom
 from onepass.foundation import check
 from onepass.foundation.check import shown
-from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 from onepass.foundation.state import as_begun, filled, is_abstract, zeros
-from onepass.learner import contract
 from onepass.learner.budget import kernel_width
 from onepass.learner.consistency import landmarks_fit, sketch_fits
 from onepass.learner.learner import Learner
 from onepass.learner.linear_part import linear_part, total_loss
-from onepass.learner.losses import Loss, implicit_slope, loss_named, weight
+from onepass.learner.losses import loss_named
+from onepass.learner.newton_features import KernelNewtonState, progress
 from onepass.learner.rows import dense, hashed
 
 ENOUGH = 32  # examples from which the gain of the linear part is chosen on them
@@ -68,156 +63,6 @@ WIDE = 400  # columns from which they may be
 CONSTANT = 1e-9  # of a column's largest entry: one that spreads less does not vary
 MAPS = ("nystrom", "fourier", "sketched")
 NEAR = 16.0  # how much narrower than the map's kernel the vote of the last example is, in squares of the width
-
-
-class KernelNewtonState(NamedTuple):
-    """map, of rank features; design: A; w, phi (rank + 2,); inverse_scale, scaled (dim,), the latter scratch.
-
-    low, high (dim,): where features are cut; center, spread: of the targets, which are learned in these units.
-    middle, slope (dim,): of the linear part, of no entries without one. phi has no map's features where sparse rows
-    are so wide that the linear part is all.
-    last (dim,), scaled, and last_target: the example before; nearness: NEAR / (2 width^2), -1 without its vote.
-    early (warm_up, dim), targets, weights (warm_up,): the first examples, none once all of them were used; least: 1 /
-    memory. dim is that of the rows, or `columns` where wider ones are hashed.
-    """
-
-    map: Any
-    design: Any
-    w: np.ndarray
-    phi: np.ndarray
-    inverse_scale: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    middle: np.ndarray
-    slope: np.ndarray
-    center: float
-    spread: float
-    scaled: np.ndarray
-    last: np.ndarray
-    last_target: float
-    nearness: float
-    early: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
-    seen: int
-    least: float
-    loss: Loss
-
-
-@compiled
-def decided(state, x):
-    """f(x) in units of the targets' spread; leaves phi in state.phi."""
-    linear = state.slope.size
-    rank, vote = state.phi.size - linear - 2, 0.0
-    for j in range(x.size):
-        entry = min(max(x[j], state.low[j]), state.high[j])
-        state.scaled[j] = entry * state.inverse_scale[j]
-        if linear > 0:
-            state.phi[rank + j] = (entry - state.middle[j]) * state.slope[j]
-    if rank > 0:
-        embed(state.map, state.scaled, state.phi[:rank])
-    if state.nearness >= 0.0:
-        square = 0.0
-        for j in range(x.size):
-            gap = state.scaled[j] - state.last[j]
-            square += gap * gap
-        vote = state.last_target * np.exp(-state.nearness * square)
-    state.phi[rank + linear], state.phi[rank + linear + 1] = 1.0, vote
-    return float(dot(state.w, state.phi))
-
-
-@apart.for_state(KernelNewtonState)
-def apart_newton(state):
-    return KernelNewtonState(
-        map=apart(state.map),
-        design=state.design,
-        w=state.w,
-        phi=np.empty(state.phi.size),
-        inverse_scale=state.inverse_scale,
-        low=state.low,
-        high=state.high,
-        middle=state.middle,
-        slope=state.slope,
-        center=state.center,
-        spread=state.spread,
-        scaled=np.empty(state.scaled.size),
-        last=state.last,
-        last_target=state.last_target,
-        nearness=state.nearness,
-        early=state.early,
-        targets=state.targets,
-        weights=state.weights,
-        seen=state.seen,
-        least=state.least,
-        loss=state.loss,
-    )
-
-
-@contract.decision.for_state(KernelNewtonState)
-def decision(state, x):
-    return state.center + state.spread * decided(state, x)
-
-
-@compiled
-def weighted_step(state, x, target, times):
-    """`step` for an example that counts so many times: its loss is times l."""
-    f, y = decided(state, x), (target - state.center) / state.spread
-    design, phi, seen = state.design, state.phi, state.seen
-    u = solve(design, phi)
-    q = float(dot(u, phi))
-    if q > 0.0 and times > 0.0:
-        slope = implicit_slope(state.loss, f, y, q * times)
-        gradient = times * slope
-        if gradient != 0.0:
-            if q > state.least:
-                curvature = times * weight(state.loss, f - q * gradient, y, slope)
-                design = newton_step(design, state.w, phi, u, -gradient, curvature)
-            else:
-                for j in range(u.size):
-                    state.w[j] -= gradient * u[j]
-    for j in range(x.size):
-        state.last[j] = state.scaled[j]
-    if seen < state.targets.size:
-        for j in range(x.size):
-            state.early[seen, j] = x[j]
-        state.targets[seen], state.weights[seen] = target, times
-    return KernelNewtonState(
-        map=state.map,
-        design=design,
-        w=state.w,
-        phi=phi,
-        inverse_scale=state.inverse_scale,
-        low=state.low,
-        high=state.high,
-        middle=state.middle,
-        slope=state.slope,
-        center=state.center,
-        spread=state.spread,
-        scaled=state.scaled,
-        last=state.last,
-        last_target=y,
-        nearness=state.nearness,
-        early=state.early,
-        targets=state.targets,
-        weights=state.weights,
-        seen=seen + 1,
-        least=state.least,
-        loss=state.loss,
-    ), state.center + state.spread * f
-
-
-@contract.step.for_state(KernelNewtonState)
-def step(state, x, target):
-    return weighted_step(state, x, target, 1.0)
-
-
-@compiled
-def progress(state, rows, targets, weights):
-    """`contract.progress` of examples that count so many times."""
-    decisions = np.empty(rows.shape[0])
-    for i in range(rows.shape[0]):
-        state, decisions[i] = weighted_step(state, rows[i], targets[i], weights[i])
-    return state, decisions
 
 
 def constant(rows: np.ndarray) -> np.ndarray:
