@@ -11,6 +11,7 @@ import pytest
 
 import onepass as op
 from onepass.bandit.ledger import LENGTH, Ledger
+from onepass.exploration.randomness import key_of, keyed
 
 DIM = 3
 POINTS = np.random.default_rng(8).standard_normal((6, 2))
@@ -260,3 +261,11 @@ def test_an_arm_that_is_repeated_has_the_first_slot_and_no_other():
         assert len(set(again.arms)) == k
     with pytest.raises(ValueError, match="eligible must leave an arm"):
         bandit.decide(rows, eligible=[a for a in range(5) if a != first.arm])
+
+
+def test_the_generator_of_a_key_is_philox_of_that_key():
+    for identity in ("", "a", "decision 7"):
+        key = key_of(3, identity)
+        naive = np.random.Generator(np.random.Philox(key=int(key, 16)))
+        assert keyed(key).random(5).tolist() == naive.random(5).tolist()
+        assert keyed(key).standard_normal() == np.random.Generator(np.random.Philox(key=int(key, 16))).standard_normal()
