@@ -59,7 +59,7 @@ def _open(lock: Any) -> None:
 class Sharing:
     """Who uses one object now, and who waits."""
 
-    __slots__ = ("__weakref__", "composed", "left", "queue", "readers", "turn", "waiting", "waits", "writer")
+    __slots__ = ("__weakref__", "closed", "composed", "left", "queue", "readers", "turn", "waiting", "waits", "writer")
 
     def __init__(self) -> None:
         self.readers: dict[int, Any] = {}  # threads that read
@@ -69,6 +69,7 @@ class Sharing:
         self.writer = NOBODY  # has the turn
         self.waits = False  # for readers to leave
         self.composed = False  # writes in parts, between which the state is whole
+        self.closed = False  # by one who forks
         self.left = _shut()  # opened by the last reader
         number = next(_numbers)
         with _forking:  # none is made while a thread forks
@@ -77,6 +78,9 @@ class Sharing:
     def admit(self, me: int) -> None:
         """Wait until this reader, who has said so and saw a writer, is among the readers while nobody writes."""
         while self.writer != NOBODY:
+            if self.closed and _inside(me, self):  # of an object that cannot be closed until this one is read
+                self.readers[me] = None
+                return
             gates, gate = self.waiting, _shut()
             gates[me] = gate
             try:
@@ -109,30 +113,37 @@ class Sharing:
 
     def closed_for(self, me: int) -> bool:
         """Take the turn as one who forks, who may write in handlers; False where others read or write for LONG."""
-        if not self.turn.acquire(timeout=LONG):
+        end = time.monotonic() + LONG
+        if not self.line_up(me, end, take=True):
             return False
-        self.writer, self.composed = me, True
-        if not self.readers or self.emptied(time.monotonic() + LONG):
+        self.closed, self.composed, self.writer = True, True, me
+        if not self.readers or self.emptied(end):
             return True
         self.opened()
         return False
 
     def opened(self) -> None:
         """Give the turn back after a fork."""
-        self.writer, self.composed = NOBODY, False
+        self.closed, self.composed, self.writer = False, False, NOBODY
         self.turn.release()
         if self.waiting or self.queue:
             self.pass_on()
 
-    def line_up(self, me: int) -> None:
-        """Wait, as a writer, for those who came before."""
+    def line_up(self, me: int, end: float = math.inf, take: bool = False) -> bool:
+        """Wait, as a writer, for those who came before; False where it is not this one's turn at `end`.
+
+        take: the turn, too, before others can see that nobody waits: a writer at full speed would take it again.
+        """
         if me in self.queue:  # in a handler that interrupted the wait
-            return
+            return not take or self.turn.acquire(timeout=LONG)
         gate = _shut()
         self.queue[me] = gate
         try:
             while self.writer != NOBODY or list(self.queue)[:1] not in ([me], []):
+                if time.monotonic() > end:
+                    return False
                 gate.acquire(timeout=PATIENCE)
+            return not take or self.turn.acquire(timeout=LONG)
         finally:
             self.queue.pop(me, None)
 
@@ -306,10 +317,19 @@ def _closed_all(closed: list[Sharing], me: int) -> bool:
             if not sharing.closed_for(me):
                 return False
             closed.append(sharing)
+        end = time.monotonic() + LONG
+        if not all(sharing.emptied(end) for sharing in closed if sharing.readers):
+            return False
         _forking.acquire()
-        if not _others(closed, me):
+        if not _others(closed, me) and not any(sharing.readers for sharing in closed):
             return True
         _forking.release()
+
+
+def _inside(me: int, one: Sharing) -> bool:
+    """Whether a thread reads or writes another object than this one."""
+    living = [found for found in [ref() for ref in list(_living.values())] if found is not None]
+    return any(other is not one and (me in other.readers or other.writer == me) for other in living)
 
 
 def _others(closed: list[Sharing], me: int) -> list[Sharing]:
