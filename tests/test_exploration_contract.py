@@ -18,7 +18,6 @@ RULES = {
     "Softmax T": op.Softmax(0.7, floor=0.0),
     "InverseGap": op.InverseGap(),
     "InverseGap all": op.InverseGap(None, gamma=3.0, floor=0.1),
-    "OptimisticGap": op.OptimisticGap(0.3),
     "OptimisticGap floor": op.OptimisticGap(0.3, scale=2.0, floor=0.1),
     "Thompson": op.Thompson(0.5),
     "Thompson 1": op.Thompson(0.5, draws=1, floor=0.1),
