@@ -326,17 +326,20 @@ def _closed_all(closed: list[Sharing], me: int) -> bool:
         _forking.release()
 
 
+def _alive() -> list[Sharing]:
+    """Of every object that is not gone."""
+    return [found for found in [ref() for ref in list(_living.values())] if found is not None]
+
+
 def _inside(me: int, one: Sharing) -> bool:
     """Whether a thread reads or writes another object than this one."""
-    living = [found for found in [ref() for ref in list(_living.values())] if found is not None]
-    return any(other is not one and (me in other.readers or other.writer == me) for other in living)
+    return any(other is not one and (me in other.readers or other.writer == me) for other in _alive())
 
 
 def _others(closed: list[Sharing], me: int) -> list[Sharing]:
     """Who is not closed and not this thread's own."""
     known = {id(sharing) for sharing in closed}
-    living = [found for found in [ref() for ref in list(_living.values())] if found is not None]
-    return [one for one in living if not (id(one) in known or me in one.readers or one.writer == me)]
+    return [one for one in _alive() if not (id(one) in known or me in one.readers or one.writer == me)]
 
 
 def _open_all(closed: list[Sharing]) -> None:
@@ -351,7 +354,7 @@ def _reopen() -> None:
 
 def _reopen_in_child() -> None:
     closed, me = {id(sharing) for part in _closed for sharing in part}, get_ident()
-    for sharing in [found for found in [ref() for ref in list(_living.values())] if found is not None]:
+    for sharing in _alive():
         sharing.forget_others(me, id(sharing) in closed)
     _reopen()
 
