@@ -27,7 +27,7 @@ def served(tmp_path_factory):
     with SqliteStore(folder / "data" / "news.sqlite") as store:
         found = verify(Fold.resumed(store, "news", first=True))
         assert (found.ok, found.undrawn, found.others) == (True, 0, ())
-        assert found.equal == found.decisions > 10
+        assert found.equal == found.decisions
         saved = max((folder / "data" / "news.models").glob("*.model"))
         twin = Fold.resumed(store, "news", first=True)
         twin.advance()

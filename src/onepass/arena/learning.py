@@ -89,6 +89,7 @@ def scatter(arena, weighing, record, work, space, slots, kept):
         slot, weight = slots[i], 0.0
         for j in range(used):
             weight += work.root[i, j] * inside[j]
+        for j in range(used):
             arena.root[slot, j] = work.root[i, j]
         arena.weight[slot], arena.moment[slot] = estimated(weighing, weight, work.moment[i]), work.moment[i]
         for j in range(arena.cross.shape[1]):

@@ -136,9 +136,11 @@ def view(state, rule, user, user_values, starts, places, values, own, normals):
         part = slice(starts[a], starts[a + 1])
         row = Crossed(user=user, user_values=user_values, item=places[part], item_values=values[part], own=own[a])
         looked(state, row, each, squares)
+        mean, width = 0.0, 0.0
         for s in range(priors):
-            means[a] += weights[s] * each[s]
-            widths[a] += weights[s] * np.sqrt(squares[s])
+            mean += weights[s] * each[s]
+            width += weights[s] * np.sqrt(squares[s])
+        means[a], widths[a] = mean, width
     rounds = int(state.totals[0])
     beta = strength(rule).scale * (sigma if rounds > 0 else 1.0)
     samples = np.empty((0, count))
@@ -163,8 +165,10 @@ def learn_crossed(state, row, reward):
     """One reward, in place."""
     priors = state.losses.size
     for values, k in ((row.user_values, 1), (row.item_values, 2)):
+        square = 0.0
         for i in range(values.size):
-            state.totals[k] += values[i] * values[i]
+            square += values[i] * values[i]
+        state.totals[k] += square
     state.totals[0] += 1.0
     means, squares = np.empty(priors), np.empty(priors)
     looked(state, row, means, squares)

@@ -71,11 +71,13 @@ def learn(theta, inverse, phi, kept, reg, reward, bound):
         total, own, row = np.float32(0.0), phi[j], inverse[place : place + j]
         for k in range(j):
             total += row[k] * phi[k]
+        for k in range(j):
             u[k] += row[k] * own
         u[j] += total + inverse[place + j] * own
         place += j + 1
     for j in range(n):
         u[j] = f * u[j] + g * phi[j]
+    for j in range(n):
         square += u[j] * phi[j]
     h = max(float(square), 0.0)
     e = reward - float(mean)

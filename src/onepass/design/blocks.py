@@ -24,6 +24,7 @@ def rebuild(whole, spectrum, block, shed):
     log_det = fresh.log_det
     for i in range(frozen):
         fresh.root[i, i] = 1.0 / np.sqrt(spectrum[i] + ridge)
+    for i in range(frozen):
         log_det += np.log1p(spectrum[i] / ridge)
     whole = Subspace(basis=fresh.basis, root=fresh.root, used=frozen, ridge=ridge, log_det=log_det, left=0.0)
     rows = sketch_rows(block)
@@ -57,6 +58,7 @@ def joined(whole, spectrum, rows, ridge):
     for i in range(used):
         values[i] = singular[i] ** 2
         space.root[i, i] = 1.0 / np.sqrt(values[i] + ridge)
+    for i in range(used):
         log_det += np.log1p(values[i] / ridge)
     return Subspace(basis=space.basis, root=space.root, used=used, ridge=ridge, log_det=log_det, left=0.0), values
 

@@ -171,6 +171,7 @@ def flush(state):
             total = 0.0
             for j in range(gram.shape[1]):
                 gram[i, j] += step[i, j]
+            for j in range(gram.shape[1]):
                 total += gram[i, j] * y[j]
                 largest = max(largest, abs(float(gram[i, j])))
                 roots += float(root[i, j]) ** 2

@@ -146,6 +146,7 @@ def with_spectrum(space, directions, spectrum, ridge):
     log_det = (basis.shape[1] - keep) * np.log(ridge)
     for i in range(keep):
         root[i, i] = 1.0 / np.sqrt(spectrum[i] + ridge)
+    for i in range(keep):
         log_det += np.log(spectrum[i] + ridge)
     return Subspace(basis=basis, root=root, used=keep, ridge=ridge, log_det=log_det, left=space.left)
 

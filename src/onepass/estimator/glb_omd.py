@@ -123,6 +123,7 @@ def into_tilted_ball(design, theta, row, weight, bound):
     tt, tx, xx = 0.0, 0.0, 0.0  # products of what theta and x have outside
     for j in range(theta.size):
         outside[j], outer[j] = theta[j] - outside[j], row[j] - outer[j]
+    for j in range(theta.size):
         tt, tx, xx = tt + outside[j] * outside[j], tx + outside[j] * outer[j], xx + outer[j] * outer[j]
     for i in range(k):  # M theta = A theta + weight (x^T theta) x
         inside[i] = values[i] * inside[i] + along * inner[i]

@@ -55,8 +55,10 @@ def most_central(design, moments):
     count, dim = moments.shape
     centre, centred = np.zeros(dim, moments.dtype), np.empty_like(moments)
     for j in range(dim):
+        total = moments.dtype.type(0)
         for k in range(count):
-            centre[j] += moments[k, j] / count
+            total += moments[k, j] / count
+        centre[j] = total
         for k in range(count):
             centred[k, j] = moments[k, j] - centre[j]
     solved = np.empty_like(moments)

@@ -100,6 +100,7 @@ def into_ball(design, theta, bound):
     total = 0.0
     for j in range(theta.size):
         outside[j] = theta[j] - outside[j]
+    for j in range(theta.size):
         total += outside[j] * outside[j]
     steepest, parts, curvature = float(rest), np.empty(values.size + 1), np.empty(values.size + 1)
     for i in range(values.size):

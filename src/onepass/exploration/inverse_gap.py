@@ -16,6 +16,7 @@ import numpy as np
 
 from onepass.exploration import contract
 from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.gaps import by_gaps, unit_of_gaps
 from onepass.exploration.theory import Strength, Theory, checked, strength_of
 from onepass.foundation import check
 from onepass.foundation.check import shown
@@ -64,18 +65,8 @@ def weigh(rule, seen, scores, among, chances):
         if among[a] and (not rule.plausible or a == best or scores[a] + seen.beta[a] * seen.widths[a] >= lower):
             chances[a] = 1.0
             count += 1
-    gamma = rule.gamma
-    if gamma == 0.0:
-        gamma = 0.0 if seen.rounds == 0 else np.inf
-        if seen.residual > 0.0:
-            gamma = rule.scale * np.sqrt(count * float(seen.rounds)) / seen.residual
-    total = 0.0
-    for a in range(scores.size):
-        if chances[a] > 0.0 and a != best:
-            gap = scores[best] - scores[a]
-            chances[a] = 1.0 / (count + (gamma * gap if gap > 0.0 else 0.0))
-            total += chances[a]
-    chances[best] = 1.0 - total
+    gamma = rule.gamma if rule.gamma > 0.0 else unit_of_gaps(rule.scale, count, seen)
+    by_gaps(scores, best, count, gamma, chances)
 
 
 @savable

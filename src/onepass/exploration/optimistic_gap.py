@@ -13,10 +13,9 @@ together (measured: docs/recommended.md).
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from onepass.exploration import contract
 from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.gaps import by_gaps, unit_of_gaps, upper_bounds
 from onepass.exploration.theory import Strength, Theory, checked, strength_of
 from onepass.foundation import check
 from onepass.foundation.registry import savable
@@ -52,10 +51,7 @@ def wants_residual(rule):
 
 @contract.score.for_state(OptimisticGapRule)
 def score(rule, seen):
-    scores = np.empty(seen.means.size)
-    for a in range(scores.size):
-        scores[a] = seen.means[a] + seen.beta[a] * seen.widths[a]
-    return scores
+    return upper_bounds(seen)
 
 
 @contract.weigh.for_state(OptimisticGapRule)
@@ -63,19 +59,11 @@ def weigh(rule, seen, scores, among, chances):
     best, count = -1, 0
     for a in range(scores.size):
         if among[a]:
+            chances[a] = 1.0
             count += 1
             if best < 0 or scores[a] > scores[best]:
                 best = a
-    gamma = 0.0 if seen.rounds == 0 else np.inf
-    if seen.residual > 0.0:
-        gamma = rule.scale * np.sqrt(count * float(seen.rounds)) / seen.residual
-    total = 0.0
-    for a in range(scores.size):
-        if among[a] and a != best:
-            gap = scores[best] - scores[a]
-            chances[a] = 1.0 / (count + (gamma * gap if gap > 0.0 else 0.0))
-            total += chances[a]
-    chances[best] = 1.0 - total
+    by_gaps(scores, best, count, unit_of_gaps(rule.scale, count, seen), chances)
 
 
 @savable

@@ -51,7 +51,8 @@ def weigh(rule, seen, scores, among, chances):
         if among[a]:
             gap = best - scores[a]
             chances[a] = 1.0 if gap == 0.0 else np.exp(-gap / temperature) if temperature > 0.0 else 0.0
-            total += chances[a]
+    for a in range(scores.size):
+        total += chances[a]
     for a in range(scores.size):
         chances[a] /= total
 

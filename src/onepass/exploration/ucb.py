@@ -6,10 +6,9 @@ score = mean + beta width        the largest takes all; beta < 0 is pessimism
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from onepass.exploration import contract
 from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.gaps import upper_bounds
 from onepass.exploration.theory import Strength, Theory, checked, strength_of
 from onepass.foundation.registry import savable
 
@@ -33,10 +32,7 @@ def wants_widths(rule):
 
 @contract.score.for_state(UCBRule)
 def score(rule, seen):
-    scores = np.empty(seen.means.size)
-    for a in range(scores.size):
-        scores[a] = seen.means[a] + seen.beta[a] * seen.widths[a]
-    return scores
+    return upper_bounds(seen)
 
 
 @savable

@@ -46,8 +46,10 @@ def dot(a, b):
     elif b.ndim == 1 and a.size <= SMALL and a.shape[1] == b.size:
         out = np.zeros(a.shape[0], a.dtype)
         for i in range(out.size):
+            total = a.dtype.type(0)
             for j in range(b.size):
-                out[i] += a[i, j] * b[j]
+                total += a[i, j] * b[j]
+            out[i] = total
         return out
     return np.dot(a, b)
 

@@ -106,6 +106,7 @@ def grown(state, row, place, rest, reg):
     for a in range(size):
         new[a] = (row[a] - new[a]) * scale
         counted_new[a] = state.plays[a] * new[a]
+    for a in range(size):
         total += counted_new[a] * new[a]
     root = state.root[:used]
     weighted = dot(state.rows[:used], counted_new) if used > 0 else np.empty(0)

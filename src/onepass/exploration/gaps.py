@@ -1,0 +1,36 @@
+"""What several rules compute from scores: upper bounds, and probabilities that fall with the gap to the best arm."""
+
+import numpy as np
+
+from onepass.foundation.generic import compiled
+
+
+@compiled
+def upper_bounds(seen):
+    """mean_a + beta_a width_a (K,)."""
+    scores = np.empty(seen.means.size)
+    for a in range(scores.size):
+        scores[a] = seen.means[a] + seen.beta[a] * seen.widths[a]
+    return scores
+
+
+@compiled
+def unit_of_gaps(scale, count, seen):
+    """gamma = scale sqrt(count t) / sigma, sigma the running residual; 0 at first, infinite where nothing errs."""
+    if seen.residual > 0.0:
+        return scale * np.sqrt(count * float(seen.rounds)) / seen.residual
+    return 0.0 if seen.rounds == 0 else np.inf
+
+
+@compiled
+def by_gaps(scores, best, count, gamma, chances):
+    """1 / (count + gamma gap) for the arms whose chances (K,) are above 0, in place; the best arm has the rest."""
+    for a in range(scores.size):
+        if chances[a] > 0.0:
+            gap = scores[best] - scores[a]
+            chances[a] = 1.0 / (count + (gamma * gap if gap > 0.0 else 0.0))
+    chances[best] = 0.0
+    total = 0.0
+    for a in range(chances.size):
+        total += chances[a]
+    chances[best] = 1.0 - total
