@@ -140,9 +140,8 @@ class Diagonal(Design):
         self.params = common(dim, reg, dtype)
     def begin(self):
         return DiagonalState(np.full(self.dim, self.params["reg"], self.dtype))
-bandit = op.Bandit(op.Ridge(Diagonal(dim=2)), op.UCB(0.0))
-bandit.learn(np.ones(2), 1.0)
-print(type(bandit._learned.design) is DiagonalState, bandit.decide(np.eye(2)).means[0], bandit.error_bound())
+design = Diagonal(dim=2).append(np.ones(2))
+print(type(design.state) is DiagonalState, design.solve(np.ones(2))[0], design.error_bound())
 """
 
 
