@@ -66,6 +66,18 @@ def test_what_was_shown_without_a_draw_has_propensity_one():
     assert (log.arms.tolist(), log.propensities.tolist(), log.distributions.tolist()) == ([1], [1.0], [[0.0, 1.0]])
 
 
+def test_lines_that_were_all_kept_with_one_probability_are_a_fair_sample_of_the_log():
+    rng, drawn = np.random.default_rng(0), []
+    log = [event(str(i), passed=0.25, reward=float(r)) for i, r in enumerate(rng.random(400) < 0.3)]
+    (full,) = ev.logs_of(log)
+    whole = float(full.rewards.mean())
+    for seed in range(300):
+        keep = np.random.default_rng(seed).random(len(log)) < 0.25
+        (kept,) = ev.logs_of(one for one, said in zip(log, keep, strict=True) if said)
+        drawn.append(float(kept.rewards.mean()))
+    assert abs(np.mean(drawn) - whole) < 4.0 * np.std(drawn) / np.sqrt(len(drawn))
+
+
 def test_features_are_numbers_or_made_by_a_function():
     (log,) = ev.logs_of([event(contexts=[1.0, 2.0])])
     assert log.contexts.tolist() == [[1.0, 2.0]]
@@ -78,7 +90,7 @@ def test_features_are_numbers_or_made_by_a_function():
     ("held", "said"),
     [
         ([event(propensities=None)], "decision e was logged without a propensity"),
-        ([event(passed=0.5)], "decision e was kept with probability 0.5"),
+        ([event(), event(passed=0.5)], "decision e was kept with probability 0.5, others with 1"),
         ([event(places=[0, 1], propensities=[0.5, 1.0], slots=[[0.5, 0.5], [0.0, 1.0]])], "an outcome of none of them"),
         ([event(contexts=[1.0]), event()], "features must be in all decisions or in none"),
     ],

@@ -36,7 +36,8 @@ def logs_of(
     """
     size, default = check.integer("size", size, 1), check.real("default", default)
     most = 0 if n_arms is None else check.integer("n_arms", n_arms, 1)
-    rows, kept = (row for event in events for row in rows_of(event, features, default)), Kept()
+    kept = Kept()
+    rows = (row for event in kept.alike(events) for row in rows_of(event, features, default))
     while block := list(islice(rows, size)):
         most = max(most, max(max(row[0] + 1, row[6]) for row in block))
         if n_arms is not None and most > n_arms:
@@ -47,10 +48,26 @@ def logs_of(
 
 
 class Kept:
-    """Whether features are in all rows or in none."""
+    """What all decisions have alike: features, or none; the probability with which their lines were kept.
+
+    Lines that were all kept with one probability are a fair sample of the log: what is estimated of them holds for it.
+    """
 
     def __init__(self) -> None:
         self.features: bool | None = None
+        self.passed: float | None = None
+
+    def alike(self, events: Iterable[Any]) -> Iterator[Any]:
+        """The events; ValueError at the first that was kept with another probability than those before."""
+        for event in events:
+            passed = event.decision.passed
+            if self.passed not in (None, passed):
+                raise ValueError(
+                    f"decision {event.decision.id} was kept with probability {passed:g}, others with {self.passed:g}: "
+                    "a mean of such lines is not that of the log"
+                )
+            self.passed = passed
+            yield event
 
     def see(self, features: Any) -> None:
         """A row more; ValueError where it differs."""
@@ -64,10 +81,6 @@ def rows_of(event: Any, features: Callable[[Any], Any] | None, default: float) -
     decision = event.decision
     if decision.deferred and event.activation is None:
         return
-    if decision.passed != 1.0:
-        raise ValueError(
-            f"decision {decision.id} was kept with probability {decision.passed:g}: dropped ones are missing"
-        )
     places = decision.places if decision.shown is None else decision.shown
     if decision.propensities is None and decision.shown is None:
         raise ValueError(f"decision {decision.id} was logged without a propensity and cannot be evaluated")

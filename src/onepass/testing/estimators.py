@@ -16,7 +16,6 @@ from onepass.design.exact import Exact
 from onepass.estimator.contract import link
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.links import Straight, allowed
-from onepass.exploration.greedy import Greedy
 from onepass.exploration.ucb import UCB
 from onepass.foundation import state as states
 from onepass.foundation.files import load
@@ -61,11 +60,11 @@ def check_estimator(
         where, rewards = repr(estimator), as_family_has(estimator, linear)
         said = estimator.family if estimator.family is not None else Straight()
         assert link(estimator.begin()) == said, f"{where}: its family is not the link of its state"
-        whole = SharedBandit(estimator, Greedy())
+        whole = SharedBandit(estimator, UCB(0.0))
         arms = whole.play(contexts, rewards)
         assert np.array_equal(design.matrix(), before), f"{where}: the design that was given has changed"
         assert np.isfinite(whole.parameter).all(), f"{where}: parameters are not finite"
-        single = SharedBandit(make(designs(dim, reg)), Greedy())
+        single = SharedBandit(make(designs(dim, reg)), UCB(0.0))
         chosen = []
         for rows, paid in zip(contexts, rewards, strict=True):
             chosen.append(single.decide(rows).arm)
