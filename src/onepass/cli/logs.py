@@ -34,6 +34,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard 
 @app.command()
 def verify(store: Place, loop: Loop = None, model: Model = None, until: Until = None, as_json: Json = False) -> None:
     """Walk a store for damage, and decide again what it says was decided: every probability, to the last bit."""
+    from onepass.log.lines import lines_of
     from onepass.log.replay import Fold
     from onepass.log.verifying import verify as again
 
@@ -49,10 +50,15 @@ def verify(store: Place, loop: Loop = None, model: Model = None, until: Until = 
                 found["loops"][name] = {"reason": str(error)}
                 ok = ok and loop is None
                 continue
-            with meter(f"verify {name}", log.last - fold.through, as_json) as told:
-                result = again(fold, until, told)
-            found["loops"][name] = {**result._asdict(), "mismatches": [one._asdict() for one in result.mismatches]}
-            ok = ok and result.ok
+            models = list(lines_of(log, name).each) or [0]
+            for line in models:
+                if line != fold.line:
+                    fold = Fold.resumed(log, name, first=True, line=line)
+                title = name if len(models) == 1 else f"{name}, model {line}"
+                with meter(f"verify {title}", log.last - fold.through, as_json) as told:
+                    result = again(fold, until, told)
+                found["loops"][title] = {**result._asdict(), "mismatches": [one._asdict() for one in result.mismatches]}
+                ok = ok and result.ok
     show({"ok": ok, **found}, as_json)
     raise typer.Exit(0 if ok else 1)
 

@@ -74,6 +74,20 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
         return self.time / SECOND
 
 
+class Canary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a candidate would have done where it has a share of the decisions (showing.py).
+
+    line: its model's; share: from 0 to 1; rounds: rows that it had learned; place: of the arm it drew; probabilities
+    (K,): of all arms.
+    """
+
+    line: int
+    share: float
+    rounds: int
+    place: int
+    probabilities: list[float]
+
+
 class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decision"):
     """What was chosen. K arms were offered, k slots were filled; one slot for most.
 
@@ -88,8 +102,10 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     ranking: places in the order in which they were shown; shown: the places that were shown where they are not those
     drawn, with probability 1, or, of a single slot, drawn from showing (K,); baseline: places that would have been
     shown without a model; slot_names: of the slots.
-    mode: online, apprentice, logging, ...; model: the version of the model; deferred: whether it waits for its
-    activation; passed: the probability with which this line was kept, above 0 and at most 1 (default 1.0).
+    mode: online, apprentice, logging, canary, ...; model: the version of the model; line: which of the loop's models
+    decided (lines.py; default 0: the first); canary: what a candidate would have done (default None: there was none);
+    deferred: whether it waits for its activation; passed: the probability with which this line was kept, above 0 and at
+    most 1 (default 1.0).
     extra: whatever else a foreign format said. ValueError for places and lists that do not fit together.
     """
 
@@ -117,12 +133,16 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     slot_names: list[str] | None = None
     mode: str = "online"
     model: str | None = None
+    line: int = 0
+    canary: Canary | None = None
     deferred: bool = False
     passed: float = 1.0
     extra: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         k, rows = len(self.places), [self.probabilities, self.showing, *(self.slots or ())]
+        if self.canary is not None:
+            rows.append(self.canary.probabilities)
         count = next((len(row) for row in (*rows, self.offered) if row is not None), None)
         wrong = (
             k == 0
@@ -226,7 +246,8 @@ class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="check
     """A model that has learned every join up to and including the place `through`, and none after it.
 
     digest: SHA-256 of its bytes (`onepass.to_bytes`), in hexadecimal digits; data: these bytes, or path: of the file
-    that holds them; model: its version; state: staged, serving, retired.
+    that holds them; model: its version; state: staged, serving, retired (without a digest); line: which of the loop's
+    models it is of (lines.py; default 0: the first); why: a sentence about a change of state (default "").
     """
 
     through: int
@@ -235,6 +256,8 @@ class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="check
     path: str | None = None
     model: str | None = None
     state: str = "serving"
+    line: int = 0
+    why: str = ""
 
 
 class Forgotten(Record, frozen=True, kw_only=True, tag_field="kind", tag="forgotten"):

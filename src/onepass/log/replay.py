@@ -17,6 +17,7 @@ from onepass.bandit.decision import Decision as Decided
 from onepass.foundation import files
 from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
+from onepass.log.lines import lines_of
 from onepass.log.records import Checkpoint, Decision, Join
 from onepass.log.store import Store, StoreError
 
@@ -27,32 +28,42 @@ class Fold:
     """A bandit that has learned the joins of a loop up to a place, and goes on.
 
     store: the log; loop: the name of the loop; bandit: what has learned everything up to the place `through` (default
-    0: nothing), and is changed.
+    0: nothing), and is changed; line: which of the loop's models it is (lines.py; default 0: the first); end: the last
+    join that it learns (default None: there is no end).
     """
 
-    def __init__(self, store: Store, loop: str, bandit: Any, through: int = 0):
+    def __init__(
+        self, store: Store, loop: str, bandit: Any, through: int = 0, *, line: int = 0, end: int | None = None
+    ):
         self.store, self.loop, self.bandit, self.through = store, loop, bandit, through
+        self.line, self.end = line, end
         self._decisions: dict[str, Decision] = {}
 
     @classmethod
-    def resumed(cls, store: Store, loop: str, begin: Any = None, *, first: bool = False) -> Self:
-        """The fold at the last checkpoint of a loop that holds its model, or at the beginning.
+    def resumed(
+        cls, store: Store, loop: str, begin: Any = None, *, first: bool = False, line: int | None = None
+    ) -> Self:
+        """The fold at the last checkpoint of a model that holds it, or at the beginning.
 
         store, loop: as above; begin: the bandit that has learned nothing, for a log without such a checkpoint (default
-        None); first: at the first checkpoint instead, from which most can be verified (default False). ValueError where
-        neither is there, StoreError for a checkpoint that is damaged.
+        None); first: at the first checkpoint instead, from which most can be verified (default False); line: of which
+        of the loop's models (default None: the one that serves in the end). ValueError where neither is there,
+        StoreError for a checkpoint that is damaged.
         """
+        lines = lines_of(store, loop)
+        number = lines.serving if line is None else line
+        end = lines.each[number].end if number in lines.each else None
         found = None
         for one in store.read(kinds=["checkpoint"], loop=loop):
-            if one.data is not None:
+            if one.data is not None and one.line == number:
                 found = one
                 if first:
                     break
         if found is not None:
-            return cls(store, loop, restored(found), found.through)
+            return cls(store, loop, restored(found), found.through, line=number, end=end)
         if begin is None:
             raise ValueError(f"loop {shown(loop)} has no checkpoint with its model: give the bandit it began with")
-        return cls(store, loop, begin)
+        return cls(store, loop, begin, line=number, end=end)
 
     def advance(self, until: int | None = None) -> int:
         """Learn all joins up to a place, and return how many.
@@ -61,6 +72,8 @@ class Fold:
         where the decision of a join is no longer in the log; what was learned before stays learned.
         """
         count = 0
+        if self.end is not None:
+            until = self.end if until is None else min(until, self.end)
         for joins in grouped(self._scanned(until)):
             if until is not None and self._goes_on(joins[-1], until):
                 return count
@@ -73,7 +86,8 @@ class Fold:
         """A record of what was learned so far, model included. time: microseconds; fields: model, state, ..."""
         data = files.to_bytes(self.bandit)
         digest = hashlib.sha256(data).hexdigest()
-        return Checkpoint(loop=self.loop, time=time, through=self.through, digest=digest, data=data, **fields)
+        fields = {"loop": self.loop, "time": time, "line": self.line, **fields}
+        return Checkpoint(through=self.through, digest=digest, data=data, **fields)
 
     def _scanned(self, until: int | None) -> Iterator[Join]:
         """Joins after `through`, while decisions are noted."""

@@ -2,6 +2,8 @@
 
     model of a decision = the fold of the joins that it had learned: as many rows as the decision says
 
+A loop that has had several models (lines.py) is verified by one pass for each: its own decisions, what it would have
+done as a candidate, and, of its own decisions, that what was shown is what the mixture of both says (showing.py).
 Servers may lag behind the log and behind one another, so decisions are put in the order of their models, 1,000 at a
 time. Every later checkpoint is compared with the model of the fold.
 """
@@ -18,11 +20,13 @@ from onepass.features.factors import Outer
 from onepass.foundation import files
 from onepass.log.records import Decision, Join
 from onepass.log.replay import Fold, together
+from onepass.log.showing import shown_with
 
 WINDOW = 1_000  # decisions that are put in the order of their models: as many may come out of order
 LISTED = 100  # mismatches that are told in full
 PROMISED = ("probabilities", "slots", "places", "propensities", "scores", "means", "widths", "rule")
 UNDRAWN = ("means", "widths", "rule")  # what does not depend on random numbers
+CANARY = "canary"  # the field of a decision that a candidate's pass compares
 
 
 class Mismatch(NamedTuple):
@@ -35,7 +39,8 @@ class Mismatch(NamedTuple):
 class Verified(NamedTuple):
     """What `verify` found.
 
-    decisions: how many were read; equal: how many came out the same in every bit; undrawn: how many had no id of their
+    decisions: how many were read of this model; canaries: how many of another's with what this one would have done as a
+    candidate; equal: how many came out the same in every bit; undrawn: how many had no id of their
     own, so that their random numbers are gone, but the same means and widths; mismatches: up to 100 of those that did
     not; wrong: how many there were; left: how many could not be decided again, by reason; joins: how many were learned.
     checkpoints: how many later checkpoints the model was equal to, in every bit; others: the places of those that it
@@ -51,6 +56,7 @@ class Verified(NamedTuple):
     joins: int
     checkpoints: int
     others: tuple[int, ...]
+    canaries: int = 0
 
     @property
     def ok(self) -> bool:
@@ -87,9 +93,10 @@ class Verifying:
     def __init__(self, fold: Fold, until: int | None):
         self._fold = fold
         saved = fold.store.read(fold.through, until, ("checkpoint",), fold.loop)
-        self._saved = deque(sorted((one.through, one.seq, one.digest) for one in saved if one.through >= fold.through))
+        ours = (one for one in saved if one.line == fold.line and one.through >= fold.through and one.digest)
+        self._saved = deque(sorted((one.through, one.seq, one.digest) for one in ours))
         self._others: list[int] = []
-        self._window: list[Decision] = []
+        self._window: list[tuple[int, Decision]] = []
         self._joins: deque[list[Join]] = deque()
         self._counts: Counter[str] = Counter()
         self._left: Counter[str] = Counter()
@@ -98,13 +105,18 @@ class Verifying:
     def take(self, one: Decision | Join) -> None:
         """The next record."""
         if isinstance(one, Join):
+            if self._fold.end is not None and one.seq > self._fold.end:
+                return
             if self._joins and together(self._joins[-1][-1], one):
                 self._joins[-1].append(one)
             else:
                 self._joins.append([one])
             return
         self._fold.note(one)
-        self._window.append(one)
+        if one.line == self._fold.line:
+            self._window.append((one.rounds, one))
+        elif one.canary is not None and one.canary.line == self._fold.line:
+            self._window.append((one.canary.rounds, one))
         if len(self._window) == WINDOW:
             self._settle()
 
@@ -125,6 +137,7 @@ class Verifying:
             joins=count["joins"],
             checkpoints=count["checkpoints"],
             others=tuple(self._others),
+            canaries=count["canaries"],
         )
 
     def _compare(self, seq: int | None) -> None:
@@ -146,43 +159,66 @@ class Verifying:
         self._counts["joins"] += len(joins)
 
     def _settle(self) -> None:
-        for record in sorted(self._window, key=lambda one: one.rounds):
-            self._counts["decisions"] += 1
-            while self._fold.bandit.rounds < record.rounds and len(self._joins) > 0:
+        for rounds, record in sorted(self._window, key=lambda one: one[0]):
+            own = record.line == self._fold.line
+            self._counts["decisions" if own else "canaries"] += 1
+            while self._fold.bandit.rounds < rounds and len(self._joins) > 0:
                 self._learn()
-            reason = self._reason(record)
+            reason = self._reason(record, rounds)
             if reason is not None:
                 self._left[reason] += 1
                 continue
             keyed = isinstance(record.seed, str)
-            fields = different(self._fold.bandit, record, PROMISED if keyed else UNDRAWN)
+            if own:
+                fields = different(self._fold.bandit, record, PROMISED if keyed else UNDRAWN)
+                fields += wrongly_shown(record)
+            else:
+                fields = otherwise(self._fold.bandit, record)
             self._counts["wrong" if fields else "equal" if keyed else "undrawn"] += 1
             if fields and len(self._mismatches) < LISTED:
                 self._mismatches.append(Mismatch(record.seq, fields))
         self._window.clear()
 
-    def _reason(self, record: Decision) -> str | None:
+    def _reason(self, record: Decision, rounds: int) -> str | None:
         """Why a decision cannot be made again."""
         if record.contexts is None:
             return NO_CONTEXTS
         if record.scores is None:
             return FOREIGN
-        rounds = self._fold.bandit.rounds
-        return None if rounds == record.rounds else OLDER if rounds > record.rounds else NEWER
+        known = self._fold.bandit.rounds
+        return None if known == rounds else OLDER if known > rounds else NEWER
 
 
 def different(bandit: Any, record: Decision, fields: Iterable[str]) -> tuple[str, ...]:
     """Which fields of a decision come out otherwise."""
+    found = Decision.of(again(bandit, record), loop=record.loop, time=record.time)
+    bits = msgspec.json.encode
+    return tuple(name for name in fields if bits(getattr(found, name)) != bits(getattr(record, name)))
+
+
+def otherwise(bandit: Any, record: Decision) -> tuple[str, ...]:
+    """The same of what a candidate would have done."""
+    assert record.canary is not None
+    found = again(bandit, record)
+    same = (found.probabilities.tolist(), found.places[0]) == (record.canary.probabilities, record.canary.place)
+    return () if same else (CANARY,)
+
+
+def wrongly_shown(record: Decision) -> tuple[str, ...]:
+    """Whether what was shown is not what the mixture with a candidate says."""
+    wanted = shown_with(record)
+    return () if wanted is None or wanted == (record.shown, record.showing) else ("shown",)
+
+
+def again(bandit: Any, record: Decision) -> Any:
+    """The decision, made again by a bandit."""
     options: dict[str, Any] = {"id": record.id, "tail": record.tail}
     if record.eligible is not None:
         options["eligible"] = record.eligible
     if bandit.timed:
         options["time"] = record.seconds
     names = None if record.offered is None else record.decided().offered
-    again = bandit.decide(offered(record.contexts), names, len(record.places), **options)
-    found = Decision.of(again, loop=record.loop, time=record.time)
-    bits = msgspec.json.encode
-    return tuple(name for name in fields if bits(getattr(found, name)) != bits(getattr(record, name)))
+    return bandit.decide(offered(record.contexts), names, len(record.places), **options)
 
 
 def offered(contexts: Any) -> Any:

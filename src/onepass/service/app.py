@@ -18,6 +18,7 @@ from starlette.routing import Route
 from onepass.foundation.check import shown
 from onepass.log.records import encode
 from onepass.log.store import StoreError
+from onepass.service import promotion
 from onepass.service.answers import answer
 from onepass.service.keys import Keys, Role
 from onepass.service.loop import Loop
@@ -29,7 +30,6 @@ from onepass.service.messages import (
     OutcomeAnswer,
     OutcomeRequest,
     Refused,
-    SettingsAnswer,
     Trouble,
 )
 from onepass.service.openapi import document
@@ -134,10 +134,7 @@ class Service:
         return Response(status_code=204)
 
     async def _settings(self, request: Request, loop: Loop) -> Response:
-        settings, version, _ = loop.standing
-        return Response(
-            _encoder.encode(SettingsAnswer(settings=settings.plain(), version=f"{version}")), media_type=JSON
-        )
+        return Response(_encoder.encode(promotion.settings_of(loop)), media_type=JSON)
 
     async def _change(self, request: Request, loop: Loop) -> Response:
         found = read(msgspec.json.Decoder(), await body_of(request, loop.settings.limits.body))
@@ -147,7 +144,7 @@ class Service:
         except ValueError as error:
             raise Refused(400, "InvalidSettings", str(error)) from None
         changed = await asyncio.to_thread(loop.change, new, dry)
-        said = SettingsAnswer(settings=new.plain(), version=f"{loop.standing.version}", changed=changed)
+        said = promotion.settings_of(loop, changed, new if dry else None)
         return Response(_encoder.encode(said), media_type=JSON)
 
     async def _log(self, request: Request, loop: Loop) -> Response:

@@ -1,19 +1,43 @@
 """The one thread that learns: joins in the log's order, by the lines that replay the log; then a copy to serve from.
 
-What serves is a snapshot, exchanged for a newer one after what was learned, at most every `publish` seconds. Learning
-that fails stops learning, not serving, and says why: the log would fail in the same place.
+What serves is a snapshot, exchanged for a newer one after what was learned, at most every `publish` seconds, and so
+that copying takes a tenth of the time at most. Learning that fails stops learning, not serving, and says why: the log
+would fail in the same place. A candidate that has caught up learns the same joins, and may take over.
 """
 
 import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from onepass.log.records import Decision, Join
 from onepass.log.replay import Fold, grouped
+from onepass.service.candidates import Candidate
 
 IDLE = 0.05  # seconds between two looks at the time while nothing comes
+RARELY = 10.0  # times as long as a copy takes, until the next one
+
+
+class Copy(NamedTuple):
+    """What decides. snapshot: of a bandit; line: of which model of the loop; timed: whether its decisions need the
+    time."""
+
+    snapshot: Any
+    line: int
+    timed: bool
+
+    @classmethod
+    def of(cls, fold: Fold) -> "Copy":
+        """As the fold is now."""
+        return cls(fold.bandit.snapshot(), fold.line, fold.bandit.timed)
+
+
+class Copies(NamedTuple):
+    """present: the one that serves; candidate: the one that has a share, None where there is none."""
+
+    present: Copy
+    candidate: Copy | None = None
 
 
 class Learner(threading.Thread):
@@ -27,12 +51,14 @@ class Learner(threading.Thread):
         super().__init__(name=f"learner of {fold.loop}", daemon=True)
         self.fold, self.publish, self.checkpoint = fold, publish, checkpoint
         self.trouble: str | None = None
-        self.serving = fold.bandit.snapshot()
-        self.through = self.saved = fold.through
+        self.copies = Copies(Copy.of(fold))
+        self.through = self.saved = self.seen = fold.through
         self.learned = 0
+        self.candidate: Candidate | None = None
+        self.shared = False  # whether a candidate has a share of the decisions
         self._save = save
-        self._told: queue.SimpleQueue[list[Any] | None] = queue.SimpleQueue()
-        self._published, self._stale = time.monotonic(), False
+        self._told: queue.SimpleQueue[list[Any] | Callable[[], object] | None] = queue.SimpleQueue()
+        self._published, self._stale, self._took = time.monotonic(), False, 0.0
         self._checkpointed = self._published
 
     def taken(self, records: list[Any]) -> None:
@@ -40,6 +66,15 @@ class Learner(threading.Thread):
         wanted = [record for record in records if isinstance(record, Decision | Join)]
         if wanted:
             self._told.put(wanted)
+
+    def do(self, what: Callable[[], object]) -> None:
+        """Let this thread call something, after what it was told before."""
+        self._told.put(what)
+
+    @property
+    def serving(self) -> Any:
+        """The snapshot that decides."""
+        return self.copies.present.snapshot
 
     @property
     def lag(self) -> int:
@@ -61,6 +96,9 @@ class Learner(threading.Thread):
                 self._serve(always=True)
                 self.keep()
                 return
+            if callable(records):
+                records()
+                continue
             self._learn(records)
             self._serve()
             if time.monotonic() - self._checkpointed >= self.checkpoint:
@@ -73,20 +111,39 @@ class Learner(threading.Thread):
                 joins.append(record)
             else:
                 self.fold.note(record)
-        for group in grouped(joins) if self.trouble is None else ():
-            try:
-                self.fold.learn(group)
-            except (ValueError, ArithmeticError, OSError) as error:
-                self.trouble = f"learning stopped at record {group[0].seq}: {error}"
-                return
-            self.learned += len(group)
-            self.through, self._stale = self.fold.through, True
+                if self.candidate is not None:
+                    self.candidate.note(record)
+        for group in grouped(joins):
+            if self.trouble is None:
+                try:
+                    self.fold.learn(group)
+                except (ValueError, ArithmeticError, OSError) as error:
+                    self.trouble = f"learning stopped at record {group[0].seq}: {error}"
+                else:
+                    self.learned += len(group)
+                    self.through = self.fold.through
+            self.seen, self._stale = group[-1].seq, True
+            if self.candidate is not None:
+                self.candidate.learn(group)
 
     def _serve(self, always: bool = False) -> None:
         now = time.monotonic()
-        if self._stale and (always or now - self._published >= self.publish):
-            self.serving = self.fold.bandit.snapshot()
-            self._published, self._stale = now, False
+        if self._stale and (always or now - self._published >= max(self.publish, RARELY * self._took)):
+            self.exchange()
+
+    def exchange(self) -> None:
+        """Decide by copies of what is known now; by this thread."""
+        begun, found = time.monotonic(), self.candidate
+        candidate = Copy.of(found.fold) if self.shared and found is not None and found.ready else None
+        self.copies = Copies(Copy.of(self.fold), candidate)
+        self._published, self._stale = time.monotonic(), False
+        self._took = self._published - begun
+
+    def go_on(self, candidate: Candidate) -> None:
+        """A candidate that has caught up takes over; by this thread."""
+        self.fold, self.candidate, self.trouble = candidate.fold, None, None
+        self.through = self.fold.through
+        self.exchange()
 
     def keep(self) -> None:
         """Make a checkpoint where something was learned since the last one."""

@@ -10,97 +10,89 @@ process that was never interrupted, in every bit.
 import threading
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
+from onepass.bandit.decision import Decision as Decided
 from onepass.bandit.decision import made_id
 from onepass.foundation import files
 from onepass.foundation.check import shown
-from onepass.log.records import SECOND, Activation, Checkpoint, Decision, Outcome, Settings
+from onepass.log.lines import SERVING, STAGED
+from onepass.log.records import SECOND, Activation, Checkpoint, Decision, Outcome, Record, Settings
 from onepass.log.replay import Fold, restored
 from onepass.log.store import Store
-from onepass.service import models
+from onepass.service import models, promotion
 from onepass.service.answers import same_request
+from onepass.service.candidates import Candidate
 from onepass.service.clock import Clock
 from onepass.service.join import DUE, Joiner
-from onepass.service.learner import Learner
+from onepass.service.learner import Copy, Learner
 from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, fingerprint
 from onepass.service.rows import Offer, offer, wrong
-from onepass.service.settings import LARGEST, LoopSettings, begun, changes, checked, fixed
-from onepass.service.showing import REQUEST, shown_instead
+from onepass.service.settings import LARGEST, LoopSettings, begun, changes, fixed
+from onepass.service.showing import REQUEST, shared, shown_instead
+from onepass.service.standing import API, FILE, Standing, said
 from onepass.service.writer import Writer, promise
-
-FILE, API = "file", "api"  # where settings come from
-
-
-class Standing(NamedTuple):
-    """Settings in force. version: how many there were; from_file: those that a file gave last."""
-
-    settings: LoopSettings
-    version: int
-    from_file: LoopSettings
 
 
 class Loop:
     """A loop that runs, from when it is made until `stop`.
 
     settings: from its file; store: its log, of which it is the only writer; folder: of its checkpoints. ValueError
-    where the log was made by another model, StoreError where it is damaged.
+    where the log is of other rows, StoreError where it is damaged.
     """
 
     def __init__(self, settings: LoopSettings, store: Store, folder: Path):
         self.store, self.folder, self.name = store, folder, settings.name
-        self._lock = threading.Lock()
+        self._lock, self._orders, self.changing = threading.Lock(), threading.RLock(), threading.RLock()
+        self.building: Candidate | None = None
         self._answering: dict[str, tuple[str, Future[Decision]]] = {}
-        self._stand: Standing | None = None
         found = models.newest(folder, store, self.name)
+        self.standing = Standing() if found is None else found.kept.standing
         self.joiner = Joiner(settings, store.last)
-        first, latest, last = self._scan(found)
-        fold = Fold(store, self.name, begun(settings) if first is None else first)
-        if found is not None:
-            kept = found.kept
-            fold = Fold(store, self.name, found.bandit, found.kept.through)
-            self._stand = Standing(checked(kept.settings), kept.version, checked(kept.from_file))
-            for record in latest:
-                self._stands(record)
+        last = self._scan(found)
         self._fits(settings)
         self.clock = Clock(last)
-        self.timed = fold.bandit.timed
-        warmed(fold.bandit.copy(), settings)
-        self._start(fold, settings, first is None and found is None)
+        serving = self.standing.lines.serving
+        if found is not None and found.kept.line != serving:
+            found = models.newest(folder, store, self.name, serving)
+        fold = self.fold_of(serving, found) if serving in self.standing.lines.each else None
+        fresh = Fold(store, self.name, begun(settings)) if fold is None else fold
+        warmed(fresh.bandit.copy(), self.standing.settings or settings)
+        self._start(fresh, settings, fold is None)
 
     # ---- beginning and end ----
 
-    def _scan(self, found: Any) -> tuple[Any, list[Settings], int]:
-        """Let the joiner read what it depends on; the model at the beginning, later settings, the last time."""
-        first, latest, last = None, list[Settings](), 0
-        for record in self.store.read(0 if found is None else found.kept.since, None, None, self.name):
-            self.joiner.take(record)
+    def _scan(self, found: Any) -> int:
+        """Let the joiner and what stands read what they depend on; the last time."""
+        since, known = (0, 0) if found is None else (found.kept.since, found.kept.known)
+        last = 0
+        for record in self.store.read(min(since, known), None, None, self.name):
+            if record.seq > since:
+                self.joiner.take(record)
+            if record.seq > known:
+                self.standing.take(record)
             last = max(last, record.time)
-            if isinstance(record, Settings):
-                latest.append(record)
-                if found is None:
-                    self._stands(record)
-            elif isinstance(record, Checkpoint) and first is None and record.data is not None and not record.through:
-                first = restored(record)
-        if found is not None:
-            latest = [record for record in latest if int(record.version) > found.kept.version]
-        return first, latest, last
+        return last
 
-    def _stands(self, record: Settings) -> None:
-        """Settings that the log says."""
-        settings = checked(record.settings["loop"])
-        from_file = settings if self._stand is None or record.settings["from"] == FILE else self._stand.from_file
-        self._stand = Standing(settings, int(record.version), from_file)
+    def fold_of(self, line: int, found: Any = None) -> Fold:
+        """A model of the loop: as a checkpoint has it, or else at its beginning."""
+        if found is not None:
+            return Fold(self.store, self.name, found.bandit, found.kept.through, line=line)
+        place = self.standing.lines.each[line].place
+        record = next(self.store.read(place - 1, place))
+        return Fold(self.store, self.name, restored(record), record.through, line=line)
 
     def _fits(self, settings: LoopSettings) -> None:
-        """ValueError for settings of another model than the log's."""
-        if self._stand is not None:
-            different = [name for name, value in fixed(settings).items() if fixed(self._stand.settings)[name] != value]
+        """ValueError for settings of other rows than the log's."""
+        stands = self.standing.settings
+        if stands is not None:
+            different = [name for name, value in fixed(settings).items() if fixed(stands)[name] != value]
             if different:
                 raise ValueError(
-                    f"loop {self.name}: {', '.join(different)} must be as the log has it, which another model would "
+                    f"loop {self.name}: {', '.join(different)} must be as the log has it, which other rows would "
                     "not explain: give a new loop another name, or another folder"
                 )
 
@@ -108,6 +100,7 @@ class Loop:
         if new:
             data = fold.checkpoint(self.clock())
             fold.through = self.store.append([data])[0]
+            self.standing.take(replace(data, seq=fold.through))
         trouble, saved = None, fold.through
         try:
             if not fold.advance():
@@ -118,71 +111,121 @@ class Loop:
         self.learner = Learner(fold, operation.publish, operation.checkpoint, self._save)
         self.learner.trouble, self.learner.saved = trouble, saved
         last = self.store.last
+        self.learner.seen = fold.through if trouble is None else last
         self.writer = Writer(self.store, self.name, self.clock, self.joiner, self.learner.taken, last)
         self.learner.start()
         self.writer.start()
-        if self._stand is None or settings != self._stand.from_file:
-            self._put(settings, FILE)
-        self._apply(self.standing.settings)
+        if settings != self.standing.from_file:
+            self._go_on(settings, FILE)
+        self._apply()
+        if self.building is None:
+            promotion.resume(self)
+
+    def warm(self, bandit: Any) -> None:
+        """Compile what requests will need. bandit: a copy of a candidate."""
+        warmed(bandit, self.settings)
 
     def stop(self) -> None:
         """Write and learn what was taken, make a checkpoint, end. Who asks after that is refused."""
+        building = self.building
+        if building is not None:
+            building.stop()
         self.writer.stop()
         self.learner.stop()
 
     def _save(self) -> None:
-        """A checkpoint as a file, and its record in the log; by the learner's thread."""
-        fold, (settings, version, from_file) = self.learner.fold, self.standing
-        with self.writer.counting:
-            since = self.joiner.since(self.writer.last)
-        kept = models.Kept(
-            loop=self.name, through=fold.through, crc=models.crc(self.store, fold.through), since=since,
-            settings=settings.plain(), version=version, from_file=from_file.plain(),
-        )  # fmt: skip
-        record = models.save(self.folder, kept, fold.bandit, self.clock())
+        """Checkpoints as files, and their records in the log; by the learner's thread."""
+        candidate = self.learner.candidate
+        records = [self.saved(self.learner.fold, SERVING)]
+        if candidate is not None and candidate.ready:
+            records.append(self.saved(candidate.fold, STAGED))
         if self.writer.is_alive():
-            self.writer.submit([record])
+            self.writer.submit([*records])
         else:
-            self.store.append([record])
+            self.store.append(records)
+
+    def saved(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
+        """A model as a file, and its record, for the log; by the learner's thread."""
+        with self.changing, self.writer.counting:
+            known, standing = self.writer.last, self.standing
+            since = self.joiner.since(known)
+        kept = models.Kept(
+            loop=self.name, line=fold.line, through=fold.through, crc=models.crc(self.store, fold.through),
+            rounds=fold.bandit.rounds, since=since, known=known, standing=standing,
+        )  # fmt: skip
+        return models.save(self.folder, kept, fold.bandit, self.clock(), state, why)
 
     # ---- settings ----
 
     @property
-    def standing(self) -> Standing:
-        """Settings in force."""
-        assert self._stand is not None
-        return self._stand
-
-    @property
     def settings(self) -> LoopSettings:
-        """The same, without their version."""
+        """Settings in force."""
+        assert self.standing.settings is not None
         return self.standing.settings
 
     def change(self, new: LoopSettings, dry: bool = False) -> list[str]:
-        """Go on by other settings; what differs. new: whole; dry: only say it (default False). Refused where the model
-        would be another, or the name."""
+        """Go on by other settings; what differs. new: whole; dry: only say it (default False). Another model becomes a
+        candidate. Refused where rows would be others, or the name."""
         old = self.settings
         different = changes(old, new)
         parts = [name for name in fixed(old) if name in different]
         if parts:
-            message = f"{', '.join(parts)} must stay as the log has it: begin another loop for another model"
+            message = f"{', '.join(parts)} must stay as the log has it: begin another loop for other rows"
             raise Refused(409, "SettingsFixed", message)
         if different and not dry:
-            with self._lock:
-                self._put(new, API)
-                self._apply(new)
+            with self._orders:
+                self._go_on(new, API)
+                self._apply()
         return different
 
-    def _put(self, settings: LoopSettings, origin: str) -> None:
-        version = 1 if self._stand is None else self._stand.version + 1
-        said = {"from": origin, "loop": settings.plain()}
-        record = Settings(loop=self.name, time=0, settings=said, version=f"{version}")
-        self.writer.submit([record]).result()
-        self._stands(record)
+    def promote(self, why: str = "promoted") -> None:
+        """Let the candidate take over; Refused where there is none. why: a sentence (default "promoted")."""
+        with self._orders:
+            promotion.promote(self, why)
 
-    def _apply(self, settings: LoopSettings) -> None:
+    def back(self, name: str, learn: bool = False) -> None:
+        """Go back to a checkpoint; Refused where there is none of that name. learn: whether it learns what was joined
+        since (default False)."""
+        with self._orders:
+            promotion.back(self, name, learn)
+
+    def give_up(self) -> None:
+        """End the candidate; Refused where there is none."""
+        with self._orders:
+            if not promotion.give_up(self, "given up"):
+                raise Refused(409, "NoCandidate", "there is no candidate")
+
+    def _go_on(self, new: LoopSettings, origin: str) -> None:
+        """Other settings, and a candidate where their model is another than the present one and its candidate."""
+        present = self.standing.settings
+        if present is None or new.model == present.model:
+            self.put(said(origin, new))
+            return
+        settings = replace(new, model=present.model)
+        candidate = self.standing.lines.candidate
+        if candidate is not None and self.standing.wanted[candidate.number].model == new.model:
+            self.put(said(origin, settings, new.model, candidate.number))
+        else:
+            promotion.stage(self, settings, new.model, begun(new), 0, origin=origin)
+
+    def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
+        """Records of what holds from here on, durable, and then in force. settings: what their record says, {}: none
+        changed."""
+        with self.changing:
+            records: list[Record] = [*checkpoints]
+            if settings:
+                version = f"{self.standing.version + 1}"
+                records.insert(0, Settings(loop=self.name, time=0, settings=settings, version=version))
+            seqs, standing = self.writer.submit(records).result(), self.standing.copy()
+            for seq, record in zip(seqs, records, strict=True):
+                standing.take(replace(record, seq=seq))
+            self.standing = standing
+
+    def _apply(self) -> None:
+        settings = self.settings
         self.joiner.settings = settings
         self.learner.publish, self.learner.checkpoint = settings.operation.publish, settings.operation.checkpoint
+        self.learner.shared = settings.mode == "canary"
 
     # ---- decisions and what came of them ----
 
@@ -217,8 +260,10 @@ class Loop:
 
     def _decided(self, request: DecideRequest, identity: str, print: str, future: Future[Decision]) -> Future[Decision]:
         """A new decision."""
-        settings, version, _ = self.standing
-        record = self._record(request, offer(request, settings), identity, print, settings, version)
+        standing = self.standing
+        assert standing.settings is not None
+        settings = standing.settings
+        record = self._record(request, offer(request, settings), identity, print, settings, standing.version)
 
         def durable(done: Future[list[int]]) -> None:
             error = done.exception()
@@ -234,21 +279,22 @@ class Loop:
     def _record(
         self, request: DecideRequest, offered: Offer, identity: str, print: str, settings: LoopSettings, version: int
     ) -> Decision:
-        now = self.clock()
+        now, (present, candidate) = self.clock(), self.learner.copies
         options: dict[str, Any] = {"id": identity, "tail": request.tail}
         if offered.eligible is not None:
             options["eligible"] = offered.eligible
-        if self.timed:
-            options["time"] = now / SECOND
         try:
-            found = self.learner.serving.decide(offered.contexts, offered.names, request.slots, **options)
+            found = decided_by(present, offered, request.slots, options, now)
         except ValueError as error:
             raise wrong(str(error)) from None
+        fields = shown_instead(found, offered, settings)
+        if settings.mode == "canary" and candidate is not None and request.slots == 1:
+            fields = shared(found, lambda: decided_by(candidate, offered, 1, options, now), candidate.line, settings)
         due = now + round(settings.reward.wait * SECOND)
         return Decision.of(
             found, loop=self.name, time=now, contexts=offered.contexts, eligible=offered.eligible, mode=settings.mode,
-            model=f"{version}", deferred=request.defer, subject=request.subject, extra={REQUEST: print, DUE: due},
-            **shown_instead(found, offered, settings),
+            model=f"{version}", line=present.line, deferred=request.defer, subject=request.subject,
+            extra={REQUEST: print, DUE: due}, **fields,
         )  # fmt: skip
 
     def outcomes(self, requests: list[OutcomeRequest]) -> tuple[list[Outcome], Future[list[int]]]:
@@ -298,7 +344,15 @@ class Loop:
             "last": self.writer.last,
             "through": self.learner.through,
             "commits": self.writer.commits,
+            "model": self.learner.fold.line,
         }
+
+
+def decided_by(copy: Copy, offered: Offer, slots: int, options: dict[str, Any], now: int) -> Decided:
+    """A decision by a copy of a model."""
+    time = {"time": now / SECOND} if copy.timed else {}
+    found: Decided = copy.snapshot.decide(offered.contexts, offered.names, slots, **options, **time)
+    return found
 
 
 def warmed(bandit: Any, settings: LoopSettings) -> None:

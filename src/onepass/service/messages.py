@@ -95,12 +95,29 @@ class OutcomeAnswer(Answer, frozen=True, kw_only=True):
     stored: int
 
 
+class ModelAnswer(Answer, frozen=True, kw_only=True):
+    """A model of the loop. line: its number, from 0; state: serving, building, waiting (for its promotion) or retired;
+    why: a sentence about it; model: its settings; through: the last join it learned; gain: of a candidate with a share,
+    what is known about whether it is better."""
+
+    line: int
+    state: str
+    model: dict[str, Any]
+    why: str = ""
+    through: int | None = None
+    gain: dict[str, Any] | None = None
+
+
 class SettingsAnswer(Answer, frozen=True, kw_only=True):
-    """settings: in force, or, of a dry run, those that would be; version: theirs; changed: what differs from before."""
+    """settings: in force, or, of a dry run, those that would be; version: theirs; changed: what differs from before;
+    line: the number of the model that serves; candidate: the model that is to take over, or, where there is none, the
+    last one that did not, and why."""
 
     settings: dict[str, Any]
     version: str
     changed: list[str] = []
+    line: int = 0
+    candidate: ModelAnswer | None = None
 
 
 class Trouble(Answer, frozen=True, kw_only=True):

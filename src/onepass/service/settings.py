@@ -17,6 +17,7 @@
 Every wrong value is one sentence; `checked` tells all of them at once.
 """
 
+import contextlib
 import inspect
 import re
 import tomllib
@@ -32,7 +33,7 @@ from onepass.foundation.check import shown
 from onepass.foundation.registry import built
 
 Aggregation = Literal["earliest", "sum", "mean", "median", "min", "max"]
-Mode = Literal["online", "apprentice", "logging"]
+Mode = Literal["online", "apprentice", "logging", "canary"]
 Durability = Literal["commit", "async"]
 Sizes = int | list[str]  # how many numbers, or their names
 
@@ -43,7 +44,7 @@ LONGEST = 30 * 24 * 3600.0  # seconds that rewards are waited for
 BODY = 1 << 20  # bytes of a request
 LARGEST = 1e100  # reward: sums and means of as many as there may be are finite
 EXPLORING = {"kind": "InverseGap"}  # where the arguments of a recipe do not say how to explore
-FIXED = ("name", "features", "model")  # what a model is made of: not to be changed under a log
+FIXED = ("name", "features")  # what rows are made of: not to be changed under a log
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,6 +84,14 @@ class Reward(Part, frozen=True, kw_only=True):
     range: tuple[float, float] = (0.0, 1.0)
 
 
+class Promotion(Part, frozen=True, kw_only=True):
+    """automatic: whether a candidate that has a share takes over once it is better (default false); level: with which
+    no candidate of the loop is ever called better that is not, above 0 and below 1 (default 0.95)."""
+
+    automatic: bool = False
+    level: float = 0.95
+
+
 class Operation(Part, frozen=True, kw_only=True):
     """checkpoint: seconds between two checkpoints (default 60.0); publish: seconds between two serving copies, at least
     0.0 (default 0.05); durability: "commit" (default): what was acknowledged survives a power cut; "async": it survives
@@ -106,16 +115,20 @@ class Limits(Part, frozen=True, kw_only=True):
 
 class LoopSettings(Part, frozen=True, kw_only=True):
     """A loop. name: small letters, digits, - and _; arms: those of a request that names none (default: a request must);
-    mode: "online" (default), "apprentice" (shows the first arm, learns) or "logging" (shows it, learns nothing);
-    exploring: with which probability an apprentice shows any arm, each as likely, from 0.0 (default) to 1."""
+    mode: "online" (default), "apprentice" (shows the first arm, learns), "logging" (shows it, learns nothing) or
+    "canary" (as online, and a candidate has a share, and waits for its promotion); exploring: with which probability an
+    apprentice shows any arm, each as likely, from 0.0 (default) to 1; share: of the decisions, for a candidate, above 0
+    and below 1 (default 0.1)."""
 
     name: str
     features: Features
     arms: list[str] = []
     mode: Mode = "online"
     exploring: float = 0.0
+    share: float = 0.1
     model: Model = Model()
     reward: Reward = Reward()
+    promotion: Promotion = Promotion()
     operation: Operation = Operation()
     limits: Limits = Limits()
 
@@ -169,8 +182,17 @@ def troubles(settings: LoopSettings) -> Iterator[str]:
         yield f"arms must be at most limits.arms = {settings.limits.arms}, got {len(settings.arms)}"
     if not 0.0 <= settings.exploring <= 1.0:
         yield f"exploring must be from 0 to 1, got {settings.exploring}"
-    if settings.exploring > 0.0 and settings.mode == "online":
-        yield 'exploring must be 0 where mode = "online": the model explores itself (model.arguments.exploration)'
+    if settings.exploring > 0.0 and settings.mode in ("online", "canary"):
+        yield (
+            f'exploring must be 0 where mode = "{settings.mode}": the model explores itself '
+            "(model.arguments.exploration)"
+        )
+    if not 0.0 < settings.share < 1.0:
+        yield f"share must be above 0 and below 1, got {settings.share}"
+    if settings.promotion.automatic and settings.mode != "canary":
+        yield 'promotion.automatic must be false but where mode = "canary": a candidate is compared by its share'
+    if not 0.0 < settings.promotion.level < 1.0:
+        yield f"promotion.level must be above 0 and below 1, got {settings.promotion.level}"
     if not 0.0 < reward.wait <= LONGEST:
         yield f"reward.wait must be above 0 and at most {LONGEST:.0f} seconds, got {reward.wait}"
     least, largest = reward.range
@@ -225,7 +247,8 @@ def begun(settings: LoopSettings) -> Any:
     given = {name: argument(name, value) for name, value in model.arguments.items()}
     recipe = getattr(recipes, model.recipe)
     if "exploration" not in given and "exploration" in inspect.signature(recipe).parameters:
-        given["exploration"] = built(EXPLORING)
+        with contextlib.suppress(ValueError):  # those of heavy tails take a number alone
+            return recipe(dim=settings.features.dim, seed=model.seed, exploration=built(EXPLORING), **given)
     return recipe(dim=settings.features.dim, seed=model.seed, **given)
 
 

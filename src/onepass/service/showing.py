@@ -3,23 +3,25 @@
     shown ~ q = (1 - exploring) 1{first eligible} + exploring / eligible arms
 
 What the model would have done stays in the record beside it. q is logged: an exploring apprentice can be evaluated.
+A candidate that has a share of the decisions: log/showing.py.
 """
 
-import hashlib
+from collections.abc import Callable
 from typing import Any
 
 from onepass.bandit.decision import Decision
+from onepass.log.records import Canary
+from onepass.log.showing import candidates, lot, mixed
 from onepass.service.messages import Refused
 from onepass.service.rows import Offer
 from onepass.service.settings import LoopSettings
 
 REQUEST = "request"  # where a decision keeps the fingerprint of its request (extra)
-BITS = 53  # of a number from 0 to 1
 
 
 def shown_instead(found: Decision, offered: Offer, settings: LoopSettings) -> dict[str, Any]:
     """Fields of the record of a decision that say what is shown; none where it is what was drawn."""
-    if settings.mode == "online":
+    if settings.mode in ("online", "canary"):
         return {}
     places = {name: place for place, name in enumerate(offered.names)}
     allowed = list(range(len(offered.names))) if offered.eligible is None else [places[one] for one in offered.eligible]
@@ -32,14 +34,24 @@ def shown_instead(found: Decision, offered: Offer, settings: LoopSettings) -> di
     for place in allowed:
         chances[place] = settings.exploring / len(allowed)
     chances[baseline[0]] += 1.0 - settings.exploring
-    lot = number(f"{found.seed} {found.id}")
+    drawn = lot(f"{found.seed} {found.id}", b"showing")
     shown = baseline[0]
-    if lot < settings.exploring:
-        shown = allowed[min(int(lot / settings.exploring * len(allowed)), len(allowed) - 1)]
+    if drawn < settings.exploring:
+        shown = allowed[min(int(drawn / settings.exploring * len(allowed)), len(allowed) - 1)]
     return {"shown": [shown], "showing": chances, "baseline": baseline}
 
 
-def number(text: str) -> float:
-    """From 0 to 1, below 1: as good as random, the same for the same text."""
-    digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"showing").digest()
-    return (int.from_bytes(digest, "little") >> (64 - BITS)) / 2.0**BITS
+def shared(found: Decision, other: Callable[[], Decision], line: int, settings: LoopSettings) -> dict[str, Any]:
+    """Fields of the record of a decision in which a candidate has a share; none where it cannot decide.
+
+    found: by the model that serves; other: decides by the candidate; line: its number.
+    """
+    try:
+        would = other()
+    except (ValueError, ArithmeticError):
+        return {}  # whether it can does not depend on what is drawn: such requests are the present model's
+    p, q = found.probabilities.tolist(), would.probabilities.tolist()
+    share, mine, its = settings.share, int(found.places[0]), int(would.places[0])
+    canary = Canary(line=line, share=share, rounds=would.rounds, place=its, probabilities=q)
+    place = its if candidates(found.seed, found.id, share) else mine
+    return {"canary": canary, "shown": [place], "showing": mixed(p, q, share)}

@@ -1,0 +1,75 @@
+"""The models that a loop has had, one after the other: each a line, the fold of joins from its own beginning.
+
+    staged   a candidate: a checkpoint with its data, from which it learns the joins after `through`
+    serving  it decides from here on; the one before ends with the joins that this checkpoint has learned
+    retired  it ends without having served, and says why
+
+The first checkpoint of a loop begins line 0, which serves. Decisions say of which line they are. So a line is a
+function of the log, whatever was served when.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from onepass.log.records import Checkpoint
+from onepass.log.store import Store
+
+STAGED, SERVING, RETIRED = "staged", "serving", "retired"
+
+
+class Line(msgspec.Struct, kw_only=True):
+    """One of the models. number: from 0; place: of the checkpoint it begins with; through: the join after which it
+    learns; state; end: the last join it learned, None while it goes on; why: a sentence about its state."""
+
+    number: int
+    place: int
+    through: int
+    state: str
+    end: int | None = None
+    why: str = ""
+
+
+class Lines(msgspec.Struct, kw_only=True):
+    """The models of a loop, as its checkpoints say. each: by their numbers; serving: the number of the one that
+    decides."""
+
+    each: dict[int, Line] = {}
+    serving: int = 0
+
+    def take(self, record: Checkpoint) -> None:
+        """The next checkpoint of the log."""
+        found = self.each.get(record.line)
+        if found is None:
+            if record.data is not None:
+                begun = Line(number=record.line, place=record.seq, through=record.through, state=record.state)
+                begun.why = record.why
+                self.each[record.line] = begun
+            return
+        if record.state == RETIRED:
+            found.state, found.end, found.why = RETIRED, record.through, record.why
+        elif record.state == SERVING and record.line != self.serving:
+            before = self.each.get(self.serving)
+            if before is not None:
+                before.state, before.end, before.why = RETIRED, record.through, f"model {record.line} took over"
+            self.serving, found.state, found.why = record.line, SERVING, record.why
+
+    @property
+    def candidate(self) -> Line | None:
+        """The model that may take over, None where there is none."""
+        return next((one for one in self.each.values() if one.state == STAGED), None)
+
+    @property
+    def next(self) -> int:
+        """The number of a further line."""
+        return max(self.each, default=-1) + 1
+
+
+def lines_of(store: Store, loop: str) -> Lines:
+    """The models that a log names. store: the log; loop: the name of the loop."""
+    found = Lines()
+    records: Iterable[Any] = store.read(kinds=["checkpoint"], loop=loop)
+    for record in records:
+        found.take(record)
+    return found

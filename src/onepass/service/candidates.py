@@ -1,0 +1,117 @@
+"""A model that may take over: built by replay of the log beside the one that serves, then learning what that learns.
+
+    staged -> built by this thread -> caught up: from here on the learner's thread teaches it -> takes over, or waits
+
+A candidate that fails leaves the model that serves as it is, and says why.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from onepass.log.records import Decision, Join
+from onepass.log.replay import Fold
+from onepass.service.trial import Trial
+
+STEP = 1_000  # places of the log that are learned at a time
+NEAR = 2_000  # places behind: the rest is learned while nothing else is
+PAUSE = 0.05  # seconds at most that follow a step, as long as the step took: requests come first
+FAILURES = (ValueError, ArithmeticError, OSError)  # of learning and of reading the log
+
+Do = Callable[[Callable[[], object]], object]
+
+
+class Candidate(threading.Thread):
+    """A candidate, from its beginning on.
+
+    fold: at its beginning; since: the place of the log at which it was staged; trial: compares it with the model that
+    serves, None where nobody asked; seen: tells up to where the learner has come; warm: compiles what it needs; do:
+    lets the learner's thread call something. There is called: arrived, once it has caught up; taught, whenever it has
+    learned more; failed, with a sentence.
+    """
+
+    def __init__(
+        self,
+        fold: Fold,
+        *,
+        seen: Callable[[], int],
+        warm: Callable[[Any], object],
+        do: Do,
+        arrived: Callable[["Candidate"], object],
+        failed: Callable[["Candidate", str], object],
+        taught: Callable[["Candidate"], object],
+        trial: Trial | None,
+        since: int,
+    ):
+        super().__init__(name=f"candidate {fold.line} of {fold.loop}", daemon=True)
+        self.fold, self.trial, self.since, self.ready = fold, trial, since, False
+        self.due: str | None = None  # why it is to take over
+        self._seen, self._warm, self._do = seen, warm, do
+        self._arrived, self._failed, self._taught = arrived, failed, taught
+        self._ending = threading.Event()
+
+    @property
+    def line(self) -> int:
+        """The number of its model."""
+        return self.fold.line
+
+    def stop(self) -> None:
+        """Build no further."""
+        self._ending.set()
+        if self.is_alive() and self is not threading.current_thread():
+            self.join()
+
+    def run(self) -> None:
+        try:
+            self._warm(self.fold.bandit.copy())
+            end = self.fold.through
+            while self._seen() - end > NEAR:
+                begun = time.monotonic()
+                end = min(end + STEP, self._seen())
+                self.fold.advance(end)
+                if self._ending.wait(min(time.monotonic() - begun, PAUSE)):
+                    return
+        except FAILURES as error:
+            why = str(error)
+            self._do(lambda: self._fail(why))
+        else:
+            self._do(self._arrive)
+
+    # ---- by the learner's thread ----
+
+    def _arrive(self) -> None:
+        if self._ending.is_set():
+            return
+        try:
+            self.fold.advance(self._seen())
+            if self.trial is not None:
+                self.trial.read(self.fold.store, self.fold.loop, self.since, self.fold.through)
+        except FAILURES as error:
+            self._fail(str(error))
+            return
+        self.ready = True
+        self._arrived(self)
+
+    def _fail(self, why: str) -> None:
+        self.ready = False
+        if not self._ending.is_set():
+            self._failed(self, why)
+
+    def note(self, decision: Decision) -> None:
+        """A decision whose join will come."""
+        self.fold.note(decision)
+        if self.trial is not None:
+            self.trial.note(decision)
+
+    def learn(self, joins: list[Join]) -> None:
+        """Joins that the learner learns too."""
+        try:
+            self.fold.learn(joins)
+        except FAILURES as error:
+            self._fail(f"learning stopped at record {joins[0].seq}: {error}")
+            return
+        if self.trial is not None:
+            for join in joins:
+                self.trial.paid(join)
+        self._taught(self)

@@ -1,0 +1,101 @@
+"""Whether a candidate is better than the model that serves, by the decisions that both had a share of.
+
+    D = (q(a) - p(a)) / ((1 - share) p(a) + share q(a)) (r - least),      from -span / (1 - share) to span / share
+
+E[D | past] is the difference of their values at that decision, whatever both have learned, so bets on D (evaluation/
+comparing.py) give limits at all times. The candidate is better once the lower one is above 0 at the level
+
+    alpha_j = alpha / (j (j + 1)),      j = 1, 2, ... the number of the candidate in its loop;   sum of all = alpha
+
+so that with probability 1 - alpha no candidate of the loop is ever called better that is not.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.evaluation.betting import BettingSequence
+from onepass.evaluation.diagnosis import FEW
+from onepass.evaluation.ranges import Range
+from onepass.log.records import Decision, Join
+from onepass.log.store import Store
+
+HELD = 100_000  # decisions whose joins are awaited
+
+
+class Gain(NamedTuple):
+    """What is known so far. rows; mean: of D; lower, upper: its limits at any time; level: of these; better."""
+
+    rows: int
+    mean: float
+    lower: float
+    upper: float
+    level: float
+    better: bool
+
+    def said(self) -> str:
+        """In a sentence."""
+        limits = f"from {self.lower:+.4g} to {self.upper:+.4g} at level {self.level:g}"
+        return f"gain {self.mean:+.4g} a decision, {limits}, by {self.rows} decisions"
+
+
+class Trial:
+    """The comparison of one candidate.
+
+    line: its number, from 1; rewards: (least, largest) that there can be; share: of the decisions that it has, between
+    0 and 1, and those with another do not count; alpha: of all candidates of the loop.
+    """
+
+    def __init__(self, line: int, rewards: tuple[float, float], share: float, alpha: float):
+        self.line, self.share, self._least = line, share, rewards[0]
+        self.alpha = alpha / (line * (line + 1))
+        span = rewards[1] - rewards[0]
+        self._sequence = BettingSequence(Range(-span / (1.0 - share), span / share), 1.0, center=0.0)
+        self._waiting: dict[str, float] = {}
+        self._rows, self._sum, self._through = 0, 0.0, 0
+        self.known: Gain | None = None
+
+    def read(self, store: Store, loop: str, since: int, until: int) -> None:
+        """Take what the log says after a place, of joins up to another one, where this has taken nothing yet."""
+        for record in store.read(since, None, ("decision", "join"), loop):
+            if isinstance(record, Decision):
+                self.note(record)
+            elif record.seq <= until:
+                self.paid(record)
+
+    def note(self, decision: Decision) -> None:
+        """A decision that was logged."""
+        canary = decision.canary
+        if canary is None or canary.line != self.line or canary.share != self.share:
+            return
+        assert decision.shown is not None
+        assert decision.showing is not None
+        assert decision.probabilities is not None
+        place = decision.shown[0]
+        weight = (canary.probabilities[place] - decision.probabilities[place]) / decision.showing[place]
+        self._waiting[decision.id] = weight
+        if len(self._waiting) > HELD:
+            del self._waiting[next(iter(self._waiting))]
+
+    def paid(self, join: Join) -> None:
+        """The rewards of a decision."""
+        weight = self._waiting.pop(join.id, None)
+        if weight is None or join.again or join.rewards[0] is None:
+            return
+        gain = weight * (join.rewards[0] - self._least)
+        self._sequence.add(np.ones(1), np.array([gain]))
+        self._rows, self._sum = self._rows + 1, self._sum + gain
+
+    def gain(self) -> Gain:
+        """What is known so far, which others than the thread that takes joins find in `known`."""
+        if self.known is None or self.known.rows != self._rows:
+            limits = self._sequence.interval(self.alpha)
+            better = self._rows >= FEW and limits.lower > 0.0
+            mean = self._sum / max(self._rows, 1)
+            self.known = Gain(self._rows, mean, limits.lower, limits.upper, 1.0 - self.alpha, better)
+        return self.known
+
+
+def warm() -> None:
+    """Compile what a trial needs."""
+    BettingSequence(Range(0.0, 1.0), 1.0, center=0.5).add(np.ones(1), np.zeros(1))

@@ -1,0 +1,332 @@
+"""Models of a loop that follow one another: candidates by replay, canaries, promotion, ways back; in every bit."""
+
+import time
+
+import msgspec
+import numpy as np
+import pytest
+
+import onepass as op
+from counts import LONG, many
+from onepass.evaluation.events import rows_of
+from onepass.log import Decision, Event
+from onepass.log.lines import RETIRED, lines_of
+from onepass.log.memory import MemoryStore
+from onepass.log.replay import Fold
+from onepass.log.verifying import verify
+from onepass.service.answers import answer
+from onepass.service.loop import Loop
+from onepass.service.messages import Arm, DecideRequest, OutcomeRequest, Refused
+from onepass.service.settings import checked
+
+ARMS = ["a", "b", "c"]
+PATIENCE = 60.0  # seconds until something must have happened
+
+
+def model(reg=0.5, seed=2, **more):
+    explores = {"kind": "Thompson", "exploration": 0.4, "draws": 5}
+    arguments = {"parameters": "disjoint", "reg": reg, "exploration": explores, **more}
+    return {"recipe": "OFUL", "seed": seed, "arguments": arguments}
+
+
+def rules(reg=0.5, wait=0.02, **more):
+    return checked({
+        "name": "news", "features": {"context": 3}, "arms": ARMS, "model": model(reg), "reward": {"wait": wait},
+        "operation": {"publish": 0.0}, **more,
+    })  # fmt: skip
+
+
+def until(holds):
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def settled(loop):
+    until(lambda: not len(loop.joiner) and not loop.learner.lag
+          and loop.learner.seen >= max((one.seq for one in loop.store.read(kinds=["join"])), default=0))  # fmt: skip
+
+
+def played(loop, begin, end, best="a", **fields):
+    """Decisions, of which one arm is rewarded."""
+    for t in range(begin, end):
+        context = [1.0, *np.random.default_rng(t).standard_normal(2).tolist()]
+        found = answer(loop.decide(DecideRequest(context=context, id=f"{t}", **fields)).result())
+        if found.arm == best:
+            loop.outcomes([OutcomeRequest(id=f"{t}", value=1.0, key="k")])[1].result()
+
+
+def waiting(loop):
+    until(lambda: loop.building is not None and loop.building.ready)
+
+
+def verified(store):
+    """Every model of the log, verified: how many decisions and shares of candidates came out the same."""
+    found = [verify(Fold.resumed(store, "news", first=True, line=line)) for line in lines_of(store, "news").each]
+    assert all(one.ok and not one.others and not one.left for one in found)
+    assert sum(one.decisions for one in found) == sum(1 for _ in store.read(kinds=["decision"]))
+    return sum(one.equal for one in found)
+
+
+def replayed(store):
+    fold = Fold.resumed(store, "news", first=True)
+    fold.advance()
+    return op.to_bytes(fold.bandit)
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Loops that end with their test."""
+    loops = []
+
+    def start(settings, store):
+        loops.append(Loop(settings, store, tmp_path / "models"))
+        return loops[-1]
+
+    yield start
+    for loop in loops:
+        if loop.writer.is_alive():
+            loop.stop()
+
+
+def test_another_model_learns_the_log_and_takes_over_and_replay_agrees_across_the_change(started):
+    store = MemoryStore()
+    loop = started(rules(), store)
+    played(loop, 0, 20)
+    assert loop.change(rules(reg=2.0, wait=0.03)) == ["model", "reward"]
+    assert loop.settings.reward.wait == 0.03
+    until(lambda: loop.standing.lines.serving == 1)
+    assert loop.settings.model.arguments["reg"] == 2.0
+    played(loop, 20, 40)
+    settled(loop)
+    loop.stop()
+    assert {one.line for one in store.read(kinds=["decision"])} == {0, 1}
+    assert verified(store) == 40
+    twin = Fold(store, "news", op.OFUL(dim=3, **{**built(rules(reg=2.0))}))
+    assert twin.advance() == 40
+    assert replayed(store) == op.to_bytes(twin.bandit) == op.to_bytes(loop.learner.fold.bandit)
+
+
+def built(settings):
+    from onepass.service.settings import argument
+
+    return {"seed": 2, **{name: argument(name, value) for name, value in settings.model.arguments.items()}}
+
+
+@pytest.mark.parametrize("files", ["kept", "lost"])
+def test_a_restart_goes_on_with_the_model_that_took_over(started, tmp_path, files):
+    store = MemoryStore()
+    loop = started(rules(), store)
+    played(loop, 0, 10)
+    loop.change(rules(reg=2.0))
+    until(lambda: loop.standing.lines.serving == 1)
+    played(loop, 10, 20)
+    loop.stop()
+    for file in (tmp_path / "models").iterdir() if files == "lost" else ():
+        file.write_bytes(b"damaged")
+    loop = started(rules(), store)  # of the same file as before: what was asked for last counts
+    assert (loop.standing.lines.serving, loop.learner.fold.line) == (1, 1)
+    played(loop, 20, 30)
+    settled(loop)
+    loop.stop()
+    assert op.to_bytes(loop.learner.fold.bandit) == replayed(store)
+    assert verified(store) == 30
+
+
+def test_a_file_with_another_model_is_learned_at_the_start(started):
+    store = MemoryStore()
+    loop = started(rules(), store)
+    played(loop, 0, 10)
+    loop.stop()
+    loop = started(rules(reg=3.0), store)
+    until(lambda: loop.standing.lines.serving == 1)
+    settled(loop)
+    assert loop.learner.fold.bandit.rounds == 10
+
+
+def test_a_candidate_that_fails_says_why_and_changes_nothing(started):
+    store = MemoryStore()
+    loop = started(rules(), store)
+    played(loop, 0, 10)
+    settled(loop)
+    before = op.to_bytes(loop.learner.fold.bandit)
+    place = next(one.seq for one in store.read(kinds=["decision"]) if one.id == "5")
+    store.drop_before(place + 1)  # its join comes later
+    loop.change(rules(reg=2.0))
+    until(lambda: loop.building is None)
+    (line,) = [one for one in lines_of(store, "news").each.values() if one.number == 1]
+    assert line.state == RETIRED
+    assert "is not in the log any more" in line.why
+    assert op.to_bytes(loop.learner.fold.bandit) == before
+    assert loop.trouble() is None
+    loop.stop()
+    assert started(rules(), store).building is None
+
+
+def test_a_canary_shows_a_mixture_whose_probability_is_logged_and_verified(started):
+    n, share = many(200, 3_000), 0.3
+    store = MemoryStore()
+    loop = started(rules(mode="canary", share=share), store)
+    played(loop, 0, 30)
+    loop.change(rules(reg=20.0, mode="canary", share=share))
+    waiting(loop)
+    played(loop, 30, 30 + n, exclude=["c"])
+    loop.decide(DecideRequest(context=[1.0, 0.0, 0.0], id="list", slots=2)).result()
+    settled(loop)
+    loop.stop()
+    records = [one for one in store.read(kinds=["decision"]) if one.canary is not None]
+    assert len(records) == n
+    mine = 0
+    for record in records:
+        p, q = record.probabilities, record.canary.probabilities
+        assert record.showing == [(1.0 - share) * a + share * b for a, b in zip(p, q, strict=True)]
+        place, _, propensity, chances, *_ = next(rows_of(Event(record), None, 0.0))
+        assert (place, propensity) == (record.shown[0], record.showing[record.shown[0]])
+        assert (chances, answer(record).propensity) == (record.showing, propensity)
+        mine += record.shown == record.places
+    drawn = np.array([record.shown[0] for record in records])
+    for place in range(3):  # how often an arm was shown, against its logged probabilities: a sum of independent draws
+        p = np.array([record.showing[place] for record in records])
+        assert abs((drawn == place).sum() - p.sum()) <= 4.5 * np.sqrt((p * (1.0 - p)).sum())
+    assert verified(store) == 30 + n + n + 1  # of both models
+
+
+@pytest.mark.parametrize("field", ["shown", "showing", "canary"])
+def test_a_mixture_that_is_not_what_the_log_says_is_found(started, field):
+    store = MemoryStore()
+    loop = started(rules(mode="canary", share=0.5), store)
+    played(loop, 0, 5)
+    loop.change(rules(reg=20.0, mode="canary", share=0.5))
+    waiting(loop)
+    played(loop, 5, 10)
+    settled(loop)
+    loop.stop()
+    forged = MemoryStore()
+    for record in store.read():
+        if isinstance(record, Decision) and record.id == "7":
+            wrong = {
+                "shown": [(record.shown[0] + 1) % 3],
+                "showing": [1.0, 0.0, 0.0],
+                "canary": msgspec.structs.replace(record.canary, probabilities=[0.2, 0.3, 0.5]),
+            }
+            record = msgspec.structs.replace(record, **{field: wrong[field]})
+        forged.append([msgspec.structs.replace(record, seq=0)])
+    found = [verify(Fold.resumed(forged, "news", first=True, line=line)) for line in (0, 1)]
+    assert not all(one.ok for one in found)
+    assert {one.seq for each in found for one in each.mismatches} == {
+        one.seq for one in forged.read(kinds=["decision"]) if one.id == "7"
+    }
+
+
+def test_a_candidate_waits_for_its_promotion_across_a_restart(started):
+    store = MemoryStore()
+    loop = started(rules(mode="canary"), store)
+    played(loop, 0, 10)
+    loop.change(rules(reg=4.0, mode="canary"))
+    waiting(loop)
+    played(loop, 10, 20)
+    loop.stop()
+    loop = started(rules(mode="canary"), store)
+    waiting(loop)
+    assert loop.standing.lines.serving == 0
+    played(loop, 20, 30)
+    loop.promote()
+    assert loop.standing.lines.serving == 1
+    with pytest.raises(Refused, match="there is no candidate"):
+        loop.promote()
+    played(loop, 30, 40)
+    settled(loop)
+    loop.stop()
+    assert op.to_bytes(loop.learner.fold.bandit) == replayed(store)
+    assert verified(store) >= 40
+
+
+def test_a_candidate_that_is_given_up_or_followed_by_another_one_ends(started):
+    store = MemoryStore()
+    loop = started(rules(mode="canary"), store)
+    played(loop, 0, 10)
+    loop.change(rules(reg=4.0, mode="canary"))
+    waiting(loop)
+    played(loop, 10, 20)
+    loop.change(rules(reg=5.0, mode="canary"))
+    waiting(loop)
+    assert loop.building.line == 2
+    loop.change(rules(mode="canary", wait=0.03))  # its model is the present one: the candidate stays
+    assert loop.building.line == 2
+    loop.give_up()
+    with pytest.raises(Refused, match="there is no candidate"):
+        loop.give_up()
+    assert [one.why for one in lines_of(store, "news").each.values()] == ["", "another candidate came", "given up"]
+    played(loop, 20, 30)
+    settled(loop)
+    loop.stop()
+    assert verified(store) >= 30
+
+
+@pytest.mark.parametrize("learn", [False, True])
+def test_a_way_back_serves_the_model_as_it_was_and_goes_on_from_here(started, tmp_path, learn):
+    store = MemoryStore()
+    loop = started(rules(), store)
+    played(loop, 0, 10)
+    settled(loop)
+    loop.stop()
+    (kept,) = (tmp_path / "models").glob("*.model")
+    loop = started(rules(), store)
+    played(loop, 10, 30)
+    settled(loop)
+    loop.back(kept.stem, learn)
+    until(lambda: loop.standing.lines.serving == 1)
+    assert loop.learner.fold.bandit.rounds == (30 if learn else 10)
+    with pytest.raises(Refused, match="there is no checkpoint nothing"):
+        loop.back("nothing")
+    played(loop, 30, 40)
+    settled(loop)
+    loop.stop()
+    assert loop.learner.fold.bandit.rounds == (40 if learn else 20)
+    assert verified(store) == 40
+    assert op.to_bytes(started(rules(), store).learner.fold.bandit) == replayed(store)
+
+
+if LONG:  # another kind of model to compile, 20 s
+
+    def test_a_model_that_stopped_learning_is_left_by_another_one(started):
+        store = MemoryStore()
+        short = {"recipe": "CRTM", "arguments": {"horizon": 4, "exploration": 1.0}}
+        offers = [Arm(id=arm, features=[float(arm == "a")]) for arm in ARMS]
+        rows = {"features": {"context": 3, "arms": 1}}
+        loop = started(checked({**rules(**rows).plain(), "model": short}), store)
+        played(loop, 0, 40, arms=offers)
+        settled(loop)
+        assert "learning stopped" in loop.trouble()
+        loop.change(rules(**rows))
+        until(lambda: loop.standing.lines.serving == 1)
+        assert loop.trouble() is None
+        played(loop, 40, 50, arms=offers)
+        settled(loop)
+        assert loop.learner.fold.bandit.rounds == 50
+
+
+def test_a_better_candidate_takes_over_by_itself_and_a_worse_one_does_not(started):
+    """The present model cannot learn (its penalty is too large), the candidate can; then the other way round."""
+    store = MemoryStore()
+    asked = {"mode": "canary", "share": 0.5, "promotion": {"automatic": True}}
+    loop = started(rules(reg=1e9, **asked), store)
+    played(loop, 0, 60)
+    loop.change(rules(reg=0.5, **asked))
+    waiting(loop)
+    end = 60
+    while loop.standing.lines.serving == 0:
+        played(loop, end, end + 50)
+        settled(loop)
+        end += 50
+        assert end < 1_000
+    assert loop.standing.lines.each[1].why.startswith("better: gain +")
+    loop.change(rules(reg=1e9, **asked))
+    waiting(loop)
+    played(loop, end, end + 150)
+    settled(loop)
+    assert loop.standing.lines.serving == 1
+    assert loop.building.trial.known.upper < 0.0
+    loop.stop()
+    assert verified(store) >= end + 150
