@@ -117,6 +117,10 @@ class SqliteStore(Tables):
             if reason != "ok":
                 yield Damage(0, f"SQLite: {reason}")
 
+    def viewed(self) -> "SqliteStore":
+        """Connections of its own, for reading only."""
+        return SqliteStore(self.path, readonly=True, wait=self._wait)
+
     def close(self) -> None:
         with self._alone, self._asking:
             self._reader.close()

@@ -10,6 +10,7 @@ import hashlib
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -91,6 +92,10 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give back connections and files. A store that is closed refuses everything else."""
+
+    def viewed(self) -> AbstractContextManager["Store"]:
+        """The same log, for long reading that shall keep nobody waiting: by default this very store."""
+        return nullcontext(self)
 
     # ---- what follows from it: records ----
 

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from onepass.foundation.check import shown
 from onepass.log.records import encode
 from onepass.log.store import StoreError
-from onepass.service import promotion
+from onepass.service import promotion, steering
 from onepass.service.answers import answer
 from onepass.service.keys import Keys, Role
 from onepass.service.loop import Loop
@@ -65,6 +65,7 @@ class Service:
                 self._route("/v1/{loop}/log", "GET", "read", self._log),
                 self._route("/v1/{loop}", "GET", "read", self._settings),
                 self._route("/v1/{loop}", "PUT", "admin", self._change),
+                *(self._route(*each) for each in steering.routes(message)),
                 Route("/healthz", self._health),
                 Route("/readyz", self._ready),
                 Route("/metrics", self._metrics),
@@ -203,6 +204,11 @@ async def body_of(request: Request, most: int) -> bytes:
     except ClientDisconnect:
         raise Refused(400, "Disconnected", "the body ended before it was whole") from None
     return b"".join(parts)
+
+
+async def message(request: Request, loop: Loop, decoder: Any) -> Any:
+    """The message of a request; Refused for what is none."""
+    return read(decoder, await body_of(request, loop.settings.limits.body))
 
 
 def read(decoder: Any, body: bytes) -> Any:

@@ -27,11 +27,12 @@ from onepass.service import models, promotion
 from onepass.service.answers import same_request
 from onepass.service.candidates import Candidate
 from onepass.service.clock import Clock
+from onepass.service.evaluations import Evaluations
 from onepass.service.join import DUE, Joiner
 from onepass.service.learner import Copy, Learner
 from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, fingerprint
 from onepass.service.rows import Offer, offer, wrong
-from onepass.service.settings import LARGEST, LoopSettings, begun, changes, fixed
+from onepass.service.settings import LARGEST, LoopSettings, Model, begun, changes, fixed
 from onepass.service.showing import REQUEST, shared, shown_instead
 from onepass.service.standing import API, FILE, Standing, said
 from onepass.service.writer import Writer, promise
@@ -48,6 +49,7 @@ class Loop:
         self.store, self.folder, self.name = store, folder, settings.name
         self._lock, self._orders, self.changing = threading.Lock(), threading.RLock(), threading.RLock()
         self.building: Candidate | None = None
+        self.evaluations = Evaluations(self, folder.with_name(f"{settings.name}.evaluations"))
         self._answering: dict[str, tuple[str, Future[Decision]]] = {}
         found = models.newest(folder, store, self.name)
         self.standing = Standing() if found is None else found.kept.standing
@@ -120,6 +122,7 @@ class Loop:
         self._apply()
         if self.building is None:
             promotion.resume(self)
+        self.evaluations.resume()
 
     def warm(self, bandit: Any) -> None:
         """Compile what requests will need. bandit: a copy of a candidate."""
@@ -127,6 +130,7 @@ class Loop:
 
     def stop(self) -> None:
         """Write and learn what was taken, make a checkpoint, end. Who asks after that is refused."""
+        self.evaluations.stop()
         building = self.building
         if building is not None:
             building.stop()
@@ -182,6 +186,12 @@ class Loop:
         """Let the candidate take over; Refused where there is none. why: a sentence (default "promoted")."""
         with self._orders:
             promotion.promote(self, why)
+
+    def prefer(self, model: Model, why: str) -> None:
+        """Let another model learn the log, and take over when it has caught up; why: a sentence."""
+        with self._orders:
+            bandit = begun(replace(self.settings, model=model))
+            promotion.stage(self, self.settings, model, bandit, 0, at_once=True, why=why)
 
     def back(self, name: str, learn: bool = False) -> None:
         """Go back to a checkpoint; Refused where there is none of that name. learn: whether it learns what was joined

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from onepass.service import messages
+from onepass.service import messages, steering
 from onepass.service.settings import LoopSettings
 
 REFERENCE = "#/components/schemas/{name}"
@@ -35,6 +35,7 @@ TYPES = (
     LoopSettings,
     messages.SettingsAnswer,
     messages.ErrorAnswer,
+    *steering.TYPES,
 )
 
 
@@ -42,7 +43,7 @@ TYPES = (
 def document() -> dict[str, Any]:
     """OpenAPI 3.1."""
     schemas, components = msgspec.json.schema_components(TYPES, ref_template=REFERENCE)
-    decide, decided, outcome, outcomes, paid, activate, settings, standing, error = schemas
+    decide, decided, outcome, outcomes, paid, activate, settings, standing, error, *steered = schemas
     return {
         "openapi": "3.1.0",
         "info": {"title": "onepass", "version": metadata.version("onepass"), "description": (messages.__doc__ or "")},
@@ -76,6 +77,7 @@ def document() -> dict[str, Any]:
                     parameters=[{"name": "dry_run", "in": "query", "schema": {"type": "boolean"}}],
                 ),
             },
+            **steering.paths(operation, error, standing, *steered),
         },
     }  # fmt: skip
 
@@ -89,18 +91,19 @@ def operation(
     body: Any = None,
     media: str = JSON,
     parameters: list[Any] | None = None,
+    good: str = "200",
 ) -> dict[str, Any]:
-    """One operation. answer: the schema, None where there is no body."""
+    """One operation. answer: the schema, None where there is no body; good: the code of an answer with one."""
     loop = {"name": "loop", "in": "path", "required": True, "schema": {"type": "string"}}
-    good: dict[str, Any] = {"204": {"description": "Done."}}
+    done: dict[str, Any] = {"204": {"description": "Done."}}
     if answer is not None:
-        good = {"200": {"description": "Done.", "content": {media: {"schema": answer}}}}
+        done = {good: {"description": "Done.", "content": {media: {"schema": answer}}}}
     refused = {code: {"description": text, "content": {JSON: {"schema": error}}} for code, text in ERRORS.items()}
     found: dict[str, Any] = {
         "operationId": name,
         "summary": summary,
         "parameters": [loop, *(parameters or ())],
-        "responses": {**good, **refused},
+        "responses": {**done, **refused},
     }
     if body is not None:
         found["requestBody"] = {"required": True, "content": {JSON: {"schema": body}}}

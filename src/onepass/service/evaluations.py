@@ -1,0 +1,378 @@
+"""Evaluations that were asked for: one after the other, in a thread of their own, from a view of the log.
+
+    DIR/NAME.evaluations/ID.json      what was asked, how far it is, what came out
+
+What was not done when the service ended is begun again. They take at most half of a core: requests come first.
+"""
+
+import contextlib
+import math
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from onepass.bandit.decision import made_id
+from onepass.foundation import disk
+from onepass.foundation.check import shown
+from onepass.log.records import SECOND
+from onepass.log.replay import Fold
+from onepass.log.store import Store, StoreError
+from onepass.service import judging
+from onepass.service.judging import Learning, Plain, Policy, Verdict, Window
+from onepass.service.messages import Answer, Message, Refused
+from onepass.service.promotion import Home
+from onepass.service.settings import Model, begun, checked
+
+IDENTITY = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a file is named by it
+MOST = 100  # evaluations that are kept
+POLICIES = 10  # of one evaluation
+PLACES = 1_000  # of the log that a model learns at a time
+STEP = 0.05  # seconds of work between two pauses, as long
+DONE = ("done", "failed")
+
+Kind = Literal["uniform", "baseline", "logged", "arm", "frozen", "recipe"]
+Status = Literal["waiting", "running", "done", "failed"]
+
+
+class PolicyRequest(Message, frozen=True, kw_only=True):
+    """A policy. name: in the answer; kind: "uniform": all arms alike; "baseline": the first arm; "logged": what was
+    shown; "arm": always the one named by `arm`; "recipe": a model that learns the window as it goes; "frozen": the
+    serving model as it was at the place `through` (default: at the window's beginning); model: of a recipe, as in
+    settings (default: the present one's)."""
+
+    name: str
+    kind: Kind
+    arm: str | None = None
+    model: Model | None = None
+    through: int | None = None
+
+
+USUAL = (
+    PolicyRequest(name="uniform", kind="uniform"),
+    PolicyRequest(name="baseline", kind="baseline"),
+    PolicyRequest(name="present", kind="recipe"),
+)
+
+
+class EvaluationRequest(Message, frozen=True, kw_only=True):
+    """id: of the evaluation, letters, digits, - and _, 64 at most (default: made); policies: at most 10 (default:
+    uniform, baseline, and the present recipe); since, until: places of the log, decisions after the first and up to the
+    last one (default: all); begin, end: the same by times, in seconds of Unix time; level: of all limits, above 0 and
+    below 1 (default 0.95)."""
+
+    id: str | None = None
+    policies: tuple[PolicyRequest, ...] = USUAL
+    since: int = 0
+    until: int | None = None
+    begin: float | None = None
+    end: float | None = None
+    level: float = 0.95
+
+
+class PolicyAnswer(Answer, frozen=True, kw_only=True):
+    """What a window says of a policy. verdict: "ok", "wide" (too little to decide on), "refused" (not to be believed)
+    or "failed"; sentence: all of it in one; value: what it would have earned a decision, null where it is refused;
+    limits: of it, that hold at any time; gain: how much more than what was shown, gain_limits: of it, so that with
+    probability `level` no policy here is called better that is not; better: whether it is; rows: decisions; effective:
+    how many of the policy's own they are worth."""
+
+    name: str
+    kind: str
+    verdict: str
+    sentence: str
+    value: float | None = None
+    limits: list[float] | None = None
+    gain: float | None = None
+    gain_limits: list[float] | None = None
+    better: bool = False
+    rows: int = 0
+    effective: float = 0.0
+
+
+class EvaluationAnswer(Answer, frozen=True, kw_only=True):
+    """id; status; created: Unix time; request: what was asked; rows: looked at so far; logged: what was earned a
+    decision; why: it failed; policies: what came out, in their order."""
+
+    id: str
+    status: Status
+    created: float
+    request: EvaluationRequest
+    rows: int = 0
+    logged: float | None = None
+    why: str = ""
+    policies: tuple[PolicyAnswer, ...] = ()
+
+
+class Ended(Exception):
+    """The evaluation is not wanted any more."""
+
+
+class Evaluations:
+    """The evaluations of a loop. home: the loop; folder: of their files."""
+
+    def __init__(self, home: Home, folder: Path):
+        self._home, self._folder = home, folder
+        self._lock, self._some = threading.Lock(), threading.Condition()
+        self._ending, self._thread = False, None  # type: tuple[bool, threading.Thread | None]
+        self._held = {one.id: one for one in kept(folder)}
+
+    def resume(self) -> None:
+        """Begin again what was not done."""
+        if any(one.status not in DONE for one in self._held.values()):
+            self._run()
+
+    def stop(self) -> None:
+        """End what runs; it is begun again by the next process."""
+        with self._some:
+            self._ending = True
+            self._some.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    # ---- what is asked ----
+
+    def every(self) -> list[EvaluationAnswer]:
+        """All of them, the newest first."""
+        with self._lock:
+            return sorted(self._held.values(), key=lambda one: (-one.created, one.id))
+
+    def one(self, identity: str) -> EvaluationAnswer:
+        """One of them; Refused where there is none."""
+        with self._lock:
+            found = self._held.get(identity)
+        if found is None:
+            raise Refused(404, "EvaluationNotFound", f"there is no evaluation {shown(identity)}")
+        return found
+
+    def ask(self, request: EvaluationRequest) -> EvaluationAnswer:
+        """Begin one; the one there is where the same was asked by that id. Refused for what cannot be evaluated."""
+        identity = f"{made_id()}" if request.id is None else request.id
+        self._check(request, identity)
+        with self._lock:
+            before = self._held.get(identity)
+            if before is not None:
+                if before.request != request:
+                    raise Refused(409, "EvaluationConflict", f"id {shown(identity)} was used by another evaluation")
+                return before
+            if len(self._held) >= MOST:
+                raise Refused(409, "TooManyEvaluations", f"there are {MOST} evaluations: DELETE some")
+            answer = EvaluationAnswer(id=identity, status="waiting", created=time.time(), request=request)
+            try:
+                self._keep(answer)
+            except OSError as error:
+                raise StoreError(f"the evaluation cannot be written: {error}") from None
+            self._held[identity] = answer
+        self._run()
+        return answer
+
+    def remove(self, identity: str) -> None:
+        """Delete one, and end it where it runs; Refused where there is none."""
+        self.one(identity)
+        with self._lock:
+            self._held.pop(identity, None)
+            self._place(identity).unlink(missing_ok=True)
+
+    def _check(self, request: EvaluationRequest, identity: str) -> None:
+        if not IDENTITY.fullmatch(identity):
+            raise wrong(f"id must be letters, digits, - and _, 64 at most, got {shown(identity)}")
+        names = [one.name for one in request.policies]
+        if not 1 <= len(names) <= POLICIES or len(set(names)) != len(names):
+            raise wrong(f"policies must be from 1 to {POLICIES}, each with a name of its own, got {shown(names)}")
+        if not 0.0 < request.level < 1.0:
+            raise wrong(f"level must be above 0 and below 1, got {request.level}")
+        if request.since < 0 or (request.until is not None and request.until <= request.since):
+            raise wrong("since must be at least 0, and until above it")
+        for one in request.policies:
+            if (one.kind == "arm") != (one.arm is not None):
+                raise wrong(f'policy {shown(one.name)}: arm must be given for the kind "arm", and for no other')
+            if one.model is not None:
+                if one.kind != "recipe":
+                    raise wrong(f'policy {shown(one.name)}: model must be given for the kind "recipe" alone')
+                try:
+                    checked({**self._home.settings.plain(), "model": msgspec.to_builtins(one.model)})
+                except ValueError as error:
+                    raise wrong(f"policy {shown(one.name)}: {error}") from None
+
+    # ---- the thread ----
+
+    def _run(self) -> None:
+        with self._some:
+            if self._ending:
+                raise Refused(503, "Stopping", "the service is stopping: ask again when it is back")
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._serve, name=f"evaluations of {self._home.name}", daemon=True
+                )
+                self._thread.start()
+            self._some.notify()
+
+    def _serve(self) -> None:
+        while not self._ending:
+            with self._lock:
+                todo = min(
+                    (one for one in self._held.values() if one.status not in DONE),
+                    key=lambda one: (one.created, one.id), default=None,
+                )  # fmt: skip
+            if todo is None:
+                with self._some:
+                    self._some.wait_for(lambda: self._ending or any(one.status == "waiting" for one in self.every()))
+                continue
+            with contextlib.suppress(Ended):
+                self._finish(todo)
+
+    def _finish(self, todo: EvaluationAnswer) -> None:
+        self._update(replace(todo, status="running"))
+        try:
+            found = self._evaluated(todo)
+        except judging.FAILURES as error:
+            found = replace(todo, status="failed", why=str(error))
+        except Ended:
+            raise
+        except Exception as error:
+            found = replace(todo, status="failed", why=f"this is an error of the service: {type(error).__name__}")
+        self._update(found)
+
+    def _evaluated(self, todo: EvaluationAnswer) -> EvaluationAnswer:
+        request, home, begun_at = todo.request, self._home, time.monotonic()
+
+        def told(count: int) -> None:
+            nonlocal begun_at
+            worked = time.monotonic() - begun_at
+            if self._ending:
+                raise Ended
+            if worked > STEP:
+                self._update(replace(todo, status="running", rows=count), disk_too=False)
+                time.sleep(worked)
+                begun_at = time.monotonic()
+
+        with home.store.viewed() as view:
+            window = window_of(view, home.name, request)
+            policies, found = dict[str, Policy](), dict[str, Verdict]()
+            for one in request.policies:
+                try:
+                    policies[one.name] = policy_of(home, view, one, window, told)
+                except judging.FAILURES as error:
+                    found[one.name] = Verdict(None, None, str(error))
+            rewards = home.settings.reward.range
+            found |= judging.judge(view, home.name, policies, window, rewards, request.level, told)
+        each = tuple(answer_of(one, found[one.name], request.level) for one in request.policies)
+        logged = next((one.found.logged for one in found.values() if one.found is not None), None)
+        rows = max((one.rows for one in each), default=0)
+        return replace(todo, status="done", rows=rows, logged=logged, policies=each)
+
+    def _update(self, found: EvaluationAnswer, disk_too: bool = True) -> None:
+        """What is known now; Ended where it was deleted meanwhile."""
+        with self._lock:
+            if found.id not in self._held:
+                raise Ended
+            self._held[found.id] = found
+            if disk_too:
+                with contextlib.suppress(OSError):  # then it is begun again after a restart
+                    self._keep(found)
+
+    def _keep(self, found: EvaluationAnswer) -> None:
+        self._folder.mkdir(exist_ok=True)
+        disk.put(self._place(found.id), msgspec.json.encode(found))
+
+    def _place(self, identity: str) -> Path:
+        return self._folder / f"{identity}.json"
+
+
+def kept(folder: Path) -> Iterator[EvaluationAnswer]:
+    """The evaluations of a folder; what cannot be read is none."""
+    for place in folder.glob("*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            yield msgspec.json.decode(place.read_bytes(), type=EvaluationAnswer)
+
+
+def window_of(store: Store, loop: str, request: EvaluationRequest) -> Window:
+    """The window that was asked for, by places."""
+    since, until = request.since, request.until
+    if request.begin is not None:
+        since = max(since, place_at(store, loop, request.begin))
+    if request.end is not None:
+        last = place_at(store, loop, request.end)
+        until = last if until is None else min(until, last)
+    return Window(since, until)
+
+
+def place_at(store: Store, loop: str, seconds: float) -> int:
+    """The last place before a time, 0 for none: times of a log never fall."""
+    low, high = store.first - 1, store.last
+    while low < high:
+        middle = (low + high + 1) // 2
+        record = next(store.read(middle - 1, None, None, loop), None)
+        if record is not None and record.time < seconds * SECOND:
+            low = max(middle, min(record.seq, high))
+        else:
+            high = middle - 1
+    return max(low, 0)
+
+
+def policy_of(home: Home, store: Store, asked: PolicyRequest, window: Window, told: Callable[[int], object]) -> Policy:
+    """A policy as it was asked for; ValueError where there is none. told: is called while a model learns the past."""
+    if asked.kind == "recipe":
+        settings = home.settings if asked.model is None else replace(home.settings, model=asked.model)
+        return Learning(Fold(store, home.name, begun(settings)))
+    if asked.kind == "frozen":
+        through = window.since if asked.through is None else asked.through
+        if through > window.since:
+            raise ValueError(
+                f"policy {shown(asked.name)}: through must be at most {window.since}, where the window begins: a model "
+                "that has learned the window would be judged by what it was told"
+            )
+        fold = home.fold_of(home.standing.lines.serving)
+        if fold.through > through:
+            raise ValueError(f"policy {shown(asked.name)}: the serving model began at place {fold.through}")
+        fold.store = store
+        for place in [*range(fold.through + PLACES, through, PLACES), through]:
+            fold.advance(place)
+            told(0)
+        return Plain(lambda decision: judging.by(fold.bandit, decision))
+    if asked.kind == "arm":
+        return Plain(judging.always(asked.arm or ""))
+    return Plain({"uniform": judging.uniform, "baseline": judging.baseline, "logged": judging.shown}[asked.kind])
+
+
+def answer_of(asked: PolicyRequest, verdict: Verdict, level: float) -> PolicyAnswer:
+    """What came out for a policy."""
+    found, gain = verdict.found, verdict.gain
+    if found is None or gain is None:
+        return PolicyAnswer(name=asked.name, kind=asked.kind, verdict="failed", sentence=verdict.why)
+    return PolicyAnswer(
+        name=asked.name, kind=asked.kind, verdict=found.verdict, sentence=sentence(found, gain, level),
+        value=number(found.value), limits=numbers(found.limits), gain=number(gain.gain), better=gain.better,
+        gain_limits=numbers(gain.limits), rows=found.diagnosis.rows, effective=found.diagnosis.effective,
+    )  # fmt: skip
+
+
+def sentence(found: Any, gain: Any, level: float) -> str:
+    """What a window says of a policy, for people."""
+    if found.verdict == "refused":
+        return f"This window cannot tell: {'; '.join(found.diagnosis.reasons)}."
+    limits = f"{found.limits.lower:.4g} to {found.limits.upper:.4g}"
+    much = f"{gain.gain:+.4g} against what was shown ({gain.limits.lower:+.4g} to {gain.limits.upper:+.4g})"
+    said = "better" if gain.better else "worse" if gain.limits.upper < 0.0 else "not told apart from it"
+    wide = f" {'; '.join(found.diagnosis.reasons).capitalize()}." if found.verdict == "wide" else ""
+    return f"It would have earned {found.value:.4g} a decision ({limits} with {level:.0%}), {much}: {said}.{wide}"
+
+
+def number(value: float | None) -> float | None:
+    """As JSON has it: finite, or null."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def numbers(limits: Any) -> list[float] | None:
+    """The same of two limits."""
+    return [*limits] if all(map(math.isfinite, limits)) else None
+
+
+def wrong(message: str) -> Refused:
+    """A request that cannot be served as it is."""
+    return Refused(400, "BadArgument", message)

@@ -1,0 +1,285 @@
+"""What policies would have earned, by a window of the log: each row once, in the order in which rewards were joined.
+
+    w = policy(a | x) / q(a | x),      q: what was shown, exactly as it was logged
+
+A recipe learns as it goes: every decision is weighed by what the rows before it taught, so its estimate is honest and
+limits hold at any time, though it learns. A frozen model must have learned nothing of the window. Of lists the first
+slot counts.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from onepass.evaluation.comparing import Difference, summary_of
+from onepass.evaluation.estimators import estimator
+from onepass.evaluation.evaluate import Evaluation
+from onepass.evaluation.ranges import Range
+from onepass.evaluation.sample import Sample
+from onepass.evaluation.streaming import Logger, summary
+from onepass.evaluation.tally import Tally
+from onepass.log.records import Decision, Join
+from onepass.log.replay import Fold, grouped
+from onepass.log.store import Store
+from onepass.log.verifying import again
+
+BLOCK = 256  # rows that are summed up together
+ASKED = ("ips", "snips")
+FAILURES = (ValueError, ArithmeticError, OSError)
+
+
+class Window(NamedTuple):
+    """Decisions at the places since < seq <= until, None: to the end."""
+
+    since: int = 0
+    until: int | None = None
+
+
+class Row(NamedTuple):
+    """place: of the arm shown; reward; shown (K,): with which probabilities."""
+
+    place: int
+    reward: float
+    shown: np.ndarray
+
+
+class Policy(Protocol):
+    """What is evaluated."""
+
+    def chances(self, decision: Decision) -> np.ndarray:
+        """Probabilities (K,) of the arms offered."""
+        ...
+
+    def learn(self, joins: list[Join]) -> None:
+        """What came of decisions that were weighed."""
+        ...
+
+
+class Plain:
+    """A policy that learns nothing. choose: gives probabilities (K,) for a decision."""
+
+    def __init__(self, choose: Callable[[Decision], np.ndarray]):
+        self._choose = choose
+
+    def chances(self, decision: Decision) -> np.ndarray:
+        """Probabilities (K,)."""
+        return self._choose(decision)
+
+    def learn(self, joins: list[Join]) -> None:
+        """Nothing."""
+
+
+class Learning:
+    """A recipe that learns as it goes. fold: at its beginning."""
+
+    def __init__(self, fold: Fold):
+        self._fold = fold
+
+    def chances(self, decision: Decision) -> np.ndarray:
+        """Probabilities (K,)."""
+        self._fold.note(decision)
+        return by(self._fold.bandit, decision)
+
+    def learn(self, joins: list[Join]) -> None:
+        """What was joined."""
+        self._fold.learn(joins)
+
+
+def by(bandit: Any, decision: Decision) -> np.ndarray:
+    """What a bandit would have chosen; ValueError for a decision without what was offered."""
+    if decision.contexts is None:
+        raise ValueError(f"decision {decision.id} was logged without what was offered")
+    found: np.ndarray = again(bandit, decision).probabilities
+    return found
+
+
+def allowed(decision: Decision) -> list[int]:
+    """Places of the arms that might be chosen."""
+    names = decision.offered
+    if decision.eligible is None or names is None:
+        return list(range(len(shown(decision))))
+    return [place for place, name in enumerate(names) if name in decision.eligible]
+
+
+def one_of(places: list[int], count: int) -> np.ndarray:
+    """All places alike."""
+    p = np.zeros(count)
+    p[places] = 1.0 / len(places)
+    return p
+
+
+def uniform(decision: Decision) -> np.ndarray:
+    """All arms alike."""
+    return one_of(allowed(decision), len(shown(decision)))
+
+
+def baseline(decision: Decision) -> np.ndarray:
+    """The first arm."""
+    return one_of(allowed(decision)[:1], len(shown(decision)))
+
+
+def always(arm: str) -> Callable[[Decision], np.ndarray]:
+    """One arm by its name; all alike where it is not offered."""
+
+    def choose(decision: Decision) -> np.ndarray:
+        names = decision.offered or []
+        places = [place for place in allowed(decision) if place < len(names) and names[place] == arm]
+        return one_of(places or allowed(decision), len(shown(decision)))
+
+    return choose
+
+
+def shown(decision: Decision) -> np.ndarray:
+    """Probabilities (K,) with which the first slot was shown; ValueError where they are not known."""
+    if decision.showing is not None:
+        return np.array(decision.showing)
+    if decision.probabilities is None:
+        raise ValueError(f"decision {decision.id} was logged without probabilities")
+    p = np.array(decision.probabilities)
+    return p if decision.shown is None else one_of(decision.shown[:1], len(p))
+
+
+def groups(store: Store, loop: str, window: Window) -> Iterator[list[tuple[Decision, Join]]]:
+    """Decisions of a window with their joins, those that were learned in one call together."""
+    held: dict[str, Decision] = {}
+
+    def joins() -> Iterator[Join]:
+        for record in store.read(window.since, None, ("decision", "join"), loop):
+            inside = window.until is None or record.seq <= window.until
+            if isinstance(record, Decision):
+                if inside:
+                    held[record.id] = record
+            elif record.id in held and not record.again:
+                yield record
+            if not (inside or held):
+                return
+
+    for group in grouped(joins()):
+        yield [(held.pop(join.id), join) for join in group]
+
+
+@dataclass
+class Judged:
+    """What is kept of a policy: sums and sequences, and weights for the comparison. why: it failed."""
+
+    tally: Tally
+    weights: list[np.ndarray] = field(default_factory=list)
+    waiting: list[tuple[float, float, float]] = field(default_factory=list)
+    bound: float = 1.0
+    why: str = ""
+
+    def see(self, row: Row, p: np.ndarray) -> None:
+        """A row more."""
+        chance = row.shown > 0.0
+        top = float((p[chance] / row.shown[chance]).max())
+        self.waiting.append((float(p[row.place] / row.shown[row.place]), top, float(p[~chance].sum())))
+
+    def add(self, rewards: np.ndarray) -> None:
+        """Sum up the rows that wait, with their rewards (n,)."""
+        weights, tops, missing = (np.array(column) for column in zip(*self.waiting, strict=True))
+        nothing = np.zeros(len(weights))
+        self.tally.add(Sample(weights, rewards, nothing, nothing), tops, float(missing.sum()))
+        self.weights.append(weights)
+        self.bound = max(self.bound, float(tops.max()))
+        self.waiting = []
+
+
+class Verdict(NamedTuple):
+    """What the window says of a policy: what it would have earned, and how much more than what was shown. why: it
+    could not be evaluated, else ""."""
+
+    found: Evaluation | None
+    gain: Difference | None
+    why: str = ""
+
+
+def judge(
+    store: Store,
+    loop: str,
+    policies: Mapping[str, Policy],
+    window: Window,
+    rewards: tuple[float, float],
+    level: float,
+    told: Callable[[int], object],
+) -> dict[str, Verdict]:
+    """Evaluate policies on a window of a log.
+
+    store, loop: the log; policies: by name; rewards: (least, largest) that there can be; level: of all limits; told: is
+    called with the number of rows, often, and may raise to end it. ValueError for a window without rewards, or with
+    rewards out of the range.
+    """
+    span, alpha = Range(*rewards), 1.0 - level
+    asked = tuple(estimator(name) for name in ASKED)
+    kept = {name: Judged(Tally(span, asked, alpha)) for name in policies}
+    earned, waiting, count = list[np.ndarray](), list[float](), 0
+
+    def flush() -> None:
+        for one in kept.values():
+            if not one.why:
+                one.add(np.array(waiting))
+        earned.append(np.array(waiting))
+        waiting.clear()
+
+    for group in groups(store, loop, window):
+        for decision, join in group:
+            reward = join.rewards[0]
+            row = None if reward is None else row_of(decision, reward, span)
+            for name, policy in policies.items():
+                guarded(kept[name], partial(weighed, kept[name], policy, decision, row))
+            if row is not None:
+                waiting.append(row.reward)
+        for name, policy in policies.items():
+            guarded(kept[name], partial(policy.learn, [join for _, join in group]))
+        count += len(group)
+        if len(waiting) >= BLOCK:
+            flush()
+        told(count)
+    if waiting:
+        flush()
+    if not earned:
+        raise ValueError("the window has no decision with its reward: name an earlier place, or wait for deadlines")
+    return verdicts(kept, np.concatenate(earned), span, alpha)
+
+
+def weighed(kept: Judged, policy: Policy, decision: Decision, row: Row | None) -> None:
+    """Weigh a decision."""
+    p = policy.chances(decision)
+    if row is not None:
+        kept.see(row, p)
+
+
+def guarded(kept: Judged, what: Callable[[], object]) -> None:
+    """Go on without a policy that fails, and say why."""
+    if not kept.why:
+        try:
+            what()
+        except FAILURES as error:
+            kept.why = str(error)
+
+
+def row_of(decision: Decision, reward: float, span: Range) -> Row:
+    """A decision and its reward."""
+    if not span.least <= reward <= span.largest:
+        raise ValueError(
+            f"decision {decision.id} was rewarded {reward:g}, which reward.range does not allow now: name a later "
+            "window"
+        )
+    place = decision.places[0] if decision.shown is None else decision.shown[0]
+    return Row(place, reward, shown(decision))
+
+
+def verdicts(kept: Mapping[str, Judged], earned: np.ndarray, span: Range, alpha: float) -> dict[str, Verdict]:
+    """All numbers."""
+    good = {name: one for name, one in kept.items() if not one.why}
+    weights = {name: np.concatenate(one.weights) for name, one in good.items()}
+    bounds = {name: one.bound for name, one in good.items()}
+    missing = {name: one.tally.unsupported / len(earned) for name, one in good.items()}
+    compared = summary_of(weights, np.ones(len(earned)), earned, span, alpha, bounds, 1.0, missing) if good else None
+    gains = {} if compared is None else {one.name: one for one in compared.differences}
+    return {
+        name: Verdict(None, None, one.why) if one.why else Verdict(summary(one.tally, Logger(None)), gains[name])
+        for name, one in kept.items()
+    }

@@ -1,0 +1,208 @@
+"""Routes by which a loop is steered: its models, promotion, the way back, evaluations.
+
+GET    /v1/{loop}/models                 models, and checkpoints to go back to
+DELETE /v1/{loop}/candidate              give the candidate up
+POST   /v1/{loop}/promote                the candidate, or a recipe that an evaluation found better
+POST   /v1/{loop}/rollback               a checkpoint
+GET, POST /v1/{loop}/evaluations         all, another one
+GET, DELETE /v1/{loop}/evaluations/{id}  one
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from onepass.foundation.check import shown
+from onepass.service import models, promotion
+from onepass.service.evaluations import EvaluationAnswer, EvaluationRequest
+from onepass.service.keys import Role
+from onepass.service.loop import Loop
+from onepass.service.messages import Answer, Message, ModelAnswer, Refused
+
+JSON = "application/json"
+LOOP = "/v1/{loop}"
+
+Handler = Callable[[Request, Loop], Awaitable[Response]]
+Read = Callable[[Request, Loop, Any], Awaitable[Any]]  # the message of a request
+
+
+class PromoteRequest(Message, frozen=True, kw_only=True):
+    """evaluation: whose policy shall be the loop's model (default: none, the candidate takes over); policy: its name
+    there, of the kind "recipe" (default: the only better one); anyway: also where it was not found better."""
+
+    evaluation: str | None = None
+    policy: str | None = None
+    anyway: bool = False
+
+
+class RollbackRequest(Message, frozen=True, kw_only=True):
+    """checkpoint: its name; learn: whether what was joined since is learned after all (default false)."""
+
+    checkpoint: str
+    learn: bool = False
+
+
+class CheckpointAnswer(Answer, frozen=True, kw_only=True):
+    """A model as it was. name; line: of which model of the loop; through: the last join learned; rounds: rows it had
+    learned."""
+
+    name: str
+    line: int
+    through: int
+    rounds: int
+
+
+class ModelsAnswer(Answer, frozen=True, kw_only=True):
+    """models: all that the loop has had, in their order; checkpoints: to go back to, the newest first."""
+
+    models: list[ModelAnswer]
+    checkpoints: list[CheckpointAnswer]
+
+
+class EvaluationsAnswer(Answer, frozen=True, kw_only=True):
+    """evaluations: the newest first."""
+
+    evaluations: list[EvaluationAnswer]
+
+
+TYPES = (
+    PromoteRequest,
+    RollbackRequest,
+    ModelsAnswer,
+    EvaluationRequest,
+    EvaluationAnswer,
+    EvaluationsAnswer,
+)
+
+_encoder = msgspec.json.Encoder()
+_promote = msgspec.json.Decoder(PromoteRequest)
+_rollback = msgspec.json.Decoder(RollbackRequest)
+_evaluation = msgspec.json.Decoder(EvaluationRequest)
+
+
+def routes(read: Read) -> list[tuple[str, str, Role, Handler]]:
+    """Paths, methods, roles and what serves them. read: gives the message of a request."""
+
+    async def promote(request: Request, loop: Loop) -> Response:
+        asked = await read(request, loop, _promote)
+        await asyncio.to_thread(promoted, loop, asked)
+        return said(promotion.settings_of(loop))
+
+    async def rollback(request: Request, loop: Loop) -> Response:
+        asked = await read(request, loop, _rollback)
+        await asyncio.to_thread(loop.back, asked.checkpoint, asked.learn)
+        return said(promotion.settings_of(loop))
+
+    async def evaluate(request: Request, loop: Loop) -> Response:
+        asked = await read(request, loop, _evaluation)
+        return said(await asyncio.to_thread(loop.evaluations.ask, asked), 201)
+
+    return [
+        (f"{LOOP}/models", "GET", "read", models_of),
+        (f"{LOOP}/candidate", "DELETE", "admin", give_up),
+        (f"{LOOP}/promote", "POST", "admin", promote),
+        (f"{LOOP}/rollback", "POST", "admin", rollback),
+        (f"{LOOP}/evaluations", "GET", "read", evaluations),
+        (f"{LOOP}/evaluations", "POST", "admin", evaluate),
+        (f"{LOOP}/evaluations/{{id}}", "GET", "read", evaluation),
+        (f"{LOOP}/evaluations/{{id}}", "DELETE", "admin", remove),
+    ]
+
+
+async def models_of(request: Request, loop: Loop) -> Response:
+    """All models, and checkpoints."""
+    standing = loop.standing
+    each = [promotion.model_of(loop, standing, line) for line in standing.lines.each.values()]
+    found = await asyncio.to_thread(lambda: [*models.kepts(loop.folder, loop.store, loop.name)])
+    checkpoints = [
+        CheckpointAnswer(name=one.name, line=one.line, through=one.through, rounds=one.rounds) for one in found
+    ]
+    return said(ModelsAnswer(models=each, checkpoints=checkpoints))
+
+
+async def give_up(request: Request, loop: Loop) -> Response:
+    """No candidate any more."""
+    await asyncio.to_thread(loop.give_up)
+    return Response(status_code=204)
+
+
+async def evaluations(request: Request, loop: Loop) -> Response:
+    """All evaluations."""
+    return said(EvaluationsAnswer(evaluations=loop.evaluations.every()))
+
+
+async def evaluation(request: Request, loop: Loop) -> Response:
+    """One evaluation."""
+    return said(loop.evaluations.one(request.path_params["id"]))
+
+
+async def remove(request: Request, loop: Loop) -> Response:
+    """One evaluation less."""
+    await asyncio.to_thread(loop.evaluations.remove, request.path_params["id"])
+    return Response(status_code=204)
+
+
+def said(answer: Any, status: int = 200) -> Response:
+    """An answer."""
+    return Response(_encoder.encode(answer), status, media_type=JSON)
+
+
+def promoted(loop: Loop, asked: PromoteRequest) -> None:
+    """Let the candidate take over, or stage the recipe of an evaluation to take over; Refused where there is none."""
+    if asked.evaluation is None:
+        loop.promote()
+        return
+    found = loop.evaluations.one(asked.evaluation)
+    if found.status != "done":
+        raise Refused(409, "EvaluationNotDone", f"evaluation {shown(found.id)} is {found.status}")
+    recipes = {one.name: one for one in found.request.policies if one.kind == "recipe"}
+    verdicts = {one.name: one for one in found.policies if one.name in recipes and (one.better or asked.anyway)}
+    names = [*verdicts] if asked.policy is None else [name for name in verdicts if name == asked.policy]
+    if len(names) != 1:
+        wanted = "no recipe" if asked.policy is None else f"no recipe {shown(asked.policy)}"
+        raise Refused(
+            409, "NotBetter", f"evaluation {shown(found.id)} found {wanted} better, or several: name a policy"
+        )
+    chosen = recipes[names[0]].model
+    if chosen is None or chosen == loop.settings.model:
+        raise Refused(409, "SameModel", f"policy {shown(names[0])} is the present model's recipe")
+    loop.prefer(chosen, f"evaluation {found.id}: {verdicts[names[0]].sentence}")
+
+
+def paths(
+    operation: Callable[..., Any],
+    error: Any,
+    standing: Any,
+    promote: Any,
+    rollback: Any,
+    listed: Any,
+    asked: Any,
+    one: Any,
+    every: Any,
+) -> dict[str, Any]:
+    """The same for OpenAPI. operation: describes one; the others: schemas, of refusals, what stands, and TYPES."""
+    identity = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    return {
+        f"{LOOP}/models": {"get": operation("models", "Models, and checkpoints to go back to", error, listed)},
+        f"{LOOP}/candidate": {"delete": operation("give_up", "Give the candidate up", error, None)},
+        f"{LOOP}/promote": {
+            "post": operation(
+                "promote", "Let the candidate take over, or the recipe of an evaluation", error, standing, body=promote
+            )
+        },
+        f"{LOOP}/rollback": {
+            "post": operation("rollback", "Go back to a checkpoint", error, standing, body=rollback),
+        },
+        f"{LOOP}/evaluations": {
+            "get": operation("evaluations", "All evaluations", error, every),
+            "post": operation("evaluate", "What policies would have earned", error, one, body=asked, good="201"),
+        },
+        f"{LOOP}/evaluations/{{id}}": {
+            "get": operation("evaluation", "One evaluation", error, one, parameters=[identity]),
+            "delete": operation("remove", "Delete an evaluation", error, None, parameters=[identity]),
+        },
+    }
