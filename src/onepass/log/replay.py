@@ -17,6 +17,7 @@ from onepass.bandit.decision import Decision as Decided
 from onepass.foundation import files
 from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
+from onepass.log.asking import learned_of
 from onepass.log.lines import lines_of
 from onepass.log.records import Checkpoint, Decision, Join
 from onepass.log.store import Store, StoreError
@@ -163,9 +164,7 @@ def learned_from(record: Decision) -> Decided:
     """What is learned of a decision: what was shown."""
     if record.shown is None or record.shown == record.places:
         return record.decided()
-    rows = record.contexts
-    if not isinstance(rows, list):
+    context = learned_of(record.contexts, record.shown)
+    if context is None:
         raise ValueError(f"decision {shown(record.id)} must have the rows of all arms, to learn from what was shown")
-    each = [rows[place] if isinstance(rows[0], list) else rows for place in record.shown]
-    context = each[0] if len(each) == 1 else each
     return msgspec.structs.replace(record, places=record.shown, arms=None, context=context).decided()

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
-from onepass.features.factors import Outer
 from onepass.foundation import files
+from onepass.log.asking import decided_on
 from onepass.log.records import Decision, Join
 from onepass.log.replay import Fold, together
 from onepass.log.showing import shown_with
@@ -218,11 +217,4 @@ def again(bandit: Any, record: Decision) -> Any:
     if bandit.timed:
         options["time"] = record.seconds
     names = None if record.offered is None else record.decided().offered
-    return bandit.decide(offered(record.contexts), names, len(record.places), **options)
-
-
-def offered(contexts: Any) -> Any:
-    """Contexts of a record as `decide` takes them."""
-    if isinstance(contexts, dict):
-        return Outer(np.array(contexts["left"], np.float64), np.array(contexts["right"], np.float64))
-    return np.array(contexts, np.float64)
+    return decided_on(bandit, record.contexts, names, len(record.places), **options)

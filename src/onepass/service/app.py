@@ -20,6 +20,7 @@ from onepass.log.records import encode
 from onepass.log.store import StoreError
 from onepass.service import promotion, steering
 from onepass.service.answers import answer
+from onepass.service.crossed_features import is_crossed
 from onepass.service.keys import Keys, Role
 from onepass.service.loop import Loop
 from onepass.service.measures import Measures
@@ -29,6 +30,7 @@ from onepass.service.messages import (
     ErrorAnswer,
     OutcomeAnswer,
     OutcomeRequest,
+    RecordsRequest,
     Refused,
     Trouble,
 )
@@ -43,7 +45,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 BEARER = "bearer "
 
 _encoder = msgspec.json.Encoder()
-_decide = msgspec.json.Decoder(DecideRequest)
+_decide: Any = {False: msgspec.json.Decoder(DecideRequest), True: msgspec.json.Decoder(RecordsRequest)}
 _outcomes = msgspec.json.Decoder(OutcomeRequest | list[OutcomeRequest])
 _activate = msgspec.json.Decoder(ActivateRequest)
 
@@ -119,7 +121,7 @@ class Service:
 
     async def _decide(self, request: Request, loop: Loop) -> Response:
         body = await body_of(request, loop.settings.limits.body)
-        record = await asyncio.wrap_future(loop.decide(read(_decide, body)))
+        record = await asyncio.wrap_future(loop.decide(read(_decide[is_crossed(loop.settings.model.recipe)], body)))
         return Response(_encoder.encode(answer(record)), media_type=JSON)
 
     async def _outcome(self, request: Request, loop: Loop) -> Response:

@@ -19,6 +19,7 @@ from onepass.bandit.decision import Decision as Decided
 from onepass.bandit.decision import made_id
 from onepass.foundation import files
 from onepass.foundation.check import shown
+from onepass.log.asking import decided_on
 from onepass.log.lines import SERVING, STAGED
 from onepass.log.records import SECOND, Activation, Checkpoint, Decision, Outcome, Record, Settings
 from onepass.log.replay import Fold, restored
@@ -27,11 +28,12 @@ from onepass.service import models, promotion
 from onepass.service.answers import same_request
 from onepass.service.candidates import Candidate
 from onepass.service.clock import Clock
+from onepass.service.crossed_features import is_crossed, warming
 from onepass.service.evaluations import Evaluations
 from onepass.service.join import DUE, Joiner
 from onepass.service.learner import Copy, Learner
-from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, fingerprint
-from onepass.service.rows import Offer, offer, wrong
+from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, fingerprint, wrong
+from onepass.service.rows import Offer, offer
 from onepass.service.settings import LARGEST, LoopSettings, Model, begun, changes, fixed
 from onepass.service.showing import REQUEST, shared, shown_instead
 from onepass.service.standing import API, FILE, Standing, said
@@ -361,22 +363,24 @@ class Loop:
 def decided_by(copy: Copy, offered: Offer, slots: int, options: dict[str, Any], now: int) -> Decided:
     """A decision by a copy of a model."""
     time = {"time": now / SECOND} if copy.timed else {}
-    found: Decided = copy.snapshot.decide(offered.contexts, offered.names, slots, **options, **time)
+    found: Decided = decided_on(copy.snapshot, offered.contexts, offered.names, slots, **options, **time)
     return found
 
 
 def warmed(bandit: Any, settings: LoopSettings) -> None:
     """Compile what requests will need. bandit: a copy."""
     dim, names = settings.features.dim, ["a", "b"]
-    contexts = np.ones(dim) if settings.features.arms in (0, []) else np.ones((len(names), dim))
+    contexts: Any = np.ones(dim) if settings.features.arms in (0, []) else np.ones((len(names), dim))
+    if is_crossed(settings.model.recipe):
+        contexts = warming(names)
     time = {"time": 1.0} if bandit.timed else {}
     if bandit.timed and bandit.rounds:
         return  # its clock stands later
     for k in (1, len(names)):
-        decision = bandit.snapshot().decide(contexts, names, k, id="warm", **time)
-    decision = bandit.decide(contexts, names, id="warm", **time)
+        decided_on(bandit.snapshot(), contexts, names, k, id="warm", **time)
+    each = [decided_on(bandit, contexts, names, 1, id=id, **time) for id in ("warm", "warmer", "warmest")]
     least, largest = settings.reward.range
     reward = min(max(0.0, least), largest)
-    bandit.learn([decision, bandit.decide(contexts, names, id="warmer", **time)], [reward, reward], **time)
-    bandit.learn(bandit.decide(contexts, names, id="warmest", **time), reward, **time)
+    bandit.learn(each[:2], [reward, reward], **time)
+    bandit.learn(each[2], reward, **time)
     files.to_bytes(bandit)

@@ -1,6 +1,7 @@
 """What comes in and what goes out, as types: JSON is checked against them, and OpenAPI is made of them."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -14,6 +15,11 @@ class Refused(Exception):
     def __init__(self, status: int, code: str, message: str):
         super().__init__(message)
         self.status, self.code, self.message = status, code, message
+
+
+def wrong(message: str) -> Refused:
+    """A request that cannot be served as it is."""
+    return Refused(400, "BadArgument", message)
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,13 +41,26 @@ class DecideRequest(Message, frozen=True, kw_only=True):
     """
 
     context: Numbers | None = None
-    arms: list[str | Arm] | None = None
+    arms: Sequence[str | Arm] | None = None
     exclude: list[str] = []
     slots: int = 1
     id: str | None = None
     defer: bool = False
     subject: str | None = None
     tail: Literal["drawn", "greedy"] = "drawn"
+
+
+class RecordArm(Arm, frozen=True, kw_only=True):
+    """An arm whose features are a record, to any depth (`onepass.features.terms`)."""
+
+    features: dict[str, Any] | None = None
+
+
+class RecordsRequest(DecideRequest, frozen=True, kw_only=True):
+    """The same for a loop of `CrossedBandit`: the context, and the features of arms, are records."""
+
+    context: dict[str, Any] | None = None
+    arms: Sequence[str | RecordArm] | None = None
 
 
 class OutcomeRequest(Message, frozen=True, kw_only=True):

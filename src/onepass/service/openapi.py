@@ -27,6 +27,7 @@ ERRORS = {
 }
 TYPES = (
     messages.DecideRequest,
+    messages.RecordsRequest,
     messages.DecideAnswer,
     messages.OutcomeRequest,
     list[messages.OutcomeRequest],
@@ -43,7 +44,7 @@ TYPES = (
 def document() -> dict[str, Any]:
     """OpenAPI 3.1."""
     schemas, components = msgspec.json.schema_components(TYPES, ref_template=REFERENCE)
-    decide, decided, outcome, outcomes, paid, activate, settings, standing, error, *steered = schemas
+    decide, records, decided, outcome, outcomes, paid, activate, settings, standing, error, *steered = schemas
     return {
         "openapi": "3.1.0",
         "info": {"title": "onepass", "version": metadata.version("onepass"), "description": (messages.__doc__ or "")},
@@ -54,7 +55,7 @@ def document() -> dict[str, Any]:
         "security": [{}, {"key": []}],
         "paths": {
             "/v1/{loop}/decide": {
-                "post": operation("decide", "Decide among arms", error, decided, body=decide),
+                "post": operation("decide", "Decide among arms", error, decided, body={"anyOf": [decide, records]}),
             },
             "/v1/{loop}/outcome": {
                 "post": operation(

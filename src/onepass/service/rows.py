@@ -1,6 +1,8 @@
-"""From a request to what a bandit decides on: the place where feature maps for dictionaries come in.
+"""From a request to what a bandit decides on.
 
 row of arm a = (numbers of the context, numbers of a)           (K, dim), or (dim,) where arms have no numbers
+
+Requests whose features are records stay records (crossed_features.py).
 """
 
 from typing import Any, NamedTuple
@@ -8,14 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.foundation.check import shown
-from onepass.service.messages import Arm, DecideRequest, Numbers, Refused
+from onepass.service.crossed_features import is_crossed, records
+from onepass.service.messages import Arm, DecideRequest, Numbers, wrong
 from onepass.service.settings import LoopSettings, Sizes, size
 
 
 class Offer(NamedTuple):
-    """contexts (K, dim) or (dim,); names (K,); eligible: names that may be chosen, None: all."""
+    """contexts (K, dim) or (dim,), or records; names (K,); eligible: names that may be chosen, None: all."""
 
-    contexts: np.ndarray
+    contexts: Any
     names: list[str]
     eligible: list[str] | None
 
@@ -23,7 +26,7 @@ class Offer(NamedTuple):
 def offer(request: DecideRequest, settings: LoopSettings) -> Offer:
     """What a request offers; Refused, with what is wrong."""
     limits, given = settings.limits, request.arms
-    arms: list[Any] = list(settings.arms) if given is None else given
+    arms: list[Any] = list(settings.arms if given is None else given)
     if not 1 <= len(arms) <= limits.arms:
         raise wrong(f"arms must be from 1 to {limits.arms}, got {len(arms)}")
     names = [arm if isinstance(arm, str) else arm.id for arm in arms]
@@ -42,6 +45,8 @@ def offer(request: DecideRequest, settings: LoopSettings) -> Offer:
     if not 1 <= request.slots <= most:
         raise wrong(f"slots must be from 1 to {most}, as many as limits.slots and the arms left allow, "
                     f"got {request.slots}")  # fmt: skip
+    if is_crossed(settings.model.recipe):
+        return Offer(records(request.context, arms), names, eligible)
     return Offer(rows(request.context, arms, settings), names, eligible)
 
 
@@ -85,8 +90,3 @@ def numbers(what: str, given: Numbers | None, sizes: Sizes) -> list[float]:
     if len(given) != count:
         raise wrong(f"{what} must be {count} numbers, got {len(given)}")
     return given
-
-
-def wrong(message: str) -> Refused:
-    """A request that cannot be served as it is."""
-    return Refused(400, "BadArgument", message)

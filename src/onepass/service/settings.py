@@ -31,6 +31,8 @@ import msgspec
 from onepass import recipes
 from onepass.foundation.check import shown
 from onepass.foundation.registry import built
+from onepass.service import crossed_features
+from onepass.service.crossed_features import CROSSED, is_crossed
 
 Aggregation = Literal["earliest", "sum", "mean", "median", "min", "max"]
 Mode = Literal["online", "apprentice", "logging", "canary"]
@@ -52,10 +54,11 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Features(Part, frozen=True, kw_only=True):
-    """context: numbers that come with a request; arms: numbers that come with every arm (default 0). Names, for numbers
-    given by name, or how many, for numbers given in order. A row is the context's, then the arm's."""
+    """context: numbers that come with a request (default 0); arms: numbers that come with every arm (default 0). Names,
+    for numbers given by name, or how many, for numbers given in order. A row is the context's, then the arm's. Left out
+    where model.recipe is "CrossedBandit": there both are records of any keys."""
 
-    context: Sizes
+    context: Sizes = 0
     arms: Sizes = 0
 
     @property
@@ -65,7 +68,7 @@ class Features(Part, frozen=True, kw_only=True):
 
 
 class Model(Part, frozen=True, kw_only=True):
-    """recipe: a name of `onepass.recipes` (default "OFUL"); arguments: its keywords but dim and seed, parts as tables
+    """recipe: a name of `onepass.recipes` (default "OFUL"), or "CrossedBandit"; arguments: its keywords but dim and seed, parts as tables
     with their kind, a half-life in seconds as {seconds = 3600.0}; seed: at least 0 (default 0)."""
 
     recipe: str = "OFUL"
@@ -121,7 +124,7 @@ class LoopSettings(Part, frozen=True, kw_only=True):
     and below 1 (default 0.1)."""
 
     name: str
-    features: Features
+    features: Features = Features()
     arms: list[str] = []
     mode: Mode = "online"
     exploring: float = 0.0
@@ -173,7 +176,11 @@ def troubles(settings: LoopSettings) -> Iterator[str]:
             yield f"features.{name} must be from 0 to {WIDEST} numbers, got {size(numbers)}"
         if isinstance(numbers, list) and len(set(numbers)) != len(numbers):
             yield f"features.{name} must name every number once, got {shown(numbers)}"
-    if features.dim == 0 and not sizes:
+    if is_crossed(settings.model.recipe):
+        if features != Features():
+            sizes = True
+            yield 'features must be left out where model.recipe = "CrossedBandit": requests and arms are records'
+    elif features.dim == 0 and not sizes:
         sizes = True
         yield "features must have a number at least: context = 1 where there is none to give, and send [1.0]"
     if len(set(settings.arms)) != len(settings.arms) or "" in settings.arms:
@@ -219,8 +226,12 @@ def troubles(settings: LoopSettings) -> Iterator[str]:
 def model_troubles(settings: LoopSettings) -> Iterator[str]:
     """A sentence where the model cannot be made."""
     model = settings.model
+    if is_crossed(model.recipe):
+        yield from crossed_features.troubles(model.arguments, model.seed)
+        return
     if model.recipe not in recipes.__all__:
-        yield f"model.recipe must be one of {', '.join(recipes.__all__)}, got {shown(model.recipe)}"
+        names = ", ".join([CROSSED, *recipes.__all__])
+        yield f"model.recipe must be one of {names}, got {shown(model.recipe)}"
         return
     if model.arguments.keys() & {"dim", "seed"}:
         yield "model.arguments must leave out dim, which features say, and seed, which is model.seed"
@@ -244,6 +255,8 @@ def model_troubles(settings: LoopSettings) -> Iterator[str]:
 def begun(settings: LoopSettings) -> Any:
     """The bandit of a loop, which has learned nothing; ValueError for arguments that it does not take."""
     model = settings.model
+    if is_crossed(model.recipe):
+        return crossed_features.begun(model.arguments, model.seed)
     given = {name: argument(name, value) for name, value in model.arguments.items()}
     recipe = getattr(recipes, model.recipe)
     if "exploration" not in given and "exploration" in inspect.signature(recipe).parameters:

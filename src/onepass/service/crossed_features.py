@@ -1,0 +1,66 @@
+"""Loops whose requests and arms are records: the bandit is `CrossedBandit`, and nothing says which keys will come.
+
+    [model]
+    recipe = "CrossedBandit"
+    arguments = {context = {kind = "Records", size = 512, standardize = true}}     # all may be left out
+
+What a record says is what `onepass.features.terms` makes of it. The log holds the records as they came.
+"""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from onepass.bandit.crossed import CrossedBandit
+from onepass.foundation.check import shown
+from onepass.foundation.registry import built
+from onepass.service.messages import Arm, wrong
+
+CROSSED = "CrossedBandit"
+DEEPEST = 32  # records within records: what reads them calls itself
+
+
+def is_crossed(recipe: str) -> bool:
+    """Whether a recipe takes records."""
+    return recipe == CROSSED
+
+
+def begun(arguments: dict[str, Any], seed: int) -> CrossedBandit:
+    """The bandit that has learned nothing. arguments: its keywords but seed, parts as tables with their kind.
+    ValueError for those that it does not take."""
+    given: dict[str, Any] = {name: built(value) for name, value in arguments.items()}
+    return CrossedBandit(seed=seed, **given)
+
+
+def troubles(arguments: dict[str, Any], seed: int) -> Iterator[str]:
+    """A sentence where the bandit cannot be made."""
+    unknown = arguments.keys() - (inspect.signature(CrossedBandit).parameters.keys() - {"seed"})
+    if unknown:
+        yield f"model.arguments has {shown(min(unknown))}, which {CROSSED} does not know"
+        return
+    try:
+        begun(arguments, seed)
+    except (ValueError, TypeError) as error:
+        yield f"model.arguments: {error}"
+
+
+def records(context: Any, arms: Sequence[str | Arm]) -> dict[str, Any]:
+    """The records of a request and of its arms, for the log and the bandit; Refused for what is too deep."""
+    found = [{"arm": arm} if isinstance(arm, str) else arm.features or {} for arm in arms]
+    for record in (context or {}, *found):
+        shallow(record)
+    return {"context": context or {}, "arms": found}
+
+
+def shallow(value: Any, depth: int = 0) -> None:
+    """Refused for records within records within more than DEEPEST others. value: of JSON."""
+    if depth > DEEPEST:
+        raise wrong(f"features must not be nested more than {DEEPEST} times")
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        if isinstance(part, dict | list):
+            shallow(part, depth + 1)
+
+
+def warming(names: list[str]) -> dict[str, Any]:
+    """What a bandit decides on before anything comes, so that it is compiled."""
+    return records({"text": "warm", "number": 1.0}, names)

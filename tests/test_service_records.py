@@ -1,0 +1,155 @@
+"""A loop whose requests and arms are records: log, replay, verify and checkpoints are as exact as for rows."""
+
+import time
+
+import msgspec
+import numpy as np
+import pytest
+
+import onepass as op
+from onepass.evaluation.events import rows_of
+from onepass.log import Decision, Event
+from onepass.log.memory import MemoryStore
+from onepass.log.replay import Fold
+from onepass.log.verifying import verify
+from onepass.service.answers import answer
+from onepass.service.loop import Loop
+from onepass.service.messages import OutcomeRequest, RecordsRequest, Refused, fingerprint
+from onepass.service.settings import begun, checked
+
+TOPICS = ["sport", "news", "food"]
+SMALL = {"kind": "Records", "size": 16, "standardize": True}
+
+
+def rules(**more):
+    return checked({
+        "name": "news", "model": {"recipe": "CrossedBandit", "arguments": {"context": SMALL, "item": SMALL}, "seed": 3},
+        "reward": {"wait": 0.05, "range": [-1.0, 1.0]}, "operation": {"publish": 0.0}, **more,
+    })  # fmt: skip
+
+
+def request(t, **fields):
+    rng = np.random.default_rng(t)
+    arms = [{"id": f"a{j}", "features": {"topic": TOPICS[j % 3], "n": {"long": j / 7}}} for j in range(t, t + 5)]
+    context = {"country": "de" if rng.random() < 0.5 else "fr", "hour": int(rng.integers(24)), "none": None,
+               "likes": ["sport", "food"], "device": {"os": "x", "new": True}}  # fmt: skip
+    return msgspec.convert({"context": context, "arms": arms, "id": f"{t}", **fields}, RecordsRequest)
+
+
+def settled(loop):
+    while len(loop.joiner) or loop.learner.lag:
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Loops that end with their test."""
+    loops = []
+
+    def start(settings, store):
+        loops.append(Loop(settings, store, tmp_path / "models"))
+        return loops[-1]
+
+    yield start
+    for loop in loops:
+        if loop.writer.is_alive():
+            loop.stop()
+
+
+@pytest.mark.parametrize("how", [{}, {"mode": "apprentice"}, {"mode": "apprentice", "exploring": 0.5}])
+def test_a_loop_of_records_that_stops_and_starts_has_the_model_of_one_that_went_on(started, tmp_path, how):
+    store = MemoryStore()
+    for life in range(3):
+        loop = started(rules(**how), store)
+        for t in range(8 * life, 8 * life + 8):
+            slots = 1 + (t % 3 == 0 and how.get("exploring", 0.0) == 0.0)
+            record = loop.decide(request(t, slots=slots, exclude=[f"a{t + 4}"] if t % 2 else [])).result()
+            loop.outcomes([OutcomeRequest(id=record.id, value=-0.5, key="k")])[1].result()
+        settled(loop)
+        loop.stop()
+        if life == 1:
+            for file in (tmp_path / "models").iterdir():
+                file.write_bytes(b"damaged")
+    twin = Fold(store, "news", begun(rules(**how)))
+    assert twin.advance() == 24
+    assert twin.bandit.context.known > 5
+    assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
+    found = verify(Fold.resumed(store, "news", first=True))
+    assert (found.ok, found.equal, found.others) == (True, 24, ())
+    assert found.checkpoints >= 2
+    for record in store.read(kinds=["decision"]):
+        for row in rows_of(Event(record), None, 0.0):
+            assert row[2] > 0.0
+
+
+def test_what_an_apprentice_shows_is_learned_by_its_terms(started):
+    loop = started(rules(mode="apprentice"), MemoryStore())
+    record = loop.decide(request(1)).result()
+    settled(loop)
+    assert record.shown == [0]
+    names = loop.learner.fold.bandit.item.feature_names()
+    assert names[:2] == ("topic=news", "n.long")
+
+
+def test_the_same_records_get_the_same_answer_after_a_restart_and_others_are_refused(started):
+    store = MemoryStore()
+    loop = started(rules(), store)
+    first = answer(loop.decide(request(7)).result())
+    loop.stop()
+    loop = started(rules(), store)
+    assert answer(loop.decide(request(7)).result()) == first
+    with pytest.raises(Refused, match="another request"):
+        loop.decide(request(7, exclude=["a8"]))
+    assert sum(isinstance(one, Decision) for one in store.read()) == 1
+
+
+def nested(depth):
+    return {"a": nested(depth - 1)} if depth else {"a": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"a": [[1.0]]}, "a"),
+        ({"a": ["x", 1.0]}, "among strings"),
+        ({"a": 1e200}, "a"),
+        ({"a": 10**400}, "a"),
+        ({"a": [{"b": 1}]}, "a"),
+        (nested(40), "nested"),
+    ],
+)
+def test_records_without_terms_are_refused_before_anything_is_stored(started, wrong, says):
+    loop = started(rules(), MemoryStore())
+    before = loop.store.last
+    for fields in ({"context": wrong}, {"arms": [{"id": "x", "features": wrong}, {"id": "y", "features": {}}]}):
+        with pytest.raises(Refused, match=says) as error:
+            loop.decide(msgspec.structs.replace(request(1), **msgspec.to_builtins(fields)) if "arms" not in fields
+                        else request(1, **fields))  # fmt: skip
+        assert error.value.status == 400
+    assert loop.store.last == before
+
+
+def test_large_whole_numbers_come_out_of_the_log_as_they_went_in(started):
+    loop = started(rules(), MemoryStore())
+    body = b'{"context": {"big": 123456789012345678901234567890, "small": -0.0}, "arms": ["a", "b"], "id": "big"}'
+    asked = msgspec.json.decode(body, type=RecordsRequest)
+    loop.decide(asked).result()
+    settled(loop)
+    assert fingerprint(asked) == fingerprint(msgspec.json.decode(body, type=RecordsRequest))
+    assert verify(Fold.resumed(loop.store, "news", first=True)).equal == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ({"arguments": {"width": 3}}, "CrossedBandit does not know"),
+        ({"arguments": {"recent": 0}}, "recent"),
+        ({"arguments": {"context": {"kind": "Records", "size": 1}}}, "size"),
+        ({"arguments": {"context": {"kind": "Nobody"}}}, "not a registered class"),
+    ],
+)
+def test_settings_of_a_bandit_of_records_are_checked(model, says):
+    with pytest.raises(ValueError, match=says):
+        rules(model={"recipe": "CrossedBandit", **model})
+    with pytest.raises(ValueError, match="features must be left out"):
+        rules(features={"context": 3})
