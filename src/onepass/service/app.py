@@ -35,6 +35,7 @@ from onepass.service.messages import (
     Trouble,
 )
 from onepass.service.openapi import document
+from onepass.service.personalizer import app as personalizer
 from onepass.service.settings import checked
 
 JSON = "application/json"
@@ -68,6 +69,7 @@ class Service:
                 self._route("/v1/{loop}", "GET", "read", self._settings),
                 self._route("/v1/{loop}", "PUT", "admin", self._change),
                 *(self._route(*each) for each in steering.routes(message)),
+                *personalizer.routes(self),
                 Route("/healthz", self._health),
                 Route("/readyz", self._ready),
                 Route("/metrics", self._metrics),
@@ -100,7 +102,7 @@ class Service:
 
     def _admitted(self, request: Request, name: str, role: Role) -> Loop:
         """The loop that a request is for; Refused where it must not."""
-        self._host(request)
+        self.reachable(request)
         loop = self.loops.get(name)
         presented = key_of(request)
         if loop is None:
@@ -110,7 +112,7 @@ class Service:
         self.keys[name].require(presented, role)
         return loop
 
-    def _host(self, request: Request) -> None:
+    def reachable(self, request: Request) -> None:
         """Without keys, refuse what a page of another name sends here."""
         host = request.headers.get("host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host

@@ -68,8 +68,9 @@ class Features(Part, frozen=True, kw_only=True):
 
 
 class Model(Part, frozen=True, kw_only=True):
-    """recipe: a name of `onepass.recipes` (default "OFUL"), or "CrossedBandit"; arguments: its keywords but dim and seed, parts as tables
-    with their kind, a half-life in seconds as {seconds = 3600.0}; seed: at least 0 (default 0)."""
+    """recipe: a name of `onepass.recipes` (default "OFUL"), or "CrossedBandit"; arguments: its keywords but dim and
+    seed, parts as tables with their kind, a half-life in seconds as {seconds = 3600.0}; seed: at least 0 (default
+    0)."""
 
     recipe: str = "OFUL"
     arguments: dict[str, Any] = {}
@@ -116,6 +117,15 @@ class Limits(Part, frozen=True, kw_only=True):
     batch: int = 1_000
 
 
+class Personalizer(Part, frozen=True, kw_only=True):
+    """What clients of Azure Personalizer set and read back. policy, arguments: name and text of their learning settings
+    (default "": those of onepass); explain: whether a rank says what counted (default false)."""
+
+    policy: str = ""
+    arguments: str = ""
+    explain: bool = False
+
+
 class LoopSettings(Part, frozen=True, kw_only=True):
     """A loop. name: small letters, digits, - and _; arms: those of a request that names none (default: a request must);
     mode: "online" (default), "apprentice" (shows the first arm, learns), "logging" (shows it, learns nothing) or
@@ -134,6 +144,7 @@ class LoopSettings(Part, frozen=True, kw_only=True):
     promotion: Promotion = Promotion()
     operation: Operation = Operation()
     limits: Limits = Limits()
+    personalizer: Personalizer = Personalizer()
 
     @property
     def default(self) -> float | None:

@@ -1,0 +1,124 @@
+"""Where Personalizer's paths lead: both dialects, `%2F` in ids, for a loop by its name or by its key.
+
+    /personalizer/v1.0/rank                     v1.0; v1.1-preview.N have the bodies of the later one
+    /personalizer/rank?api-version=2022-09-01-preview
+    /LOOP/personalizer/...                      the same where the endpoint names the loop
+"""
+
+import re
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from onepass.foundation.check import shown
+from onepass.service.keys import Role
+from onepass.service.personalizer import ranking, slots
+from onepass.service.personalizer.calls import Call, admitted
+from onepass.service.personalizer.errors import Problem, problem, response
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+FIRST = "v1.0"
+BETWEEN = re.compile(r"v1\.1-preview\.[0-9]+")
+LATER = "2022-09-01-preview"
+KINDS = ("application/json", "application/octet-stream")
+MODEL = 1 << 30  # bytes of a model that is sent
+
+Handler = Callable[[Call], Awaitable[Response]]
+
+
+class Operation(NamedTuple):
+    """methods; path: its segments, * for one that is said; role: that a key must have; code: of requests that do not
+    fit; handler."""
+
+    methods: tuple[str, ...]
+    path: str
+    role: Role
+    code: str
+    handler: Handler
+
+
+OPERATIONS = (
+    Operation(("POST",), "rank", "decide", "InvalidRankRequest", ranking.rank),
+    Operation(("POST",), "events/*/reward", "reward", "InvalidRewardRequest", ranking.reward),
+    Operation(("POST",), "events/*/activate", "decide", "InvalidEventIdToActivate", ranking.activate),
+    Operation(("POST",), "multislot/rank", "decide", "InvalidRankRequest", slots.rank),
+    Operation(("POST",), "multislot/events/*/reward", "reward", "InvalidRewardRequest", slots.reward),
+    Operation(("POST",), "multislot/events/*/activate", "decide", "InvalidEventIdToActivate", slots.activate),
+)
+
+
+def routes(service: Any) -> list[Route]:
+    """Both dialects, for an ASGI application. service: of `onepass.service.app`."""
+
+    async def served(request: Request) -> Response:
+        begin, label, what, code, status = time.perf_counter(), "", "personalizer", "BadRequest", 500
+        try:
+            service.reachable(request)
+            name, first, segments = where(request)
+            found, parts = operation(request.method, segments)
+            what, code = f"personalizer {found.path}", found.code
+            loop = admitted(request, service.loops, service.keys, name, found.role)
+            label = loop.name
+            content = await body_of(request, MODEL if found.path == "model" else loop.settings.limits.body)
+            answer = await found.handler(Call(request, loop, first, parts, content))
+        except Exception as error:
+            answer = response(problem(error, code))
+        status = answer.status_code
+        service.measures.requests.labels(label, what, status).inc()
+        service.measures.seconds.labels(label, what).observe(time.perf_counter() - begin)
+        return answer
+
+    paths = ("/personalizer/{rest:path}", "/{loop}/personalizer/{rest:path}")
+    return [Route(path, served, methods=METHODS, name="personalizer") for path in paths]
+
+
+def where(request: Request) -> tuple[str | None, bool, list[str]]:
+    """The loop that the path names, whether it is v1.0, and the segments after that, decoded: a slash within one too."""
+    raw = request.scope.get("raw_path") or request.scope["path"].encode()
+    try:
+        segments = [unquote(one, errors="strict") for one in raw.decode("ascii").split("?")[0].split("/")[1:]]
+    except UnicodeDecodeError:
+        raise Problem(400, "BadRequest", "the path must be UTF-8, percent-encoded") from None
+    at = 0 if segments[0] == "personalizer" else 1
+    name, segments = segments[0] if at else None, segments[at + 1 :]
+    if segments and (segments[0] == FIRST or BETWEEN.fullmatch(segments[0])):
+        return name, segments[0] == FIRST, segments[1:]
+    version = request.query_params.get("api-version")
+    if version != LATER:
+        raise Problem(400, "BadRequest", f"api-version must be {LATER}, got {shown(version)}", "api-version")
+    return name, False, segments
+
+
+def operation(method: str, segments: list[str]) -> tuple[Operation, tuple[str, ...]]:
+    """What a path and a method ask for, and what the path says; Refused where there is no such."""
+    known = False
+    for one in OPERATIONS:
+        pattern = one.path.split("/")
+        if len(pattern) == len(segments) and all(a in ("*", b) for a, b in zip(pattern, segments, strict=True)):
+            known = True
+            if method in one.methods:
+                return one, tuple(b for a, b in zip(pattern, segments, strict=True) if a == "*")
+    if known:
+        raise Problem(405, "BadRequest", f"{method} is not served here")
+    raise Problem(404, "ResourceNotFound", f"nothing is served at {shown('/'.join(segments))}")
+
+
+async def body_of(request: Request, most: int) -> bytes:
+    """The body; Refused where it is larger than `most` bytes, or a page of another origin could have sent it."""
+    origin, parts, count = request.headers.get("origin"), [], 0
+    if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+        raise Problem(403, "InvalidApiAccess", "pages of another origin are not served")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    async for part in request.stream():
+        if part and kind not in KINDS:
+            raise Problem(415, "BadRequest", "content-type must be application/json")
+        count += len(part)
+        if count > most:
+            raise Problem(400, "PayloadSizeExceeded", f"a body must have at most {most} bytes")
+        parts.append(part)
+    return b"".join(parts)

@@ -1,0 +1,86 @@
+"""A call of Personalizer's API: the loop it is for, who may make it, what it says.
+
+Which loop: `http://HOST/LOOP` as the endpoint names it. Else the key, Ocp-Apim-Subscription-Key, does: the loop that has
+it; without keys the loop that is called so, or the only one.
+"""
+
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from onepass.foundation.check import shown
+from onepass.service.keys import Keys, Role
+from onepass.service.loop import Loop
+from onepass.service.personalizer.errors import Problem
+
+JSON = "application/json"
+KEY = "ocp-apim-subscription-key"
+BEARER = "bearer "
+REQUEST_ID = "x-ms-client-request-id"
+Kind = TypeVar("Kind")
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What comes in: fields that are not known are passed over, as Personalizer does."""
+
+
+class Call(NamedTuple):
+    """request; loop: that it is for; first: whether it is of v1.0; parts: what stands in its path, decoded; content:
+    its body."""
+
+    request: Request
+    loop: Loop
+    first: bool
+    parts: tuple[str, ...]
+    content: bytes
+
+    @property
+    def once(self) -> str | None:
+        """What a call that is sent again has in common with the one before."""
+        return self.request.headers.get(REQUEST_ID) or None
+
+    def read(self, kind: type[Kind]) -> Kind:
+        """The body as a message; ValueError for what is none."""
+        try:
+            return msgspec.json.decode(self.content, type=kind)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"the body does not fit: {error}") from None
+
+
+def answered(found: Any, status: int = 200, **headers: str) -> Response:
+    """A body of JSON."""
+    return Response(msgspec.json.encode(found), status, headers, JSON)
+
+
+def done() -> Response:
+    """No body."""
+    return Response(status_code=204)
+
+
+def key_of(request: Request) -> str | None:
+    """The key that was presented."""
+    key = request.headers.get(KEY)
+    if key is None:
+        given = request.headers.get("authorization", "")
+        key = given[len(BEARER) :].strip() if given[: len(BEARER)].lower() == BEARER else None
+    return key
+
+
+def admitted(request: Request, loops: dict[str, Loop], keys: dict[str, Keys], name: str | None, role: Role) -> Loop:
+    """The loop that a call is for; Refused where there is none, or not for who calls."""
+    presented, guarded = key_of(request), any(map(len, keys.values()))
+    if name is None:
+        if guarded:
+            name = next((one for one, held in keys.items() if held.roles(presented)), None)
+        else:
+            name = presented if presented in loops else next(iter(loops)) if len(loops) == 1 else None
+    if guarded and (name is None or not (name in keys and keys[name].roles(presented))):
+        raise Problem(401, "401", "Access denied: send a key of the loop as Ocp-Apim-Subscription-Key")
+    if name is None:
+        raise Problem(404, "ResourceNotFound", "there are several loops: let the endpoint be http://HOST/LOOP")
+    if name not in loops:
+        raise Problem(404, "ResourceNotFound", f"there is no loop {shown(name)}")
+    keys[name].require(presented, role)
+    return loops[name]

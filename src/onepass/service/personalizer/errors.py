@@ -1,0 +1,66 @@
+"""What is refused, in Personalizer's form and by its codes.
+
+    {"error": {"code": "InvalidRankRequest", "message": "...", "target": "actions", "details": []}}
+
+The header x-ms-error-code repeats the code. What a loop refuses gets the code of the operation.
+"""
+
+import msgspec
+from starlette.responses import Response
+
+from onepass.log.store import StoreError
+from onepass.service.messages import Refused
+
+JSON = "application/json"
+ALWAYS = {  # codes of ours, by status and code of theirs, whatever the operation is
+    "Unauthorized": (401, "401"),
+    "Forbidden": (403, "InvalidApiAccess"),
+    "TooLarge": (400, "PayloadSizeExceeded"),
+    "UnsupportedMediaType": (415, "BadRequest"),
+    "WrongHost": (421, "BadRequest"),
+    "Disconnected": (400, "BadRequest"),
+    "NotFound": (404, "ResourceNotFound"),
+    "MethodNotAllowed": (405, "BadRequest"),
+}
+OTHERS = ("BadArgument", "EventConflict", "EventNotFound", "InvalidSettings", "SettingsFixed")
+
+
+class Problem(Refused):
+    """A request that is not served, by a code of Personalizer's. target: what of it is wrong (default: not said)."""
+
+    def __init__(self, status: int, code: str, message: str, target: str | None = None):
+        super().__init__(status, code, message)
+        self.target = target
+
+
+def problem(error: Exception, code: str) -> Problem:
+    """An error as Personalizer has it. code: of the operation, for what its request has wrong."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, StoreError):
+        return Problem(503, "OperationNotAllowed", str(error))
+    if isinstance(error, Refused):
+        if error.code in ALWAYS:
+            status, known = ALWAYS[error.code]
+            return Problem(status, known, error.message)
+        if error.code in OTHERS:
+            return Problem(400, code, error.message)
+        return Problem(error.status, error.code, error.message)
+    if isinstance(error, ValueError):
+        return Problem(400, code, str(error))
+    if isinstance(error, ArithmeticError):
+        return Problem(409, "ModelRankingError", str(error))
+    return Problem(500, "InternalServerError", f"this is an error of the service: {type(error).__name__}")
+
+
+def response(found: Problem) -> Response:
+    """As an answer."""
+    said = {"code": found.code, "message": found.message, "details": []}
+    if found.target is not None:
+        said["target"] = found.target
+    headers = {"x-ms-error-code": found.code}
+    if found.status == 503:
+        headers["retry-after"] = "1"
+    if found.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return Response(msgspec.json.encode({"error": said}), found.status, headers, JSON)

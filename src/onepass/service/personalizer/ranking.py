@@ -1,0 +1,141 @@
+"""Rank, reward, activate: of one slot.
+
+    rank -> a decision of the loop      reward -> an outcome, once for every client request id      activate
+
+The same event id and request give the same answer, now and after a restart. A rank without an event id gets one that
+follows from the client request id, where there is one: sent again, it is the same event.
+"""
+
+import asyncio
+import hashlib
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from onepass.bandit.decision import made_id
+from onepass.log.records import Decision
+from onepass.service.answers import answer
+from onepass.service.crossed_features import is_crossed
+from onepass.service.loop import Loop
+from onepass.service.messages import DecideAnswer, DecideRequest, OutcomeRequest, RecordsRequest
+from onepass.service.personalizer.calls import Body, Call, answered, done
+from onepass.service.personalizer.errors import Problem
+from onepass.service.personalizer.features import record_of
+
+EXPLAINED = 50  # arms that are explained, at most: each costs a decision
+DIGITS = 16  # bytes of an event id that follows from a request
+
+
+class Action(Body, frozen=True, kw_only=True):
+    """An arm. id; features: a list of records."""
+
+    id: str
+    features: list[dict[str, Any]]
+
+
+class RankRequest(Body, frozen=True, kw_only=True):
+    """What to rank, as Personalizer has it."""
+
+    actions: list[Action]
+    context_features: list[dict[str, Any]] | None = None
+    excluded_actions: list[str] | None = None
+    event_id: str | None = None
+    defer_activation: bool | None = None
+
+
+class RewardRequest(Body, frozen=True, kw_only=True):
+    """What came of it."""
+
+    value: float
+
+
+async def rank(call: Call) -> Response:
+    """POST /rank"""
+    asked = call.read(RankRequest)
+    offered(asked.actions)
+    names = [action.id for action in asked.actions]
+    excluded = [name for name in dict.fromkeys(asked.excluded_actions or ()) if name in names]
+    if len(excluded) == len(names):
+        raise Problem(400, "InvalidRankRequest", "Every action is excluded.", "excludedActions")
+    request = request_of(
+        call.loop, record_of(asked.context_features), asked.actions, excluded,
+        asked.event_id or named(call), bool(asked.defer_activation),
+    )  # fmt: skip
+    record = await decided(call.loop, request)
+    found = answer(record)
+    ranking = [{"id": one.arm, "probability": one.probability} for one in found.ranking]
+    said: dict[str, Any] = {
+        "ranking": kept_in_place(ranking, names, set(excluded)), "eventId": found.id, "rewardActionId": found.arm,
+    }  # fmt: skip
+    if call.loop.settings.personalizer.explain and isinstance(record.contexts, dict):
+        said["inferenceExplanation"] = await asyncio.to_thread(explanation, call.loop, record, found)
+    return answered(said, 201)
+
+
+async def reward(call: Call) -> Response:
+    """POST /events/{eventId}/reward"""
+    value = call.read(RewardRequest).value
+    _, future = call.loop.outcomes([OutcomeRequest(id=call.parts[0], value=value, key=call.once)])
+    await asyncio.wrap_future(future)
+    return done()
+
+
+async def activate(call: Call) -> Response:
+    """POST /events/{eventId}/activate"""
+    await asyncio.wrap_future(call.loop.activate(call.parts[0]))
+    return done()
+
+
+def offered(actions: list[Action]) -> None:
+    """Refused for actions without any, or two of one name."""
+    names = [action.id for action in actions]
+    if not names:
+        raise Problem(400, "InvalidRankRequest", "There must be an action at least.", "actions")
+    if len(set(names)) != len(names):
+        raise Problem(400, "InvalidRankRequest", "Every action must have an id of its own.", "actions")
+
+
+def request_of(
+    loop: Loop, context: dict[str, Any], actions: list[Action], excluded: list[str], event: str, defer: bool
+) -> DecideRequest:
+    """The same as a request of the native API; ValueError where the loop takes numbers, and these are none."""
+    kind = RecordsRequest if is_crossed(loop.settings.model.recipe) else DecideRequest
+    arms = [{"id": action.id, "features": record_of(action.features)} for action in actions]
+    if kind is DecideRequest:
+        arms = [one if one["features"] else {"id": one["id"]} for one in arms]
+    given = {"context": context, "arms": arms, "exclude": excluded, "id": event, "defer": defer}
+    return msgspec.convert(given, kind)
+
+
+def named(call: Call) -> str:
+    """The id of an event that has none: of the same call sent again the same."""
+    if call.once is None:
+        return made_id()
+    return hashlib.blake2b(call.content, key=hashlib.sha256(call.once.encode()).digest(), digest_size=DIGITS).hexdigest()
+
+
+async def decided(loop: Loop, request: DecideRequest) -> Decision:
+    """The record of a decision, once it is durable."""
+    return await asyncio.wrap_future(loop.decide(request))
+
+
+def kept_in_place(ranking: list[dict[str, Any]], names: list[str], excluded: set[str]) -> list[dict[str, Any]]:
+    """A ranking in which excluded actions stand where they were offered, but never first."""
+    out = [one for one in ranking if one["id"] not in excluded]
+    by_name = {one["id"]: one for one in ranking}
+    for place, name in enumerate(names):
+        if name in excluded:
+            out.insert(max(place, 1), by_name[name])
+    return out
+
+
+def explanation(loop: Loop, record: Decision, found: DecideAnswer) -> list[dict[str, Any]]:
+    """What counted for every arm, by the model that serves now."""
+    arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
+    said = []
+    for one in found.ranking[:EXPLAINED]:
+        terms = loop.learner.serving.explain(record.contexts["context"], arms, one.arm).terms
+        features = [{"name": term.name, "score": term.contribution} for term in terms]
+        said.append({"id": one.arm, "features": features})
+    return said

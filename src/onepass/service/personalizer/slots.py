@@ -1,0 +1,146 @@
+"""Several slots: one decision each, in their order, among the actions that are left.
+
+    decision of slot j:  context + {"_slot": {"id": ..., its features}},  its own exclusions,  its baseline first
+
+So slots have features and exclusions of their own, every probability is exact given the slots before, and each is
+joined, learned and replayed as any other decision. The first has the event's id, the others that and their number. A
+slot for which no action is left gets none.
+"""
+
+import asyncio
+import hashlib
+from typing import Any
+
+from starlette.responses import Response
+
+from onepass.foundation.check import shown
+from onepass.log.records import LONGEST, Decision
+from onepass.service.answers import answer
+from onepass.service.crossed_features import is_crossed
+from onepass.service.loop import Loop
+from onepass.service.messages import OutcomeRequest
+from onepass.service.personalizer import ranking
+from onepass.service.personalizer.calls import Body, Call, answered, done
+from onepass.service.personalizer.errors import Problem
+from onepass.service.personalizer.features import record_of
+
+SLOT = "_slot"  # no feature of a client's: those that begin so are passed over
+DIGITS = 16  # bytes of an identity that would be too long
+
+
+class Slot(Body, frozen=True, kw_only=True):
+    """A place to fill. baseline_action: what stands there without a model."""
+
+    id: str
+    baseline_action: str
+    features: list[dict[str, Any]] | None = None
+    excluded_actions: list[str] | None = None
+
+
+class MultiSlotRankRequest(Body, frozen=True, kw_only=True):
+    """What to rank."""
+
+    actions: list[ranking.Action]
+    slots: list[Slot]
+    context_features: list[dict[str, Any]] | None = None
+    event_id: str | None = None
+    defer_activation: bool | None = None
+
+
+class SlotReward(Body, frozen=True, kw_only=True):
+    """What came of a slot."""
+
+    slot_id: str
+    value: float
+
+
+class MultiSlotRewardRequest(Body, frozen=True, kw_only=True):
+    """What came of slots."""
+
+    reward: list[SlotReward]
+
+
+async def rank(call: Call) -> Response:
+    """POST /multislot/rank"""
+    asked = call.read(MultiSlotRankRequest)
+    loop, event = call.loop, asked.event_id or ranking.named(call)
+    if not is_crossed(loop.settings.model.recipe):
+        raise Problem(400, "InvalidMultiSlotApiAccess", "Slots need a loop of records: recipe = CrossedBandit.")
+    fitting(asked)
+    context, taken, said = record_of(asked.context_features), set[str](), list[dict[str, Any]]()
+    for slot in asked.slots:
+        left = [action for action in asked.actions if action.id not in taken]
+        left.sort(key=lambda action: action.id != slot.baseline_action)
+        excluded = [action.id for action in left if action.id in set(slot.excluded_actions or ())]
+        if len(excluded) == len(left):
+            said.append({"id": slot.id, "rewardActionId": None})
+            continue
+        place = {SLOT: {**record_of(slot.features), "id": slot.id}}
+        request = ranking.request_of(
+            loop, {**context, **place}, left, excluded, slot_event(event, len(taken)), bool(asked.defer_activation)
+        )
+        found = answer(await ranking.decided(loop, request))
+        taken.add(found.arm)
+        said.append({"id": slot.id, "rewardActionId": found.arm})
+    return answered({"slots": said, "eventId": event}, 201)
+
+
+async def reward(call: Call) -> Response:
+    """POST /multislot/events/{eventId}/reward"""
+    asked = call.read(MultiSlotRewardRequest)
+    found = await asyncio.to_thread(slots_of, call.loop, call.parts[0])
+    unknown = next((one.slot_id for one in asked.reward if one.slot_id not in found), None)
+    if unknown is not None:
+        raise Problem(400, "InvalidRewardRequest", f"The event has no slot {shown(unknown)}.", "reward")
+    rewards = [OutcomeRequest(id=found[one.slot_id], value=one.value, key=call.once) for one in asked.reward]
+    _, future = call.loop.outcomes(rewards)
+    await asyncio.wrap_future(future)
+    return done()
+
+
+async def activate(call: Call) -> Response:
+    """POST /multislot/events/{eventId}/activate"""
+    for identity in (await asyncio.to_thread(slots_of, call.loop, call.parts[0])).values():
+        await asyncio.wrap_future(call.loop.activate(identity))
+    return done()
+
+
+def fitting(asked: MultiSlotRankRequest) -> None:
+    """Refused for slots and actions that do not fit together."""
+    ranking.offered(asked.actions)
+    names, slots = {action.id for action in asked.actions}, asked.slots
+    baselines = [slot.baseline_action for slot in slots]
+    wrong = None
+    if not 1 <= len(slots) <= len(names):
+        wrong = "The number of slots should be between 1 and the number of actions."
+    elif len({slot.id for slot in slots}) != len(slots):
+        wrong = "Every slot must have an id of its own."
+    elif len(set(baselines)) != len(slots) or not set(baselines) <= names:
+        wrong = "Every slot must have a baselineAction of its own among the actions."
+    elif any(slot.baseline_action in (slot.excluded_actions or ()) for slot in slots):
+        wrong = "A baselineAction must not be excluded."
+    if wrong is not None:
+        raise Problem(400, "InvalidRankRequest", wrong, "slots")
+
+
+def slot_event(event: str, number: int) -> str:
+    """The identity of the decision of a slot. number: from 0, of those that got an action."""
+    if number == 0:
+        return event
+    text = f"{event} slot {number + 1}"
+    return text if len(text) <= LONGEST else hashlib.blake2b(text.encode(), digest_size=DIGITS).hexdigest()
+
+
+def slots_of(loop: Loop, event: str) -> dict[str, str]:
+    """Decisions of an event's slots, by the slots' ids; Refused where there is no such event."""
+    found: dict[str, str] = {}
+    while True:
+        identity = slot_event(event, len(found))
+        records = loop.store.find(loop.name, identity)
+        one = next((record for record in records if isinstance(record, Decision)), None)
+        if one is None or SLOT not in one.contexts["context"]:
+            break
+        found[one.contexts["context"][SLOT]["id"]] = identity
+    if not found:
+        raise Problem(404, "ResourceNotFound", f"There is no event {shown(event)} of several slots.", "eventId")
+    return found
