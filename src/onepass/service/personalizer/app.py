@@ -1,8 +1,8 @@
 """Where Personalizer's paths lead: both dialects, `%2F` in ids, for a loop by its name or by its key.
 
-    /personalizer/v1.0/rank                     v1.0; v1.1-preview.N have the bodies of the later one
-    /personalizer/rank?api-version=2022-09-01-preview
-    /LOOP/personalizer/...                      the same where the endpoint names the loop
+/personalizer/v1.0/rank                     v1.0; v1.1-preview.N have the bodies of the later one
+/personalizer/rank?api-version=2022-09-01-preview
+/LOOP/personalizer/...                      the same where the endpoint names the loop
 """
 
 import re
@@ -17,10 +17,13 @@ from starlette.routing import Route
 
 from onepass.foundation.check import shown
 from onepass.service.keys import Role
-from onepass.service.personalizer import ranking, slots
+from onepass.service.loop import Loop
+from onepass.service.personalizer import configuration, evaluations, holdings, importances, ranking, slots
 from onepass.service.personalizer.calls import Call, admitted
 from onepass.service.personalizer.errors import Problem, problem, response
+from onepass.service.personalizer.jobs import Jobs
 
+CHANGE = ("PUT", "PATCH")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 FIRST = "v1.0"
 BETWEEN = re.compile(r"v1\.1-preview\.[0-9]+")
@@ -49,11 +52,32 @@ OPERATIONS = (
     Operation(("POST",), "multislot/rank", "decide", "InvalidRankRequest", slots.rank),
     Operation(("POST",), "multislot/events/*/reward", "reward", "InvalidRewardRequest", slots.reward),
     Operation(("POST",), "multislot/events/*/activate", "decide", "InvalidEventIdToActivate", slots.activate),
+    Operation(("GET",), "configurations/service", "read", "InvalidServiceConfiguration", configuration.get),
+    Operation(CHANGE, "configurations/service", "admin", "InvalidServiceConfiguration", configuration.put),
+    Operation(("GET",), "configurations/policy", "read", "InvalidPolicyContract", configuration.get_policy),
+    Operation(CHANGE, "configurations/policy", "admin", "InvalidPolicyContract", configuration.put_policy),
+    Operation(("DELETE",), "configurations/policy", "admin", "InvalidPolicyContract", configuration.delete_policy),
+    Operation(("POST",), "configurations/applyFromEvaluation", "admin", "InvalidPolicyContract", evaluations.apply),
+    Operation(("POST",), "evaluations", "admin", "InvalidEvaluationContract", evaluations.post),
+    Operation(("GET",), "evaluations", "read", "InvalidRequest", evaluations.listed),
+    Operation(("PUT",), "evaluations/*", "admin", "InvalidEvaluationContract", evaluations.put),
+    Operation(("GET",), "evaluations/*", "read", "InvalidRequest", evaluations.get),
+    Operation(("DELETE",), "evaluations/*", "admin", "InvalidRequest", evaluations.delete),
+    Operation(("GET",), "featureImportances", "read", "InvalidRequest", importances.listed),
+    Operation(("PUT",), "featureImportances/*", "admin", "InvalidContract", importances.put),
+    Operation(("GET",), "featureImportances/*", "read", "InvalidRequest", importances.get),
+    Operation(("DELETE",), "featureImportances/*", "admin", "InvalidRequest", importances.delete),
+    Operation(("GET",), "model", "read", "InvalidRequest", holdings.get_model),
+    Operation(("GET",), "model/properties", "read", "InvalidRequest", holdings.model_properties),
+    Operation(("GET",), "logs/properties", "read", "InvalidRequest", holdings.log_properties),
+    Operation(("GET",), "status", "read", "InvalidRequest", holdings.status),
 )
 
 
 def routes(service: Any) -> list[Route]:
     """Both dialects, for an ASGI application. service: of `onepass.service.app`."""
+
+    jobs = {name: jobs_of(loop) for name, loop in service.loops.items()}
 
     async def served(request: Request) -> Response:
         begin, label, what, code, status = time.perf_counter(), "", "personalizer", "BadRequest", 500
@@ -65,7 +89,7 @@ def routes(service: Any) -> list[Route]:
             loop = admitted(request, service.loops, service.keys, name, found.role)
             label = loop.name
             content = await body_of(request, MODEL if found.path == "model" else loop.settings.limits.body)
-            answer = await found.handler(Call(request, loop, first, parts, content))
+            answer = await found.handler(Call(request, loop, first, parts, content, *jobs[loop.name]))
         except Exception as error:
             answer = response(problem(error, code))
         status = answer.status_code
@@ -77,8 +101,17 @@ def routes(service: Any) -> list[Route]:
     return [Route(path, served, methods=METHODS, name="personalizer") for path in paths]
 
 
+def jobs_of(loop: Loop) -> tuple[Jobs, Jobs]:
+    """Evaluations and importances of a loop."""
+    folder = loop.folder.parent / f"{loop.name}.personalizer"
+    return (
+        Jobs(folder / "evaluations", "EvaluationNotFound", "EvaluationAlreadyExists"),
+        Jobs(folder / "importances", "ResourceNotFound", "FeatureImportanceAlreadyExists"),
+    )
+
+
 def where(request: Request) -> tuple[str | None, bool, list[str]]:
-    """The loop that the path names, whether it is v1.0, and the segments after that, decoded: a slash within one too."""
+    """The loop that the path names, whether it is v1.0, and the segments after that, decoded one by one."""
     raw = request.scope.get("raw_path") or request.scope["path"].encode()
     try:
         segments = [unquote(one, errors="strict") for one in raw.decode("ascii").split("?")[0].split("/")[1:]]

@@ -1,7 +1,7 @@
 """A call of Personalizer's API: the loop it is for, who may make it, what it says.
 
-Which loop: `http://HOST/LOOP` as the endpoint names it. Else the key, Ocp-Apim-Subscription-Key, does: the loop that has
-it; without keys the loop that is called so, or the only one.
+Which loop: `http://HOST/LOOP` as the endpoint names it. Else the key, Ocp-Apim-Subscription-Key, does: the loop that
+has it; without keys the loop that is called so, or the only one.
 """
 
 from typing import Any, NamedTuple, TypeVar
@@ -14,6 +14,7 @@ from onepass.foundation.check import shown
 from onepass.service.keys import Keys, Role
 from onepass.service.loop import Loop
 from onepass.service.personalizer.errors import Problem
+from onepass.service.personalizer.jobs import Jobs
 
 JSON = "application/json"
 KEY = "ocp-apim-subscription-key"
@@ -28,13 +29,15 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 class Call(NamedTuple):
     """request; loop: that it is for; first: whether it is of v1.0; parts: what stands in its path, decoded; content:
-    its body."""
+    its body; evaluations, importances: jobs of the loop."""
 
     request: Request
     loop: Loop
     first: bool
     parts: tuple[str, ...]
     content: bytes
+    evaluations: Jobs
+    importances: Jobs
 
     @property
     def once(self) -> str | None:

@@ -2,8 +2,8 @@
 
     [{"hour": 9}, {"device": {"os": "x"}}]      ->      {"hour": 9, "device": {"os": "x"}}
 
-Entries of a list are merged: records of one key into one record, numbers of one key add up, strings and flags of one key
-stand beside one another. Keys that begin with _ are passed over, as there.
+Entries of a list are merged: records of one key into one record, numbers of one key add up, strings of one key stand
+beside one another. Keys that begin with _ are passed over, as there.
 """
 
 from typing import Any

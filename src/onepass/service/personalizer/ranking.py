@@ -112,7 +112,9 @@ def named(call: Call) -> str:
     """The id of an event that has none: of the same call sent again the same."""
     if call.once is None:
         return made_id()
-    return hashlib.blake2b(call.content, key=hashlib.sha256(call.once.encode()).digest(), digest_size=DIGITS).hexdigest()
+    return hashlib.blake2b(
+        call.content, key=hashlib.sha256(call.once.encode()).digest(), digest_size=DIGITS
+    ).hexdigest()
 
 
 async def decided(loop: Loop, request: DecideRequest) -> Decision:

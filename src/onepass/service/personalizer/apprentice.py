@@ -1,0 +1,30 @@
+"""How an apprentice does: how often it would have done as the caller did, and what those decisions earned.
+
+imitated = the most probable action of the model is the one that was shown
+"""
+
+from typing import Any
+
+import numpy as np
+
+from onepass.log.records import Decision, Join
+from onepass.service.loop import Loop
+from onepass.service.personalizer.places import place_at
+from onepass.service.personalizer.times import written
+
+
+def metrics(loop: Loop, since: int) -> dict[str, Any]:
+    """The numbers of Personalizer. since: of joined decisions from this time on, in microseconds."""
+    events, imitated, rewards, earned, last = 0, 0, 0.0, 0.0, since
+    waiting: dict[str, bool] = {}
+    for record in loop.store.read(place_at(loop.store, since), None, ("decision", "join"), loop.name):
+        if isinstance(record, Decision) and record.shown is not None and record.probabilities is not None:
+            waiting[record.id] = int(np.argmax(record.probabilities)) == record.shown[0]
+        elif isinstance(record, Join) and record.id in waiting:
+            value, same = sum(reward or 0.0 for reward in record.rewards), waiting.pop(record.id)
+            events, imitated = events + 1, imitated + same
+            rewards, earned, last = rewards + value, earned + same * value, record.time
+    return {
+        "startTime": written(since), "lastProcessedEventTime": written(last), "numberOfEvents": events,
+        "numberOfImitatedEvents": imitated, "sumOfRewards": rewards, "sumOfImitatedRewards": earned,
+    }  # fmt: skip

@@ -1,0 +1,275 @@
+"""Offline evaluations: asked for, done in the background, looked at as long as one likes, applied.
+
+Beside the policies of a request: Online, what was shown; Baseline, the first action; Random. With
+enablePolicyOptimization a few explorations more. The best one is that with the largest lower limit.
+"""
+
+import asyncio
+import contextlib
+from dataclasses import asdict
+from typing import Any
+
+from starlette.responses import Response
+
+from onepass.bandit.decision import made_id
+from onepass.evaluation import intervals
+from onepass.evaluation.moments import Moments
+from onepass.evaluation.ranges import Range
+from onepass.foundation.check import shown
+from onepass.log.replay import Fold
+from onepass.service.loop import Loop
+from onepass.service.personalizer.calls import Body, Call, answered, done
+from onepass.service.personalizer.configuration import PolicyContract, follow
+from onepass.service.personalizer.errors import Problem
+from onepass.service.personalizer.jobs import FAILED, RUNNING, SUCCEEDED
+from onepass.service.personalizer.places import decided_between
+from onepass.service.personalizer.policies import LONGEST_NAME, exploration_of, exploring, policy_of
+from onepass.service.personalizer.times import place_in_time, written
+from onepass.service.personalizer.weighing import BUCKET, LEVEL, Weighed, weighed
+from onepass.service.settings import begun
+
+MOST = 10  # policies of a request
+INTERVALS = (5, 60, 360, 720, 1440)  # minutes
+MINUTE = 60_000_000  # microseconds
+APPLIED = "OptimalPolicyApplied"
+FIRST_STATUS = {RUNNING: "pending", SUCCEEDED: "completed", APPLIED: "completed", FAILED: "failed"}
+TRIED = {  # explorations that are tried where a better policy is looked for
+    "epsilon-greedy": "--cb_explore_adf --epsilon 0.05",
+    "inverse gaps": "--cb_explore_adf --squarecb --gamma_scale 30 --elim",
+    "optimistic gaps": 'onepass {"kind": "OptimisticGap", "exploration": 0.4, "scale": 100.0, "floor": 0.001}',
+    "Thompson": 'onepass {"kind": "Thompson", "exploration": 0.5, "draws": 20, "floor": 0.01}',
+}
+
+
+class EvaluationContract(Body, frozen=True, kw_only=True):
+    """An evaluation that is asked for."""
+
+    name: str
+    start_time: str
+    end_time: str
+    policies: list[PolicyContract] | None = None
+    enable_policy_optimization: bool | None = None
+    enable_offline_experimentation: bool | None = None
+
+
+class Application(Body, frozen=True, kw_only=True):
+    """A policy of an evaluation that shall be followed."""
+
+    evaluation_id: str
+    policy_name: str
+
+
+async def put(call: Call) -> Response:
+    """PUT /evaluations/{id}"""
+    await begin(call, call.parts[0])
+    return Response(status_code=200)
+
+
+async def post(call: Call) -> Response:
+    """POST /evaluations, of v1.0"""
+    identity = made_id()
+    await begin(call, identity)
+    return answered(first_form(call.evaluations.get(identity)), 201, location=f"{call.request.url}/{identity}")
+
+
+async def get(call: Call) -> Response:
+    """GET /evaluations/{id}"""
+    found = await asyncio.to_thread(call.evaluations.get, call.parts[0])
+    return answered(first_form(found) if call.first else later_form(found, call))
+
+
+async def listed(call: Call) -> Response:
+    """GET /evaluations"""
+    found = await asyncio.to_thread(call.evaluations.all)
+    if call.first:
+        return answered([first_form(one) for one in found])
+    wanted = call.request.query_params.get("filter", "")
+    if "'Auto'" in wanted:
+        found = []
+    return answered({"value": [summary(one) for one in paged(found, call)], "nextLink": None})
+
+
+async def delete(call: Call) -> Response:
+    """DELETE /evaluations/{id}"""
+    await asyncio.to_thread(call.evaluations.delete, call.parts[0])
+    return done()
+
+
+async def apply(call: Call) -> Response:
+    """POST /configurations/applyFromEvaluation"""
+    asked = call.read(Application)
+    found = await asyncio.to_thread(call.evaluations.get, asked.evaluation_id)
+    policy = next((one for one in found.get("policies", ()) if one["name"] == asked.policy_name), None)
+    if policy is None or policy["policySource"] in ("Baseline", "Random"):
+        raise Problem(
+            400, "InvalidPolicyContract", f"The evaluation has no policy {shown(asked.policy_name)} to apply."
+        )
+    if policy["policySource"] != "Online":
+        await asyncio.to_thread(follow, call.loop, policy["name"], policy["arguments"])
+    return done()
+
+
+def paged(found: list[Any], call: Call) -> list[Any]:
+    """The part that top and skip ask for."""
+    numbers = {}
+    for name, default in (("top", len(found)), ("skip", 0)):
+        text = call.request.query_params.get(name, f"{default}")
+        if not (text.isascii() and text.isdigit()):
+            raise Problem(400, "InvalidRequest", f"{name} must be a whole number, got {shown(text)}", name)
+        numbers[name] = int(text)
+    return found[numbers["skip"] :][: numbers["top"]]
+
+
+# ---- the work ----
+
+
+async def begin(call: Call, identity: str) -> None:
+    """Check what is asked for, and begin it."""
+    asked = call.read(EvaluationContract)
+    if not 1 <= len(identity) <= LONGEST_NAME or not 1 <= len(asked.name) <= LONGEST_NAME:
+        raise Problem(400, "InvalidEvaluationContract", f"Names must have from 1 to {LONGEST_NAME} characters.")
+    given = list(asked.policies or ())
+    names = [policy.name for policy in given]
+    if len(given) > MOST:
+        raise Problem(400, "MaximumEvaluationCustomPoliciesExceeded", f"There must be at most {MOST} policies.")
+    if len(set(names)) != len(names):
+        raise Problem(400, "DuplicateCustomPolicyNames", "Every policy must have a name of its own.")
+    begins, ends = place_in_time(asked.start_time), place_in_time(asked.end_time)
+    if not begins < ends:
+        raise Problem(400, "InvalidEvaluationContract", "startTime must be before endTime.", "startTime")
+    loop = call.loop
+    if not await asyncio.to_thread(decided_between, loop.store, loop.name, begins, ends):
+        raise Problem(400, "NoLogsExistInDateRange", "There are no decisions in that time.", "startTime")
+    chosen = [(policy.name, policy.arguments, "Custom") for policy in given]
+    if asked.enable_policy_optimization or asked.enable_offline_experimentation:
+        chosen += [(name, text, "OfflineExperimentation") for name, text in TRIED.items() if name not in names]
+    policies = await asyncio.to_thread(policies_of, loop, chosen)
+    said = {
+        "id": identity, "name": asked.name, "startTime": written(begins), "endTime": written(ends),
+        "creationTime": written(loop.clock()), "jobId": identity, "evaluationType": "Manual",
+    }  # fmt: skip
+    await asyncio.to_thread(call.evaluations.begin, said, lambda: evaluated(loop, policies, begins, ends))
+
+
+def policies_of(loop: Loop, chosen: list[tuple[str, str, str]]) -> list[Weighed]:
+    """What is weighed; Refused for arguments that cannot be."""
+    policies = [Weighed("Online", policy_of(loop.settings)["arguments"], "Online"),
+                Weighed("Baseline", "", "Baseline"), Weighed("Random", "", "Random")]  # fmt: skip
+    for name, text, source in chosen:
+        try:
+            bandit = begun(exploring(loop.settings, exploration_of(text)))
+        except ValueError as error:
+            raise Problem(400, "InvalidPolicyContract", f"{name}: {error}", "policies") from None
+        policies.append(Weighed(name, text, source, Fold(loop.store, loop.name, bandit)))
+    return policies
+
+
+def evaluated(loop: Loop, policies: list[Weighed], begins: int, ends: int) -> dict[str, Any]:
+    """What comes of an evaluation."""
+    if weighed(loop, policies, begins, ends) == 0:
+        raise ValueError("no decision of that time has its reward yet")
+    least, largest = loop.settings.reward.range
+    said, best, lower = list[dict[str, Any]](), "Online", -float("inf")
+    for one in policies:
+        found = one.found(least, largest)
+        said.append({
+            "name": one.name, "arguments": one.arguments, "policySource": one.source, "value": found.value,
+            "limits": list(found.limits), "verdict": found.verdict, "reasons": list(found.diagnosis.reasons),
+            "range": [least, largest],
+            "buckets": {f"{number}": asdict(moments) for number, moments in one.buckets().items()},
+        })  # fmt: skip
+        if found.value is not None and found.limits.lower > lower and one.source != "Random":
+            best, lower = one.name, found.limits.lower
+    reasons = [f"{one['name']}: {'; '.join(one['reasons'])}" for one in said if one["reasons"]]
+    return {"policies": said, "optimalPolicy": best, "description": ". ".join(reasons)}
+
+
+# ---- how it is said ----
+
+
+def summary(found: dict[str, Any]) -> dict[str, Any]:
+    """An evaluation without what came of it."""
+    names = ("id", "name", "startTime", "endTime", "creationTime", "jobId", "status", "evaluationType",
+             "optimalPolicy", "description")  # fmt: skip
+    return {name: found[name] for name in names if name in found}
+
+
+def later_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
+    """An evaluation in 2022-09-01-preview, with a time series as the query asks for it."""
+    query = call.request.query_params
+    minutes = query.get("intervalInMinutes", f"{INTERVALS[0]}")
+    if minutes not in map(str, INTERVALS):
+        raise Problem(400, "InvalidRequest", f"intervalInMinutes must be one of {INTERVALS}, got {shown(minutes)}")
+    begins = place_in_time(query.get("startTime") or found["startTime"])
+    ends = place_in_time(query.get("endTime") or found["endTime"])
+    rolling = query.get("window", "Expanding") == "Rolling"
+    said = summary(found)
+    if "policies" not in found:
+        return said
+    value = [
+        {
+            "name": one["name"], "arguments": one["arguments"], "policySource": one["policySource"], "slotId": "",
+            "summary": {"expectedReward": one["value"], "confidenceInterval": one["limits"]},
+            "timeseries": {"data": series(one, begins, ends, int(minutes) * MINUTE, rolling)},
+        }
+        for one in found["policies"]
+    ]  # fmt: skip
+    content = {
+        "startTime": written(begins),
+        "endTime": written(ends),
+        "intervalInMinutes": int(minutes),
+        "value": value,
+    }
+    return {**said, "content": content}
+
+
+def first_form(found: dict[str, Any]) -> dict[str, Any]:
+    """An evaluation in v1.0."""
+    said = {name: found[name] for name in ("id", "name", "startTime", "endTime", "jobId")}
+    results = []
+    for one in found.get("policies", ()):
+        moments = buckets(one, place_in_time(found["startTime"]), place_in_time(found["endTime"]))
+        parts = [policy_summary(m, one["range"], written(at * BUCKET)) for at, m in sorted(moments.items())]
+        whole = policy_summary(sum(moments.values(), Moments()), one["range"], found["startTime"])
+        whole["confidenceInterval"] = (one["limits"][1] - one["limits"][0]) / 2
+        results.append({"name": one["name"], "arguments": one["arguments"], "summary": parts, "totalSummary": whole})
+    return {**said, "status": FIRST_STATUS.get(found["status"], "failed"), "policyResults": results}
+
+
+def policy_summary(m: Moments, range: list[float], time: str) -> dict[str, Any]:
+    """Sums of v1.0. confidenceInterval: half its width."""
+    limits = interval(m, range)
+    return {
+        "timeStamp": time, "ipsEstimatorNumerator": m.products, "ipsEstimatorDenominator": m.rows,
+        "snipsEstimatorDenominator": m.weights, "aggregateTimeWindow": "PT5M", "nonZeroProbability": m.rows,
+        "confidenceInterval": (limits[1] - limits[0]) / 2, "sumOfSquares": m.square_products,
+    }  # fmt: skip
+
+
+def buckets(policy: dict[str, Any], begins: int, ends: int) -> dict[int, Moments]:
+    """Sums of every five minutes of a span of time."""
+    found = {int(number): Moments(**moments) for number, moments in policy["buckets"].items()}
+    return {at: moments for at, moments in found.items() if begins // BUCKET <= at <= ends // BUCKET}
+
+
+def series(policy: dict[str, Any], begins: int, ends: int, step: int, rolling: bool) -> list[dict[str, Any]]:
+    """Estimates over time: of every step alone where it rolls, else of all up to its end."""
+    steps: dict[int, Moments] = {}
+    for at, moments in sorted(buckets(policy, begins, ends).items()):
+        number = at * BUCKET // step
+        steps[number] = steps.get(number, Moments()) + moments
+    said, whole = [], Moments()
+    for number, moments in sorted(steps.items()):
+        whole = moments if rolling else whole + moments
+        said.append({
+            "timeStamp": written(number * step), "expectedReward": whole.snips,
+            "confidenceInterval": interval(whole, policy["range"]),
+        })  # fmt: skip
+    return said
+
+
+def interval(m: Moments, range: list[float]) -> list[float]:
+    """Limits of a fixed sample, within the range of rewards."""
+    with contextlib.suppress(ArithmeticError):
+        return list(intervals.clopper_pearson(m, Range(*range), LEVEL))
+    return list(range)

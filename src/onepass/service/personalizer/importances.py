@@ -1,0 +1,96 @@
+"""Which features counted: how much of all contributions to means each of them made.
+
+    score of a feature = 100 * sum of |contribution| / the sum of all features',    over decisions of a span of time
+
+By the model that serves, for the arms that were shown, of 1,000 decisions spread over that time. A pair of features
+counts half for either.
+"""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from starlette.responses import Response
+
+from onepass.log.records import Decision
+from onepass.service.loop import Loop
+from onepass.service.personalizer.calls import Body, Call, answered, done
+from onepass.service.personalizer.errors import Problem
+from onepass.service.personalizer.evaluations import paged
+from onepass.service.personalizer.places import decided_between, place_at
+from onepass.service.personalizer.times import place_in_time, written
+
+LOOKED = 1_000  # decisions that are explained
+PERCENT = 100.0
+
+
+class FeatureImportance(Body, frozen=True, kw_only=True):
+    """What is asked for."""
+
+    name: str
+    start_time: str
+    end_time: str
+
+
+async def put(call: Call) -> Response:
+    """PUT /featureImportances/{id}"""
+    asked, loop = call.read(FeatureImportance), call.loop
+    begins, ends = place_in_time(asked.start_time), place_in_time(asked.end_time)
+    if not await asyncio.to_thread(decided_between, loop.store, loop.name, begins, ends):
+        raise Problem(400, "NoLogsExistInDateRange", "There are no decisions in that time.", "startTime")
+    said = {
+        "id": call.parts[0], "name": asked.name, "startTime": written(begins), "endTime": written(ends),
+        "creationTime": written(loop.clock()),
+    }  # fmt: skip
+    await asyncio.to_thread(call.importances.begin, said, lambda: {"featureScores": scores(loop, begins, ends)})
+    return Response(status_code=200)
+
+
+async def get(call: Call) -> Response:
+    """GET /featureImportances/{id}"""
+    return answered(await asyncio.to_thread(call.importances.get, call.parts[0]))
+
+
+async def listed(call: Call) -> Response:
+    """GET /featureImportances"""
+    found = paged(await asyncio.to_thread(call.importances.all), call)
+    return answered({"value": found, "nextLink": None})
+
+
+async def delete(call: Call) -> Response:
+    """DELETE /featureImportances/{id}"""
+    await asyncio.to_thread(call.importances.delete, call.parts[0])
+    return done()
+
+
+def scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
+    """Features with their scores, the largest first."""
+    model, total = loop.learner.serving, Counter[str]()
+    for record in spread(loop, begins, ends):
+        arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
+        shown = (record.shown or record.places)[0]
+        for term in model.explain(record.contexts["context"], arms, (record.offered or [])[shown]).terms:
+            sides = term.name.split(" * ")
+            for name in sides:
+                total[name] += abs(term.contribution) / len(sides)
+    whole = sum(total.values()) or 1.0
+    said = []
+    for name, value in total.most_common():
+        namespace, _, feature = name.rpartition(".") if "=" not in name.partition(".")[0] else ("", "", name)
+        said.append({"namespace": namespace, "featureName": feature, "score": PERCENT * value / whole})
+    return said
+
+
+def spread(loop: Loop, begins: int, ends: int) -> list[Decision]:
+    """Decisions of a span of time, LOOKED at most, as far apart as they can be."""
+    kept, step, number = list[Decision](), 1, 0
+    for record in loop.store.read(place_at(loop.store, begins), None, ("decision",), loop.name):
+        if record.time > ends or not loop.writer.is_alive():
+            break
+        if record.time >= begins and isinstance(record.contexts, dict):
+            if number % step == 0:
+                kept.append(record)
+            number += 1
+            if len(kept) > LOOKED:
+                kept, step = kept[::2], step * 2
+    return kept

@@ -1,0 +1,93 @@
+"""Work that takes its time, one after the other in a thread; what came of it is kept in files.
+
+    NAME.personalizer/evaluations/DIGEST.json          {"id", "status": "Running", then "Succeeded" or "Failed", ...}
+
+What was running when the service ended is Canceled: it may be deleted and asked for again.
+"""
+
+import hashlib
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from onepass.foundation import disk
+from onepass.service.personalizer.errors import Problem
+
+RUNNING, SUCCEEDED, FAILED, CANCELED = "Running", "Succeeded", "Failed", "Canceled"
+DIGITS = 16  # bytes of a file's name
+
+Work = Callable[[], dict[str, Any]]
+
+
+class Jobs:
+    """Jobs of a loop, of one kind. folder: of their files; code: of one that there is not, again: of one that there is
+    already."""
+
+    def __init__(self, folder: Path, code: str, again: str):
+        self.folder, self.code, self.again = folder, code, again
+        self._lock = threading.Lock()
+        self._queue: queue.SimpleQueue[tuple[dict[str, Any], Work]] = queue.SimpleQueue()
+        self._running: set[str] = set()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, said: dict[str, Any], work: Work) -> None:
+        """Begin a job. said: of it, with its id; work: gives what comes to that. Refused where there is one of that
+        id."""
+        with self._lock:
+            if self._path(said["id"]).exists():
+                raise Problem(400, self.again, f"There is one of that id already: {said['id'][:64]}")
+            self._running.add(said["id"])
+            self._keep({**said, "status": RUNNING})
+            self._queue.put((said, work))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name=f"jobs of {self.folder.name}", daemon=True)
+                self._thread.start()
+
+    def get(self, identity: str) -> dict[str, Any]:
+        """What is known of a job; Refused where there is none."""
+        path = self._path(identity)
+        if not path.exists():
+            raise Problem(404, self.code, "There is none of that id.")
+        return self._read(path)
+
+    def all(self) -> list[dict[str, Any]]:
+        """All of them, in the order in which they began."""
+        found = [self._read(path) for path in self.folder.glob("*.json")] if self.folder.exists() else []
+        return sorted(found, key=lambda one: (one.get("creationTime", ""), one["id"]))
+
+    def delete(self, identity: str) -> None:
+        """Forget a job; Refused where there is none."""
+        with self._lock:
+            self.get(identity)
+            self._running.discard(identity)
+            self._path(identity).unlink(missing_ok=True)
+
+    def _path(self, identity: str) -> Path:
+        digest = hashlib.blake2b(identity.encode(), digest_size=DIGITS).hexdigest()
+        return self.folder / f"{digest}.json"
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.json.decode(path.read_bytes())
+        if found["status"] == RUNNING and found["id"] not in self._running:
+            found |= {"status": CANCELED, "description": "The service ended before this was done."}
+        return found
+
+    def _keep(self, said: dict[str, Any]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        disk.put(self._path(said["id"]), msgspec.json.encode(said))
+
+    def _work(self) -> None:
+        while True:
+            said, work = self._queue.get()
+            try:
+                done = {**said, "status": SUCCEEDED, **work()}
+            except Exception as error:  # whatever it is, it is told, and the next job begins
+                done = {**said, "status": FAILED, "description": f"{error}" or type(error).__name__}
+            with self._lock:
+                if said["id"] in self._running:
+                    self._keep(done)
+                    self._running.discard(said["id"])

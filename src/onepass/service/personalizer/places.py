@@ -1,0 +1,47 @@
+"""Places of a log by time: records stand in the order of their times, but for those of one moment."""
+
+from onepass.log.records import SECOND, Decision
+from onepass.log.store import Store
+
+APART = 60 * SECOND  # records may be this much out of order: a commit takes seconds at most
+LOOKED = 1_000  # records that are looked through at once for the last decision
+
+
+def place_at(store: Store, time: int) -> int:
+    """A place after which all records of a time and later stand, and few before it. time: microseconds."""
+    first, last = store.bounds()
+    low, high = first - 1, last
+    while low < high:
+        middle = (low + high + 1) // 2
+        row = next(store.rows(middle - 1, None, None, None), None)
+        if row is not None and row.time < time - APART:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def first_and_last(store: Store, loop: str) -> tuple[int, int] | None:
+    """The times of the first decision of a loop and of the last one; None without any."""
+    first = next(store.rows(0, None, ("decision",), loop), None)
+    if first is None:
+        return None
+    end = store.last
+    while end > 0:
+        begin = max(end - LOOKED, 0)
+        rows = [row.time for row in store.rows(begin, end, ("decision",), loop)]
+        if rows:
+            return first.time, rows[-1]
+        end = begin
+    return None
+
+
+def decided_between(store: Store, loop: str, begin: int, end: int) -> bool:
+    """Whether there is a decision in a span of time, in microseconds."""
+    for record in store.read(place_at(store, begin), None, ("decision",), loop):
+        assert isinstance(record, Decision)
+        if begin <= record.time <= end:
+            return True
+        if record.time > end + APART:
+            return False
+    return False

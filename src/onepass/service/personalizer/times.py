@@ -1,0 +1,43 @@
+"""Times and durations as Personalizer writes them: 2026-11-01T00:00:00Z, PT10M."""
+
+import re
+from datetime import UTC, datetime
+
+from onepass.foundation.check import shown
+from onepass.log.records import micros, moment
+
+NUMBER = r"(\d+(?:[.,]\d+)?)"
+PERIOD = re.compile(rf"P(?:{NUMBER}D)?(?:T(?:{NUMBER}H)?(?:{NUMBER}M)?(?:{NUMBER}S)?)?")
+CLOCK = re.compile(r"(?:(\d+)[.])?(\d+):(\d+):(\d+(?:[.]\d+)?)")  # days.hours:minutes:seconds
+UNITS = (86_400.0, 3_600.0, 60.0, 1.0)  # seconds of a day, an hour, a minute, a second
+
+
+def seconds_of(text: str) -> float:
+    """Seconds of a duration; ValueError for what is none."""
+    found = PERIOD.fullmatch(text) or CLOCK.fullmatch(text)
+    if found is None or not any(found.groups()):
+        raise ValueError(f"a duration must be like PT10M, got {shown(text)}")
+    parts = [float((part or "0").replace(",", ".")) for part in found.groups()]
+    return sum(part * unit for part, unit in zip(parts, UNITS, strict=True))
+
+
+def duration(seconds: float) -> str:
+    """The inverse."""
+    minutes, rest = divmod(seconds, 60.0)
+    hours, minutes = divmod(int(minutes), 60)
+    said = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else "", f"{rest:.6f}".rstrip("0").rstrip(".") + "S" if rest else ""]
+    return "PT" + ("".join(said) or "0S")
+
+
+def place_in_time(text: str) -> int:
+    """Microseconds of a time in ISO 8601, of UTC where it does not say; ValueError for what is none."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"a time must be like 2026-11-01T00:00:00Z, got {shown(text)}") from None
+    return micros(found if found.tzinfo is not None else found.replace(tzinfo=UTC))
+
+
+def written(time: int) -> str:
+    """A time in microseconds as text."""
+    return moment(time).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,139 @@
+"""Policies weighed on the log of a loop: the logger itself, the first action, chance, and explorations of ours.
+
+    w = policy(shown) / probability with which it was shown,      rewards: those that were joined
+    a policy that learns is asked before it learns the join: it is what it would have been, had it learned from this log
+
+Limits hold at any time, whatever the logger learned (`onepass.evaluation`).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from onepass.evaluation.evaluate import Bound, Evaluation, summed_up
+from onepass.evaluation.events import rows_of
+from onepass.evaluation.moments import Moments, moments_of
+from onepass.evaluation.ranges import Range
+from onepass.evaluation.sample import sample_of
+from onepass.log.asking import decided_on
+from onepass.log.exchange import paid
+from onepass.log.records import SECOND, Decision, Event, Join
+from onepass.log.replay import Fold, together
+from onepass.service.loop import Loop
+
+BUCKET = 300 * SECOND  # microseconds: of the finest time series that there is
+LEVEL = 0.05  # of all limits: one in 20 may be wrong
+WAITING = 100_000  # decisions that wait for their join at most: later ones push them out
+
+
+class Weighed:
+    """A policy: its weights and rewards, row by row; where it would have done what had no chance to be logged."""
+
+    def __init__(self, name: str, arguments: str, source: str, learns: Any = None):
+        self.name, self.arguments, self.source = name, arguments, source
+        self.learns: Fold | None = learns
+        self.weights, self.rewards, self.times = list[float](), list[float](), list[int]()
+        self.missing, self.bound = 0.0, Bound(None)
+
+    def add(self, chances: np.ndarray, logged: np.ndarray, place: int, reward: float, time: int) -> None:
+        """A row. chances, logged: probabilities (K,) of the policy and of what was shown."""
+        open_arms = logged > 0.0
+        self.bound.most = max(self.bound.most, float((chances[open_arms] / logged[open_arms]).max()))
+        self.missing += float(chances[~open_arms].sum())
+        self.weights.append(float(chances[place] / logged[place]))
+        self.rewards.append(reward)
+        self.times.append(time)
+
+    def found(self, least: float, largest: float) -> Evaluation:
+        """All numbers of its rows."""
+        w, r = np.array(self.weights), np.array(self.rewards)
+        range = Range(min(least, float(r.min())), max(largest, float(r.max())))
+        return summed_up(sample_of(w, r), range, ("snips",), LEVEL, self.bound, self.missing / len(r), 0, 0)
+
+    def buckets(self) -> dict[int, Moments]:
+        """Sums over the rows of every BUCKET, by its number."""
+        numbers, w, r = np.array(self.times) // BUCKET, np.array(self.weights), np.array(self.rewards)
+        return {int(one): moments_of(w[numbers == one], r[numbers == one]) for one in np.unique(numbers)}
+
+
+class Asked:
+    """A decision that waits for its join: what each policy would have done."""
+
+    def __init__(self, decision: Decision, chances: list[np.ndarray]):
+        self.decision, self.chances = decision, chances
+
+
+def weighed(loop: Loop, policies: list[Weighed], begin: int, end: int) -> int:
+    """Add the decisions of a span of time that were joined to policies, and return how many.
+
+    begin, end: microseconds. Decisions of several slots are left out; ValueError where the service ends meanwhile, or
+    where the logger's probabilities are not known.
+    """
+    waiting, count, batch = dict[str, Asked](), 0, list[Join]()
+    for record in records(loop):
+        if batch and not (isinstance(record, Join) and together(batch[-1], record)):
+            taught(policies, batch)
+            batch = []
+        if isinstance(record, Decision):
+            for one in policies:
+                if one.learns is not None:
+                    one.learns.note(record)
+            if begin <= record.time <= end and len(record.places) == 1:
+                waiting[record.id] = Asked(record, [chances(one, record) for one in policies])
+                if len(waiting) > WAITING:
+                    del waiting[next(iter(waiting))]
+            continue
+        batch.append(record)
+        asked = waiting.pop(record.id, None)
+        if asked is not None:
+            place, reward, logged = row(asked.decision, record)
+            for one, found in zip(policies, asked.chances, strict=True):
+                one.add(found if found.size else logged, logged, place, reward, asked.decision.time)
+            count += 1
+    return count
+
+
+def records(loop: Loop) -> Iterator[Any]:
+    """Decisions and joins of a loop, while it runs."""
+    for record in loop.store.read(kinds=("decision", "join"), loop=loop.name):
+        if not loop.writer.is_alive():
+            raise ValueError("the service ended before this was done")
+        yield record
+
+
+def taught(policies: list[Weighed], joins: list[Join]) -> None:
+    """Let policies that learn learn."""
+    for one in policies:
+        if one.learns is not None:
+            one.learns.learn(joins)
+
+
+def chances(policy: Weighed, record: Decision) -> np.ndarray:
+    """Probabilities (K,) of a policy for a decision; none for the one that logged it."""
+    names = record.offered or []
+    allowed = [place for place, name in enumerate(names) if record.eligible is None or name in set(record.eligible)]
+    if policy.learns is not None:
+        options: dict[str, Any] = {} if record.eligible is None else {"eligible": record.eligible}
+        if policy.learns.bandit.timed:
+            options["time"] = record.seconds
+        found = decided_on(policy.learns.bandit, record.contexts, names, 1, id=record.id, **options)
+        return np.asarray(found.probabilities, float)
+    out = np.zeros(len(names))
+    if policy.source == "Baseline":
+        out[record.baseline[0] if record.baseline else allowed[0]] = 1.0
+    elif policy.source == "Random":
+        out[allowed] = 1.0 / len(allowed)
+    else:
+        return np.zeros(0)
+    return out
+
+
+def row(decision: Decision, join: Join) -> tuple[int, float, np.ndarray]:
+    """Place, reward, and the probabilities with which arms were shown. What is joined was activated."""
+    event = Event(msgspec.structs.replace(decision, deferred=False), tuple(paid(join)))
+    found = next(rows_of(event, lambda _: 0.0, 0.0))
+    if found[3] is None:
+        raise ValueError(f"decision {decision.id} was logged without its probabilities")
+    return found[0], found[1], np.asarray(found[3], float)

@@ -1,0 +1,386 @@
+"""Both of Microsoft's client wheels, unchanged, against a service in a process of its own."""
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from azure.ai.personalizer import PersonalizerAdministrationClient, PersonalizerClient
+from azure.cognitiveservices.personalizer import PersonalizerClient as FirstClient
+from azure.cognitiveservices.personalizer.models import ErrorResponseException, RankableAction, RankRequest
+from azure.core.credentials import AzureKeyCredential
+from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
+from msrest.authentication import CognitiveServicesCredentials
+
+from onepass.log.replay import Fold
+from onepass.log.sqlite import SqliteStore
+from onepass.log.verifying import verify
+from service_process import Served
+
+LOOP = """
+name = "shop"
+[model]
+recipe = "CrossedBandit"
+arguments = {context = {kind = "Records", size = 16, standardize = true},
+             item = {kind = "Records", size = 16, standardize = true}}
+[reward]
+wait = 0.3
+range = [-1.0, 1.0]
+[operation]
+checkpoint = 0.3
+publish = 0.0
+"""
+CONTEXT = [{"hour": 9, "_secret": "x"}, {"device": {"os": "iOS", "ram": 8}}, {"likes": ["sport", "food"]}]
+ACTIONS = [{"id": f"a{j}", "features": [{"topic": "sport" if j % 2 else "news"}, {"n": {"len": j}}]} for j in range(4)]
+ODD = "e/1 ü%2F"  # an id with a slash, a blank, a letter beyond ASCII, and what looks like an escape
+PATIENCE = 120.0  # seconds
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A service whose log, at the end, is the truth about all that these tests did."""
+    folder = tmp_path_factory.mktemp("personalizer")
+    (folder / "shop.toml").write_text(LOOP.replace("\n             item", " item"))
+    service = Served(folder / "data", folder / "shop.toml")
+    yield service
+    service.ready("shop")
+    assert service.stop() == 0
+    with SqliteStore(folder / "data" / "shop.sqlite") as store:
+        found = verify(Fold.resumed(store, "shop", first=True))
+        assert found.wrong == 0
+        assert found.equal == found.decisions
+        assert [*store.check()] == []
+
+
+@pytest.fixture
+def endpoint(served):
+    return str(served.client.base_url).rstrip("/")
+
+
+@pytest.fixture
+def first(endpoint):
+    return FirstClient(endpoint, CognitiveServicesCredentials("any"))
+
+
+@pytest.fixture
+def client(endpoint):
+    with PersonalizerClient(f"{endpoint}/shop", AzureKeyCredential("any")) as found:
+        yield found
+
+
+@pytest.fixture
+def admin(endpoint):
+    with PersonalizerAdministrationClient(endpoint, AzureKeyCredential("shop")) as found:
+        yield found
+
+
+def log(served, id):
+    lines = served.client.get("/v1/shop/log", params={"limit": 100_000}).text.splitlines()
+    return [record for record in map(json.loads, lines) if record.get("id") == id]
+
+
+def awaited(look):
+    """What a look gives, once it is something."""
+    end = time.monotonic() + PATIENCE
+    while not (found := look()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return found
+
+
+def rank_of_first(first, **fields):
+    actions = [RankableAction(id=one["id"], features=one["features"]) for one in ACTIONS]
+    return first.rank(RankRequest(**{"actions": actions, "context_features": CONTEXT, **fields}))
+
+
+def test_the_first_client_ranks_rewards_and_activates(served, first):
+    found = rank_of_first(first, event_id=ODD, excluded_actions=["a0", "a2"], defer_activation=True)
+    assert found.event_id == ODD
+    assert [one.id for one in found.ranking if one.probability == 0.0] == ["a0", "a2"]
+    assert found.ranking[2].id == "a2"
+    assert found.ranking[0].id == found.reward_action_id
+    assert abs(sum(one.probability for one in found.ranking) - 1.0) < 1e-9
+    assert first.events.activate(ODD) is None
+    assert first.events.reward(ODD, -0.5) is None
+    served.ready("shop")
+    records = log(served, ODD)
+    assert [one["kind"] for one in records] == ["decision", "activation", "outcome", "join"]
+    assert records[-1]["rewards"] == [-0.5]
+    assert records[0]["contexts"]["context"] == {
+        "hour": 9, "device": {"os": "iOS", "ram": 8}, "likes": ["sport", "food"],
+    }  # fmt: skip
+
+
+def test_the_same_event_gets_the_same_answer_and_another_request_of_its_id_none(first):
+    found = rank_of_first(first, event_id="twice")
+    assert rank_of_first(first, event_id="twice").as_dict() == found.as_dict()
+    with pytest.raises(ErrorResponseException) as error:
+        rank_of_first(first, event_id="twice", excluded_actions=["a1"])
+    assert error.value.error.error.code == "InvalidRankRequest"
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"actions": []}, "action"),
+        ({"actions": [RankableAction(id="a", features=[{"x": [[1]]}])]}, "x"),
+        ({"excluded_actions": ["a0", "a1", "a2", "a3"]}, "excluded"),
+        ({"context_features": [{"x": "a"}, {"x": 1}]}, "different kinds"),
+    ],
+)
+def test_a_rank_that_does_not_fit_is_refused_by_its_code(first, fields, says):
+    with pytest.raises(ErrorResponseException, match=says) as error:
+        rank_of_first(first, **fields)
+    assert error.value.response.status_code == 400
+    assert error.value.response.headers["x-ms-error-code"] == "InvalidRankRequest"
+    assert error.value.error.error.code == "InvalidRankRequest"
+
+
+def rank_body(**fields):
+    return {"contextFeatures": CONTEXT, "actions": ACTIONS, **fields}
+
+
+def test_a_call_that_is_sent_again_with_its_request_id_counts_once(served, client):
+    again = {"headers": {"x-ms-client-request-id": "one"}}
+    found = client.rank(rank_body(), **again)
+    assert client.rank(rank_body(), **again) == found
+    assert client.rank(rank_body(excludedActions=["a0"]), **again)["eventId"] != found["eventId"]
+    for _ in range(2):
+        client.reward(found["eventId"], {"value": 0.25}, **again)
+    assert client.reward(found["eventId"], {"value": 0.75}, headers={"x-ms-client-request-id": "two"}) is None
+    served.ready("shop")
+    kinds = [one["kind"] for one in log(served, found["eventId"])]
+    assert kinds.count("decision") == 1
+    assert kinds.count("outcome") == 2
+    assert log(served, found["eventId"])[-1]["rewards"] == [0.25]
+
+
+def test_the_later_client_activates_and_is_told_what_it_did_wrong(served, client):
+    found = client.rank(rank_body(deferActivation=True, eventId="lapses"))
+    assert {one["id"] for one in found["ranking"]} == {"a0", "a1", "a2", "a3"}
+    with pytest.raises(HttpResponseError) as error:
+        client.activate("nobody")
+    assert (error.value.status_code, error.value.error.code) == (400, "InvalidEventIdToActivate")
+    with pytest.raises(HttpResponseError) as error:
+        client.reward("lapses", {"value": 2.0})
+    assert (error.value.status_code, error.value.error.code) == (400, "InvalidRewardRequest")
+    served.ready("shop")
+    assert [one["kind"] for one in log(served, "lapses")] == ["decision"]
+    assert client.activate("lapses") is None
+
+
+def slots_body(**fields):
+    slots = [{"id": "top", "baselineAction": "a1", "features": [{"size": "large"}]},
+             {"id": "side", "baselineAction": "a0", "excludedActions": ["a3"]},
+             {"id": "end", "baselineAction": "a2"}]  # fmt: skip
+    return {**rank_body(), "slots": slots, **fields}
+
+
+def test_slots_are_filled_one_after_the_other_and_rewarded_by_their_names(served, client):
+    found = client.rank_multi_slot(slots_body(eventId="m/1", deferActivation=True))
+    assert client.rank_multi_slot(slots_body(eventId="m/1", deferActivation=True)) == found
+    taken = [one["rewardActionId"] for one in found["slots"]]
+    assert [one["id"] for one in found["slots"]] == ["top", "side", "end"]
+    assert len(set(taken)) == 3
+    assert taken[1] != "a3"
+    assert client.activate_multi_slot("m/1") is None
+    assert client.reward_multi_slot("m/1", {"reward": [{"slotId": "end", "value": 1.0}]}) is None
+    served.ready("shop")
+    rewards = [log(served, id)[-1]["rewards"] for id in ("m/1", "m/1 slot 2", "m/1 slot 3")]
+    assert rewards == [[0.0], [0.0], [1.0]]
+    assert log(served, "m/1")[0]["contexts"]["context"]["_slot"] == {"size": "large", "id": "top"}
+
+
+def test_slots_that_do_not_fit_are_refused(client):
+    for fields in (
+        {"slots": []},
+        {"slots": [{"id": "top", "baselineAction": "nobody"}]},
+        {"slots": [{"id": "top", "baselineAction": "a0", "excludedActions": ["a0"]}]},
+    ):
+        with pytest.raises(HttpResponseError) as error:
+            client.rank_multi_slot(slots_body(**fields))
+        assert (error.value.status_code, error.value.error.code) == (400, "InvalidRankRequest")
+    with pytest.raises(ResourceNotFoundError):
+        client.reward_multi_slot("nobody", {"reward": [{"slotId": "top", "value": 1.0}]})
+    with pytest.raises(ResourceNotFoundError):
+        client.activate_multi_slot("nobody")
+
+
+def test_the_configuration_is_what_the_loop_does_and_can_be_changed(served, admin):
+    was = admin.get_service_configuration()
+    assert was["rewardWaitTime"] == "PT0.3S"
+    assert was["learningMode"] == "Online"
+    assert admin.update_service_configuration(was) == was
+    changed = admin.update_service_configuration({**was, "rewardAggregation": "sum", "defaultReward": -0.5})
+    assert (changed["rewardAggregation"], changed["defaultReward"]) == ("sum", -0.5)
+    assert changed["lastConfigurationEditDate"] > was["lastConfigurationEditDate"]
+    assert served.client.get("/v1/shop").json()["settings"]["reward"]["aggregation"] == "sum"
+    for wrong, code in (
+        ({"logRetentionDays": 90}, "InvalidLogRetentionDays"),
+        ({"rewardWaitTime": "soon"}, "InvalidServiceConfiguration"),
+        ({"learningMode": "Offline"}, "InvalidServiceConfiguration"),
+        ({"defaultReward": 7.0}, "InvalidServiceConfiguration"),
+        ({"isAutoOptimizationEnabled": True}, "InvalidServiceConfiguration"),
+    ):
+        with pytest.raises(HttpResponseError) as error:
+            admin.update_service_configuration({**was, **wrong})
+        assert (error.value.status_code, error.value.error.code) == (400, code)
+    patched = served.client.patch("/personalizer/v1.0/configurations/service", json=was)
+    assert (patched.status_code, patched.json()["rewardAggregation"]) == (200, "earliest")
+
+
+def test_an_apprentice_shows_the_first_action_and_says_how_often_it_agrees(served, admin, client):
+    was = admin.get_service_configuration()
+    admin.update_service_configuration({**was, "learningMode": "Apprentice"})
+    try:
+        for number in range(3):
+            found = client.rank(rank_body(eventId=f"shown {number}"))
+            assert (found["rewardActionId"], found["ranking"][0]["probability"]) == ("a0", 1.0)
+            client.reward(found["eventId"], {"value": 0.5})
+        slots = client.rank_multi_slot(slots_body())["slots"]
+        assert [one["rewardActionId"] for one in slots] == ["a1", "a0", "a2"]
+        served.ready("shop")
+        metrics = admin.get_service_configuration()["latestApprenticeModeMetrics"]
+        assert metrics["numberOfEvents"] == 6
+        assert 0 <= metrics["numberOfImitatedEvents"] <= 6
+        assert metrics["sumOfRewards"] == 1.5
+    finally:
+        assert admin.update_service_configuration(was)["learningMode"] == "Online"
+
+
+def test_a_rank_says_what_counted_where_it_is_asked_to(served, admin, client):
+    was = admin.get_service_configuration()
+    client.reward(client.rank(rank_body())["eventId"], {"value": 1.0})
+    served.ready("shop")
+    admin.update_service_configuration({**was, "isInferenceExplainabilityEnabled": True})
+    try:
+        said = client.rank(rank_body())["inferenceExplanation"]
+        assert sorted(one["id"] for one in said) == ["a0", "a1", "a2", "a3"]
+        assert "device.os=iOS * topic=news" in {one["name"] for one in said[0]["features"]} | {
+            one["name"] for one in said[1]["features"]
+        } | {one["name"] for one in said[2]["features"]}
+    finally:
+        admin.update_service_configuration(was)
+
+
+def played(served, client, count):
+    """Decisions with rewards, joined."""
+    for _ in range(count):
+        found = client.rank(rank_body())
+        client.reward(found["eventId"], {"value": 1.0 if found["rewardActionId"] in ("a1", "a3") else 0.0})
+    served.ready("shop")
+
+
+def span():
+    now = datetime.now(UTC)
+    return (now - timedelta(hours=1), now + timedelta(hours=1))
+
+
+def test_an_evaluation_weighs_policies_on_the_log(served, admin, client):
+    played(served, client, 12)
+    begin, end = span()
+    asked = {"name": "june", "startTime": begin.isoformat(), "endTime": end.isoformat(),
+             "enablePolicyOptimization": True,
+             "policies": [{"name": "careful", "arguments": "--cb_explore_adf --epsilon 0.2 -q ::"}]}  # fmt: skip
+    assert admin.create_evaluation("ev/1", asked) is None
+    look = {"start_time": begin, "end_time": end}
+    found = awaited(lambda: (one := admin.get_evaluation("ev/1", **look))["status"] != "Running" and one)
+    assert found["status"] == "Succeeded", found.get("description")
+    policies = {one["name"]: one for one in found["content"]["value"]}
+    assert {"Online", "Baseline", "Random", "careful", "Thompson"} <= policies.keys()
+    for one in policies.values():
+        lower, upper = one["summary"]["confidenceInterval"]
+        assert -1.0 <= lower <= upper <= 1.0
+        for point in one["timeseries"]["data"]:
+            assert -1.0 <= point["confidenceInterval"][0] <= point["confidenceInterval"][1] <= 1.0
+    assert policies["Online"]["timeseries"]["data"]
+    assert found["optimalPolicy"] in policies
+    rolling = admin.get_evaluation("ev/1", interval_in_minutes=60, window="Rolling", **look)
+    assert rolling["content"]["intervalInMinutes"] == 60
+    assert [one["id"] for one in admin.list_evaluations()] == ["ev/1"]
+    assert [*admin.list_evaluations(skip=1)] == []
+    assert admin.delete_evaluation("ev/1") is None
+    with pytest.raises(ResourceNotFoundError):
+        admin.get_evaluation("ev/1", **look)
+
+
+def test_evaluations_that_cannot_be_are_refused(served, admin, client):
+    played(served, client, 1)
+    begin, end = (one.isoformat() for one in span())
+    good = {"name": "x", "startTime": begin, "endTime": end}
+    policy = {"name": "p", "arguments": "--cb_explore_adf --epsilon 0.1"}
+    for wrong, code in (
+        ({"policies": [policy, policy]}, "DuplicateCustomPolicyNames"),
+        ({"policies": [{**policy, "name": f"{j}"} for j in range(11)]}, "MaximumEvaluationCustomPoliciesExceeded"),
+        ({"policies": [{**policy, "arguments": "--cover 3"}]}, "InvalidPolicyContract"),
+        ({"startTime": "2001-01-01", "endTime": "2001-01-02T00:00:00Z"}, "NoLogsExistInDateRange"),
+        ({"startTime": end, "endTime": begin}, "InvalidEvaluationContract"),
+    ):
+        with pytest.raises(HttpResponseError) as error:
+            admin.create_evaluation("bad", {**good, **wrong})
+        assert (error.value.status_code, error.value.error.code) == (400, code)
+
+
+def test_evaluations_of_v1_have_its_form(served, client):
+    played(served, client, 2)
+    begin, end = (one.isoformat() for one in span())
+    root = "/personalizer/v1.0/evaluations"
+    made = served.client.post(root, json={"name": "first", "startTime": begin, "endTime": end, "policies": []})
+    assert made.status_code == 201
+    id = made.json()["id"]
+    assert made.headers["location"].endswith(f"{root}/{id}")
+    found = awaited(lambda: (one := served.client.get(f"{root}/{id}").json())["status"] != "pending" and one)
+    assert found["status"] == "completed"
+    assert {one["name"] for one in found["policyResults"]} == {"Online", "Baseline", "Random"}
+    total = found["policyResults"][0]["totalSummary"]
+    assert total["ipsEstimatorDenominator"] == total["snipsEstimatorDenominator"] > 0
+    assert [one["id"] for one in served.client.get(root).json()] == [id]
+    assert served.client.delete(f"{root}/{id}").status_code == 204
+    assert served.client.get(f"{root}/{id}").status_code == 404
+
+
+def test_features_are_ranked_by_what_they_count(served, admin, client):
+    played(served, client, 4)
+    begin, end = (one.isoformat() for one in span())
+    assert admin.create_feature_importance("f/1", {"name": "june", "startTime": begin, "endTime": end}) is None
+    found = awaited(lambda: (one := admin.get_feature_importance("f/1"))["status"] != "Running" and one)
+    assert found["status"] == "Succeeded", found.get("description")
+    scores = [one["score"] for one in found["featureScores"]]
+    assert scores == sorted(scores, reverse=True)
+    assert abs(sum(scores) - 100.0) < 1e-6
+    assert ("device", "os=iOS") in {(one["namespace"], one["featureName"]) for one in found["featureScores"]}
+    assert [one["id"] for one in admin.list_feature_importances()] == ["f/1"]
+    assert admin.delete_feature_importance("f/1") is None
+    with pytest.raises(ResourceNotFoundError):
+        admin.get_feature_importance("f/1")
+
+
+def test_the_log_and_the_model_say_since_when_they_are(served, admin, client):
+    client.rank(rank_body())
+    dates = admin.get_log_properties()["dateRange"]
+    assert dates["from"] <= dates["to"]
+    properties = admin.get_model_properties()
+    assert properties["creationTime"] <= properties["lastModifiedTime"]
+    assert len(b"".join(admin.export_model())) > 1000
+
+
+def test_other_paths_methods_versions_and_origins_are_refused_in_personalizers_form(served):
+    def refused(answer):
+        assert answer.headers["x-ms-error-code"] == answer.json()["error"]["code"]
+        return answer.status_code, answer.json()["error"]["code"]
+
+    ask = served.client.request
+    assert refused(ask("GET", "/personalizer/v1.0/rank")) == (405, "BadRequest")
+    assert refused(ask("POST", "/personalizer/v1.0/nothing")) == (404, "ResourceNotFound")
+    assert refused(ask("POST", "/personalizer/rank", json={})) == (400, "BadRequest")
+    assert refused(ask("POST", "/other/personalizer/v1.0/rank", json={})) == (404, "ResourceNotFound")
+    assert refused(ask("POST", "/personalizer/v1.0/rank", content="{}")) == (415, "BadRequest")
+    assert refused(ask("POST", "/personalizer/v1.0/rank", json={}, headers={"origin": "http://evil.example"})) == (
+        403, "InvalidApiAccess",
+    )  # fmt: skip
+    half = {"content": "{", "headers": {"content-type": "application/json"}}
+    assert refused(ask("POST", "/personalizer/v1.0/rank", **half)) == (400, "InvalidRankRequest")
+    assert refused(ask("POST", "/personalizer/v1.0/events/%FF/activate")) == (400, "BadRequest")
+    assert refused(ask("POST", "/personalizer/v1.0/events/a%00b/reward", json={"value": 1.0}))[0] == 400
+    assert ask("POST", "/personalizer/v1.1-preview.3/multislot/rank", json=slots_body()).status_code == 201
+    assert ask("GET", "/personalizer/v1.0/status").json()["apiStatus"] == "Valid"
