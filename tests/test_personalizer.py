@@ -1,5 +1,6 @@
 """Both of Microsoft's client wheels, unchanged, against a service in a process of its own."""
 
+import io
 import json
 import time
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from azure.core.credentials import AzureKeyCredential
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from msrest.authentication import CognitiveServicesCredentials
 
+from onepass.log.lines import lines_of
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
@@ -46,9 +48,9 @@ def served(tmp_path_factory):
     service.ready("shop")
     assert service.stop() == 0
     with SqliteStore(folder / "data" / "shop.sqlite") as store:
-        found = verify(Fold.resumed(store, "shop", first=True))
-        assert found.wrong == 0
-        assert found.equal == found.decisions
+        for line in lines_of(store, "shop").each:  # those before the log was deleted are gone
+            found = verify(Fold.resumed(store, "shop", first=True, line=line))
+            assert (found.ok, found.equal, found.others) == (True, found.decisions, ()), f"model {line}"
         assert [*store.check()] == []
 
 
@@ -362,6 +364,81 @@ def test_the_log_and_the_model_say_since_when_they_are(served, admin, client):
     properties = admin.get_model_properties()
     assert properties["creationTime"] <= properties["lastModifiedTime"]
     assert len(b"".join(admin.export_model())) > 1000
+
+
+def test_logs_are_deleted_and_the_model_goes_on(served, admin, client):
+    played(served, client, 2)
+    rounds = served.client.post("/v1/shop/decide", json={"arms": ["a", "b"]}).json()["rounds"]
+    served.ready("shop")
+    before = served.client.get("/v1/shop/log", params={"limit": 100_000}).text.count('"kind":"decision"')
+    assert before >= 3
+    assert admin.delete_logs() is None
+    assert served.client.get("/v1/shop/log", params={"limit": 100_000}).text.count('"kind":"decision"') == 0
+    with pytest.raises(ResourceNotFoundError) as error:
+        admin.get_log_properties()
+    assert error.value.error.code == "LogsPropertiesNotFound"
+    found = served.client.post("/v1/shop/decide", json={"arms": ["a", "b"]}).json()
+    assert found["rounds"] == rounds + 1
+    assert admin.get_log_properties()["dateRange"]["from"] == admin.get_log_properties()["dateRange"]["to"]
+
+
+def test_a_policy_is_learned_from_the_log_and_then_followed(served, admin, client):
+    played(served, client, 2)
+    was = admin.get_policy()
+    assert was["name"] == "onepass"
+    new = {"name": "app1", "arguments": "--cb_explore_adf --epsilon 0.4 --power_t 0 -l 0.001 --cb_type mtr -q ::"}
+    assert admin.update_policy(new) == admin.get_policy() == new
+    assert admin.get_service_configuration()["explorationPercentage"] == 0.4
+    awaited(lambda: decided_by(served, client) == "Greedy(floor=0.4)")
+    with pytest.raises(HttpResponseError, match="--cover is refused") as error:
+        admin.update_policy({"name": "app2", "arguments": "--cb_explore_adf --cover 3"})
+    assert error.value.error.code == "InvalidPolicyContract"
+    assert admin.get_policy() == new
+    was_configured = admin.get_service_configuration()
+    admin.update_service_configuration({**was_configured, "explorationPercentage": 0.3})
+    awaited(lambda: decided_by(served, client) == "Greedy(floor=0.3)")
+    assert admin.reset_policy() == was
+    awaited(lambda: decided_by(served, client).startswith("OptimisticGap"))
+
+
+def decided_by(served, client):
+    """The rule of a decision."""
+    return log(served, client.rank(rank_body())["eventId"])[0]["rule"]
+
+
+def test_a_policy_of_an_evaluation_can_be_applied(served, admin, client):
+    played(served, client, 2)
+    begin, end = span()
+    asked = {"name": "x", "startTime": begin.isoformat(), "endTime": end.isoformat(),
+             "policies": [{"name": "careful", "arguments": "--cb_explore_adf --epsilon 0.4"}]}  # fmt: skip
+    admin.create_evaluation("applied", asked)
+    look = {"start_time": begin, "end_time": end}
+    assert awaited(lambda: admin.get_evaluation("applied", **look)["status"] != "Running")
+    for name in ("nobody", "Random"):
+        with pytest.raises(HttpResponseError):
+            admin.apply_from_evaluation({"evaluationId": "applied", "policyName": name})
+    assert admin.apply_from_evaluation({"evaluationId": "applied", "policyName": "careful"}) is None
+    assert admin.get_policy()["name"] == "careful"
+    awaited(lambda: decided_by(served, client) == "Greedy(floor=0.4)")
+    admin.reset_policy()
+    awaited(lambda: decided_by(served, client).startswith("OptimisticGap"))
+    admin.delete_evaluation("applied")
+
+
+def test_a_model_can_be_taken_out_begun_anew_and_put_back(served, admin, client):
+    played(served, client, 3)
+    rounds = served.client.post("/v1/shop/decide", json={"arms": ["a", "b"]}).json()["rounds"]
+    data = b"".join(admin.export_model(signed=True))
+    assert admin.reset_model() is None
+    fresh = served.client.post("/v1/shop/decide", json={"arms": ["a", "b"]}).json()["rounds"]
+    assert fresh < rounds
+    assert admin.import_model(io.BytesIO(data)) is None
+    back = served.client.post("/v1/shop/decide", json={"arms": ["a", "b"]}).json()["rounds"]
+    assert back >= rounds
+    for wrong in (b"", b"no model", data[: len(data) // 2], data[:-9] + b"x" + data[-8:]):
+        with pytest.raises(HttpResponseError) as error:
+            admin.import_model(io.BytesIO(wrong))
+        assert error.value.error.code == "InvalidModelImportFormat"
 
 
 def test_other_paths_methods_versions_and_origins_are_refused_in_personalizers_form(served):

@@ -201,6 +201,14 @@ class Loop:
         with self._orders:
             promotion.back(self, name, learn)
 
+    def adopt(self, bandit: Any, why: str) -> int:
+        """Go on with a model that was not learned from this log: it learns what is joined from here on, and takes over
+        at once; the number of its line. bandit: of the present settings; why: a sentence."""
+        with self._orders:
+            present = self.settings
+            promotion.stage(self, present, present.model, bandit, self.learner.seen, at_once=True, why=why)
+            return self.standing.lines.next - 1
+
     def give_up(self) -> None:
         """End the candidate; Refused where there is none."""
         with self._orders:

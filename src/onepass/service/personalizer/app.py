@@ -68,7 +68,10 @@ OPERATIONS = (
     Operation(("GET",), "featureImportances/*", "read", "InvalidRequest", importances.get),
     Operation(("DELETE",), "featureImportances/*", "admin", "InvalidRequest", importances.delete),
     Operation(("GET",), "model", "read", "InvalidRequest", holdings.get_model),
+    Operation(("PUT",), "model", "admin", "InvalidModelImportFormat", holdings.put_model),
+    Operation(("DELETE",), "model", "admin", "InvalidRequest", holdings.delete_model),
     Operation(("GET",), "model/properties", "read", "InvalidRequest", holdings.model_properties),
+    Operation(("DELETE",), "logs", "admin", "InvalidRequest", holdings.delete_logs),
     Operation(("GET",), "logs/properties", "read", "InvalidRequest", holdings.log_properties),
     Operation(("GET",), "status", "read", "InvalidRequest", holdings.status),
 )

@@ -8,12 +8,15 @@ What is left out of a request stays. Logs are kept for ever, so logRetentionDays
 """
 
 import asyncio
+import contextlib
 from typing import Any
 
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from onepass.foundation.check import shown
 from onepass.service.loop import Loop
+from onepass.service.messages import Refused
 from onepass.service.personalizer.apprentice import metrics
 from onepass.service.personalizer.calls import Body, Call, answered
 from onepass.service.personalizer.errors import Problem
@@ -57,13 +60,13 @@ async def get(call: Call) -> Response:
 async def put(call: Call) -> Response:
     """PUT and PATCH /configurations/service"""
     asked = call.read(ServiceConfiguration)
-    await asyncio.to_thread(lambda: call.loop.change(checked(configured(call.loop.settings, asked).plain())))
+    await asyncio.to_thread(lambda: go_on(call.loop, configured(wanted(call.loop), asked)))
     return await get(call)
 
 
 async def get_policy(call: Call) -> Response:
     """GET /configurations/policy"""
-    return answered(policy_of(call.loop.settings))
+    return answered(policy_of(wanted(call.loop)))
 
 
 async def put_policy(call: Call) -> Response:
@@ -75,18 +78,36 @@ async def put_policy(call: Call) -> Response:
 
 async def delete_policy(call: Call) -> Response:
     """DELETE /configurations/policy"""
-    await asyncio.to_thread(lambda: call.loop.change(without_policy(call.loop.settings)))
+    await asyncio.to_thread(lambda: go_on(call.loop, without_policy(wanted(call.loop))))
     return await get_policy(call)
+
+
+def wanted(loop: Loop) -> LoopSettings:
+    """Settings as they will be once the model that was asked for last has caught up."""
+    standing = loop.standing
+    candidate = standing.lines.candidate
+    if candidate is None:
+        return loop.settings
+    return replace(loop.settings, model=standing.wanted[candidate.number].model)
+
+
+def go_on(loop: Loop, new: LoopSettings) -> None:
+    """Let a loop go on by other settings: another model learns the log first, while the present one serves."""
+    settings = checked(new.plain())
+    if settings.model == loop.settings.model and loop.building is not None:
+        with contextlib.suppress(Refused):  # it has ended meanwhile
+            loop.give_up()
+    loop.change(settings)
 
 
 def follow(loop: Loop, name: str, arguments: str) -> None:
     """Let a loop explore as a policy says."""
-    loop.change(checked(with_policy(loop.settings, name, arguments).plain()))
+    go_on(loop, with_policy(wanted(loop), name, arguments))
 
 
 def said(loop: Loop) -> dict[str, Any]:
     """The configuration of a loop."""
-    settings = loop.settings
+    settings = wanted(loop)
     found: dict[str, Any] = {
         "rewardWaitTime": duration(settings.reward.wait),
         "defaultReward": settings.default or 0.0,

@@ -1,23 +1,54 @@
-"""What a loop holds: its model as a file, and since when it has a log."""
+"""What a loop holds, its model and its log: read, replaced, deleted.
+
+A model that comes by a client, or a new one, is a line of the log as any other (log/lines.py): what it decides can be
+verified. Deleting the log begins such a line with the present model, and then takes away what came before it.
+"""
 
 import asyncio
+import time
+from typing import Any
 
 from starlette.responses import Response
 
 from onepass.foundation import files
+from onepass.foundation.registry import plain
+from onepass.log.sqlite import SqliteStore
+from onepass.log.store import StoreError
 from onepass.service.loop import Loop
-from onepass.service.personalizer.calls import Call, answered
+from onepass.service.personalizer.calls import Call, answered, done
 from onepass.service.personalizer.errors import Problem
 from onepass.service.personalizer.places import first_and_last
 from onepass.service.personalizer.times import written
+from onepass.service.settings import begun
 
 BINARY = "application/octet-stream"
+PATIENCE = 60.0  # seconds for a model to take over
+PAUSE = 0.01  # seconds between two looks
 
 
 async def get_model(call: Call) -> Response:
     """GET /model"""
     data = await asyncio.to_thread(lambda: files.to_bytes(call.loop.learner.serving.bandit()))
     return Response(data, media_type=BINARY)
+
+
+async def put_model(call: Call) -> Response:
+    """PUT /model"""
+    bandit = await asyncio.to_thread(received, call.loop, call.content)
+    await asyncio.to_thread(adopted, call.loop, bandit, "imported")
+    return done()
+
+
+async def delete_model(call: Call) -> Response:
+    """DELETE /model"""
+    await asyncio.to_thread(lambda: adopted(call.loop, begun(call.loop.settings), "begun anew"))
+    return done()
+
+
+async def delete_logs(call: Call) -> Response:
+    """DELETE /logs"""
+    await asyncio.to_thread(cleared, call.loop)
+    return done()
 
 
 async def model_properties(call: Call) -> Response:
@@ -37,6 +68,42 @@ async def status(call: Call) -> Response:
     """GET /status, of v1.0"""
     trouble = call.loop.trouble()
     return answered({"service": "onepass", "apiStatus": "Valid" if trouble is None else trouble})
+
+
+def received(loop: Loop, data: bytes) -> Any:
+    """A model that GET /model gave; Refused for bytes that are none, or of other settings."""
+    fresh = begun(loop.settings)
+    try:
+        found = files.from_bytes(data)
+        if type(found) is type(fresh):
+            found.exploration = fresh.exploration
+        same = plain(found) == plain(fresh)
+    except (ValueError, AttributeError) as error:
+        raise Problem(400, "InvalidModelImportFormat", f"This is no model of onepass: {error}") from None
+    if not same:
+        raise Problem(400, "InvalidModelImportFormat", "The model is one of other settings (model.arguments, seed).")
+    return found
+
+
+def adopted(loop: Loop, bandit: Any, why: str) -> int:
+    """Let a model take over, and the place of the log at which it begins; StoreError where that does not come to an
+    end."""
+    number, end = loop.adopt(bandit, why), time.monotonic() + PATIENCE
+    while loop.standing.lines.serving != number:
+        if time.monotonic() > end or not loop.writer.is_alive():
+            raise StoreError("the model has not taken over yet: try again")
+        time.sleep(PAUSE)
+    return loop.standing.lines.each[number].place
+
+
+def cleared(loop: Loop) -> None:
+    """Delete what is not needed to go on: decisions that wait stay. Refused where the log is not the loop's alone."""
+    if not isinstance(loop.store, SqliteStore):
+        raise Problem(503, "OperationNotAllowed", "In a database logs are deleted by who owns it.")
+    with loop.writer.counting:
+        waiting = loop.joiner.since(loop.writer.last)
+    place = adopted(loop, loop.learner.serving.bandit(), "the log before was deleted")
+    loop.store.drop_before(min(place, waiting + 1))
 
 
 def properties(loop: Loop) -> dict[str, str]:

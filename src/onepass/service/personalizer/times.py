@@ -25,7 +25,8 @@ def duration(seconds: float) -> str:
     """The inverse."""
     minutes, rest = divmod(seconds, 60.0)
     hours, minutes = divmod(int(minutes), 60)
-    said = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else "", f"{rest:.6f}".rstrip("0").rstrip(".") + "S" if rest else ""]
+    parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else ""]
+    said = [*parts, f"{rest:.6f}".rstrip("0").rstrip(".") + "S" if rest else ""]
     return "PT" + ("".join(said) or "0S")
 
 

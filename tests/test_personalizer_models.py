@@ -1,0 +1,140 @@
+"""Models that are replaced and logs that are deleted: what is left goes on, replays and verifies as exactly."""
+
+import time
+
+import pytest
+
+import onepass as op
+from onepass.log.lines import lines_of
+from onepass.log.memory import MemoryStore
+from onepass.log.replay import Fold
+from onepass.log.sqlite import SqliteStore
+from onepass.log.verifying import verify
+from onepass.service.loop import Loop
+from onepass.service.messages import OutcomeRequest, RecordArm, RecordsRequest
+from onepass.service.personalizer.errors import Problem
+from onepass.service.personalizer.holdings import adopted, cleared, received
+from onepass.service.personalizer.places import decided_between, first_and_last, place_at
+from onepass.service.settings import begun, checked
+
+SMALL = {"kind": "Records", "size": 16, "standardize": True}
+
+
+def rules(wait=0.05):
+    return checked({
+        "name": "shop", "model": {"recipe": "CrossedBandit", "arguments": {"context": SMALL, "item": SMALL}},
+        "reward": {"wait": wait}, "operation": {"publish": 0.0},
+    })  # fmt: skip
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Loops that end with their test."""
+    loops = []
+
+    def start(store, wait=0.05):
+        loops.append(Loop(rules(wait), store, tmp_path / "models"))
+        return loops[-1]
+
+    yield start
+    for loop in loops:
+        if loop.writer.is_alive():
+            loop.stop()
+
+
+def played(loop, begin, end):
+    for t in range(begin, end):
+        arms = [RecordArm(id=f"a{j}", features={"n": float(j)}) for j in range(3)]
+        loop.decide(RecordsRequest(context={"t": float(t)}, arms=arms, id=f"{t}")).result()
+        loop.outcomes([OutcomeRequest(id=f"{t}", value=0.5, key="k")])[1].result()
+
+
+def settled(loop):
+    while len(loop.joiner) or loop.learner.lag:
+        time.sleep(0.01)
+
+
+def all_verified(store):
+    for line in lines_of(store, "shop").each:
+        if any(one.line == line and one.data for one in store.read(kinds=["checkpoint"])):
+            found = verify(Fold.resumed(store, "shop", first=True, line=line))
+            assert (found.ok, found.equal, found.others) == (True, found.decisions, ())
+
+
+@pytest.mark.parametrize("files", ["kept", "deleted"])
+def test_after_its_log_was_deleted_a_loop_goes_on_with_its_model_and_what_waited(started, tmp_path, files):
+    with SqliteStore(tmp_path / "shop.sqlite") as store:
+        loop = started(store, wait=0.05)
+        played(loop, 0, 10)
+        settled(loop)
+        loop.change(rules(wait=3600.0))
+        played(loop, 10, 13)
+        learned = loop.learner.serving.rounds
+        begun_at = store.last
+        cleared(loop)
+        assert store.first > begun_at - 10
+        assert [one.id for one in store.read(kinds=["decision"])] == ["10", "11", "12"]
+        assert loop.learner.serving.rounds == learned == 10
+        played(loop, 13, 15)
+        bits = op.to_bytes(loop.learner.fold.bandit)
+        loop.stop()
+        if files == "deleted":
+            for file in (tmp_path / "models").iterdir():
+                file.unlink()
+        loop = started(store, wait=3600.0)
+        assert op.to_bytes(loop.learner.fold.bandit) == bits
+        assert len(loop.joiner) == 5
+        all_verified(store)
+        loop.stop()
+
+
+def test_a_log_that_is_not_the_loops_alone_is_not_deleted(started):
+    loop = started(MemoryStore())
+    played(loop, 0, 1)
+    with pytest.raises(Problem, match="database"):
+        cleared(loop)
+    assert [one.id for one in loop.store.read(kinds=["decision"])] == ["0"]
+
+
+def test_a_model_that_was_put_back_goes_on_and_so_after_a_restart(started):
+    store = MemoryStore()
+    loop = started(store)
+    played(loop, 0, 5)
+    settled(loop)
+    data = op.to_bytes(loop.learner.serving.bandit())
+    adopted(loop, begun(loop.settings), "anew")
+    played(loop, 5, 8)
+    settled(loop)
+    assert loop.learner.fold.bandit.rounds == 3
+    adopted(loop, received(loop, data), "back")
+    played(loop, 8, 10)
+    settled(loop)
+    assert loop.learner.fold.bandit.rounds == 7
+    bits = op.to_bytes(loop.learner.fold.bandit)
+    loop.stop()
+    loop = started(store)
+    assert op.to_bytes(loop.learner.fold.bandit) == bits
+    all_verified(store)
+
+
+def test_a_model_of_other_settings_is_not_taken(started):
+    loop = started(MemoryStore())
+    for other in (op.CrossedBandit(), op.CrossedBandit(seed=4), op.OFUL(dim=3)):
+        with pytest.raises(Problem, match="other settings"):
+            received(loop, op.to_bytes(other))
+
+
+def test_places_are_found_by_time(started):
+    store = MemoryStore()
+    loop = started(store)
+    played(loop, 0, 20)
+    settled(loop)
+    times = [one.time for one in store.read(kinds=["decision"])]
+    assert first_and_last(store, "shop") == (times[0], times[-1])
+    assert place_at(store, times[3]) <= 3
+    hour = 3_600_000_000
+    assert place_at(store, times[-1] + hour) == store.last
+    assert decided_between(store, "shop", times[3], times[3])
+    assert not decided_between(store, "shop", times[-1] + 1, times[-1] + hour)
+    assert not decided_between(store, "shop", times[0] - hour, times[0] - 1)
+    assert first_and_last(MemoryStore(), "shop") is None
