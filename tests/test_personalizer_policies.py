@@ -1,6 +1,7 @@
 """Learning settings of Vowpal Wabbit, features, times: what they become here, without a service."""
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from onepass.service.personalizer.features import record_of
 from onepass.service.personalizer.policies import (
     PASSED,
     REFUSED,
+    TAKEN,
     exploration_of,
     policy_of,
     share_of,
@@ -171,3 +173,10 @@ def test_durations_are_read_as_clients_write_them(text, seconds):
 def test_times_come_back_as_they_were(micros):
     assert place_in_time(written(micros)) == micros
     assert json.loads(msgspec.json.encode(written(micros))).endswith("Z")
+
+
+def test_the_page_for_people_who_come_from_vowpal_wabbit_names_every_flag():
+    page = (Path(__file__).parent.parent / "docs" / "from_vowpal_wabbit.md").read_text()
+    assert {
+        flag for flag in {**PASSED, **TAKEN, **REFUSED} if f"`{flag}" not in page and f" {flag}" not in page
+    } == set()
