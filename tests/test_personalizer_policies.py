@@ -35,7 +35,7 @@ TRANSLATED = {
     },
     "--cb_explore_adf --squarecb --elim": {"kind": "InverseGap", "scale": 10.0, "floor": 0.001},
     "--cb_explore_adf --softmax --lambda 5 --epsilon 0.01": {"kind": "Softmax", "temperature": 0.2, "floor": 0.01},
-    "--cb_explore_adf --bag 7": {"kind": "Thompson", "draws": 7, "floor": 0.001},
+    "--cb_explore_adf --bag 7": {"kind": "Thompson", "exploration": 0.5, "draws": 7, "floor": 0.001},
     "--cb_explore_adf --regcbopt": {"kind": "OptimisticGap", "floor": 0.001},
     'onepass {"kind": "Thompson", "draws": 5}': {"kind": "Thompson", "draws": 5},
 }  # fmt: skip
