@@ -40,7 +40,7 @@ def written(folder, top="", keys="", wait=0.2):
 class Served:
     """A running service: `client` asks it; `stop` ends it."""
 
-    def __init__(self, data, *paths, key=None, options=()):
+    def __init__(self, data, *paths, key=None, options=(), verify=True):
         command = [sys.executable, "-m", "onepass", "serve", "--data", str(data), "--port", "0", *options]
         self.process = subprocess.Popen([*command, *map(str, paths)], stderr=subprocess.PIPE, env=os.environ)
         told, end = b"", time.monotonic() + STARTING
@@ -54,8 +54,8 @@ class Served:
                 self.process.stderr.close()
                 raise RuntimeError(told.decode())
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
-        address = re.search(r"listening at (\S+)", told.decode())[1]
-        self.client = httpx.Client(base_url=address, headers=headers, timeout=30.0)
+        self.address = re.search(r"listening at (\S+)", told.decode())[1]
+        self.client = httpx.Client(base_url=self.address, headers=headers, timeout=30.0, verify=verify)
 
     def stop(self):
         """End it by a signal as a system does; its exit code."""

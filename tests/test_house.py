@@ -14,7 +14,7 @@ ROOMS = (
     "__main__", "cli", "precompile", "benchmark", "experiment", "service", "", "evaluation", "adapters", "testing",
     "log", "recipes", "learner", "kernel", "contextual", "bandit", "arena", "estimator", "exploration", "design",
     "features",
-    "foundation",
+    "client", "foundation",
 )  # fmt: skip
 
 

@@ -1,0 +1,154 @@
+"""The client that waits."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeVar, Unpack
+
+import httpx
+
+from onepass.client import calls
+from onepass.client.answers import Arms, Asked, Counted, Decided, Outcome, Standing
+from onepass.client.calls import Call, Came, Pages, Tries
+from onepass.client.errors import ServiceError
+
+T = TypeVar("T")
+
+
+class Client:
+    """Asks one loop of a service. Threads may share it; `with` closes it.
+
+    url: of the service; loop: its name; key: of the loop (default None: the service has none); timeout: seconds in
+    which a connection, and every part of an answer, must come (default 5.0); retries: how often a request is sent again
+    that had no answer, or a refusal that passes (default 3); trusted: a PEM file of authorities for TLS (default None:
+    the usual ones); transport: of httpx (default None: its own). ValueError for what cannot be asked.
+
+    Every call may raise a `ServiceError`, which has a code, a sentence, and what was sent.
+    """
+
+    def __init__(
+        self, url: str, loop: str, key: str | None = None, *, timeout: float = calls.TIMEOUT,
+        retries: int = calls.RETRIES, trusted: str | Path | None = None, transport: httpx.BaseTransport | None = None,
+    ):  # fmt: skip
+        self._loop, self._retries = calls.part(loop), retries
+        self._http = httpx.Client(**calls.given(url, key, timeout, retries, trusted), transport=transport)
+
+    # ---- decisions and what came of them ----
+
+    def decide(self, context: Any = None, arms: Arms | None = None, **asked: Unpack[Asked]) -> Decided:
+        """Decide among arms. context: as the settings say, numbers in order or by name; arms: names, or features by
+        name (default None: the arms of the settings); exclude, slots, id, defer, subject, tail: see `Asked`."""
+        return self._send(calls.deciding(context, arms, asked))
+
+    def outcome(self, id: str, value: float, *, slot: int | None = None, key: str | None = None) -> Counted:
+        """Say what came of a decision. id: of it; value: what came; slot: which one (default None: all); key: what
+        counts once, however often it is said (default None: this call does)."""
+        return self._send(calls.paying([{"id": id, "value": value, "slot": slot, "key": key}]))
+
+    def outcomes(self, outcomes: Iterable[Outcome]) -> Counted:
+        """Say what came of many decisions: all are taken, or none. outcomes: see `Outcome`."""
+        return self._send(calls.paying(outcomes))
+
+    def activate(self, id: str) -> None:
+        """Say that a deferred decision did happen. id: of it."""
+        self._send(calls.activating(id))
+
+    def log(self, since: int = 0, limit: int | None = None) -> Iterator[dict[str, Any]]:
+        """Records of the log, as they come. since: the place after which (default 0); limit: how many at most (default
+        None: all). Where a connection breaks, the next one goes on after the last record that came."""
+        pages, tries = Pages(since, limit), Tries(self._retries, True)
+        while pages.more:
+            call, before = pages.next(), pages.since
+            came: Came
+            try:
+                with self._http.stream(call.method, self._path(call), params=call.query) as came:
+                    if came.is_success:
+                        for part in came.iter_bytes():
+                            yield from pages.taken(part)
+                        pages.ended()
+                        continue
+                    came.read()
+            except httpx.RequestError as error:
+                came = error
+            if pages.since > before:
+                tries = Tries(self._retries, True)
+            pause = tries.after(came)
+            if pause is None:
+                calls.read(call, came)
+            time.sleep(pause or 0.0)
+
+    # ---- settings and models ----
+
+    def settings(self) -> Standing:
+        """Settings in force."""
+        return self._send(calls.STANDING)
+
+    def change(self, settings: Mapping[str, Any], *, dry_run: bool = False) -> Standing:
+        """Go on by other settings. settings: whole; dry_run: only say what would change (default False)."""
+        return self._send(calls.changing(settings, dry_run))
+
+    def evaluations(self) -> Any:
+        """All evaluations."""
+        return self._send(calls.asking("evaluations"))
+
+    def evaluation(self, id: str) -> Any:
+        """One evaluation. id: of it."""
+        return self._send(calls.asking(f"evaluations/{calls.part(id)}"))
+
+    def evaluate(self, **asked: Any) -> Any:
+        """Begin an evaluation. asked: as docs/service.md says."""
+        return self._send(calls.doing("evaluations", asked))
+
+    def promote(self, **asked: Any) -> Any:
+        """Let another model serve. asked: as docs/service.md says."""
+        return self._send(calls.doing("promote", asked))
+
+    def rollback(self, **asked: Any) -> Any:
+        """Let an earlier model serve. asked: as docs/service.md says."""
+        return self._send(calls.doing("rollback", asked))
+
+    # ---- the service ----
+
+    def healthy(self) -> bool:
+        """Whether the service answers."""
+        try:
+            self._send(calls.ALIVE)
+        except ServiceError:
+            return False
+        return True
+
+    def trouble(self) -> str | None:
+        """Why the service is not ready, in a sentence; None where it is."""
+        try:
+            self._send(calls.READY)
+        except ServiceError as error:
+            return error.message
+        return None
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _path(self, call: Call[Any]) -> str:
+        return call.path.replace("{loop}", self._loop)
+
+    def _send(self, call: Call[T]) -> T:
+        body, tries = calls.encoded(call.body), Tries(self._retries, call.again)
+        while True:
+            came: Came
+            try:
+                came = self._http.request(
+                    call.method, self._path(call), content=body, params=call.query, headers=calls.typed(body)
+                )
+            except httpx.RequestError as error:
+                came = error
+            pause = tries.after(came)
+            if pause is None:
+                return calls.read(call, came)
+            time.sleep(pause)
