@@ -265,6 +265,7 @@ def test_health_readiness_metrics_and_openapi(client):
     assert 'onepass_ready{loop="news"} 1.0' in client.get("/metrics").text
     document = client.get("/openapi.json").json()
     assert sorted(document["paths"]) == [
+        "/healthz", "/metrics", "/openapi.json", "/readyz",
         "/v1/{loop}", "/v1/{loop}/activate", "/v1/{loop}/candidate", "/v1/{loop}/decide", "/v1/{loop}/evaluations",
         "/v1/{loop}/evaluations/{id}", "/v1/{loop}/log", "/v1/{loop}/models", "/v1/{loop}/outcome",
         "/v1/{loop}/promote", "/v1/{loop}/rollback",

@@ -13,7 +13,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from onepass.foundation.check import shown
 from onepass.log.records import encode
@@ -36,7 +36,7 @@ from onepass.service.messages import (
 )
 from onepass.service.openapi import document
 from onepass.service.personalizer import app as personalizer
-from onepass.service.settings import checked
+from onepass.service.settings import BODY, checked
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
@@ -142,7 +142,8 @@ class Service:
         return Response(_encoder.encode(promotion.settings_of(loop)), media_type=JSON)
 
     async def _change(self, request: Request, loop: Loop) -> Response:
-        found = read(msgspec.json.Decoder(), await body_of(request, loop.settings.limits.body))
+        most = max(loop.settings.limits.body, BODY)  # a limit that is too small can be put right
+        found = read(msgspec.json.Decoder(), await body_of(request, most))
         dry = flag(request, "dry_run")
         try:
             new = await asyncio.to_thread(checked, found)
@@ -265,7 +266,11 @@ async def absent(request: Request, error: Exception) -> Response:
     """No such path, or not by this method."""
     status = getattr(error, "status_code", 404)
     if status == 405:
-        return refusal(Refused(405, "MethodNotAllowed", f"{request.method} is not served here"))
+        routes = [route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE]
+        methods = ", ".join(sorted({method for route in routes for method in route.methods}))
+        answer = refusal(Refused(405, "MethodNotAllowed", f"{request.method} is not served here, but {methods}"))
+        answer.headers["allow"] = methods
+        return answer
     return refusal(Refused(404, "NotFound", f"nothing is served at {shown(request.url.path)}"))
 
 

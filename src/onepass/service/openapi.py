@@ -12,6 +12,7 @@ from onepass.service.settings import LoopSettings
 REFERENCE = "#/components/schemas/{name}"
 JSON = "application/json"
 LINES = "application/x-ndjson"
+TEXT = "text/plain"
 ERRORS = {
     "400": "The request does not fit.",
     "401": "There is no such key.",
@@ -24,6 +25,11 @@ ERRORS = {
     "421": "Without keys, only by a name of this machine.",
     "500": "An error of the service.",
     "503": "The log cannot be written, or the service stops: try again, with the same id or key.",
+}
+HEADERS = {
+    "401": ("www-authenticate", {"const": "Bearer"}),
+    "405": ("allow", {"type": "string"}),
+    "503": ("retry-after", {"type": "integer"}),
 }
 TYPES = (
     messages.DecideRequest,
@@ -79,8 +85,44 @@ def document() -> dict[str, Any]:
                 ),
             },
             **steering.paths(operation, error, standing, *steered),
+            **service(error),
         },
     }  # fmt: skip
+
+
+def service(error: Any) -> dict[str, Any]:
+    """What is asked of the service, not of a loop."""
+    states = {"/healthz": ("health", "Whether it is alive", "alive"),
+              "/readyz": ("ready", "Whether it can write and learns", "ready")}  # fmt: skip
+    found: dict[str, Any] = {
+        path: {"get": whole(name, summary, {"type": "object", "required": ["status"], "properties": {
+            "status": {"const": state}}})}
+        for path, (name, summary, state) in states.items()
+    }  # fmt: skip
+    found["/readyz"]["get"]["responses"]["503"] = refused("503", error, "Why it is not ready.")
+    found["/metrics"] = {"get": whole("metrics", "Measures, as Prometheus reads them", {"type": "string"}, TEXT)}
+    found["/metrics"]["get"]["responses"]["401"] = refused("401", error)
+    found["/openapi.json"] = {"get": whole("openapi", "This document", {"type": "object"})}
+    for each in ("/healthz", "/readyz", "/openapi.json"):
+        found[each]["get"]["security"] = []
+    for each in found.values():
+        each["get"]["responses"]["405"] = refused("405", error)
+    return found
+
+
+def whole(name: str, summary: str, answer: Any, media: str = JSON) -> dict[str, Any]:
+    """An operation without a loop."""
+    good = {"200": {"description": "Done.", "content": {media: {"schema": answer}}}}
+    return {"operationId": name, "summary": summary, "responses": good}
+
+
+def refused(code: str, error: Any, text: str | None = None) -> dict[str, Any]:
+    """What a refusal looks like. text: what it says (default None: as everywhere)."""
+    found = {"description": text or ERRORS[code], "content": {JSON: {"schema": error}}}
+    if code in HEADERS:
+        name, schema = HEADERS[code]
+        found["headers"] = {name: {"schema": schema, "required": True}}
+    return found
 
 
 def operation(
@@ -99,12 +141,11 @@ def operation(
     done: dict[str, Any] = {"204": {"description": "Done."}}
     if answer is not None:
         done = {good: {"description": "Done.", "content": {media: {"schema": answer}}}}
-    refused = {code: {"description": text, "content": {JSON: {"schema": error}}} for code, text in ERRORS.items()}
     found: dict[str, Any] = {
         "operationId": name,
         "summary": summary,
         "parameters": [loop, *(parameters or ())],
-        "responses": {**done, **refused},
+        "responses": {**done, **{code: refused(code, error) for code in ERRORS}},
     }
     if body is not None:
         found["requestBody"] = {"required": True, "content": {JSON: {"schema": body}}}

@@ -1,0 +1,80 @@
+"""What the OpenAPI document says is so, whatever is asked: schemathesis makes requests of it that fit, and that do not.
+
+What settings say (how many numbers, which arms) is not in the document, so half of the requests that fit get it here.
+"""
+
+from collections import Counter
+from types import SimpleNamespace
+
+import hypothesis.strategies as st
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from counts import LONG, many
+from onepass.log.memory import MemoryStore
+from onepass.service.app import Service
+from onepass.service.keys import Keys
+from onepass.service.loop import Loop
+from onepass.service.messages import DecideRequest
+from onepass.service.openapi import document
+from onepass.service.settings import checked
+
+HOST = {"host": "127.0.0.1"}
+MODEL = {"seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
+                                  "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
+LOOP = {"name": "news", "features": {"context": 3}, "arms": ["a", "b"], "model": MODEL, "reward": {"wait": 0.1}}
+FIT, WRONG = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
+MODES = {FIT: "fit", WRONG: "do not fit"}
+CASES = [
+    (path, method, mode)
+    for path, methods in document()["paths"].items()
+    for method, operation in methods.items()
+    for mode in MODES
+    if mode is FIT or "requestBody" in operation or len(operation.get("parameters", ())) > 1
+]  # what takes nothing is never wrong
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    loop = Loop(checked(LOOP), MemoryStore(), tmp_path_factory.mktemp("models"))
+    app = Service({"news": loop}, {"news": Keys()}).app
+    yield SimpleNamespace(loop=loop, schema=schemathesis.openapi.from_asgi("/openapi.json", app, headers=HOST))
+    loop.stop()
+
+
+def fitted(path, method, body):
+    """A body with what settings say."""
+    if path.endswith("/decide"):
+        return {**body, "context": [1.0, 0.0, 0.5], "arms": None, "exclude": [], "slots": 1}
+    if path.endswith("/outcome"):
+        many = body if isinstance(body, list) else [body]
+        return [{**one, "value": 0.5, "slot": None} for one in many] or [{"id": "x", "value": 0.5}]
+    if path.endswith("/activate"):
+        return {"id": "decided"}
+    return {**body, **LOOP} if method == "put" else body
+
+
+@pytest.mark.parametrize(("path", "method", "mode"), CASES, ids=[f"{m} {p} {MODES[mode]}" for p, m, mode in CASES])
+def test_whatever_is_asked_the_answer_is_one_that_the_document_has(service, path, method, mode):
+    operation = service.schema[path][method.upper()]
+    service.loop.decide(DecideRequest(context=[1.0, 0.0, 0.5], id="decided")).result()
+    counts = Counter()
+
+    @settings(max_examples=many(10, 2_000), deadline=None, suppress_health_check=list(HealthCheck), database=None,
+              derandomize=not LONG)  # fmt: skip
+    @given(case=operation.as_strategy(generation_mode=mode), whole=st.booleans())
+    def ask(case, whole):
+        if "loop" in case.path_parameters:
+            case.path_parameters["loop"] = "news"
+        if whole and mode is FIT and method != "get":
+            case.body = fitted(path, method, case.body)
+        answer = case.call(headers=HOST)
+        counts[answer.status_code] += 1
+        case.validate_response(answer, excluded_checks=[positive_data_acceptance])
+
+    ask()
+    service.loop.change(checked(LOOP))
+    assert set(counts) & {200, 204} if mode is FIT else set(counts) <= {200, 400, 404}
