@@ -8,6 +8,7 @@ process that was never interrupted, in every bit.
 """
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,14 @@ from onepass.service.writer import Writer, promise
 class Loop:
     """A loop that runs, from when it is made until `stop`.
 
-    settings: from its file; store: its log, of which it is the only writer; folder: of its checkpoints. ValueError
-    where the log is of other rows, StoreError where it is damaged.
+    settings: from its file; store: its log, of which it is the only writer; folder: of its checkpoints; clock: gives a
+    clock that is told the last time in the log (default `Clock`). ValueError where the log is of other rows, StoreError
+    where it is damaged.
     """
 
-    def __init__(self, settings: LoopSettings, store: Store, folder: Path):
+    def __init__(
+        self, settings: LoopSettings, store: Store, folder: Path, clock: Callable[[int], Callable[[], int]] = Clock
+    ):
         self.store, self.folder, self.name = store, folder, settings.name
         self._lock, self._orders, self.changing = threading.Lock(), threading.RLock(), threading.RLock()
         self.building: Candidate | None = None
@@ -58,7 +62,7 @@ class Loop:
         self.joiner = Joiner(settings, store.last)
         last = self._scan(found)
         self._fits(settings)
-        self.clock = Clock(last)
+        self.clock = clock(last)
         serving = self.standing.lines.serving
         if found is not None and found.kept.line != serving:
             found = models.newest(folder, store, self.name, serving)

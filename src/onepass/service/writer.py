@@ -20,7 +20,6 @@ import msgspec
 
 from onepass.log.records import Join, Record
 from onepass.log.store import Store, StoreError
-from onepass.service.clock import Clock
 from onepass.service.join import Joiner
 
 IDLE = 0.02  # seconds between two looks at deadlines while nothing comes
@@ -44,7 +43,7 @@ class Writer(threading.Thread):
     log's order, so that they can be learned; last: the place up to which the joiner knows the log.
     """
 
-    def __init__(self, store: Store, loop: str, clock: Clock, joiner: Joiner, taken: Taken, last: int):
+    def __init__(self, store: Store, loop: str, clock: Callable[[], int], joiner: Joiner, taken: Taken, last: int):
         super().__init__(name=f"writer of {loop}", daemon=True)
         self.store, self.loop, self.clock, self.joiner, self.last = store, loop, clock, joiner, last
         self.trouble: str | None = None
