@@ -138,6 +138,7 @@ BAD = {
     "an excluded stranger": '{"context": [0, 0, 0], "arms": ["a"], "exclude": ["b"]}',
     "all excluded": '{"context": [0, 0, 0], "arms": ["a"], "exclude": ["a"]}',
     "more slots than arms": '{"context": [0, 0, 0], "arms": ["a"], "slots": 2}',
+    "an id with NUL": '{"context": [0, 0, 0], "arms": ["a"], "id": "a\\u0000"}',
     "a lone surrogate": '{"context": [0, 0, 0], "arms": ["\\ud800"]}',
     "deep nesting": '{"context": ' + "[" * 9_000 + "]" * 9_000 + "}",
 }
@@ -152,7 +153,7 @@ def test_what_cannot_be_decided_is_refused_in_one_shape(client, body):
 
 @pytest.mark.parametrize(
     "outcome", ['{"id": "x", "value": NaN}', '{"id": "x", "value": 1.5}', '{"id": "", "value": 1}', "[]",
-                '{"id": "x", "value": 1, "slot": -1}', '{"id": "x"}'],
+                '{"id": "x", "value": 1, "slot": -1}', '{"id": "x"}', '{"id": "\\u0000", "value": 1}'],
 )  # fmt: skip
 def test_outcomes_out_of_range_are_refused_and_nothing_of_their_batch_is_stored(client, outcome):
     for body in (outcome, f'[{{"id": "batch", "value": 1.0}}, {outcome}]'):

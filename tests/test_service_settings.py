@@ -28,6 +28,7 @@ WRONG = {
     "operation.checkpoint must be above 0": {"operation": {"checkpoint": 0.0}},
     "operation.publish must be at least 0": {"operation": {"publish": -1.0}},
     "limits.body must be at least 1": {"limits": {"body": 0}},
+    "limits.id must be at most 256": {"limits": {"id": 257}},
     "model.recipe must be one of": {"model": {"recipe": "Nothing"}},
     "model.arguments must leave out dim": {"model": {"arguments": {"dim": 3}}},
     "model.arguments has 'beta'": {"model": {"arguments": {"beta": 3}}},

@@ -121,6 +121,8 @@ class Loop:
         last = self.store.last
         self.learner.seen = fold.through if trouble is None else last
         self.writer = Writer(self.store, self.name, self.clock, self.joiner, self.learner.taken, last)
+        if self.standing.settings is not None:  # what the writer joins before `_apply` is by settings that the log says
+            self.joiner.settings = self.standing.settings
         self.learner.start()
         self.writer.start()
         if settings != self.standing.from_file:

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from onepass.log.records import Name
+
 Numbers = list[float] | dict[str, float]  # in order, or by name; names that are left out are 0
 
 
@@ -44,9 +46,9 @@ class DecideRequest(Message, frozen=True, kw_only=True):
     arms: Sequence[str | Arm] | None = None
     exclude: list[str] = []
     slots: int = 1
-    id: str | None = None
+    id: Name | None = None
     defer: bool = False
-    subject: str | None = None
+    subject: Name | None = None
     tail: Literal["drawn", "greedy"] = "drawn"
 
 
@@ -67,16 +69,16 @@ class OutcomeRequest(Message, frozen=True, kw_only=True):
     """A value that came of a decision. id: of the event; value; slot: which one, from 0 (default: all); key: what
     counts once, however often it is sent (default: each counts)."""
 
-    id: str
+    id: Name
     value: float
     slot: int | None = None
-    key: str | None = None
+    key: Name | None = None
 
 
 class ActivateRequest(Message, frozen=True, kw_only=True):
     """A deferred decision did happen. id: of the event."""
 
-    id: str
+    id: Name
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ import msgspec
 from onepass import recipes
 from onepass.foundation.check import shown
 from onepass.foundation.registry import built
+from onepass.log.records import LONGEST as LONGEST_NAME
 from onepass.service import crossed_features
 from onepass.service.crossed_features import CROSSED, is_crossed
 
@@ -230,6 +231,8 @@ def troubles(settings: LoopSettings) -> Iterator[str]:
     for name in Limits.__struct_fields__:
         if getattr(settings.limits, name) < 1:
             yield f"limits.{name} must be at least 1, got {getattr(settings.limits, name)}"
+    if settings.limits.id > LONGEST_NAME:
+        yield f"limits.id must be at most {LONGEST_NAME}, as the log has it, got {settings.limits.id}"
     if not sizes:
         yield from model_troubles(settings)
 

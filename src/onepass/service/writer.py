@@ -21,6 +21,7 @@ import msgspec
 from onepass.log.records import Join, Record
 from onepass.log.store import Store, StoreError
 from onepass.service.join import Joiner
+from onepass.service.messages import Refused
 
 IDLE = 0.02  # seconds between two looks at deadlines while nothing comes
 PATIENCE = 0.2  # seconds before a store that failed is asked again
@@ -120,7 +121,7 @@ class Writer(threading.Thread):
             for one in batch if len(batch) > 1 else []:
                 self._write([one])
             if len(batch) == 1:
-                batch[0][1].set_exception(error)
+                batch[0][1].set_exception(Refused(400, "BadArgument", f"this cannot be stored: {error}"))
             return
         except OSError as error:
             self._behind, self.trouble = True, str(error)
