@@ -62,6 +62,7 @@ class Served:
         self.client.close()
         self.process.terminate()
         code = self.process.wait(60)
+        self.told = self.process.stderr.read()
         self.process.stderr.close()
         return code
 

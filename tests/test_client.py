@@ -38,9 +38,12 @@ CONTEXT, ARMS = {"morning": 0.5, "one": 1.0}, ["a", "b", "c"]
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    found = Service(tmp_path_factory.mktemp("service"))
+    folder = tmp_path_factory.mktemp("service")
+    found = Service(folder)
     yield found
     assert found.served.stop() == 0
+    for kept in (found.served.told, *(path.read_bytes() for path in folder.rglob("*") if path.is_file())):
+        assert found.key.encode() not in kept
 
 
 @pytest.fixture

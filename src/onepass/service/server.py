@@ -9,6 +9,7 @@ import ipaddress
 import os
 import signal
 import socket
+import ssl
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -54,8 +55,7 @@ def serve(
         raise ValueError(f"every loop must have a name of its own, got {shown(names)}")
     keys = {settings.name: Keys(found) for settings, found in each}
     guarded(host, keys)
-    if (certificate is None) != (private_key is None):
-        raise ValueError("certificate and private key belong together")
+    secured(certificate, private_key)
     data.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         stack.enter_context(alone(data))
@@ -93,6 +93,18 @@ def guarded(host: str, keys: dict[str, Keys]) -> None:
         )
     if without and len(without) < len(keys):
         raise ValueError(f"every loop must have keys where one has, but {without[0]} has none")
+
+
+def secured(certificate: Path | None, private_key: Path | None) -> None:
+    """ValueError for what is not a certificate and its private key."""
+    if certificate is None and private_key is None:
+        return
+    if certificate is None or private_key is None:
+        raise ValueError("certificate and private key belong together: name both files")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, private_key)
+    except OSError as error:
+        raise ValueError(f"{certificate} and {private_key} are no certificate with its private key: {error}") from None
 
 
 def store_of(settings: LoopSettings, data: Path, log: str | None) -> Store:
