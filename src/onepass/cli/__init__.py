@@ -1,4 +1,4 @@
-"""The command line: `onepass list | run | tune | report | evaluate | log | serve | bench`, also as `python -m onepass`.
+"""The command line: `onepass list | run | tune | report | evaluate | log | serve | doctor | bench`.
 
 What a command needs is imported in it: `onepass --help` waits for no package that it does not use.
 Tables go to standard output and everything else to standard error; with --json standard output holds nothing but one
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 EXTRAS = (
+    "httpx",
     "msgspec",
     "psycopg",
     "starlette",
@@ -30,7 +31,7 @@ EXTRAS = (
 def needs(name: str) -> str:
     package = name.partition(".")[0]
     served = dict.fromkeys(("starlette", "uvicorn", "prometheus_client"), "serve")
-    extra = {"msgspec": "log", "psycopg": "postgres", **served}.get(package, "experiment")
+    extra = {"httpx": "client", "msgspec": "log", "psycopg": "postgres", **served}.get(package, "experiment")
     return f"onepass: {package} is missing, which the command line needs: pip install onepass[{extra}]"
 
 
@@ -38,6 +39,7 @@ try:
     import typer
 
     from onepass.cli import logs
+    from onepass.cli.doctor import doctor
     from onepass.cli.serve import serve
 except ModuleNotFoundError as missing:
     print(needs(str(missing.name)), file=sys.stderr)
@@ -47,6 +49,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 app.add_typer(logs.app, name="log")
 app.command()(serve)
+app.command()(doctor)
 
 Name = Annotated[
     str,

@@ -13,8 +13,12 @@ Loops = Annotated[list[Path] | None, typer.Argument(metavar="LOOP.toml...", help
 Data = Annotated[Path, typer.Option(metavar="DIR", help="Folder of logs and checkpoints.")]
 Host = Annotated[str, typer.Option(help="Where to listen; elsewhere than on this machine only with keys.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")]
-Log = Annotated[str | None, typer.Option(metavar="postgresql://...", help="One log for all loops. Default: SQLite.")]
+Log = Annotated[
+    str | None,
+    typer.Option(metavar="postgresql://...", envvar="ONEPASS_LOG", help="One log for all loops. Default: SQLite."),
+]
 Check = Annotated[bool, typer.Option("--check", help="Only say whether the settings are right.")]
+Compile = Annotated[bool, typer.Option("--compile", help="Only compile what the loops need, as for an image.")]
 NewKey = Annotated[str | None, typer.Option(metavar="ROLES", help="Print a new key: decide,reward,read,admin.")]
 Pem = Annotated[Path | None, typer.Option(metavar="FILE", help="Of TLS, PEM.")]
 
@@ -26,12 +30,13 @@ def serve(
     port: Port = 8080,
     log: Log = None,
     check: Check = False,
+    compile_only: Compile = False,
     new_key: NewKey = None,
     certificate: Pem = None,
     private_key: Pem = None,
 ) -> None:
     """Decide and reward over HTTP, with a durable log (docs/service.md)."""
-    from onepass.service import keys, server, settings
+    from onepass.service import keys, loop, server, settings
 
     try:
         if new_key is not None:
@@ -41,11 +46,13 @@ def serve(
             return
         if not loops:
             raise ValueError("name the settings of a loop: onepass serve LOOP.toml")
-        if check:
+        if check or compile_only:
             for path in loops:
                 found, given = settings.read(path)
                 keys.Keys(given)
-                print(f"{path}: loop {found.name} is right")
+                if compile_only:
+                    loop.warmed(settings.begun(found), found)
+                print(f"{path}: loop {found.name} is {'compiled' if compile_only else 'right'}")
             return
         server.serve(
             data, loops, host=host, port=port, log=log, certificate=certificate, private_key=private_key,

@@ -1,0 +1,181 @@
+"""A look at the files of a service, which may be running: will it start, and does its log say the truth?
+
+fine      as it should be
+soon      it works, and will not for long, or not as it was meant
+broken    it does not start, or something is lost
+"""
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from onepass.foundation import cache, compilation
+from onepass.log.opening import opened
+from onepass.log.records import SECOND, Settings
+from onepass.log.store import Store
+from onepass.service import models
+from onepass.service.keys import Keys
+from onepass.service.settings import LoopSettings, checked, fixed, read
+
+State = Literal["fine", "soon", "broken"]
+
+MEGABYTE = 1_000_000
+LEAST, LITTLE = 100 * MEGABYTE, 1_000 * MEGABYTE  # free bytes: for some hours of decisions, for some weeks
+SHOWN = 3  # damages that are told
+MANY = 100_000  # joins that a restart learns in about a minute
+SLACK = 1.0  # seconds by which clocks of two machines differ
+
+
+class Finding(NamedTuple):
+    """What was looked at. loop: whose, empty for the service's; what: a word; state: fine, soon or broken; sentence:
+    for people."""
+
+    loop: str
+    what: str
+    state: State
+    sentence: str
+
+
+def examine(
+    data: Path, paths: Sequence[Path] = (), log: str | None = None, quick: bool = False, now: float | None = None
+) -> Iterator[Finding]:
+    """What is found, one after another.
+
+    data: the folder; paths: of the settings (default (): loops are found by their logs in the folder); log:
+    postgresql://... of all loops (default None: files of SQLite in the folder); quick: do not walk through the logs
+    (default False); now: seconds of Unix time (default None: the system's clock).
+    """
+    yield from folder(data)
+    yield compiled()
+    known = dict[str, LoopSettings | None]()
+    for path in paths:
+        try:
+            settings, keys = read(path)
+            Keys(keys)
+        except ValueError as error:
+            yield from (Finding("", "settings", "broken", line) for line in str(error).splitlines())
+            continue
+        twice = settings.name in known
+        sentence = f"{path} is right" if not twice else f"{path}: another file has a loop of this name"
+        yield Finding(settings.name, "settings", "broken" if twice else "fine", sentence)
+        known[settings.name] = settings
+    if not paths:
+        known |= dict.fromkeys(sorted(path.stem for path in data.glob("*.sqlite")))
+    for name, found in known.items():
+        yield from loop(name, found, data, log, quick, time.time() if now is None else now)
+
+
+# ---- the machine ----
+
+
+def folder(data: Path) -> Iterator[Finding]:
+    """The folder, its disk, and who serves it."""
+    place = next(each for each in (data.absolute(), *data.absolute().parents) if each.is_dir())
+    if data.exists() and not data.is_dir():
+        yield Finding("", "folder", "broken", f"{data} is no folder")
+    elif not os.access(place, os.W_OK | os.X_OK):
+        yield Finding("", "folder", "broken", f"{place} cannot be written by this user")
+    elif place != data.absolute():
+        yield Finding("", "folder", "fine", f"{data} is not there yet: the first start makes it")
+    else:
+        yield Finding("", "folder", "fine", f"{data} is served now" if held(data) else f"{data} is not served now")
+    free = shutil.disk_usage(place).free
+    state: State = "broken" if free < LEAST else "soon" if free < LITTLE else "fine"
+    yield Finding("", "disk", state, f"{free // MEGABYTE} MB are free; below {LEAST // MEGABYTE} make room at once")
+
+
+def held(data: Path) -> bool:
+    """Whether a process serves the folder."""
+    try:
+        with open(data / "lock", "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def compiled() -> Finding:
+    """Whether a start has to compile."""
+    if cache.entries(compilation.ending()) == 0:
+        return Finding(
+            "", "compiled", "soon", "nothing is compiled: the first start takes minutes, or `onepass compile`"
+        )
+    return Finding("", "compiled", "fine", "compiled code is kept from earlier starts")
+
+
+# ---- a loop ----
+
+
+def loop(
+    name: str, settings: LoopSettings | None, data: Path, log: str | None, quick: bool, now: float
+) -> Iterator[Finding]:
+    """The log of a loop, and its model. settings: of its file, None for none."""
+    place = f"{data / f'{name}.sqlite'}" if log is None else log
+    if log is None and not Path(place).exists():
+        yield Finding(name, "log", "fine", "there is none yet: the first start makes it")
+        return
+    try:
+        with opened(place, readonly=True) as store:
+            yield from whole(name, store, quick)
+            yield from clock(name, store, now)
+            if settings is not None:
+                yield from fitting(name, settings, store)
+            yield from model(name, store, data / f"{name}.models")
+    except (OSError, ValueError) as error:
+        yield Finding(name, "log", "broken", str(error))
+
+
+def whole(name: str, store: Store, quick: bool) -> Iterator[Finding]:
+    """Whether records are missing or damaged."""
+    damages = [] if quick else [*islice(store.check(), SHOWN)]
+    for one in damages:
+        yield Finding(name, "log", "broken", one.reason)
+    if not damages:
+        yield Finding(name, "log", "fine", f"{len(store)} records{'' if quick else ', none damaged'}")
+
+
+def clock(name: str, store: Store, now: float) -> Iterator[Finding]:
+    """Whether the system's clock stands before what was recorded."""
+    last = next((row.time / SECOND for row in store.rows(store.last - 1, None, None, None)), 0.0)
+    behind = last - now
+    if behind > SLACK:
+        sentence = f"the system's clock is {behind:.0f} s behind the last record: times go on from that one"
+        yield Finding(name, "clock", "soon", sentence)
+    else:
+        yield Finding(name, "clock", "fine", f"the last record is {-behind:.0f} s old")
+
+
+def fitting(name: str, settings: LoopSettings, store: Store) -> Iterator[Finding]:
+    """Whether the log can be gone on with by the settings of the file."""
+    before = None
+    for record in store.read(kinds=["settings"], loop=name):
+        if isinstance(record, Settings):
+            before = record
+    if before is None:
+        return
+    was, now = fixed(checked(before.settings["loop"])), fixed(settings)
+    other = [part for part, value in now.items() if was[part] != value]
+    if other:
+        yield Finding(name, "settings", "broken", f"{', '.join(other)} must be as the log has it")
+
+
+def model(name: str, store: Store, folder: Path) -> Iterator[Finding]:
+    """Whether the newest checkpoint can be read, and how much a restart learns after it."""
+    found = models.newest(folder, store, name) if folder.is_dir() else None
+    through = 0 if found is None else found.kept.through
+    left = sum(1 for _ in store.rows(through, None, ["join"], name))
+    state: State = "soon" if left > MANY else "fine"
+    newer = sum(int(path.stem) > through for path in folder.glob("*.json")) if folder.is_dir() else 0
+    if newer:
+        yield Finding(
+            name, "checkpoint", "soon", f"{newer} newer than the one that is used are damaged, or of another log"
+        )
+    where = "there is none" if found is None else f"through record {through}, {found.bandit.rounds} rounds"
+    yield Finding(name, "checkpoint", state, f"{where}; a start learns {left} rewards after it")
