@@ -114,6 +114,22 @@ def built(settings):
     return {"seed": 2, **{name: argument(name, value) for name, value in settings.model.arguments.items()}}
 
 
+def test_the_recommended_bandit_learns_the_log_of_another_one_and_goes_on(started):
+    store = MemoryStore()
+    loop = started(rules(), store)
+    played(loop, 0, 150)
+    loop.change(checked({**rules().plain(), "model": {"arguments": {"warm_up": 64, "landmarks": 20}}}))
+    until(lambda: loop.standing.lines.serving == 1)
+    played(loop, 150, 300)
+    settled(loop)
+    loop.stop()
+    assert type(loop.learner.fold.bandit) is op.ContextualBandit
+    assert loop.learner.fold.bandit.rounds == verified(store) == 300
+    assert op.to_bytes(loop.learner.fold.bandit) == replayed(store)
+    late = [one for one in store.read(kinds=["decision"]) if one.line == 1][-50:]
+    assert np.mean([one.probabilities[0] for one in late]) > 0.6  # the best arm, of three
+
+
 @pytest.mark.parametrize("files", ["kept", "lost"])
 def test_a_restart_goes_on_with_the_model_that_took_over(started, tmp_path, files):
     store = MemoryStore()

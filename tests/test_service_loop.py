@@ -23,7 +23,7 @@ from onepass.service.messages import DecideRequest, OutcomeRequest, Refused
 from onepass.service.settings import LARGEST, begun, checked
 
 ARMS = ["a", "b", "c"]
-MODEL = {"seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
+MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
                                   "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
 
 

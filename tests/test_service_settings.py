@@ -1,11 +1,15 @@
 """Settings of a loop: what is wrong is said, all of it, in a sentence each; what may change and what must not."""
 
+from inspect import signature
+
 import pytest
 
+import onepass as op
+from onepass import recipes
 from onepass.service.keys import Keys, made
 from onepass.service.messages import Refused
 from onepass.service.server import guarded
-from onepass.service.settings import begun, changes, checked, read
+from onepass.service.settings import RECIPES, RECOMMENDED, begun, changes, checked, read
 from service_process import written
 
 RIGHT = {"name": "a", "features": {"context": ["x", "y"], "arms": 1}}
@@ -15,7 +19,7 @@ WRONG = {
     "features.context must be": {"features": {"context": -1}},
     "features.arms must name every number once": {"features": {"context": 1, "arms": ["x", "x"]}},
     "features must have a number at least": {"features": {"context": 0}},
-    "features.arms must have a number at least": {"features": {"context": 2}},
+    "features.arms must have a number at least": {"features": {"context": 2}, "model": {"recipe": "OFUL"}},
     "arms must name every arm once": {"arms": ["a", "a"]},
     "arms must be at most limits.arms": {"arms": ["a", "b"], "limits": {"arms": 1}},
     "exploring must be from 0 to 1": {"mode": "logging", "exploring": 1.5},
@@ -34,6 +38,9 @@ WRONG = {
     "model.arguments has 'beta'": {"model": {"arguments": {"beta": 3}}},
     "model.arguments: reg must be": {"model": {"arguments": {"reg": -1.0}}},
     "is not a registered class": {"model": {"arguments": {"exploration": {"kind": "os.system"}}}},
+    "share must be above 0": {"share": 1.0},
+    "promotion.automatic must be false": {"promotion": {"automatic": True}},
+    "promotion.level must be": {"promotion": {"level": 1.0}},
     "settings do not fit: .*aggregation": {"reward": {"aggregation": "last"}},
     "settings do not fit: .*colour": {"colour": "red"},
     "settings do not fit: .*wait": {"reward": {"wait": "long"}},
@@ -53,7 +60,7 @@ def test_all_that_is_wrong_is_said_at_once():
 
 
 def test_settings_go_through_plain_data_and_back():
-    settings = checked({**RIGHT, "model": {"arguments": {"half_life": {"seconds": 60.0}}}})
+    settings = checked({**RIGHT, "model": {"recipe": "OFUL", "arguments": {"half_life": {"seconds": 60.0}}}})
     assert checked(settings.plain()) == settings
     assert begun(settings).timed
     assert changes(settings, checked({**settings.plain(), "exploring": 0.1, "mode": "logging"})) == [
@@ -102,3 +109,20 @@ def test_without_keys_a_service_listens_on_this_machine_only():
 def test_keys_that_are_none_are_refused(wrong):
     with pytest.raises(ValueError, match="keys"):
         Keys([wrong])
+
+
+def test_every_recipe_makes_a_loop_by_its_name_and_explores_where_its_rule_allows():
+    """But those that ask for the same arm several times, which decisions of people cannot be."""
+    sizes = {"size": 2, "rank": 2, "error": 1.0}
+    for name in RECIPES:
+        if name not in ("MENU", "CRMM"):
+            wanted = {} if name == RECOMMENDED else signature(getattr(recipes, name)).parameters
+            given = {size: value for size, value in sizes.items() if size in wanted}
+            bandit = begun(checked({**RIGHT, "model": {"recipe": name, "arguments": given}}))
+            rule = op.OptimisticGap if name == RECOMMENDED else op.InverseGap
+            assert isinstance(bandit.exploration, rule) == (name not in ("HeavyOFUL", "HvtUCB")), name
+
+
+def test_the_recommended_bandit_serves_where_nothing_is_said():
+    assert checked(RIGHT).model.recipe == "ContextualBandit"
+    assert isinstance(begun(checked(RIGHT)), op.ContextualBandit)

@@ -7,7 +7,7 @@
     arms = 2                            # the same of every arm (default 0)
 
     [model]
-    recipe = "OFUL"                     # of onepass.recipes
+    recipe = "OFUL"                     # or leave all of the model out: ContextualBandit
     arguments = {exploration = {kind = "InverseGap"}, reg = 1.0}
 
     [reward]
@@ -29,6 +29,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from onepass import recipes
+from onepass.contextual.contextual_bandit import ContextualBandit
 from onepass.foundation.check import shown
 from onepass.foundation.registry import built
 from onepass.log.records import LONGEST as LONGEST_NAME
@@ -46,6 +47,8 @@ WIDEST = 100_000  # features of a row
 LONGEST = 30 * 24 * 3600.0  # seconds that rewards are waited for
 BODY = 1 << 20  # bytes of a request
 LARGEST = 1e100  # reward: sums and means of as many as there may be are finite
+RECOMMENDED = "ContextualBandit"
+RECIPES = (RECOMMENDED, *recipes.__all__)
 EXPLORING = {"kind": "InverseGap"}  # where the arguments of a recipe do not say how to explore
 FIXED = ("name", "features")  # what rows are made of: not to be changed under a log
 
@@ -69,11 +72,11 @@ class Features(Part, frozen=True, kw_only=True):
 
 
 class Model(Part, frozen=True, kw_only=True):
-    """recipe: a name of `onepass.recipes` (default "OFUL"), or "CrossedBandit"; arguments: its keywords but dim and
-    seed, parts as tables with their kind, a half-life in seconds as {seconds = 3600.0}; seed: at least 0 (default
-    0)."""
+    """recipe: "ContextualBandit" (default), which needs no tuning, "CrossedBandit", for records as features, or a name of
+    `onepass.recipes`; arguments: its keywords but dim and seed, parts as tables with their kind, a half-life in seconds
+    as {seconds = 3600.0}; seed: at least 0 (default 0)."""
 
-    recipe: str = "OFUL"
+    recipe: str = RECOMMENDED
     arguments: dict[str, Any] = {}
     seed: int = 0
 
@@ -243,14 +246,13 @@ def model_troubles(settings: LoopSettings) -> Iterator[str]:
     if is_crossed(model.recipe):
         yield from crossed_features.troubles(model.arguments, model.seed)
         return
-    if model.recipe not in recipes.__all__:
-        names = ", ".join([CROSSED, *recipes.__all__])
-        yield f"model.recipe must be one of {names}, got {shown(model.recipe)}"
+    if model.recipe not in RECIPES:
+        yield f"model.recipe must be one of {', '.join([CROSSED, *RECIPES])}, got {shown(model.recipe)}"
         return
     if model.arguments.keys() & {"dim", "seed"}:
         yield "model.arguments must leave out dim, which features say, and seed, which is model.seed"
         return
-    unknown = model.arguments.keys() - inspect.signature(getattr(recipes, model.recipe)).parameters.keys()
+    unknown = model.arguments.keys() - inspect.signature(recipe_of(model)).parameters.keys()
     if unknown:
         yield f"model.arguments has {shown(min(unknown))}, which {model.recipe} does not know"
         return
@@ -272,11 +274,20 @@ def begun(settings: LoopSettings) -> Any:
     if is_crossed(model.recipe):
         return crossed_features.begun(model.arguments, model.seed)
     given = {name: argument(name, value) for name, value in model.arguments.items()}
-    recipe = getattr(recipes, model.recipe)
-    if "exploration" not in given and "exploration" in inspect.signature(recipe).parameters:
+    recipe = recipe_of(model)
+    if (
+        model.recipe != RECOMMENDED
+        and "exploration" not in given
+        and "exploration" in inspect.signature(recipe).parameters
+    ):
         with contextlib.suppress(ValueError):  # those of heavy tails take a number alone
             return recipe(dim=settings.features.dim, seed=model.seed, exploration=built(EXPLORING), **given)
     return recipe(dim=settings.features.dim, seed=model.seed, **given)
+
+
+def recipe_of(model: Model) -> Any:
+    """What makes the bandit."""
+    return ContextualBandit if model.recipe == RECOMMENDED else getattr(recipes, model.recipe)
 
 
 def argument(name: str, value: Any) -> Any:
