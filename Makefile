@@ -22,7 +22,7 @@ run: .venv/stamp
 
 # Decide and reward over HTTP on 127.0.0.1:8080; docs/service.md says how to ask.
 serve: .venv/stamp
-	@$(BIN)/onepass serve --data results/service examples/service.toml
+	@$(BIN)/onepass serve --demo --data results/service examples/service.toml
 
 # The same tests with large numbers where they repeat something; hours.
 test-long: export ONEPASS_TEST_LONG := 1

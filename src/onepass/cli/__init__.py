@@ -1,4 +1,4 @@
-"""The command line: `onepass list | run | tune | report | evaluate | log | serve | doctor | bench`.
+"""The command line: `onepass list | run | tune | report | evaluate | log | serve | simulate | doctor | bench`.
 
 What a command needs is imported in it: `onepass --help` waits for no package that it does not use.
 Tables go to standard output and everything else to standard error; with --json standard output holds nothing but one
@@ -41,6 +41,7 @@ try:
     from onepass.cli import logs
     from onepass.cli.doctor import doctor
     from onepass.cli.serve import serve
+    from onepass.cli.simulate import simulate
 except ModuleNotFoundError as missing:
     print(needs(str(missing.name)), file=sys.stderr)
     raise SystemExit(2) from missing
@@ -50,6 +51,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 app.add_typer(logs.app, name="log")
 app.command()(serve)
 app.command()(doctor)
+app.command()(simulate)
 
 Name = Annotated[
     str,

@@ -3,6 +3,7 @@
 Exit codes: 0 after a signal, 2 for what cannot be done as asked.
 """
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +21,7 @@ Log = Annotated[
 Check = Annotated[bool, typer.Option("--check", help="Only say whether the settings are right.")]
 Compile = Annotated[bool, typer.Option("--compile", help="Only compile what the loops need, as for an image.")]
 NewKey = Annotated[str | None, typer.Option(metavar="ROLES", help="Print a new key: decide,reward,read,admin.")]
+Demo = Annotated[bool, typer.Option("--demo", help="A loop with simulated visitors, first of all.")]
 Pem = Annotated[Path | None, typer.Option(metavar="FILE", help="Of TLS, PEM.")]
 
 
@@ -31,12 +33,21 @@ def serve(
     log: Log = None,
     check: Check = False,
     compile_only: Compile = False,
+    demo: Demo = False,
     new_key: NewKey = None,
     certificate: Pem = None,
     private_key: Pem = None,
 ) -> None:
     """Decide and reward over HTTP, with a durable log (docs/service.md)."""
-    from onepass.service import keys, loop, server, settings
+    from onepass.service import keys, loop, server, settings, simulation
+
+    loops, visitors = [*([simulation.SETTINGS] if demo else ()), *(loops or ())], list[subprocess.Popen[bytes]]()
+
+    def listening(address: str) -> None:
+        print(f"onepass: listening at {address}", file=sys.stderr, flush=True)
+        if demo:
+            print(f"onepass: the page is {address}/demo", file=sys.stderr, flush=True)
+            visitors.append(subprocess.Popen([sys.executable, "-m", "onepass", "simulate", address]))
 
     try:
         if new_key is not None:
@@ -56,9 +67,13 @@ def serve(
             return
         server.serve(
             data, loops, host=host, port=port, log=log, certificate=certificate, private_key=private_key,
-            listening=lambda address: print(f"onepass: listening at {address}", file=sys.stderr, flush=True),
+            listening=listening,
         )  # fmt: skip
     except (ValueError, OSError) as error:
         for line in str(error).splitlines():
             print(f"onepass: {line}", file=sys.stderr)
         raise typer.Exit(2) from None
+    finally:
+        for process in visitors:
+            process.terminate()
+            process.wait()

@@ -35,8 +35,10 @@ from onepass.service.messages import (
     Trouble,
 )
 from onepass.service.openapi import document
+from onepass.service.page import routes as page
 from onepass.service.personalizer import app as personalizer
 from onepass.service.settings import BODY, checked
+from onepass.service.watching import Watcher
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
@@ -54,9 +56,9 @@ Handler = Callable[[Request, Loop], Awaitable[Response]]
 
 
 class Service:
-    """Loops and who may use them. loops, keys: by name of the loop."""
+    """Loops and who may use them. loops, keys, watchers: by name of the loop (default: nobody watches)."""
 
-    def __init__(self, loops: dict[str, Loop], keys: dict[str, Keys]):
+    def __init__(self, loops: dict[str, Loop], keys: dict[str, Keys], watchers: dict[str, Watcher] | None = None):
         self.loops, self.keys = loops, keys
         self.measures = Measures(loops)
         self.open = not any(map(len, keys.values()))
@@ -74,8 +76,9 @@ class Service:
                 Route("/readyz", self._ready),
                 Route("/metrics", self._metrics),
                 Route("/openapi.json", self._openapi),
+                *page(self._route, loops, keys, {} if watchers is None else watchers, self._presented),
             ],
-            exception_handlers={Exception: failed, 404: absent, 405: absent},
+            exception_handlers={Exception: failed, Refused: failed, 404: absent, 405: absent},
         )
 
     def _route(self, path: str, method: str, role: Role, handler: Handler) -> Route:
@@ -111,6 +114,11 @@ class Service:
             raise Refused(404, "LoopNotFound", f"there is no loop {shown(name)}")
         self.keys[name].require(presented, role)
         return loop
+
+    def _presented(self, request: Request) -> str | None:
+        """The key that was presented, to ask for what no loop has; Refused as above."""
+        self.reachable(request)
+        return key_of(request)
 
     def reachable(self, request: Request) -> None:
         """Without keys, refuse what a page of another name sends here."""

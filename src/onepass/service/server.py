@@ -25,6 +25,7 @@ from onepass.service.app import Service
 from onepass.service.keys import Keys
 from onepass.service.loop import Loop
 from onepass.service.settings import LoopSettings, read
+from onepass.service.watching import Watcher
 
 BACKLOG = 2048  # connections that wait to be taken
 FINISH = 30  # seconds that requests have to end, once the service is told to stop
@@ -60,12 +61,15 @@ def serve(
     with ExitStack() as stack:
         stack.enter_context(alone(data))
         place = stack.enter_context(listener(host, port))
-        loops: dict[str, Loop] = {}
+        loops, watchers = dict[str, Loop](), dict[str, Watcher]()
         for settings, _ in each:
             store = stack.enter_context(store_of(settings, data, log))
-            loops[settings.name] = Loop(settings, store, data / f"{settings.name}.models")
-            stack.callback(loops[settings.name].stop)
-        service = Service(loops, keys)
+            loop = loops[settings.name] = Loop(settings, store, data / f"{settings.name}.models")
+            watcher = watchers[settings.name] = Watcher(loop.settings, store, loop.name, data / f"{loop.name}.overview")
+            stack.callback(watcher.stop)  # after the loop
+            stack.callback(loop.stop)
+            watcher.watch(loop.writer)
+        service = Service(loops, keys, watchers)
         config = Config(
             service.app, log_level="warning", access_log=False, lifespan="off", backlog=BACKLOG, server_header=False,
             timeout_graceful_shutdown=FINISH, timeout_keep_alive=IDLE, ssl_certfile=certificate,

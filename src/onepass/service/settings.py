@@ -72,9 +72,9 @@ class Features(Part, frozen=True, kw_only=True):
 
 
 class Model(Part, frozen=True, kw_only=True):
-    """recipe: "ContextualBandit" (default), which needs no tuning, "CrossedBandit", for records as features, or a name of
-    `onepass.recipes`; arguments: its keywords but dim and seed, parts as tables with their kind, a half-life in seconds
-    as {seconds = 3600.0}; seed: at least 0 (default 0)."""
+    """recipe: "ContextualBandit" (default), which needs no tuning, "CrossedBandit", whose features are records, or a
+    name of `onepass.recipes`; arguments: its keywords but dim and seed, parts as tables with their kind, a half-life in
+    seconds as {seconds = 3600.0}; seed: at least 0 (default 0)."""
 
     recipe: str = RECOMMENDED
     arguments: dict[str, Any] = {}

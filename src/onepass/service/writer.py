@@ -50,6 +50,7 @@ class Writer(threading.Thread):
         self.trouble: str | None = None
         self.commits = 0
         self.counting = threading.Lock()  # of what the joiner holds
+        self.watchers: list[Taken] = []  # told of every record, after it counts
         self._taken = taken
         self._waiting: list[tuple[list[Record], Future[list[int]]]] = []
         self._joins: list[Join] = []
@@ -162,3 +163,5 @@ class Writer(threading.Thread):
                 told.append(record)
         if told:
             self._taken(told)
+            for watcher in self.watchers:
+                watcher(told)

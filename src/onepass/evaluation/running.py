@@ -1,0 +1,57 @@
+"""Limits of running averages that hold at every time, whatever changes: the world, and a policy that learns.
+
+    mu_t = (1/t) sum over i <= t of E[x_i | past],     x_i >= 0,     c_i in [0, 1] said before x_i
+    lower limit: the mu where W(sum x - t mu, sum (x - c)^2) = 1 / alpha        W: of gamma_mixture.py
+
+For every l in [0, 1), E exp(l (x - mu) + (l + log(1 - l)) (x - c)^2) <= 1 where x - c >= -1, whatever the mean of x is
+now; so the mixture of these products is a supermartingale, and passes 1 / alpha at any time with probability alpha at
+most (Fan, Grama and Liu 2015; Howard, Ramdas, McAuliffe and Sekhon 2021). Betting (betting.py) has narrower limits, of
+one value that stays: what a policy earns that learns on the way is none. State: four numbers a sequence. Cost O(1) a
+row.
+"""
+
+import math
+
+import numpy as np
+from scipy import optimize
+
+from onepass.evaluation.gamma_mixture import log_wealth
+
+BELIEVED = 0.5  # rewards before the first row, of one row: the first c
+STEPS = 1e-9  # how exactly a limit is found, on the scale of x
+
+
+class RunningAverages:
+    """Several averages of numbers that come row by row. count: how many; sums (2, count): of x and of (x - c)^2 so far
+    (default None: no rows yet), of `rows` rows (default 0)."""
+
+    def __init__(self, count: int, sums: np.ndarray | None = None, rows: int = 0):
+        self.rows, self._sums = rows, np.zeros((2, count)) if sums is None else sums
+
+    def add(self, x: np.ndarray) -> None:
+        """Take rows x (n, count), in their order, all at least 0; those of one average should be 1 at most for most."""
+        before = np.cumsum(x, axis=0) - x + self._sums[0]
+        c = np.minimum((before + BELIEVED) / (self.rows + np.arange(1, len(x) + 1))[:, None], 1.0)
+        self._sums += x.sum(axis=0), ((x - c) ** 2).sum(axis=0)
+        self.rows += len(x)
+
+    @property
+    def means(self) -> np.ndarray:
+        """(count,) averages of x, 0 before the first row."""
+        return self._sums[0] / max(self.rows, 1)
+
+    @property
+    def sums(self) -> np.ndarray:
+        """(2, count): all that it knows, beside `rows`."""
+        return self._sums
+
+    def lower(self, which: int, alpha: float) -> float:
+        """The limit below which an average of expectations is, ever, with probability `alpha` at most; at least 0."""
+        (total, v), wanted = self._sums[:, which].tolist(), -math.log(alpha)
+
+        def beyond(mu: float) -> float:
+            return log_wealth(total - self.rows * mu, v) - wanted
+
+        if self.rows == 0 or beyond(0.0) <= 0.0:
+            return 0.0
+        return float(optimize.brentq(beyond, 0.0, total / self.rows, xtol=STEPS))

@@ -1,0 +1,330 @@
+"""What a loop is doing, and whether it is worth it: sums over its log, record by record, in memory that does not grow.
+
+    decision -> the arm shown, with its chance -> waits        join -> what it earned, against what others would have
+
+Time is cut into at most 120 pieces of equal width, from the first decision on; when they are full, each two become one.
+What was cut off from the log is counted nowhere else, so the sums are a fold of it, and a file of them is only a cache.
+"""
+
+from collections import Counter, deque
+from operator import mul
+from typing import Any, NamedTuple
+
+import msgspec
+
+from onepass.evaluation.ranges import Range
+from onepass.log.records import SECOND, Activation, Checkpoint, Decision, Join, Outcome, Settings
+from onepass.service.join import deadline
+from onepass.service.settings import LoopSettings, checked
+from onepass.service.worth import LEVEL, Chance, Worth, chance, verdict
+
+PIECES = 120  # of the time that is drawn
+NAMED = 24  # arms that a piece knows by name; those shown least are counted together
+DRAWN = 6  # arms that are drawn by name
+LATEST = 12  # decisions that can be looked at without knowing their ids
+LAPSED = 120 * SECOND  # microseconds after a deadline: what is not joined by then, while others are, has lapsed
+TOGETHER = 512  # rewards added at a time
+OTHERS = ""  # of shares: arms without a name of their own; no arm is called so
+MINUTE = 60  # seconds over which decisions are counted, to say how many a second there are
+
+
+class Piece(msgspec.Struct):
+    """Of a stretch of time. arms: how often each was shown; apart: sum of 1 - the largest chance; price: sum of
+    what exploration costs by the model's means; earned: sum of rewards, and of how many; worth: what was known at its
+    end, of what is shown, the first arm and all as likely."""
+
+    decisions: int = 0
+    arms: dict[str, int] = {}
+    apart: float = 0.0
+    price: float = 0.0
+    earned: float = 0.0
+    rewards: int = 0
+    worth: list[tuple[float, float, float]] | None = None
+
+
+class Sums(msgspec.Struct, kw_only=True):
+    """All sums, as they are kept in a file. through: the place of the last record; since: the place after which those
+    stand that wait; width: microseconds of a piece, of which the first begins at `begin`."""
+
+    through: int = 0
+    since: int = 0
+    begin: int | None = None
+    last: int = 0
+    width: int = SECOND
+    pieces: list[Piece] = []
+    counts: dict[str, int] = {}
+    arms: dict[str, int] = {}
+    first: str | None = None
+    steady: bool = True  # the first arm was always the same
+    slots: bool = False  # there were decisions of several
+    left: int = 0  # joins without a reward of the first slot
+    worth: dict[str, Any] | None = None
+    range: tuple[float, float] | None = None
+    version: str = ""
+
+
+class Waits(NamedTuple):
+    """A decision that waits for its reward."""
+
+    seq: int
+    due: int
+    chance: Chance
+
+
+class Overview:
+    """The sums of one loop. settings: those in force; sums: to go on from (default: none)."""
+
+    def __init__(self, settings: LoopSettings, sums: Sums | None = None):
+        self.settings, self.sums = settings, Sums() if sums is None else sums
+        rewards = self.sums.range
+        self.worth = Worth(Range(*(settings.reward.range if rewards is None else rewards)), self.sums.worth)
+        self.latest: deque[str] = deque(maxlen=LATEST)
+        self._waiting: dict[str, Waits] = {}
+        self._chances: list[Chance] = []
+        self._rewards: list[float] = []
+        self._seconds: deque[list[int]] = deque(maxlen=MINUTE)
+        self._open = max(len(self.sums.pieces) - 1, 0)  # the newest piece
+        self._stale = False
+
+    # ---- records ----
+
+    def take(self, record: Any) -> None:
+        """The next record of the loop's log; those up to `sums.through` are only looked at for what waits."""
+        new = record.seq > self.sums.through
+        if isinstance(record, Decision):
+            self._decided(record, new)
+        elif isinstance(record, Join):
+            self._joined(record, new)
+        elif isinstance(record, Settings):
+            self._stands(record, new)
+        elif new and isinstance(record, Outcome | Activation | Checkpoint):
+            self._count(type(record).__name__.lower())
+        if new:
+            self.sums.through = record.seq
+            self.sums.last = max(self.sums.last, record.time)
+
+    def _count(self, what: str) -> None:
+        self.sums.counts[what] = self.sums.counts.get(what, 0) + 1
+
+    def _stands(self, record: Settings, new: bool) -> None:
+        self.settings, said = checked(record.settings["loop"]), self.sums
+        if not new:
+            return
+        self.settle()
+        said.version = record.version
+        if tuple(self.worth.rewards) != self.settings.reward.range:  # limits rest on it: they begin anew
+            self.worth = Worth(Range(*self.settings.reward.range))
+            for piece in said.pieces:
+                piece.worth = None
+
+    def _decided(self, record: Decision, new: bool) -> None:
+        chances, place, names = record.probabilities, record.places[0], record.offered
+        if record.shown is not None:
+            place = record.shown[0]
+            chances = record.showing
+        if record.eligible is not None and names is not None:
+            eligible = [names.index(name) for name in record.eligible]
+        else:
+            eligible = list(range(len(chances or names or [0])))
+        first = record.baseline[0] if record.baseline else eligible[0]
+        if chances is None:
+            chances = [float(each == place) for each in range(len(names or record.places))]
+        told = chance(chances, place, first, eligible)
+        self._waiting[record.id] = Waits(record.seq, deadline(record, self.settings), told)
+        self.latest.append(record.id)
+        if not new:
+            return
+        sums, name = self.sums, str(place if names is None else names[place])
+        rival = str(first if names is None else names[first])
+        if sums.first is None:
+            sums.first = rival
+        elif sums.first != rival:
+            sums.steady = False
+        sums.slots = sums.slots or len(record.places) > 1
+        self._count("decision")
+        piece = self._piece(record.time)
+        piece.decisions += 1
+        piece.apart += 1.0 - max(chances)
+        if record.means is not None:
+            means = record.means
+            piece.price += max([means[each] for each in eligible]) - sum(map(mul, chances, means))
+        piece.arms[name] = piece.arms.get(name, 0) + 1
+        sums.arms[name] = sums.arms.get(name, 0) + 1
+        if len(piece.arms) > 2 * NAMED:
+            piece.arms = fewer(piece.arms)
+        if len(sums.arms) > 2 * NAMED:
+            sums.arms = fewer(sums.arms)
+        second = record.time // SECOND
+        if self._seconds and self._seconds[-1][0] == second:
+            self._seconds[-1][1] += 1
+        else:
+            self._seconds.append([second, 1])
+
+    def _joined(self, record: Join, new: bool) -> None:
+        if record.again:
+            return
+        waits = self._waiting.pop(record.id, None)
+        if not new:
+            return
+        self._count("join")
+        if record.how == "default":
+            self._count("default")
+        reward = record.rewards[0]
+        if waits is None or reward is None:
+            self.sums.left += 1
+            return
+        piece = self._piece(record.time)
+        piece.earned += reward
+        piece.rewards += 1
+        self._chances.append(waits.chance)
+        self._rewards.append(reward)
+        if len(self._rewards) >= TOGETHER:
+            self.settle()
+        while self._waiting:  # those that lapsed never have a join
+            identity = next(iter(self._waiting))
+            if self._waiting[identity].due >= waits.due - LAPSED:
+                break
+            del self._waiting[identity]
+
+    def settle(self) -> None:
+        """Add the rewards that were taken."""
+        if self._rewards:
+            self.worth.add(self._chances, self._rewards)
+            self._chances, self._rewards, self._stale = [], [], True
+
+    # ---- time ----
+
+    def _piece(self, time: int) -> Piece:
+        """The piece that a time is in."""
+        sums = self.sums
+        if sums.begin is None:
+            sums.begin = time
+        place = max(time - sums.begin, 0) // sums.width
+        if place > self._open:
+            self._close()
+        while place >= PIECES:
+            sums.width, place = 2 * sums.width, place // 2
+            sums.pieces = [merged(sums.pieces[each : each + 2]) for each in range(0, len(sums.pieces), 2)]
+        while len(sums.pieces) <= place:
+            sums.pieces.append(Piece(arms={}))
+        self._open = max(place, len(sums.pieces) - 1)
+        return sums.pieces[place]
+
+    def _close(self) -> None:
+        """What is known now belongs to the newest piece."""
+        self.settle()
+        if self._stale and self.sums.pieces:
+            self.sums.pieces[-1].worth = [tuple(one) for one in self._known()]
+            self._stale = False
+
+    def _known(self) -> list[Any]:
+        return [self.worth.shown(), self.worth.of(0), self.worth.of(1)]
+
+    # ---- out ----
+
+    def kept(self) -> bytes:
+        """All sums, for a file."""
+        self._close()
+        self.sums.worth, self.sums.range = self.worth.plain(), (self.worth.rewards.least, self.worth.rewards.largest)
+        self.sums.since = min((one.seq for one in self._waiting.values()), default=self.sums.through + 1) - 1
+        return msgspec.json.encode(self.sums)
+
+    def shown(self) -> dict[str, Any]:
+        """What a page shows, as JSON."""
+        self._close()
+        sums, worth = self.sums, self.worth
+        word, sentence = verdict(worth, sums.first if sums.steady else None)
+        names = [name for name, _ in Counter(sums.arms).most_common() if name != OTHERS][:DRAWN]
+        decisions = sums.counts.get("decision", 0)
+        return {
+            "mode": self.settings.mode,
+            "settings": sums.version,
+            "counts": sums.counts,
+            "arms": len(sums.arms),
+            "rate": self._rate(),
+            "begin": seconds(sums.begin),
+            "last": seconds(sums.last or None),
+            "width": sums.width / SECOND,
+            "latest": [*self.latest][::-1],
+            "verdict": word,
+            "sentence": sentence,
+            "notes": [*self._notes()],
+            "level": LEVEL,
+            "range": [*worth.rewards],
+            "first": sums.first if sums.steady else None,
+            "value": None if not worth.rows else {
+                "rewards": worth.rows,
+                "shown": worth.shown(), "first": worth.of(0), "even": worth.of(1),
+                "over_first": worth.over(0), "over_even": worth.over(1),
+            },
+            "names": names,
+            "apart": sum(piece.apart for piece in sums.pieces) / max(decisions, 1),
+            "price": sum(piece.price for piece in sums.pieces) / max(decisions, 1),
+            "pieces": [drawn(piece, names) for piece in sums.pieces],
+        }  # fmt: skip
+
+    def _rate(self) -> float:
+        """Decisions a second, over the last minute that had some."""
+        if not self._seconds:
+            return 0.0
+        end = self.sums.last // SECOND
+        recent = [count for second, count in self._seconds if second > end - MINUTE]
+        passed = min(end - self._seconds[0][0] + 1, MINUTE)
+        return sum(recent) / max(passed, 1)
+
+    def _notes(self) -> Any:
+        """What a reader of the numbers must know."""
+        reward = self.settings.reward
+        if isinstance(reward.default, str):
+            yield "Decisions without an outcome are left out (reward.default is none), so values are of the others."
+        if self.settings.mode == "logging":
+            yield "Nothing is learned (mode logging), so nothing is joined, and there are no values."
+        if self.settings.mode == "apprentice" and self.settings.exploring == 0.0:
+            yield "The first arm is always shown (mode apprentice): exploring above 0 would tell what others earn."
+        if self.sums.slots:
+            yield "Of decisions with several slots the first one is counted."
+
+
+def fewer(arms: dict[str, int]) -> dict[str, int]:
+    """Those shown most, the others together."""
+    rest = arms.get(OTHERS, 0)
+    most = Counter({name: count for name, count in arms.items() if name != OTHERS}).most_common(NAMED)
+    return {**dict(most), OTHERS: rest + sum(arms.values()) - rest - sum(count for _, count in most)}
+
+
+def merged(pieces: list[Piece]) -> Piece:
+    """Two pieces, or the last one, as one."""
+    arms = Counter[str]()
+    for piece in pieces:
+        arms.update(piece.arms)
+    whole = dict(arms)
+    return Piece(
+        decisions=sum(piece.decisions for piece in pieces),
+        arms=fewer(whole) if len(whole) > 2 * NAMED else whole,
+        apart=sum(piece.apart for piece in pieces),
+        price=sum(piece.price for piece in pieces),
+        earned=sum(piece.earned for piece in pieces),
+        rewards=sum(piece.rewards for piece in pieces),
+        worth=next((piece.worth for piece in reversed(pieces) if piece.worth is not None), None),
+    )
+
+
+def drawn(piece: Piece, names: list[str]) -> list[Any]:
+    """decisions, how often each name, share apart from the best, mean reward, what was known."""
+    return [
+        piece.decisions,
+        [piece.arms.get(name, 0) for name in names],
+        rounded(piece.apart / piece.decisions if piece.decisions else None),
+        rounded(piece.earned / piece.rewards if piece.rewards else None),
+        None if piece.worth is None else [[rounded(each) for each in one] for one in piece.worth],
+    ]
+
+
+def rounded(value: float | None) -> float | None:
+    """To what a picture can show."""
+    return None if value is None else float(f"{value:.5g}")
+
+
+def seconds(micros: int | None) -> float | None:
+    """Of microseconds."""
+    return None if micros is None else micros / SECOND

@@ -1,0 +1,181 @@
+"""`GET /`: a page that shows what loops are doing, and the JSON that it is made of.
+
+/  /{loop}             the page: HTML, one CSS, modules of JavaScript; nothing of it comes from another address
+/v1                    loops that the key may read
+/v1/{loop}/overview    the sums (overview.py), how learning is doing, what the model is sure of
+/v1/{loop}/event?id=   the records about one decision, and what the arm's mean is made of now
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from onepass.bandit.explanation import Explanation
+from onepass.foundation.check import shown
+from onepass.log.records import SECOND, Decision, encode
+from onepass.service.answers import answer
+from onepass.service.keys import Keys, Role
+from onepass.service.loop import Loop
+from onepass.service.messages import Refused
+from onepass.service.settings import LoopSettings
+from onepass.service.watching import Watcher
+
+FOLDER = Path(__file__).parent / "static"
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+JSON = "application/json"
+TERMS = 12  # of an explanation
+FRESH = 5.0  # seconds for which what the model says of itself is not asked again
+
+_encoder = msgspec.json.Encoder()
+
+Handler = Callable[[Request, Loop], Awaitable[Response]]
+Router = Callable[[str, str, Role, Handler], Route]
+
+
+def routes(
+    route: Router,
+    loops: dict[str, Loop],
+    keys: dict[str, Keys],
+    watchers: dict[str, Watcher],
+    presented: Callable[[Request], str | None],
+) -> list[Route]:
+    """The routes of the page, to be tried after all others. route: makes those of a loop; presented: the key of a
+    request."""
+    files = {path.name: (path.read_bytes(), KINDS[path.suffix]) for path in FOLDER.iterdir()}
+    selves: dict[str, tuple[float, dict[str, Any]]] = {}
+
+    async def overview(request: Request, loop: Loop) -> Response:
+        watcher = watchers.get(loop.name)
+        if watcher is None:
+            raise Refused(404, "NotWatched", f"nobody watches loop {shown(loop.name)}")
+        return Response(await asyncio.to_thread(told, loop, watcher, selves), media_type=JSON)
+
+    async def event(request: Request, loop: Loop) -> Response:
+        identity = request.query_params.get("id", "")
+        if not identity:
+            raise Refused(400, "BadArgument", "id must be given: the id of a decision")
+        return Response(await asyncio.to_thread(looked_up, loop, identity), media_type=JSON)
+
+    async def listed(request: Request) -> Response:
+        key = presented(request)
+        found = [name for name in loops if "read" in keys[name].roles(key)]
+        return Response(_encoder.encode({"loops": found, "keys": any(map(len, keys.values()))}), media_type=JSON)
+
+    async def page(request: Request) -> Response:
+        name = request.path_params.get("loop")
+        if name is not None and name not in loops:
+            raise HTTPException(404)
+        return sent("index.html")
+
+    async def static(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in files:
+            raise HTTPException(404)
+        return sent(name)
+
+    def sent(name: str) -> Response:
+        data, kind = files[name]
+        return Response(data, headers=HEADERS, media_type=kind)
+
+    return [
+        route("/v1/{loop}/overview", "GET", "read", overview),
+        route("/v1/{loop}/event", "GET", "read", event),
+        Route("/v1", listed),
+        Route("/page/{name}", static),
+        Route("/", page),
+        Route("/{loop}", page),
+    ]
+
+
+def told(loop: Loop, watcher: Watcher, selves: dict[str, tuple[float, dict[str, Any]]]) -> bytes:
+    """The overview of a loop. selves: what models said of themselves, and when."""
+    since, said = selves.get(loop.name, (0.0, {}))
+    if not said or time.monotonic() - since >= FRESH:
+        said = model(loop)
+        selves[loop.name] = (time.monotonic(), said)
+    numbers = {**loop.numbers(), "late": loop.joiner.counts["late"]}
+    found = {**watcher.shown(), "loop": loop.name, "now": loop.clock() / SECOND, "trouble": loop.trouble()}
+    return _encoder.encode({**found, "numbers": numbers, "model": said})
+
+
+def model(loop: Loop) -> dict[str, Any]:
+    """What a model says of itself: bytes, and the certificate of its sketch, where it has one."""
+    bandit = loop.learner.fold.bandit
+    found = {"recipe": loop.settings.model.recipe, "memory": bandit.memory_usage(), "error_bound": None}
+    bound = getattr(bandit, "error_bound", None)
+    if bound is not None:
+        found["error_bound"] = float(bound())
+    return found
+
+
+def looked_up(loop: Loop, identity: str) -> bytes:
+    """All records about a decision, and an explanation of it; Refused where there are none."""
+    records = loop.store.find(loop.name, identity)
+    if not records:
+        raise Refused(404, "EventNotFound", f"the log has nothing about {shown(identity)}")
+    found: dict[str, Any] = {"id": identity, "records": [msgspec.Raw(encode(record)) for record in records]}
+    decision = next((record for record in records if isinstance(record, Decision)), None)
+    if decision is not None:
+        found["decision"] = msgspec.to_builtins(answer(decision))
+        try:
+            found["explanation"] = said(explained(loop, decision))
+        except ValueError as error:
+            found["unexplained"] = str(error)
+    return _encoder.encode(found)
+
+
+def explained(loop: Loop, decision: Decision) -> Explanation:
+    """Why the arm that was shown, by the serving copy of now; ValueError where it cannot say."""
+    place = (decision.shown or decision.places)[0]
+    names = decision.offered
+    options: dict[str, Any] = {"arms": names, "names": columns(loop.settings)}
+    if loop.timed:
+        options["time"] = loop.clock() / SECOND
+    if not isinstance(decision.contexts, list):
+        raise ValueError("the rows of this decision are not in the log")
+    found: Explanation = loop.learner.serving.explain(
+        decision.contexts, place if names is None else names[place], **options
+    )
+    return found
+
+
+def columns(settings: LoopSettings) -> list[str] | None:
+    """Names of a row's numbers; None where the settings name none."""
+    parts = (settings.features.context, settings.features.arms)
+    if all(isinstance(part, int) for part in parts):
+        return None
+    each = [
+        [f"{kind}{j}" for j in range(part)] if isinstance(part, int) else part
+        for kind, part in zip("xa", parts, strict=True)
+    ]
+    names = [*each[0], *each[1]]
+    return names if len(set(names)) == len(names) else [*each[0], *(f"arm {name}" for name in each[1])]
+
+
+def said(found: Explanation) -> dict[str, Any]:
+    """Its largest terms, as JSON."""
+    whole = found.to_dict()
+    whole["terms"] = [term._asdict() for term in found.top(TERMS)]
+    if found.difference is not None:
+        kept = {(term.part, term.name) for term in found.difference.top(TERMS)}
+        terms = whole["difference"]["terms"]
+        whole["difference"]["terms"] = [term for term in terms if (term["part"], term["name"]) in kept]
+    return whole

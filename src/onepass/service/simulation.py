@@ -1,0 +1,148 @@
+"""Visitors of a news site, for a first look: they ask a service what to show, and click, or not, some seconds later.
+
+    P(click | visitor x, article a) = x^T WORLD[a],     x = (morning, mobile, returning, 1)
+
+Nothing is hidden but this table: what the best policy earns is known, and so is what the service makes of it.
+"""
+
+import heapq
+import http.client
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+import numpy as np
+
+SETTINGS = Path(__file__).parent / "demo.toml"
+NAMES = ("morning", "mobile", "returning", "one")
+OFTEN = (0.4, 0.6, 0.5, 1.0)  # how often each is 1
+WORLD: Mapping[str, tuple[float, ...]] = {
+    "local": (0.00, 0.10, 0.00, 0.18),
+    "sport": (-0.30, 0.05, 0.00, 0.42),
+    "economy": (0.36, -0.04, 0.06, 0.06),
+    "culture": (0.00, -0.06, 0.30, 0.12),
+    "weather": (0.10, 0.12, 0.00, 0.05),
+}
+SLOW = 1.2  # seconds to a click, on average
+PATIENCE = 30.0  # seconds for an answer
+AGAIN = 0.5  # seconds before somebody who had no answer comes again
+LOST = 10  # requests in a row without an answer, after which nobody is there
+BACKLOG = 1.0  # seconds that a slow service may fall behind, before visitors stay away
+TELL = 10.0  # seconds between two lines
+
+
+class Value(NamedTuple):
+    """Clicks a visitor, of policies: the best one, the first article always, any article."""
+
+    best: float
+    first: float
+    even: float
+
+
+def value() -> Value:
+    """The truth, over all visitors."""
+    table = np.array([*WORLD.values()])
+    found = np.zeros(3)
+    for which in range(2 ** (len(NAMES) - 1)):
+        x = np.array([*(which >> j & 1 for j in range(len(NAMES) - 1)), 1.0])
+        rates, chance = table @ x, float(np.prod(np.where(x == 1.0, OFTEN, 1.0 - np.array(OFTEN))))
+        found += chance * np.array([rates.max(), rates[0], rates.mean()])
+    return Value(*found.tolist())
+
+
+class Visitors:
+    """Simulated visitors of one loop.
+
+    address: of the service; loop: its name; seed: of all that is random; key: to be presented (default None).
+    """
+
+    def __init__(self, address: str, loop: str, seed: int = 0, key: str | None = None):
+        parts = urlsplit(address)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(parts.netloc, timeout=PATIENCE)
+        self._path, self._random = f"/v1/{quote(loop)}", np.random.default_rng(seed)
+        self._headers = {"content-type": "application/json"}
+        if key is not None:
+            self._headers["authorization"] = f"Bearer {key}"
+        self._clicks: list[tuple[float, str]] = []
+        self.shown = 0
+        self.clicked = 0
+        self.expected = 0.0  # clicks, by the table
+
+    def _post(self, what: str, body: Any) -> Any:
+        self._connection.request("POST", f"{self._path}/{what}", json.dumps(body), self._headers)
+        answer = self._connection.getresponse()
+        said = json.loads(answer.read())
+        if answer.status != 200:
+            raise ValueError(f"the service refused: {said['error']['message']}")
+        return said
+
+    def visit(self, now: float) -> None:
+        """One visitor comes, at a time in seconds."""
+        x = (self._random.random(len(NAMES)) < OFTEN).astype(float)
+        found = self._post("decide", {"context": dict(zip(NAMES, x.tolist(), strict=True)), "arms": [*WORLD]})
+        rate = float(x @ WORLD[found["arm"]])
+        self.shown += 1
+        self.expected += rate
+        if self._random.random() < rate:
+            heapq.heappush(self._clicks, (now + self._random.exponential(SLOW), found["id"]))
+
+    def click(self, now: float) -> None:
+        """Those click who would have by now."""
+        due = []
+        while self._clicks and self._clicks[0][0] <= now:
+            due.append(heapq.heappop(self._clicks)[1])
+        if due:
+            self._post("outcome", [{"id": each, "value": 1.0, "key": "click"} for each in due])
+            self.clicked += len(due)
+
+    def pause(self, rate: float) -> float:
+        """Seconds until the next one comes, of `rate` a second."""
+        return float(self._random.exponential(1.0 / rate))
+
+    def reconnect(self) -> None:
+        """After an error of the connection."""
+        self._connection.close()
+
+
+def simulate(
+    address: str,
+    loop: str = "demo",
+    *,
+    rate: float = 25.0,
+    seconds: float | None = None,
+    seed: int = 0,
+    key: str | None = None,
+    tell: Callable[[str], object] = print,
+) -> Visitors:
+    """Visitors until the time is over, or nobody answers any more.
+
+    address, loop, seed, key: as for `Visitors`; rate: visitors a second (default 25.0); seconds: how long (default
+    None: as long as it is served); tell: told a line now and then. ValueError where the service refuses.
+    """
+    truth, visitors = value(), Visitors(address, loop, seed, key)
+    first = next(iter(WORLD))
+    tell(f"clicks a visitor: best policy {truth.best:.3f}, always {first} {truth.first:.3f}, any {truth.even:.3f}")
+    begin = time.monotonic()
+    due, told, lost = begin, begin, 0
+    while seconds is None or time.monotonic() - begin < seconds:
+        time.sleep(max(due - time.monotonic(), 0.0))
+        now = time.monotonic()
+        due = max(due + visitors.pause(rate), now - BACKLOG)
+        try:
+            visitors.visit(now)
+            visitors.click(now)
+            lost = 0
+        except (OSError, http.client.HTTPException):
+            visitors.reconnect()
+            lost += 1
+            if lost == LOST:
+                break
+            time.sleep(AGAIN)
+        if now - told >= TELL:
+            told = now
+            tell(f"{visitors.shown} visitors, {visitors.expected / visitors.shown:.3f} expected clicks each")
+    return visitors

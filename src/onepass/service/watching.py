@@ -1,0 +1,148 @@
+"""The thread that keeps a loop's overview: fed by the writer, and by the log where it fell behind or begins.
+
+    after a start:   the file of sums, if it is of this log  ->  the log from there on  ->  what the writer tells
+
+It looks a few times a second, so that nobody who decides waits for it.
+"""
+
+import contextlib
+import math
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from onepass.foundation import disk
+from onepass.log.store import Store, StoreError
+from onepass.service.models import crc
+from onepass.service.overview import Overview, Sums
+from onepass.service.settings import LoopSettings
+from onepass.service.writer import Writer
+
+LOOK = 0.25  # seconds between two looks at what the writer told
+HELD = 4_000  # records that wait to be looked at; beyond, the log is read
+KEEP = 60.0  # seconds between two files of sums
+AGAIN = 1.0  # seconds before a log that could not be read is asked again
+RECENT = 200  # records before the sums that are read again, to know the latest decisions
+PAUSE = 500  # records read from the log before others may run
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of sums. loop, crc: of the record at `sums.through`, which tell this log from others."""
+
+    loop: str
+    crc: int | None
+    sums: Sums
+
+
+class Watcher(threading.Thread):
+    """Watches a loop until it is stopped.
+
+    settings: in force; store, loop: its log; place: the file of sums, a cache.
+    """
+
+    def __init__(self, settings: LoopSettings, store: Store, loop: str, place: Path):
+        super().__init__(name=f"watcher of {loop}", daemon=True)
+        self.store, self.loop, self.place = store, loop, place
+        self._told: deque[Any] = deque()
+        self._behind, self._reading = True, False
+        self._ending = threading.Event()
+        self._lock = threading.Lock()  # of the overview
+        sums = self._found()
+        self._overview = Overview(settings, sums)
+        self._kept, self._saved = time.monotonic(), self._overview.sums.through
+        self._said, self._asked = dict[str, Any](), -math.inf
+
+    def _found(self) -> Sums | None:
+        """The sums of the file, where they are of this log."""
+        try:
+            kept = msgspec.json.decode(self.place.read_bytes(), type=Kept)
+            if kept.loop == self.loop and kept.crc is not None and kept.crc == crc(self.store, kept.sums.through):
+                return kept.sums
+        except (OSError, ValueError):
+            pass
+        return None
+
+    def watch(self, writer: Writer) -> None:
+        """Begin, and be told by the loop's writer."""
+        writer.watchers.append(self.taken)
+        self.start()
+
+    def taken(self, records: list[Any]) -> None:
+        """Records of the log, in its order; by the writer's thread."""
+        if len(self._told) < HELD and not self._behind:
+            self._told.extend(records)
+        else:
+            self._behind = True
+
+    def shown(self) -> dict[str, Any]:
+        """What a page shows; `read`: how much of the log that is, 1 where it is all."""
+        self._look()
+        with self._lock:
+            through = self._overview.sums.through
+            if time.monotonic() - self._asked >= LOOK:
+                self._said, self._asked = self._overview.shown(), time.monotonic()
+            found = self._said
+        waits = self._behind or self._reading
+        return {**found, "read": min(through / max(self.store.last, 1), 1.0) if waits else 1.0}
+
+    def stop(self) -> None:
+        """Look at what was told, keep it, and end."""
+        self._ending.set()
+        self.join()
+
+    def run(self) -> None:
+        while not self._ending.wait(LOOK):
+            try:
+                self._look()
+                if self._behind:
+                    self._read()
+                if time.monotonic() - self._kept >= KEEP:
+                    self._keep()
+            except StoreError:
+                self._ending.wait(AGAIN)
+        with contextlib.suppress(StoreError):
+            self._look()
+            self._keep()
+
+    def _look(self) -> None:
+        """Take what was told."""
+        with self._lock:
+            if self._behind or self._reading:
+                return  # the log comes first
+            while self._told:
+                record = self._told.popleft()
+                if record.seq > self._overview.sums.through:
+                    self._overview.take(record)
+
+    def _read(self) -> None:
+        """Take what the log holds and the overview does not; what the writer tells meanwhile waits."""
+        self._reading, self._behind, whole = True, False, False
+        sums = self._overview.sums
+        since = sums.through if self._overview.latest else max(min(sums.since, sums.through - RECENT), 0)
+        try:
+            for count, record in enumerate(self.store.read(since, None, None, self.loop), 1):
+                with self._lock:
+                    self._overview.take(record)
+                if count % PAUSE == 0:
+                    time.sleep(0.0)
+                    if self._ending.is_set():
+                        return
+            whole = True
+        finally:
+            self._behind, self._reading = self._behind or not whole, False
+
+    def _keep(self) -> None:
+        """Put the sums into their file."""
+        self._kept = time.monotonic()
+        with self._lock:
+            data, through = self._overview.kept(), self._overview.sums.through
+        if through == self._saved:
+            return
+        kept = Kept(loop=self.loop, crc=crc(self.store, through), sums=msgspec.json.decode(data, type=Sums))
+        with contextlib.suppress(OSError):
+            disk.put(self.place, msgspec.json.encode(kept))
+            self._saved = through

@@ -1,0 +1,165 @@
+"""Is it worth it: what is shown against always the first arm, and against every arm as likely, while it runs.
+
+    r_i in [0, 1]: rewards, scaled     w_i = policy(shown) / p(shown)      D_i = (1 - min(w_i, C)) r_i in [1 - C, 1]
+    average E[D] - m <= gain <= average E[D]    m = average of sum over arms of (policy - C p)+: what the cut may take
+
+Averages of expectations have limits that hold at every time, whatever is learned on the way (evaluation/running.py).
+Three cuts C share the level, so nobody must choose one. An arm that had no chance is one whose weight is cut away: it
+may have been worth everything, and the lower limit says so.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.evaluation.ranges import Range
+from onepass.evaluation.running import RunningAverages
+
+LEVEL = 0.95  # of each pair of limits
+CUTS = (8.0, 64.0, 512.0)  # the narrow ones need few rows, the wide ones see arms that are hardly ever shown
+POLICIES = 2  # to compare with: the first arm, all as likely
+EXACT = 1000.0  # sums below have three digits
+PER_POLICY = 2 + 2 * len(CUTS)  # averages
+MUCH = 0.2  # of a policy without a chance of being seen: more of the same will not decide
+
+
+class Chance(NamedTuple):
+    """Of a decision, known when it is made: weight of each policy for the arm that was shown, and what each cut takes
+    of each policy, (policies * cuts) numbers, None: nothing."""
+
+    weights: tuple[float, float]
+    cut: tuple[float, ...] | None
+
+
+class Known(NamedTuple):
+    """value of a policy a decision, with limits lower and upper."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+class Compared(NamedTuple):
+    """gain a decision over a policy, with limits; unseen: how much of that policy the shown arms cannot tell of."""
+
+    gain: float
+    lower: float
+    upper: float
+    unseen: float
+
+
+def chance(chances: Sequence[float], shown: int, first: int, eligible: Sequence[int]) -> Chance:
+    """What is known of a decision. chances: of all arms; shown, first: places; eligible: places."""
+    p, even = chances[shown], 1.0 / len(eligible)
+    weights = (1.0 / p if shown == first else 0.0, even / p)
+    of_first, least = chances[first], min([chances[place] for place in eligible])
+    if CUTS[0] * of_first >= 1.0 and CUTS[0] * least >= even:
+        return Chance(weights, None)
+    cut = [max(0.0, 1.0 - c * of_first) for c in CUTS]
+    cut += [sum(max(0.0, even - c * chances[place]) for place in eligible) for c in CUTS]
+    return Chance(weights, tuple(cut))
+
+
+class Worth:
+    """All rows so far. rewards: their range; state: of another one, as `plain` gives it (default None: no rows)."""
+
+    def __init__(self, rewards: Range, state: Any = None):
+        self.rewards = rewards
+        count = 2 + POLICIES * PER_POLICY
+        found = None if state is None else np.array(state["sums"], float)
+        self._averages = RunningAverages(count, found, 0 if state is None else state["rows"])
+        self._cut = np.zeros(POLICIES * len(CUTS)) if state is None else np.array(state["cut"], float)
+        self._weights = np.zeros(POLICIES) if state is None else np.array(state["weights"], float)
+
+    def plain(self) -> dict[str, Any]:
+        """All of it, as JSON."""
+        return {
+            "rows": self.rows, "sums": self._averages.sums.tolist(), "cut": self._cut.tolist(),
+            "weights": self._weights.tolist(),
+        }  # fmt: skip
+
+    @property
+    def rows(self) -> int:
+        """Rewards."""
+        return self._averages.rows
+
+    @property
+    def only_first(self) -> bool:
+        """Whether the first arm was shown every time, and nothing else could have been."""
+        return bool(self._weights[0] == self.rows)
+
+    def add(self, chances: Sequence[Chance], rewards: Sequence[float]) -> None:
+        """Decisions in their order, and what was earned."""
+        r = (np.array(rewards, float) - self.rewards.least) / self.rewards.span
+        np.clip(r, 0.0, 1.0, out=r)
+        w = np.array([one.weights for one in chances])
+        columns = [r, 1.0 - r]
+        for policy in range(POLICIES):
+            mine = w[:, policy]
+            columns += [mine * r, mine * (1.0 - r)]
+            for c in CUTS:
+                moved = ((1.0 - np.minimum(mine, c)) * r + (c - 1.0)) / c
+                columns += [moved, 1.0 - moved]
+        self._averages.add(np.column_stack(columns))
+        self._weights += w.sum(axis=0)
+        for one in chances:
+            if one.cut is not None:
+                self._cut += one.cut
+
+    def shown(self) -> Known:
+        """What was earned a decision."""
+        return self._known(0, float(self._averages.means[0]))
+
+    def of(self, policy: int) -> Known:
+        """What a policy would have earned. policy: 0 the first arm, 1 all as likely."""
+        start = 2 + policy * PER_POLICY
+        mean = float(self._averages.means[start]) * self.rows
+        return self._known(start, mean / max(float(self._weights[policy]), 1.0))
+
+    def over(self, policy: int) -> Compared:
+        """What was earned above a policy."""
+        alpha, span, start = (1.0 - LEVEL) / (2 * len(CUTS)), self.rewards.span, 2 + policy * PER_POLICY
+        lower, upper, unseen = -1.0, 1.0, 1.0
+        for place, c in enumerate(CUTS):
+            column = start + 2 + 2 * place
+            missing = float(self._cut[policy * len(CUTS) + place]) / max(self.rows, 1)
+            lower = max(lower, c * self._averages.lower(column, alpha) - (c - 1.0) - missing)
+            upper = min(upper, c * (1.0 - self._averages.lower(column + 1, alpha)) - (c - 1.0))
+            unseen = min(unseen, missing)
+        gain = (self.shown().value - self.of(policy).value) / span
+        return Compared(span * min(max(gain, lower), upper), span * lower, span * upper, unseen)
+
+    def _known(self, column: int, mean: float) -> Known:
+        alpha, (least, _largest), span = (1.0 - LEVEL) / 2.0, self.rewards, self.rewards.span
+        lower, upper = self._averages.lower(column, alpha), 1.0 - self._averages.lower(column + 1, alpha)
+        return Known(
+            *(least + span * min(max(each, 0.0), 1.0) for each in (min(max(mean, lower), upper), lower, upper))
+        )
+
+
+def verdict(worth: Worth, first: str | None) -> tuple[str, str]:
+    """A word for programs, a sentence for people: "none" (no reward yet), "same" (always the first arm), "yes", "no",
+    "unknowable", "open". first: the name of the first arm, None where it was not always the same."""
+    rival = "always showing the first arm" if first is None else f"always showing {first}"
+    if worth.rows == 0:
+        return "none", "No reward has been learned yet."
+    if worth.only_first:
+        return "same", "The first arm was shown every time: nothing tells what others would have earned."
+    over = worth.over(0)
+    span = f"between {signed(over.lower)} and {signed(over.upper)} a decision"
+    if over.lower > 0.0:
+        least = (
+            f"{over.lower * worth.rows:,.3g}" if over.lower * worth.rows < EXACT else f"{over.lower * worth.rows:,.0f}"
+        )
+        return "yes", f"It earns more than {rival}: {span}, in all at least {least}."
+    if over.upper < 0.0:
+        return "no", f"It has earned less than {rival} so far: {span}."
+    if over.unseen > MUCH:
+        return "unknowable", f"In {over.unseen:.0%} of the decisions the first arm had no chance to show what it earns."
+    return "open", f"Against {rival} it earns {span}, which is too wide a span to tell."
+
+
+def signed(value: float) -> str:
+    """With its sign, a real minus."""
+    return f"{value:+.3g}".replace("-", "\N{MINUS SIGN}")
