@@ -84,7 +84,8 @@ class Browser:
         """The value of an expression, as soon as it is true."""
         end = time.monotonic() + PATIENCE
         while True:
-            found = self.run(script)
+            said = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+            found = None if "exceptionDetails" in said else said["result"].get("value")  # a page that is on its way
             if found:
                 return found
             assert time.monotonic() < end, f"{script} stays {found!r}; the page: {self.run('document.body.innerText')}"

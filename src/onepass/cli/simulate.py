@@ -19,7 +19,7 @@ Seed = Annotated[int, typer.Option(min=0)]
 def simulate(
     url: Url = "http://127.0.0.1:8080",
     loop: LoopName = "demo",
-    rate: Rate = 25.0,
+    rate: Rate = 40.0,
     seconds: Seconds = None,
     seed: Seed = 0,
 ) -> None:

@@ -79,7 +79,7 @@ class Overview:
         rewards = self.sums.range
         self.worth = Worth(Range(*(settings.reward.range if rewards is None else rewards)), self.sums.worth)
         self.latest: deque[str] = deque(maxlen=LATEST)
-        self._waiting: dict[str, Waits] = {}
+        self.waiting: dict[str, Waits] = {}
         self._chances: list[Chance] = []
         self._rewards: list[float] = []
         self._seconds: deque[list[int]] = deque(maxlen=MINUTE)
@@ -130,7 +130,7 @@ class Overview:
         if chances is None:
             chances = [float(each == place) for each in range(len(names or record.places))]
         told = chance(chances, place, first, eligible)
-        self._waiting[record.id] = Waits(record.seq, deadline(record, self.settings), told)
+        self.waiting[record.id] = Waits(record.seq, deadline(record, self.settings), told)
         self.latest.append(record.id)
         if not new:
             return
@@ -163,7 +163,7 @@ class Overview:
     def _joined(self, record: Join, new: bool) -> None:
         if record.again:
             return
-        waits = self._waiting.pop(record.id, None)
+        waits = self.waiting.pop(record.id, None)
         if not new:
             return
         self._count("join")
@@ -180,11 +180,11 @@ class Overview:
         self._rewards.append(reward)
         if len(self._rewards) >= TOGETHER:
             self.settle()
-        while self._waiting:  # those that lapsed never have a join
-            identity = next(iter(self._waiting))
-            if self._waiting[identity].due >= waits.due - LAPSED:
+        while self.waiting:  # those that lapsed never have a join
+            identity = next(iter(self.waiting))
+            if self.waiting[identity].due >= waits.due - LAPSED:
                 break
-            del self._waiting[identity]
+            del self.waiting[identity]
 
     def settle(self) -> None:
         """Add the rewards that were taken."""
@@ -226,7 +226,7 @@ class Overview:
         """All sums, for a file."""
         self._close()
         self.sums.worth, self.sums.range = self.worth.plain(), (self.worth.rewards.least, self.worth.rewards.largest)
-        self.sums.since = min((one.seq for one in self._waiting.values()), default=self.sums.through + 1) - 1
+        self.sums.since = min((one.seq for one in self.waiting.values()), default=self.sums.through + 1) - 1
         return msgspec.json.encode(self.sums)
 
     def shown(self) -> dict[str, Any]:

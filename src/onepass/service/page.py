@@ -60,6 +60,7 @@ def routes(
     """The routes of the page, to be tried after all others. route: makes those of a loop; presented: the key of a
     request."""
     files = {path.name: (path.read_bytes(), KINDS[path.suffix]) for path in FOLDER.iterdir()}
+    keyed = any(map(len, keys.values()))
     selves: dict[str, tuple[float, dict[str, Any]]] = {}
 
     async def overview(request: Request, loop: Loop) -> Response:
@@ -77,11 +78,11 @@ def routes(
     async def listed(request: Request) -> Response:
         key = presented(request)
         found = [name for name in loops if "read" in keys[name].roles(key)]
-        return Response(_encoder.encode({"loops": found, "keys": any(map(len, keys.values()))}), media_type=JSON)
+        return Response(_encoder.encode({"loops": found, "keys": keyed}), media_type=JSON)
 
     async def page(request: Request) -> Response:
         name = request.path_params.get("loop")
-        if name is not None and name not in loops:
+        if name is not None and name not in loops and not keyed:  # keys keep names to themselves
             raise HTTPException(404)
         return sent("index.html")
 

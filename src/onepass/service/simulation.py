@@ -20,11 +20,11 @@ SETTINGS = Path(__file__).parent / "demo.toml"
 NAMES = ("morning", "mobile", "returning", "one")
 OFTEN = (0.4, 0.6, 0.5, 1.0)  # how often each is 1
 WORLD: Mapping[str, tuple[float, ...]] = {
-    "local": (0.00, 0.10, 0.00, 0.18),
-    "sport": (-0.30, 0.05, 0.00, 0.42),
-    "economy": (0.36, -0.04, 0.06, 0.06),
-    "culture": (0.00, -0.06, 0.30, 0.12),
-    "weather": (0.10, 0.12, 0.00, 0.05),
+    "local": (0.00, 0.08, 0.00, 0.14),
+    "sport": (-0.42, 0.05, 0.00, 0.52),
+    "economy": (0.50, -0.04, 0.04, 0.05),
+    "culture": (0.00, -0.06, 0.42, 0.12),
+    "weather": (0.10, 0.10, 0.00, 0.05),
 }
 SLOW = 1.2  # seconds to a click, on average
 PATIENCE = 30.0  # seconds for an answer
@@ -103,8 +103,8 @@ class Visitors:
         """Seconds until the next one comes, of `rate` a second."""
         return float(self._random.exponential(1.0 / rate))
 
-    def reconnect(self) -> None:
-        """After an error of the connection."""
+    def close(self) -> None:
+        """Close the connection; the next request opens another one."""
         self._connection.close()
 
 
@@ -112,7 +112,7 @@ def simulate(
     address: str,
     loop: str = "demo",
     *,
-    rate: float = 25.0,
+    rate: float = 40.0,
     seconds: float | None = None,
     seed: int = 0,
     key: str | None = None,
@@ -120,7 +120,7 @@ def simulate(
 ) -> Visitors:
     """Visitors until the time is over, or nobody answers any more.
 
-    address, loop, seed, key: as for `Visitors`; rate: visitors a second (default 25.0); seconds: how long (default
+    address, loop, seed, key: as for `Visitors`; rate: visitors a second (default 40.0); seconds: how long (default
     None: as long as it is served); tell: told a line now and then. ValueError where the service refuses.
     """
     truth, visitors = value(), Visitors(address, loop, seed, key)
@@ -137,7 +137,7 @@ def simulate(
             visitors.click(now)
             lost = 0
         except (OSError, http.client.HTTPException):
-            visitors.reconnect()
+            visitors.close()
             lost += 1
             if lost == LOST:
                 break
@@ -145,4 +145,5 @@ def simulate(
         if now - told >= TELL:
             told = now
             tell(f"{visitors.shown} visitors, {visitors.expected / visitors.shown:.3f} expected clicks each")
+    visitors.close()
     return visitors

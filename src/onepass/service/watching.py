@@ -86,8 +86,23 @@ class Watcher(threading.Thread):
             if time.monotonic() - self._asked >= LOOK:
                 self._said, self._asked = self._overview.shown(), time.monotonic()
             found = self._said
-        waits = self._behind or self._reading
-        return {**found, "read": min(through / max(self.store.last, 1), 1.0) if waits else 1.0}
+        return {**found, "read": 1.0 if self.current else min(through / max(self.store.last, 1), 1.0)}
+
+    @property
+    def current(self) -> bool:
+        """Whether it has read the log, and waits for what it is told."""
+        return not (self._behind or self._reading)
+
+    @property
+    def through(self) -> int:
+        """The place of the last record that it knows."""
+        return self._overview.sums.through
+
+    def look(self) -> None:
+        """Take what was told; what the log holds, where that was too much; StoreError where it cannot be read."""
+        self._look()
+        if self._behind:
+            self._read()
 
     def stop(self) -> None:
         """Look at what was told, keep it, and end."""
@@ -97,9 +112,7 @@ class Watcher(threading.Thread):
     def run(self) -> None:
         while not self._ending.wait(LOOK):
             try:
-                self._look()
-                if self._behind:
-                    self._read()
+                self.look()
                 if time.monotonic() - self._kept >= KEEP:
                     self._keep()
             except StoreError:

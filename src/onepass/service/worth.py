@@ -8,7 +8,7 @@ Three cuts C share the level, so nobody must choose one. An arm that had no chan
 may have been worth everything, and the lower limit says so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,8 @@ LEVEL = 0.95  # of each pair of limits
 CUTS = (8.0, 64.0, 512.0)  # the narrow ones need few rows, the wide ones see arms that are hardly ever shown
 POLICIES = 2  # to compare with: the first arm, all as likely
 EXACT = 1000.0  # sums below have three digits
-PER_POLICY = 2 + 2 * len(CUTS)  # averages
+PER_CUT = 3  # averages: of D, of what is above it, of what is above the policy's value
+PER_POLICY = 1 + PER_CUT * len(CUTS)
 MUCH = 0.2  # of a policy without a chance of being seen: more of the same will not decide
 
 
@@ -97,10 +98,11 @@ class Worth:
         columns = [r, 1.0 - r]
         for policy in range(POLICIES):
             mine = w[:, policy]
-            columns += [mine * r, mine * (1.0 - r)]
+            columns.append(mine * r)
             for c in CUTS:
-                moved = ((1.0 - np.minimum(mine, c)) * r + (c - 1.0)) / c
-                columns += [moved, 1.0 - moved]
+                cut = np.minimum(mine, c) * r / c
+                moved = r / c - cut + (c - 1.0) / c
+                columns += [moved, 1.0 - moved, 1.0 - cut]
         self._averages.add(np.column_stack(columns))
         self._weights += w.sum(axis=0)
         for one in chances:
@@ -109,30 +111,39 @@ class Worth:
 
     def shown(self) -> Known:
         """What was earned a decision."""
-        return self._known(0, float(self._averages.means[0]))
+        alpha = (1.0 - LEVEL) / 2.0
+        lower, upper = self._averages.lower(0, alpha), 1.0 - self._averages.lower(1, alpha)
+        return self._known(float(self._averages.means[0]), lower, upper)
 
     def of(self, policy: int) -> Known:
         """What a policy would have earned. policy: 0 the first arm, 1 all as likely."""
-        start = 2 + policy * PER_POLICY
-        mean = float(self._averages.means[start]) * self.rows
-        return self._known(start, mean / max(float(self._weights[policy]), 1.0))
+        start, alpha = 2 + policy * PER_POLICY, (1.0 - LEVEL) / 2.0
+        value = float(self._averages.means[start]) * self.rows / max(float(self._weights[policy]), 1.0)
+        upper = min(
+            c * (1.0 - self._averages.lower(column + 2, alpha / len(CUTS))) + missing
+            for column, c, missing in self._cuts(policy)
+        )
+        return self._known(value, self._averages.lower(start, alpha), upper)
 
     def over(self, policy: int) -> Compared:
         """What was earned above a policy."""
-        alpha, span, start = (1.0 - LEVEL) / (2 * len(CUTS)), self.rewards.span, 2 + policy * PER_POLICY
+        alpha, span = (1.0 - LEVEL) / (2 * len(CUTS)), self.rewards.span
         lower, upper, unseen = -1.0, 1.0, 1.0
-        for place, c in enumerate(CUTS):
-            column = start + 2 + 2 * place
-            missing = float(self._cut[policy * len(CUTS) + place]) / max(self.rows, 1)
+        for column, c, missing in self._cuts(policy):
             lower = max(lower, c * self._averages.lower(column, alpha) - (c - 1.0) - missing)
             upper = min(upper, c * (1.0 - self._averages.lower(column + 1, alpha)) - (c - 1.0))
             unseen = min(unseen, missing)
         gain = (self.shown().value - self.of(policy).value) / span
         return Compared(span * min(max(gain, lower), upper), span * lower, span * upper, unseen)
 
-    def _known(self, column: int, mean: float) -> Known:
-        alpha, (least, _largest), span = (1.0 - LEVEL) / 2.0, self.rewards, self.rewards.span
-        lower, upper = self._averages.lower(column, alpha), 1.0 - self._averages.lower(column + 1, alpha)
+    def _cuts(self, policy: int) -> Iterator[tuple[int, float, float]]:
+        """Of each cut the first average, the cut, and what it takes of the policy a decision."""
+        for place, c in enumerate(CUTS):
+            missing = float(self._cut[policy * len(CUTS) + place]) / max(self.rows, 1)
+            yield 3 + policy * PER_POLICY + PER_CUT * place, c, missing
+
+    def _known(self, mean: float, lower: float, upper: float) -> Known:
+        (least, _), span = self.rewards, self.rewards.span
         return Known(
             *(least + span * min(max(each, 0.0), 1.0) for each in (min(max(mean, lower), upper), lower, upper))
         )
@@ -140,24 +151,30 @@ class Worth:
 
 def verdict(worth: Worth, first: str | None) -> tuple[str, str]:
     """A word for programs, a sentence for people: "none" (no reward yet), "same" (always the first arm), "yes", "no",
-    "unknowable", "open". first: the name of the first arm, None where it was not always the same."""
+    "unknowable", "better" (than all arms as likely), "open". first: the name of the first arm, None where it was not
+    always the same."""
     rival = "always showing the first arm" if first is None else f"always showing {first}"
     if worth.rows == 0:
         return "none", "No reward has been learned yet."
     if worth.only_first:
         return "same", "The first arm was shown every time: nothing tells what others would have earned."
-    over = worth.over(0)
-    span = f"between {signed(over.lower)} and {signed(over.upper)} a decision"
+    over, even = worth.over(0), worth.over(1)
     if over.lower > 0.0:
-        least = (
-            f"{over.lower * worth.rows:,.3g}" if over.lower * worth.rows < EXACT else f"{over.lower * worth.rows:,.0f}"
-        )
-        return "yes", f"It earns more than {rival}: {span}, in all at least {least}."
+        whole = over.lower * worth.rows
+        least = f"{whole:,.3g}" if whole < EXACT else f"{whole:,.0f}"
+        return "yes", f"It earns more than {rival}: {limits(over)}, in all at least {least}."
     if over.upper < 0.0:
-        return "no", f"It has earned less than {rival} so far: {span}."
+        return "no", f"It has earned less than {rival} so far: {limits(over)}."
+    better = f"It earns more than chance, {limits(even)}. " if even.lower > 0.0 else ""
     if over.unseen > MUCH:
-        return "unknowable", f"In {over.unseen:.0%} of the decisions the first arm had no chance to show what it earns."
-    return "open", f"Against {rival} it earns {span}, which is too wide a span to tell."
+        rest = f"In {over.unseen:.0%} of the decisions the first arm had no chance to show what it earns."
+        return "unknowable", better + rest
+    return "better" if better else "open", f"{better}Against {rival} it is {limits(over)}: too wide a span to tell."
+
+
+def limits(of: Compared) -> str:
+    """In words."""
+    return f"between {signed(of.lower)} and {signed(of.upper)} a decision"
 
 
 def signed(value: float) -> str:

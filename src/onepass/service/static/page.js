@@ -8,9 +8,10 @@ import { look } from "./one.js";
 import { bytes, clock, day, fixed, lasting, percent, places, plain, signed, whole } from "./words.js";
 
 const EVERY = 2000;  // milliseconds
+const LATELY = 5;  // pieces of the time
 const ROWS = 12;  // of a table
 const WORDS = {
-  yes: "Yes, so far.", no: "Not so far.", open: "Not decided yet.", none: "Nothing is learned yet.",
+  yes: "Yes, so far.", better: "Better than chance.", no: "Not so far.", open: "Not decided yet.", none: "Nothing is learned yet.",
   unknowable: "This log cannot tell.", same: "Nothing to compare.",
 };
 
@@ -19,13 +20,15 @@ let loop = decodeURIComponent(location.pathname.slice(1)), last = null, chosen =
 function facts(found) {
   const value = found.value, numbers = found.numbers;
   const digits = value ? places(value.shown[2] - value.shown[1]) : 3, between = (one) => `${fixed(one[1], digits)} to ${fixed(one[2], digits)}`;
+  const recent = found.pieces.filter((piece) => piece[3] !== null).slice(-LATELY);
+  const lately = recent.length ? `, lately ${fixed(recent.reduce((sum, piece) => sum + piece[3], 0) / recent.length, digits)}` : "";
   const gain = (one) => `${signed(one[1], digits)} to ${signed(one[2], digits)}`;
   listed(at("facts"), [
-    value && ["Reward a decision", fixed(value.shown[0], digits), between(value.shown)],
+    value && ["Reward a decision", fixed(value.shown[0], digits), between(value.shown) + lately],
     value && [found.first === null ? "Above the first arm" : `Above always ${found.first}`, signed(value.over_first[0], digits), gain(value.over_first)],
     value && ["Above each as likely", signed(value.over_even[0], digits), gain(value.over_even)],
     ["Decisions", whole(found.counts.decision || 0), `${plain(found.rate)} a second`],
-    ["Exploring", percent(found.apart), `not the likeliest arm; costs about ${plain(found.price, 2)} a decision`],
+    ["To learn", percent(found.apart), `costs about ${plain(found.price, 2)} a decision`],
     ["Rewards awaited", whole(numbers.waiting), `${whole(numbers.rounds)} learned`],
   ]);
 }
@@ -63,7 +66,7 @@ function value(found) {
 function arms(found) {
   const rest = found.pieces.some((piece) => piece[0] > piece[1].reduce((sum, count) => sum + count, 0));
   const names = rest ? [...found.names, "others"] : found.names;
-  const joined = Math.max(1, Math.ceil(found.pieces.length / 60)), rows = [];
+  const joined = Math.max(1, Math.ceil(found.pieces.length / 30)), rows = [];
   for (let place = 0; place < found.pieces.length; place += joined) {
     const part = found.pieces.slice(place, place + joined), count = part.reduce((sum, piece) => sum + piece[0], 0);
     if (!count) continue;
