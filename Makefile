@@ -20,7 +20,7 @@ run serve test test-long bench: export MKL_NUM_THREADS := 1
 run: .venv/stamp
 	@$(BIN)/onepass run digits --out results/digits
 
-# Decide and reward over HTTP on 127.0.0.1:8080; docs/service.md says how to ask.
+# Decide and reward over HTTP, with a page that shows simulated visitors: http://127.0.0.1:8080 (docs/service.md, docs/page.md).
 serve: .venv/stamp
 	@$(BIN)/onepass serve --demo --data results/service examples/service.toml
 

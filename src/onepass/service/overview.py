@@ -122,11 +122,10 @@ class Overview:
         if record.shown is not None:
             place = record.shown[0]
             chances = record.showing
+        eligible = None
         if record.eligible is not None and names is not None:
             eligible = [names.index(name) for name in record.eligible]
-        else:
-            eligible = list(range(len(chances or names or [0])))
-        first = record.baseline[0] if record.baseline else eligible[0]
+        first = record.baseline[0] if record.baseline else 0 if eligible is None else eligible[0]
         if chances is None:
             chances = [float(each == place) for each in range(len(names or record.places))]
         told = chance(chances, place, first, eligible)
@@ -147,7 +146,8 @@ class Overview:
         piece.apart += 1.0 - max(chances)
         if record.means is not None:
             means = record.means
-            piece.price += max([means[each] for each in eligible]) - sum(map(mul, chances, means))
+            best = max(means if eligible is None else [means[each] for each in eligible])
+            piece.price += best - sum(map(mul, chances, means))
         piece.arms[name] = piece.arms.get(name, 0) + 1
         sums.arms[name] = sums.arms.get(name, 0) + 1
         if len(piece.arms) > 2 * NAMED:

@@ -8,7 +8,7 @@ Three cuts C share the level, so nobody must choose one. An arm that had no chan
 may have been worth everything, and the lower limit says so.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,16 +50,17 @@ class Compared(NamedTuple):
     unseen: float
 
 
-def chance(chances: Sequence[float], shown: int, first: int, eligible: Sequence[int]) -> Chance:
-    """What is known of a decision. chances: of all arms; shown, first: places; eligible: places."""
-    p, even = chances[shown], 1.0 / len(eligible)
+def chance(chances: Sequence[float], shown: int, first: int, eligible: Sequence[int] | None = None) -> Chance:
+    """What is known of a decision. chances: of all arms; shown, first: places; eligible: places (default None: all)."""
+    among = chances if eligible is None else [chances[place] for place in eligible]
+    p, even, of_first = chances[shown], 1.0 / len(among), chances[first]
     weights = (1.0 / p if shown == first else 0.0, even / p)
-    of_first, least = chances[first], min([chances[place] for place in eligible])
-    if CUTS[0] * of_first >= 1.0 and CUTS[0] * least >= even:
+    bare = min(among) * CUTS[0] < even
+    if not bare and of_first * CUTS[0] >= 1.0:
         return Chance(weights, None)
-    cut = [max(0.0, 1.0 - c * of_first) for c in CUTS]
-    cut += [sum(max(0.0, even - c * chances[place]) for place in eligible) for c in CUTS]
-    return Chance(weights, tuple(cut))
+    low = [one for one in among if one * CUTS[0] < even] if bare else ()
+    of_even = [sum([even - c * one for one in low if c * one < even]) for c in CUTS]
+    return Chance(weights, (*[max(0.0, 1.0 - c * of_first) for c in CUTS], *of_even))
 
 
 class Worth:
@@ -68,6 +69,7 @@ class Worth:
     def __init__(self, rewards: Range, state: Any = None):
         self.rewards = rewards
         count = 2 + POLICIES * PER_POLICY
+        self._found: dict[tuple[str, int], Any] = {}  # what was asked since the last row
         found = None if state is None else np.array(state["sums"], float)
         self._averages = RunningAverages(count, found, 0 if state is None else state["rows"])
         self._cut = np.zeros(POLICIES * len(CUTS)) if state is None else np.array(state["cut"], float)
@@ -104,6 +106,7 @@ class Worth:
                 moved = r / c - cut + (c - 1.0) / c
                 columns += [moved, 1.0 - moved, 1.0 - cut]
         self._averages.add(np.column_stack(columns))
+        self._found.clear()
         self._weights += w.sum(axis=0)
         for one in chances:
             if one.cut is not None:
@@ -111,12 +114,27 @@ class Worth:
 
     def shown(self) -> Known:
         """What was earned a decision."""
+        return self._once("shown", 0, self._shown)
+
+    def of(self, policy: int) -> Known:
+        """What a policy would have earned. policy: 0 the first arm, 1 all as likely."""
+        return self._once("of", policy, lambda: self._of(policy))
+
+    def over(self, policy: int) -> Compared:
+        """What was earned above a policy."""
+        return self._once("over", policy, lambda: self._over(policy))
+
+    def _once(self, what: str, policy: int, find: Callable[[], Any]) -> Any:
+        if (what, policy) not in self._found:
+            self._found[what, policy] = find()
+        return self._found[what, policy]
+
+    def _shown(self) -> Known:
         alpha = (1.0 - LEVEL) / 2.0
         lower, upper = self._averages.lower(0, alpha), 1.0 - self._averages.lower(1, alpha)
         return self._known(float(self._averages.means[0]), lower, upper)
 
-    def of(self, policy: int) -> Known:
-        """What a policy would have earned. policy: 0 the first arm, 1 all as likely."""
+    def _of(self, policy: int) -> Known:
         start, alpha = 2 + policy * PER_POLICY, (1.0 - LEVEL) / 2.0
         value = float(self._averages.means[start]) * self.rows / max(float(self._weights[policy]), 1.0)
         upper = min(
@@ -125,8 +143,7 @@ class Worth:
         )
         return self._known(value, self._averages.lower(start, alpha), upper)
 
-    def over(self, policy: int) -> Compared:
-        """What was earned above a policy."""
+    def _over(self, policy: int) -> Compared:
         alpha, span = (1.0 - LEVEL) / (2 * len(CUTS)), self.rewards.span
         lower, upper, unseen = -1.0, 1.0, 1.0
         for column, c, missing in self._cuts(policy):
@@ -162,7 +179,7 @@ def verdict(worth: Worth, first: str | None) -> tuple[str, str]:
     if over.lower > 0.0:
         whole = over.lower * worth.rows
         least = f"{whole:,.3g}" if whole < EXACT else f"{whole:,.0f}"
-        return "yes", f"It earns more than {rival}: {limits(over)}, in all at least {least}."
+        return "yes", f"It earns more than {rival}: {limits(over)}, at least {least} more in all."
     if over.upper < 0.0:
         return "no", f"It has earned less than {rival} so far: {limits(over)}."
     better = f"It earns more than chance, {limits(even)}. " if even.lower > 0.0 else ""

@@ -85,7 +85,7 @@ export function curves(node, name, all) {
 
 // names; rows: [[time from, time to, [share of each name, the rest]], ...]
 export function shares(node, name, names, rows) {
-  const height = 250, { svg, width } = frame(node, height, name);
+  const height = 280, { svg, width } = frame(node, height, name);
   if (!rows.length) return node.replaceChildren(svg);
   const longest = Math.max(...names.map((each) => each.length)) + 5;
   const room = Math.min(longest * LETTER + 14, width * 0.45), right = width - room;

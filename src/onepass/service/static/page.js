@@ -11,7 +11,7 @@ const EVERY = 2000;  // milliseconds
 const LATELY = 5;  // pieces of the time
 const ROWS = 12;  // of a table
 const WORDS = {
-  yes: "Yes, so far.", better: "Better than chance.", no: "Not so far.", open: "Not decided yet.", none: "Nothing is learned yet.",
+  yes: "Yes, so far", better: "Better than chance.", no: "Not so far", open: "Not decided yet.", none: "Nothing is learned yet.",
   unknowable: "This log cannot tell.", same: "Nothing to compare.",
 };
 
@@ -28,7 +28,7 @@ function facts(found) {
     value && [found.first === null ? "Above the first arm" : `Above always ${found.first}`, signed(value.over_first[0], digits), gain(value.over_first)],
     value && ["Above each as likely", signed(value.over_even[0], digits), gain(value.over_even)],
     ["Decisions", whole(found.counts.decision || 0), `${plain(found.rate)} a second`],
-    ["To learn", percent(found.apart), `costs about ${plain(found.price, 2)} a decision`],
+    ["Spent on exploring", percent(found.apart), `of decisions; about ${plain(found.price, 2)} a decision`],
     ["Rewards awaited", whole(numbers.waiting), `${whole(numbers.rounds)} learned`],
   ]);
 }
@@ -98,7 +98,8 @@ function draw(found) {
   at("content").hidden = false;
   const word = at("verdict");
   word.dataset.word = found.verdict;
-  say(word, WORDS[found.verdict]);
+  const gain = found.verdict === "yes" || found.verdict === "no" ? found.value.over_first : null;
+  say(word, gain ? `${WORDS[found.verdict]}: ${signed(gain[0], places(gain[2] - gain[1]) + 1)} a decision.` : WORDS[found.verdict]);
   say(at("asked"), `${found.loop}: is it worth it?`);
   say(at("sentence"), found.sentence);
   at("notes").replaceChildren(...found.notes.map((note) => element("li", {}, note)));
