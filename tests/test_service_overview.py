@@ -181,7 +181,11 @@ def watched(store, place, then=()):
 
 
 def without_worth(found):
-    return {name: value for name, value in found.items() if name not in ("value", "pieces", "sentence", "verdict")}
+    return {
+        name: value
+        for name, value in found.items()
+        if name not in ("value", "pieces", "sentence", "verdict", "through")
+    }
 
 
 def test_a_watcher_shows_the_whole_log_whoever_told_it_and_after_a_restart(tmp_path):
@@ -221,3 +225,18 @@ def test_a_file_of_another_log_and_a_damaged_one_are_passed_over(tmp_path):
     assert watched(other, place)["counts"] == counts
     place.write_bytes(place.read_bytes()[:-10])
     assert watched(other, place)["counts"] == counts
+
+
+def test_decisions_of_any_origin_are_counted():
+    odd = [
+        Decision(loop="a", time=BEGIN, id="no probabilities", places=[3]),
+        Decision(loop="a", time=BEGIN, id="of slots", places=[2, 0], offered=["x", "y", "z"]),
+        Decision(loop="a", time=BEGIN, id="a mask", places=[0], offered=["x", "y"], probabilities=[1.0, 0.0],
+                 eligible=[True, False]),
+        Decision(loop="a", time=BEGIN, id="drawn without a chance", places=[1], probabilities=[1.0, 0.0]),
+        Decision(loop="a", time=BEGIN, id="canary", places=[1], shown=[0], showing=[0.25, 0.75], offered=["x", "y"]),
+    ]  # fmt: skip
+    joins = [Join(loop="a", time=BEGIN, id=one.id, rewards=[1.0] * len(one.places)) for one in odd]
+    found = taken(placed([*odd, *joins, Join(loop="a", time=BEGIN, id="nobody", rewards=[1.0])])).shown()
+    assert found["counts"]["decision"] == found["value"]["rewards"] == len(odd)
+    assert set(found["names"]) == {"3", "z", "x", "1"}

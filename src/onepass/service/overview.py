@@ -118,16 +118,8 @@ class Overview:
                 piece.worth = None
 
     def _decided(self, record: Decision, new: bool) -> None:
-        chances, place, names = record.probabilities, record.places[0], record.offered
-        if record.shown is not None:
-            place = record.shown[0]
-            chances = record.showing
-        eligible = None
-        if record.eligible is not None and names is not None:
-            eligible = [names.index(name) for name in record.eligible]
+        names, (place, chances, eligible) = record.offered, shown_among(record)
         first = record.baseline[0] if record.baseline else 0 if eligible is None else eligible[0]
-        if chances is None:
-            chances = [float(each == place) for each in range(len(names or record.places))]
         told = chance(chances, place, first, eligible)
         self.waiting[record.id] = Waits(record.seq, deadline(record, self.settings), told)
         self.latest.append(record.id)
@@ -239,6 +231,7 @@ class Overview:
         return {
             "mode": self.settings.mode,
             "settings": sums.version,
+            "through": sums.through,
             "counts": sums.counts,
             "arms": len(sums.arms),
             "rate": self._rate(),
@@ -283,6 +276,20 @@ class Overview:
             yield "The first arm is always shown (mode apprentice): exploring above 0 would tell what others earn."
         if self.sums.slots:
             yield "Of decisions with several slots the first one is counted."
+
+
+def shown_among(record: Decision) -> tuple[int, list[float], list[int] | None]:
+    """The place that was shown first, the chances of all arms, the places that might be shown (None: all)."""
+    place, chances, names, eligible = record.places[0], record.probabilities, record.offered, None
+    if record.shown is not None:
+        place, chances = record.shown[0], record.showing
+    if chances is None or chances[place] <= 0.0:  # shown whatever was drawn, or of another origin
+        count = len(record.probabilities or names or ()) or place + 1
+        chances = [float(each == place) for each in range(count)]
+    if record.eligible is not None and names is not None:
+        allowed = {name for name in record.eligible if isinstance(name, str)}
+        eligible = [each for each, name in enumerate(names) if name in allowed] or None
+    return place, chances, eligible
 
 
 def fewer(arms: dict[str, int]) -> dict[str, int]:

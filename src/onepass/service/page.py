@@ -112,7 +112,7 @@ def told(loop: Loop, watcher: Watcher, selves: dict[str, tuple[float, dict[str, 
     if not said or time.monotonic() - since >= FRESH:
         said = model(loop)
         selves[loop.name] = (time.monotonic(), said)
-    numbers = {**loop.numbers(), "late": loop.joiner.counts["late"]}
+    numbers = {**loop.numbers(), "late": loop.joiner.counts["late"]}  # first: the overview is no older
     found = {**watcher.shown(), "loop": loop.name, "now": loop.clock() / SECOND, "trouble": loop.trouble()}
     return _encoder.encode({**found, "numbers": numbers, "model": said})
 

@@ -54,7 +54,7 @@ export function curves(node, name, all) {
   let low = Math.min(...seen), high = Math.max(...seen);
   const pad = Math.max((high - low) * 0.12, 1e-6);
   low -= pad; high += pad;
-  const marks = ticks(low, high, 4), left = Math.max(...marks.found.map((at) => at.toFixed(marks.digits).length)) * LETTER + 10;
+  const marks = ticks(low, high, 5), left = Math.max(...marks.found.map((at) => at.toFixed(marks.digits).length)) * LETTER + 10;
   const right = width - room, y = (value) => TOP + ((high - value) / (high - low)) * (height - TOP - BOTTOM);
   const x = (time) => left + ((time - begin) / (end - begin)) * (right - left);
   for (const at of marks.found) {

@@ -87,7 +87,7 @@ function health(found) {
     ["Model", model.recipe, `${bytes(model.memory)} of memory`],
     model.error_bound === null ? null : ["Certified error", plain(model.error_bound),
       model.error_bound === 0 ? "the model is exact" : "no eigenvalue of the design is off by more"],
-    ["Behind", numbers.lag ? `${whole(numbers.lag)} commits` : "nothing", `log at ${whole(numbers.last)}, learned to ${whole(numbers.through)}`],
+    ["Behind", numbers.lag ? `${whole(numbers.lag)} ${numbers.lag === 1 ? "commit" : "commits"}` : "nothing", `log at ${whole(numbers.last)}, learned to ${whole(numbers.through)}`],
     ["Outcomes", whole(counts.outcome || 0), `${whole(numbers.late)} too late`],
     ["No outcome in time", counts.join ? percent((counts.default || 0) / counts.join) : "–", "of the decisions joined, which get the default"],
     ["Settings", `version ${found.settings}`, `mode ${found.mode}`],
