@@ -148,13 +148,12 @@ def explained(loop: Loop, decision: Decision) -> Explanation:
     place = (decision.shown or decision.places)[0]
     names = decision.offered
     options: dict[str, Any] = {"arms": names, "names": columns(loop.settings)}
-    if loop.timed:
+    copy = loop.learner.copies.present
+    if copy.timed:
         options["time"] = loop.clock() / SECOND
     if not isinstance(decision.contexts, list):
         raise ValueError("the rows of this decision are not in the log")
-    found: Explanation = loop.learner.serving.explain(
-        decision.contexts, place if names is None else names[place], **options
-    )
+    found: Explanation = copy.snapshot.explain(decision.contexts, place if names is None else names[place], **options)
     return found
 
 
