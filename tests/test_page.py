@@ -19,6 +19,7 @@ arms = ["local", "sport", "economy", "culture", "weather"]
 [features]
 context = ["morning", "mobile", "returning", "one"]
 [model]
+recipe = "OFUL"
 seed = 2
 [model.arguments]
 parameters = "disjoint"

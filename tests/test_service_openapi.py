@@ -23,7 +23,7 @@ from onepass.service.openapi import document
 from onepass.service.settings import checked
 
 HOST = {"host": "127.0.0.1"}
-MODEL = {"seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
+MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
                                   "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
 LOOP = {"name": "news", "features": {"context": 3}, "arms": ["a", "b"], "model": MODEL, "reward": {"wait": 0.1}}
 FIT, WRONG = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
