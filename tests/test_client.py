@@ -109,6 +109,22 @@ def test_settings_are_asked_for_and_tried(client):
     assert client.settings() == was
 
 
+def test_an_evaluation_is_asked_for_once_looked_at_and_removed(client, lossy):
+    news, way = lossy(lambda number: "answer" if number == 1 else None)
+    policies = [{"name": "uniform", "kind": "uniform"}]
+    asked = news.evaluate(policies=policies, id="asked")
+    assert (way.sent, asked["id"]) == (2, "asked")
+    until(lambda: client.evaluation("asked")["status"] == "done")
+    assert [one["id"] for one in client.evaluations()["evaluations"]] == ["asked"]
+    client.remove("asked")
+    assert client.evaluations() == {"evaluations": []}
+    with pytest.raises(NotFound, match="EvaluationNotFound"):
+        client.evaluation("asked")
+    assert client.models()["models"]
+    with pytest.raises(ServiceError, match="andidate"):
+        client.give_up()
+
+
 def test_refusals_are_errors_of_their_kind_with_the_code_and_the_sentence(service, client):
     with pytest.raises(BadRequest, match=r"^BadArgument: .*which the settings do not name$") as caught:
         client.decide({"minute": 1.0}, ARMS, id="r1")

@@ -93,16 +93,28 @@ class AsyncClient:
         return await self._send(calls.asking(f"evaluations/{calls.part(id)}"))
 
     async def evaluate(self, **asked: Any) -> Any:
-        """Begin an evaluation. asked: as docs/service.md says."""
-        return await self._send(calls.doing("evaluations", asked))
+        """Begin an evaluation. asked: policies, since, until, ... (docs/service.md); id: of it (default: made)."""
+        return await self._send(calls.evaluating(asked))
+
+    async def remove(self, id: str) -> None:
+        """Delete an evaluation. id: of it."""
+        await self._send(calls.doing(f"evaluations/{calls.part(id)}", method="DELETE"))
+
+    async def models(self) -> Any:
+        """The models that the loop has had, and the checkpoints to go back to."""
+        return await self._send(calls.asking("models"))
 
     async def promote(self, **asked: Any) -> Any:
-        """Let another model serve. asked: as docs/service.md says."""
+        """Let the candidate take over, or the policy of an evaluation. asked: evaluation, policy, anyway."""
         return await self._send(calls.doing("promote", asked))
 
     async def rollback(self, **asked: Any) -> Any:
-        """Let an earlier model serve. asked: as docs/service.md says."""
+        """Go back to a model of before. asked: checkpoint, learn."""
         return await self._send(calls.doing("rollback", asked))
+
+    async def give_up(self) -> None:
+        """Let there be no candidate any more."""
+        await self._send(calls.doing("candidate", method="DELETE"))
 
     # ---- the service ----
 

@@ -96,16 +96,28 @@ class Client:
         return self._send(calls.asking(f"evaluations/{calls.part(id)}"))
 
     def evaluate(self, **asked: Any) -> Any:
-        """Begin an evaluation. asked: as docs/service.md says."""
-        return self._send(calls.doing("evaluations", asked))
+        """Begin an evaluation. asked: policies, since, until, ... (docs/service.md); id: of it (default: made)."""
+        return self._send(calls.evaluating(asked))
+
+    def remove(self, id: str) -> None:
+        """Delete an evaluation. id: of it."""
+        self._send(calls.doing(f"evaluations/{calls.part(id)}", method="DELETE"))
+
+    def models(self) -> Any:
+        """The models that the loop has had, and the checkpoints to go back to."""
+        return self._send(calls.asking("models"))
 
     def promote(self, **asked: Any) -> Any:
-        """Let another model serve. asked: as docs/service.md says."""
+        """Let the candidate take over, or the policy of an evaluation. asked: evaluation, policy, anyway."""
         return self._send(calls.doing("promote", asked))
 
     def rollback(self, **asked: Any) -> Any:
-        """Let an earlier model serve. asked: as docs/service.md says."""
+        """Go back to a model of before. asked: checkpoint, learn."""
         return self._send(calls.doing("rollback", asked))
+
+    def give_up(self) -> None:
+        """Let there be no candidate any more."""
+        self._send(calls.doing("candidate", method="DELETE"))
 
     # ---- the service ----
 

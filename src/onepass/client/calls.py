@@ -78,9 +78,14 @@ def asking(place: str) -> Call[Any]:
     return Call("GET", f"{LOOP}/{place}", as_it_is)
 
 
-def doing(place: str, body: Any) -> Call[Any]:
+def doing(place: str, body: Any = None, method: str = "POST") -> Call[Any]:
     """What does something that could be done twice. place: below the loop's."""
-    return Call("POST", f"{LOOP}/{place}", as_it_is, body, False)
+    return Call(method, f"{LOOP}/{place}", as_it_is, body, False)
+
+
+def evaluating(asked: Mapping[str, Any]) -> Call[Any]:
+    """An evaluation."""
+    return Call("POST", f"{LOOP}/evaluations", as_it_is, {**asked, "id": asked.get("id") or made()})
 
 
 def standing(found: Any) -> Standing:
