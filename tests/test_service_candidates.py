@@ -9,7 +9,7 @@ import pytest
 import onepass as op
 from counts import LONG, many
 from onepass.evaluation.events import rows_of
-from onepass.log import Decision, Event
+from onepass.log import Decision, Event, Join
 from onepass.log.lines import RETIRED, lines_of
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
@@ -164,11 +164,12 @@ def test_a_file_with_another_model_is_learned_at_the_start(started):
 def test_a_candidate_that_fails_says_why_and_changes_nothing(started):
     store = MemoryStore()
     loop = started(rules(), store)
-    played(loop, 0, 10)
+    played(loop, 0, 5)
+    settled(loop)
+    store.append([Join(loop="news", time=1, id="nobody", rewards=[1.0])])  # nobody told the learner
+    played(loop, 5, 10)
     settled(loop)
     before = op.to_bytes(loop.learner.fold.bandit)
-    place = next(one.seq for one in store.read(kinds=["decision"]) if one.id == "5")
-    store.drop_before(place + 1)  # its join comes later
     loop.change(rules(reg=2.0))
     until(lambda: loop.building is None)
     (line,) = [one for one in lines_of(store, "news").each.values() if one.number == 1]
@@ -178,6 +179,26 @@ def test_a_candidate_that_fails_says_why_and_changes_nothing(started):
     assert loop.trouble() is None
     loop.stop()
     assert started(rules(), store).building is None
+
+
+def test_a_candidate_learns_what_a_log_still_holds_whose_beginning_was_dropped(started):
+    store = MemoryStore()
+    loop = started(rules(), store)
+    played(loop, 0, 10)
+    settled(loop)
+    played(loop, 10, 20)
+    settled(loop)
+    place = next(one.seq for one in store.read(kinds=["decision"]) if one.id == "15")
+    store.drop_before(place + 1)  # its join comes later
+    whole = {one.id for one in store.read(kinds=["decision"])}
+    loop.change(rules(reg=2.0))
+    until(lambda: loop.standing.lines.serving == 1)
+    settled(loop)
+    lost = max(one.seq for one in store.read(kinds=["join"]) if one.id not in whole)
+    learned = [one for one in store.read(lost, kinds=["join"])]
+    assert loop.learner.fold.bandit.rounds == len(learned) <= len(whole)
+    loop.stop()
+    assert op.to_bytes(loop.learner.fold.bandit) == replayed(store)
 
 
 def test_a_canary_shows_a_mixture_whose_probability_is_logged_and_verified(started):

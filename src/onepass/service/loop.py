@@ -198,8 +198,8 @@ class Loop:
     def prefer(self, model: Model, why: str) -> None:
         """Let another model learn the log, and take over when it has caught up; why: a sentence."""
         with self._orders:
-            bandit = begun(replace(self.settings, model=model))
-            promotion.stage(self, self.settings, model, bandit, 0, at_once=True, why=why)
+            bandit, place = begun(replace(self.settings, model=model)), promotion.beginning(self.store, self.name)
+            promotion.stage(self, self.settings, model, bandit, place, at_once=True, why=why)
 
     def back(self, name: str, learn: bool = False) -> None:
         """Go back to a checkpoint; Refused where there is none of that name. learn: whether it learns what was joined
@@ -232,7 +232,8 @@ class Loop:
         if candidate is not None and self.standing.wanted[candidate.number].model == new.model:
             self.put(said(origin, settings, new.model, candidate.number))
         else:
-            promotion.stage(self, settings, new.model, begun(new), 0, origin=origin)
+            place = promotion.beginning(self.store, self.name)
+            promotion.stage(self, settings, new.model, begun(new), place, origin=origin)
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
         """Records of what holds from here on, durable, and then in force. settings: what their record says, {}: none
@@ -371,7 +372,13 @@ class Loop:
             "through": self.learner.through,
             "commits": self.writer.commits,
             "model": self.learner.fold.line,
+            "alarms": alarms(self.learner.fold.bandit),
         }
+
+
+def alarms(bandit: Any) -> int:
+    """How often a model forgot all, since what it had learned held no more; 0 of those that do not look."""
+    return int(bandit.choices().get("alarms", 0)) if hasattr(bandit, "choices") else 0
 
 
 def decided_by(copy: Copy, offered: Offer, slots: int, options: dict[str, Any], now: int) -> Decided:

@@ -15,6 +15,8 @@ GAUGES = {
     "lag": "Commits that are not learned yet.",
     "last": "The last place of the log.",
     "through": "The place of the last join learned.",
+    "model": "The number of the model that serves, from 0: others took over since.",
+    "alarms": "How often the model forgot all, since what it had learned held no more.",
     "ready": "1 where decisions are taken, logged and learned.",
 }
 

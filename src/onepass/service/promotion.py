@@ -19,7 +19,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from onepass.log.lines import RETIRED, SERVING, STAGED, Line
-from onepass.log.records import Checkpoint
+from onepass.log.records import Checkpoint, Decision
 from onepass.log.replay import Fold
 from onepass.log.store import Store, StoreError
 from onepass.service import models
@@ -102,6 +102,19 @@ def stage(
                 home.put(said(origin, settings, model, number, at_once), record)
                 build(home, fold)
                 return
+
+
+def beginning(store: Store, loop: str) -> int:
+    """The place after which every join has its decision in the log: 0, but where its first records were dropped."""
+    held, last = set[str](), 0
+    for record in store.read(0, None, ("decision", "join"), loop) if store.first > 1 else ():
+        if isinstance(record, Decision):
+            held.add(record.id)
+        elif record.id in held:
+            held.discard(record.id)
+        elif not record.again:
+            last = record.seq
+    return last
 
 
 def resume(home: Home) -> None:
