@@ -1,5 +1,6 @@
 """Models of a loop that follow one another: candidates by replay, canaries, promotion, ways back; in every bit."""
 
+import json
 import time
 
 import msgspec
@@ -8,11 +9,13 @@ import pytest
 
 import onepass as op
 from counts import LONG, many
+from onepass import cli
 from onepass.evaluation.events import rows_of
 from onepass.log import Decision, Event, Join
 from onepass.log.lines import RETIRED, lines_of
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
+from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
 from onepass.service.answers import answer
 from onepass.service.loop import Loop
@@ -227,6 +230,26 @@ def test_a_canary_shows_a_mixture_whose_probability_is_logged_and_verified(start
         p = np.array([record.showing[place] for record in records])
         assert abs((drawn == place).sum() - p.sum()) <= 4.5 * np.sqrt((p * (1.0 - p)).sum())
     assert verified(store) == 30 + n + n + 1  # of both models
+
+
+def test_the_command_verifies_every_model_of_a_loop(started, tmp_path, capsys):
+    with SqliteStore(tmp_path / "log", synced=False) as store:
+        loop = started(rules(mode="canary", share=0.5), store)
+        played(loop, 0, 5)
+        loop.change(rules(reg=20.0, mode="canary", share=0.5))
+        waiting(loop)
+        played(loop, 5, 10)
+        loop.promote()
+        played(loop, 10, 15)
+        settled(loop)
+        loop.stop()
+    with pytest.raises(SystemExit) as done:
+        cli.main(["log", "verify", str(tmp_path / "log"), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert (done.value.code, found["ok"]) == (0, True)
+    first, second = found["loops"]["news, model 0"], found["loops"]["news, model 1"]
+    assert (first["decisions"], second["decisions"], second["canaries"]) == (10, 5, 5)
+    assert (first["equal"], second["equal"], first["wrong"], second["wrong"]) == (10, 10, 0, 0)
 
 
 @pytest.mark.parametrize("field", ["shown", "showing", "canary"])

@@ -90,11 +90,10 @@ class Candidate(threading.Thread):
         except FAILURES as error:
             self._fail(str(error))
             return
-        self.ready = True
         self._arrived(self)
+        self.ready = True  # those who wait for this find it in what decides
 
     def _fail(self, why: str) -> None:
-        self.ready = False
         if not self._ending.is_set():
             self._failed(self, why)
 

@@ -134,7 +134,7 @@ class Learner(threading.Thread):
     def exchange(self) -> None:
         """Decide by copies of what is known now; by this thread."""
         begun, found = time.monotonic(), self.candidate
-        candidate = Copy.of(found.fold) if self.shared and found is not None and found.ready else None
+        candidate = Copy.of(found.fold) if self.shared and found is not None else None
         self.copies = Copies(Copy.of(self.fold), candidate)
         self._published, self._stale = time.monotonic(), False
         self._took = self._published - begun

@@ -149,7 +149,7 @@ class Loop:
         """Checkpoints as files, and their records in the log; by the learner's thread."""
         candidate = self.learner.candidate
         records = [self.saved(self.learner.fold, SERVING)]
-        if candidate is not None and candidate.ready:
+        if candidate is not None:
             records.append(self.saved(candidate.fold, STAGED))
         if self.writer.is_alive():
             self.writer.submit([*records])

@@ -1,0 +1,77 @@
+"""A candidate against the model that serves: the paired difference is exact, and hardly ever said to be above 0."""
+
+import numpy as np
+import pytest
+
+from counts import many
+from onepass.log.records import Canary, Decision, Join
+from onepass.log.showing import mixed
+from onepass.service.trial import Trial
+
+SHARE, ALPHA = 0.3, 0.1
+P, Q = [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]
+
+
+def decided(number, place, p=P, q=Q):
+    canary = Canary(line=1, share=SHARE, rounds=0, place=place, probabilities=q)
+    chances = {"probabilities": p, "showing": mixed(p, q, SHARE)}
+    return Decision(loop="l", time=0, id=f"{number}", places=[place], shown=[place], canary=canary, **chances)
+
+
+def joined(number, reward):
+    return Join(loop="l", time=number, id=f"{number}", rewards=[reward])
+
+
+def gains(pays, rows, seed, p=P, q=Q):
+    """A trial, looked at after each ten rows: whether it was ever called better, and what it knows at the end."""
+    rng, trial, ever = np.random.default_rng(seed), Trial(1, (0.0, 1.0), SHARE, ALPHA), False
+    mixture = np.array(mixed(p, q, SHARE))
+    places, lots = rng.choice(3, size=rows, p=mixture / mixture.sum()), rng.random(rows)
+    for number, (place, lot) in enumerate(zip(places.tolist(), lots, strict=True)):
+        trial.note(decided(number, place, p, q))
+        trial.paid(joined(number, float(lot < pays[place])))
+        if number % 10 == 9:
+            ever = ever or trial.gain().better
+    return ever, trial.gain()
+
+
+def test_the_mean_of_the_difference_over_what_may_be_shown_is_the_difference_of_the_values():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        p, q, pays = rng.dirichlet([1.0] * 3).tolist(), rng.dirichlet([1.0] * 3).tolist(), rng.random(3)
+        mean = 0.0
+        for place in range(3):
+            trial = Trial(1, (0.0, 1.0), SHARE, ALPHA)
+            trial.note(decided(0, place, p, q))
+            trial.paid(joined(0, float(pays[place])))
+            mean += mixed(p, q, SHARE)[place] * trial.gain().mean
+        assert mean == pytest.approx(float(np.dot(q, pays) - np.dot(p, pays)), abs=1e-12)
+
+
+def test_a_candidate_that_is_as_good_is_called_better_as_rarely_as_promised():
+    """Both are worth the same; 60 looks a trial. At most alpha / 2 = .05 of trials, and 4.5 deviations."""
+    n, pays = many(60, 1_000), [0.3, 0.9, 0.3]
+    wrong = sum(gains(pays, 600, seed)[0] for seed in range(n))
+    assert wrong <= n * 0.05 + 4.5 * np.sqrt(n * 0.05 * 0.95)
+
+
+def test_a_better_one_is_found_and_a_worse_one_is_not():
+    better, known = gains([0.2, 0.5, 0.8], 800, 0)
+    assert better
+    assert known.lower < 0.5 * (0.8 - 0.2) < known.upper
+    worse, known = gains([0.8, 0.5, 0.2], 800, 0)
+    assert not worse
+    assert known.upper < 0.0
+
+
+def test_the_levels_of_all_candidates_of_a_loop_add_up_to_one():
+    spent = sum(Trial(line, (0.0, 1.0), SHARE, ALPHA).alpha for line in range(1, 400))
+    assert spent == pytest.approx(ALPHA * (1.0 - 1.0 / 400))
+
+
+def test_decisions_of_others_do_not_count():
+    trial = Trial(2, (0.0, 1.0), SHARE, ALPHA)
+    trial.note(decided(0, 0))
+    trial.paid(joined(0, 1.0))
+    trial.paid(joined(1, 1.0))
+    assert trial.gain().rows == 0
