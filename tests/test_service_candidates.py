@@ -83,8 +83,8 @@ def started(tmp_path):
     """Loops that end with their test."""
     loops = []
 
-    def start(settings, store):
-        loops.append(Loop(settings, store, tmp_path / "models"))
+    def start(settings, store, folder="models"):
+        loops.append(Loop(settings, store, tmp_path / folder))
         return loops[-1]
 
     yield start
@@ -151,6 +151,32 @@ def test_a_restart_goes_on_with_the_model_that_took_over(started, tmp_path, file
     loop.stop()
     assert op.to_bytes(loop.learner.fold.bandit) == replayed(store)
     assert verified(store) == 30
+
+
+def test_a_log_that_ends_anywhere_about_a_change_of_models_goes_on(started):
+    """As a power cut leaves it, without a checkpoint in a file: each end is one start."""
+    store = MemoryStore()
+    loop = started(rules(), store)
+    played(loop, 0, 6)
+    loop.change(rules(reg=2.0))
+    until(lambda: loop.standing.lines.serving == 1)
+    played(loop, 6, 9)
+    settled(loop)
+    loop.stop()
+    (staged,) = [one.seq for one in store.read(kinds=["checkpoint"]) if one.state == "staged"]
+    (serving,) = [one.seq for one in store.read(kinds=["checkpoint"]) if one.line == 1 and one.why]
+    for end in {staged - 2, staged - 1, staged, serving - 2, serving - 1, serving, serving + 1, store.last}:
+        cut = MemoryStore()
+        cut.append([msgspec.structs.replace(one, seq=0) for one in store.read(until=end)])
+        loop = started(rules(), cut, f"cut at {end}")
+        if end >= staged:
+            until(lambda loop=loop: loop.standing.lines.serving == 1)
+        played(loop, 20, 23)
+        settled(loop)
+        loop.stop()
+        assert loop.trouble() == "it is stopping"
+        assert op.to_bytes(loop.learner.fold.bandit) == replayed(cut)
+        assert verified(cut) == sum(1 for _ in cut.read(kinds=["decision"]))
 
 
 def test_a_file_with_another_model_is_learned_at_the_start(started):

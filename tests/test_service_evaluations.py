@@ -3,6 +3,7 @@
 import json
 import time
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -11,6 +12,7 @@ from onepass.log import Decision, Join, Outcome
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
+from onepass.service import judging
 from onepass.service.evaluations import EvaluationRequest, PolicyRequest, place_at
 from onepass.service.loop import Loop
 from onepass.service.messages import Refused
@@ -146,6 +148,15 @@ def test_a_frozen_model_has_learned_what_came_before_the_window_and_no_more(star
     assert then.value == pytest.approx(np.dot(w, r) / sum(w))
     assert now.verdict == "failed"
     assert "would be judged by what it was told" in now.sentence
+
+
+def test_decisions_whose_joins_come_much_later_are_looked_up(log):
+    late, window = MemoryStore(), judging.Window(3, 9)
+    decisions = [*log.read(kinds=["decision"])][:12]
+    late.append([msgspec.structs.replace(one, seq=0) for one in decisions])
+    late.append([Join(loop="news", time=10**6, id=one.id, rewards=[1.0], batch=1) for one in reversed(decisions)])
+    (found,) = judging.groups(late, "news", window, most=2)
+    assert [(one.seq, join.id) for one, join in found] == [(place, f"{place - 1}") for place in range(9, 3, -1)]
 
 
 def test_a_log_of_the_first_arm_alone_is_refused_for_every_other_policy(started):

@@ -26,6 +26,7 @@ from onepass.log.replay import Fold, grouped
 from onepass.log.store import Store
 from onepass.log.verifying import again
 
+HELD = 20_000  # decisions that wait for their joins; older ones are looked up
 BLOCK = 256  # rows that are summed up together
 ASKED = ("ips", "snips")
 FAILURES = (ValueError, ArithmeticError, OSError)
@@ -142,23 +143,39 @@ def shown(decision: Decision) -> np.ndarray:
     return p if decision.shown is None else one_of(decision.shown[:1], len(p))
 
 
-def groups(store: Store, loop: str, window: Window) -> Iterator[list[tuple[Decision, Join]]]:
-    """Decisions of a window with their joins, those that were learned in one call together."""
-    held: dict[str, Decision] = {}
+def groups(store: Store, loop: str, window: Window, most: int = HELD) -> Iterator[list[tuple[Decision, Join]]]:
+    """Decisions of a window with their joins, those that were learned in one call together. most: decisions that are
+    kept while they wait (default 20,000)."""
+    held, due, whole = dict[str, Decision](), dict[str, Decision](), True
 
     def joins() -> Iterator[Join]:
+        nonlocal whole
         for record in store.read(window.since, None, ("decision", "join"), loop):
             inside = window.until is None or record.seq <= window.until
-            if isinstance(record, Decision):
-                if inside:
-                    held[record.id] = record
-            elif record.id in held and not record.again:
-                yield record
-            if not (inside or held):
+            if isinstance(record, Join):
+                decision = held.pop(record.id, None)
+                if decision is None and not whole:
+                    decision = looked_up(store, loop, record.id, window)
+                if decision is not None and not record.again:
+                    due[record.id] = decision
+                    yield record
+            elif inside:
+                held[record.id] = record
+                if len(held) > most:
+                    whole = False
+                    del held[next(iter(held))]
+            if not inside and not held and whole:
                 return
 
     for group in grouped(joins()):
-        yield [(held.pop(join.id), join) for join in group]
+        yield [(due.pop(join.id), join) for join in group]
+
+
+def looked_up(store: Store, loop: str, identity: str, window: Window) -> Decision | None:
+    """A decision of the window, None where it is not in it."""
+    found = next((one for one in store.find(loop, identity) if isinstance(one, Decision)), None)
+    inside = found is not None and window.since < found.seq and (window.until is None or found.seq <= window.until)
+    return found if inside else None
 
 
 @dataclass
