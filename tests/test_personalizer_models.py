@@ -12,9 +12,11 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
 from onepass.service.loop import Loop
 from onepass.service.messages import OutcomeRequest, RecordArm, RecordsRequest
+from onepass.service.personalizer.configuration import follow
 from onepass.service.personalizer.errors import Problem
 from onepass.service.personalizer.holdings import adopted, cleared, received
 from onepass.service.personalizer.places import decided_between, first_and_last, place_at
+from onepass.service.personalizer.weighing import Weighed, weighed
 from onepass.service.settings import begun, checked
 
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
@@ -50,7 +52,11 @@ def played(loop, begin, end):
 
 
 def settled(loop):
-    while len(loop.joiner) or loop.learner.lag:
+    while (
+        len(loop.joiner)
+        or loop.learner.lag
+        or loop.learner.seen < max((one.seq for one in loop.store.read(kinds=["join"])), default=0)
+    ):
         time.sleep(0.01)
 
 
@@ -86,6 +92,35 @@ def test_after_its_log_was_deleted_a_loop_goes_on_with_its_model_and_what_waited
         assert len(loop.joiner) == 5
         all_verified(store)
         loop.stop()
+
+
+def test_another_policy_learns_what_is_left_of_a_log_that_was_deleted(started, tmp_path):
+    with SqliteStore(tmp_path / "shop.sqlite") as store:
+        loop = started(store)
+        loop.decide(RecordsRequest(context={}, arms=["a", "b"], id="first")).result()
+        loop.change(rules(wait=3600.0))
+        loop.decide(RecordsRequest(context={}, arms=["a", "b"], id="waits")).result()
+        while not [*store.read(kinds=["join"])]:
+            time.sleep(0.01)
+        loop.change(rules())
+        cleared(loop)
+        assert [(one.id, type(one).__name__) for one in store.read(kinds=["decision", "join"])] == [
+            ("waits", "Decision"), ("first", "Join"),
+        ]  # fmt: skip
+        played(loop, 0, 3)
+        while len(loop.joiner) > 1 or loop.learner.lag:
+            time.sleep(0.01)
+        follow(loop, "other", "--cb_explore_adf --epsilon 0.5")
+        while loop.standing.lines.candidate is not None:
+            time.sleep(0.01)
+        assert loop.settings.model.arguments["exploration"]["kind"] == "Greedy"
+        while loop.learner.copies.present.line == 1 or loop.learner.fold.bandit.rounds < 3:
+            time.sleep(0.01)
+        assert loop.learner.trouble is None
+        policies = [Weighed("other", "", "Custom", Fold(store, "shop", begun(rules())))]
+        assert weighed(loop, policies, 0, 2**60) == 3
+        loop.stop()
+        all_verified(store)
 
 
 def test_a_log_that_is_not_the_loops_alone_is_not_deleted(started):

@@ -37,7 +37,11 @@ def request(t, **fields):
 
 
 def settled(loop):
-    while len(loop.joiner) or loop.learner.lag:
+    while (
+        len(loop.joiner)
+        or loop.learner.lag
+        or loop.learner.seen < max((one.seq for one in loop.store.read(kinds=["join"])), default=0)
+    ):
         time.sleep(0.01)
 
 

@@ -6,6 +6,7 @@ verified. Deleting the log begins such a line with the present model, and then t
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 from starlette.responses import Response
@@ -88,20 +89,32 @@ def received(loop: Loop, data: bytes) -> Any:
 def adopted(loop: Loop, bandit: Any, why: str) -> int:
     """Let a model take over, and the place of the log at which it begins; StoreError where that does not come to an
     end."""
-    number, end = loop.adopt(bandit, why), time.monotonic() + PATIENCE
-    while loop.standing.lines.serving != number:
-        if time.monotonic() > end or not loop.writer.is_alive():
-            raise StoreError("the model has not taken over yet: try again")
-        time.sleep(PAUSE)
+    number = loop.adopt(bandit, why)
+    wait(loop, lambda: loop.learner.copies.present.line >= number)
     return loop.standing.lines.each[number].place
 
 
+def wait(loop: Loop, done: Callable[[], bool]) -> None:
+    """Wait until something is so; StoreError where that does not come to an end."""
+    end = time.monotonic() + PATIENCE
+    while not done():
+        if time.monotonic() > end or not loop.writer.is_alive():
+            raise StoreError("the learner has not come so far yet: try again")
+        time.sleep(PAUSE)
+
+
 def cleared(loop: Loop) -> None:
-    """Delete what is not needed to go on: decisions that wait stay. Refused where the log is not the loop's alone."""
+    """Delete what is not needed to go on: decisions that wait stay. Refused where the log is not the loop's alone.
+
+    A new line begins once everything is learned that was joined when it was looked at what waits: so all joins after
+    its beginning are of decisions that stay.
+    """
     if not isinstance(loop.store, SqliteStore):
         raise Problem(503, "OperationNotAllowed", "In a database logs are deleted by who owns it.")
     with loop.writer.counting:
-        waiting = loop.joiner.since(loop.writer.last)
+        last = loop.writer.last
+        waiting = loop.joiner.since(last)
+    wait(loop, lambda: next(loop.store.rows(loop.learner.seen, last, ("join",), loop.name), None) is None)
     place = adopted(loop, loop.learner.serving.bandit(), "the log before was deleted")
     loop.store.drop_before(min(place, waiting + 1))
 

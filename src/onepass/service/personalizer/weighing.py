@@ -22,6 +22,7 @@ from onepass.log.exchange import paid
 from onepass.log.records import SECOND, Decision, Event, Join
 from onepass.log.replay import Fold, together
 from onepass.service.loop import Loop
+from onepass.service.promotion import beginning
 
 BUCKET = 300 * SECOND  # microseconds: of the finest time series that there is
 LEVEL = 0.05  # of all limits: one in 20 may be wrong
@@ -72,6 +73,7 @@ def weighed(loop: Loop, policies: list[Weighed], begin: int, end: int) -> int:
     where the logger's probabilities are not known.
     """
     waiting, count, batch = dict[str, Asked](), 0, list[Join]()
+    whole = beginning(loop.store, loop.name)
     for record in records(loop):
         if batch and not (isinstance(record, Join) and together(batch[-1], record)):
             taught(policies, batch)
@@ -85,7 +87,8 @@ def weighed(loop: Loop, policies: list[Weighed], begin: int, end: int) -> int:
                 if len(waiting) > WAITING:
                     del waiting[next(iter(waiting))]
             continue
-        batch.append(record)
+        if record.seq > whole:
+            batch.append(record)
         asked = waiting.pop(record.id, None)
         if asked is not None:
             place, reward, logged = row(asked.decision, record)
