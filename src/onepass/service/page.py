@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from onepass.bandit.explanation import Explanation
 from onepass.foundation.check import shown
+from onepass.log.asking import are_records
 from onepass.log.records import SECOND, Decision, encode
 from onepass.service.answers import answer
 from onepass.service.keys import Keys, Role
@@ -145,15 +146,18 @@ def looked_up(loop: Loop, identity: str) -> bytes:
 
 def explained(loop: Loop, decision: Decision) -> Explanation:
     """Why the arm that was shown, by the serving copy of now; ValueError where it cannot say."""
-    place = (decision.shown or decision.places)[0]
-    names = decision.offered
+    place, names, contexts = (decision.shown or decision.places)[0], decision.offered, decision.contexts
+    arm, copy = place if names is None else names[place], loop.learner.copies.present
+    if are_records(contexts):
+        arms = contexts["arms"] if names is None else dict(zip(names, contexts["arms"], strict=True))
+        found: Explanation = copy.snapshot.explain(contexts["context"], arms, arm)
+        return found
+    if not isinstance(contexts, list):
+        raise ValueError("the rows of this decision are not in the log")
     options: dict[str, Any] = {"arms": names, "names": columns(loop.settings)}
-    copy = loop.learner.copies.present
     if copy.timed:
         options["time"] = loop.clock() / SECOND
-    if not isinstance(decision.contexts, list):
-        raise ValueError("the rows of this decision are not in the log")
-    found: Explanation = copy.snapshot.explain(decision.contexts, place if names is None else names[place], **options)
+    found = copy.snapshot.explain(contexts, arm, **options)
     return found
 
 

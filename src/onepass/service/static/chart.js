@@ -114,17 +114,17 @@ export function shares(node, name, names, rows) {
   node.replaceChildren(svg);
 }
 
-// terms: [{name, value, contribution}], the largest first
+// terms: [{label, contribution}], the largest first
 export function contributions(node, name, terms) {
   const row = 30, height = terms.length * row + 6, { svg, width } = frame(node, height, name);
   const most = Math.max(...terms.map((term) => Math.abs(term.contribution)), 1e-12), digits = places(most);
-  const room = Math.min(Math.max(...terms.map((term) => `${term.name} = ${term.value}`.length)) * LETTER + 8, width * 0.42);
+  const room = Math.min(Math.max(...terms.map((term) => term.label.length)) * LETTER + 8, width * 0.42);
   const number = (digits + 4) * LETTER, sides = [-1, 1].map((side) => Math.max(...terms.map((term) => side * term.contribution), 0));
   const down = sides[0] ? number : 0, up = sides[1] ? number : 0, scale = (width - room - down - up) / (sides[0] + sides[1] || 1);
   const zero = room + down + sides[0] * scale;
   terms.forEach((term, place) => {
     const middle = place * row + row / 2, length = Math.abs(term.contribution) * scale, right = term.contribution >= 0;
-    svg.append(drawing("text", { class: "t-ink", x: 0, y: middle + 5 }, short(`${term.name} = ${term.value}`, Math.floor(room / LETTER))),
+    svg.append(drawing("text", { class: "t-ink", x: 0, y: middle + 5 }, short(term.label, Math.floor(room / LETTER))),
       drawing("rect", { class: right ? "up" : "down", x: right ? zero : zero - length, y: middle - 8, width: Math.max(length, 1), height: 16, rx: 2 }),
       drawing("text", { x: right ? zero + length + 6 : zero - length - 6, y: middle + 5, "text-anchor": right ? "start" : "end" },
         signed(term.contribution, digits)));

@@ -32,8 +32,8 @@ function story(found) {
 function draw() {
   const node = at("one-picture"), why = held && held.explanation;
   if (!node || !why) return;
-  const terms = why.terms.slice(0, TERMS).map((term) => ({ name: term.name, value: plain(term.value), contribution: term.contribution }));
-  contributions(node, `What each feature adds: ${terms.map((term) => `${term.name} ${fixed(term.contribution, 3)}`).join(", ")}`, terms);
+  const terms = why.terms.slice(0, TERMS).map((term) => ({ label: term.name.includes("=") && term.value === 1 ? term.name : `${term.name} = ${plain(term.value)}`, contribution: term.contribution }));
+  contributions(node, `What each feature adds: ${terms.map((term) => `${term.label} ${fixed(term.contribution, 3)}`).join(", ")}`, terms);
 }
 
 export async function look(loop, id) {
