@@ -93,17 +93,20 @@ export function shares(node, name, names, rows) {
   const x = (time) => ((time - begin) / (end - begin)) * right, y = (share) => TOP + share * (height - TOP - BOTTOM);
   const under = new Array(rows.length).fill(0), labels = [];
   names.forEach((label, which) => {
-    const top = [], low = [];
+    let shape = "", top = [], low = [], ended = begin;
+    const close = () => { if (top.length) shape += path([...top, ...low.reverse()]) + "Z"; };
     rows.forEach(([from, to, of], place) => {
+      if (from > ended) { close(); top = []; low = []; }  // a time without decisions
+      ended = to;
       const before = under[place], after = before + of[which];
       top.push([x(from), y(before)], [x(to), y(before)]);
       low.push([x(from), y(after)], [x(to), y(after)]);
       under[place] = after;
     });
     if (!rows.some(([, , of]) => of[which] > 0)) return;
-    svg.append(drawing("path", { class: `a${which} rim`, d: path([...top, ...low.reverse()]) + "Z" },
-      drawing("title", {}, label)));
-    const last = rows.at(-1)[2][which], middle = (low[0][1] + top.at(-1)[1]) / 2;
+    const last = rows.at(-1)[2][which], middle = (low.at(-1)[1] + top.at(-1)[1]) / 2;
+    close();
+    svg.append(drawing("path", { class: `a${which} rim`, d: shape }, drawing("title", {}, label)));
     labels.push({ y: middle + 4, which, text: `${percent(last)} ${label}` });
   });
   for (const { y: place, which, text } of apart(labels, TOP + 8, height - BOTTOM)) {
