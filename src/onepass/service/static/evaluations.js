@@ -19,7 +19,7 @@ function one(found) {
   const digits = places(widest || 1) + 1;
   const rows = found.policies.map((each) => [each.name, each.better ? "better" : WORDS[each.verdict] || each.verdict,
     fixed(each.value, digits), span(each.limits, fixed, digits), span(each.gain_limits, signed, digits)]);
-  return element("div", {}, head, element("ul", {}, found.policies.map((each) => element("li", {}, each.sentence))),
+  return element("div", {}, head, element("ul", {}, found.policies.map((each) => element("li", {}, element("strong", {}, each.name), `: ${each.sentence}`))),
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Evaluation ${found.id}, as a table` },
       table("What each policy would have earned a decision", ["Policy", "Verdict", "Value", "Limits", "Above what was shown"], rows)));
 }
