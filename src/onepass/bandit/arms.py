@@ -99,6 +99,11 @@ class ArmBandit(BaseBandit):
         """All known arms, in the order in which they appeared."""
         return self._roster.names
 
+    @property
+    def roster(self) -> Roster:
+        """Names of arms, and where each has its model: not to be written to, and no part of a stable interface."""
+        return self._roster
+
     @writing
     def add_arm(self, arm: Hashable) -> None:
         """Make an arm known before it is learned from; ValueError if it is known already or not hashable."""

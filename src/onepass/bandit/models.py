@@ -11,6 +11,7 @@ keep the same algebra as matrices; row by row it needs nothing of a design but `
 lost to B_a.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,7 @@ class Disjoint:
     def __init__(self, estimator: Estimator, *, compact: bool | None = None, threads: int | None = None):
         self.arms = _own(estimator)
         self.compact, self.threads = _options(self.arms, compact, threads)
+        self._store: Callable[[], Any] | None = None  # makes stores of another kind
 
     @property
     def shared(self) -> None:
@@ -80,11 +82,19 @@ class Disjoint:
 
     def store(self) -> Store:
         """An empty store for the arms."""
+        if self._store is not None:
+            return self._store()
         return (Compact if self.compact else Separate)(self.arms, 0, self.threads)
 
     def separate(self) -> "Disjoint":
         """The same with one state per arm."""
         return Disjoint(self.arms, compact=False, threads=self.threads)
+
+    def kept_in(self, store: Callable[[], Any]) -> "Disjoint":
+        """The same with stores that `store` makes."""
+        same = Disjoint(self.arms, compact=self.compact, threads=self.threads)
+        same._store = store
+        return same
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given."""
@@ -111,14 +121,23 @@ class Hybrid:
         if self.shared.design.dtype != self.arms.design.dtype:
             raise ValueError(f"shared and arms must have one dtype, got {shown(shared)} and {shown(arms)}")
         self.compact, self.threads = _options(self.arms, compact, threads)
+        self._store: Callable[[], Any] | None = None  # makes stores of another kind
 
     def store(self) -> Store:
         """An empty store for the arms."""
+        if self._store is not None:
+            return self._store()
         return (Compact if self.compact else Separate)(self.arms, self.shared.design.dim, self.threads)
 
     def separate(self) -> "Hybrid":
         """The same with one state per arm."""
         return Hybrid(shared=self.shared, arms=self.arms, compact=False, threads=self.threads)
+
+    def kept_in(self, store: Callable[[], Any]) -> "Hybrid":
+        """The same with stores that `store` makes."""
+        same = Hybrid(shared=self.shared, arms=self.arms, compact=self.compact, threads=self.threads)
+        same._store = store
+        return same
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given."""

@@ -34,7 +34,7 @@ from onepass.foundation.parts import in_parts
 from onepass.foundation.waiting import compiling
 
 NEVER_COMPILED = {
-    "__main__.py", "adapters", "benchmark", "cache.py", "cli", "disk.py", "experiment", "files.py", "log",
+    "__main__.py", "adapters", "benchmark", "cache.py", "cli", "cluster", "disk.py", "experiment", "files.py", "log",
     "precompile.py", "recipes", "records.py", "registry.py", "service", "sharing.py", "terms.py", "testing",
     "waiting.py",
 }  # fmt: skip

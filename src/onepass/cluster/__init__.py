@@ -1,0 +1,10 @@
+"""The same work on more than one machine: arms on shards, rows in parallel, on Ray or in this process.
+
+`ShardedBandit` (arms), `fit` (rows), `evaluate` (logs); docs/cluster.md. `pip install onepass[ray]` for more than one
+process; all of it runs without.
+"""
+
+from onepass.cluster.crew import ShardLost
+from onepass.cluster.sharded_bandit import ShardedBandit
+
+__all__ = ["ShardLost", "ShardedBandit"]

@@ -1,0 +1,225 @@
+"""A shard: the models of some arms, in a store of their own, wherever it runs.
+
+Arms have numbers here, given by who is in front, and rows come as the designs see them. What changes a shard has a
+number, `seq`: one that was done already is not done again, and its answer is given once more. So whoever has had no
+answer asks again, and every row is learned once.
+"""
+
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+
+from onepass.arena.arena import NONE
+from onepass.bandit.arm_means import seen
+from onepass.bandit.deciding import Rule, trouble
+from onepass.bandit.models import Disjoint, Hybrid, Learned
+from onepass.cluster.placing import NOBODY
+from onepass.exploration.choosing import best
+from onepass.exploration.contract import score
+from onepass.exploration.randomness import no_normals
+from onepass.exploration.residuals import Tally
+from onepass.foundation import files, state
+from onepass.foundation.registry import built, savable
+
+GROWTH = 8  # the list of places grows by an eighth
+REQUESTS = 4  # lists of arms that are remembered
+
+
+class Kept(NamedTuple):
+    """What is written: the place of every arm in the store, NOBODY for those elsewhere, and the store."""
+
+    places: np.ndarray
+    store: Any
+
+
+class Query(NamedTuple):
+    """Who asks for the best arms: how it explores, what the whole bandit has learned; users are looked at `step` at a
+    time."""
+
+    rule: Rule
+    tally: Tally
+    rounds: int
+    step: int
+
+
+@final
+@savable
+class Shard(files.Owner):
+    """Some of a bandit's arms.
+
+    models: `Disjoint` or `Hybrid`, as the whole bandit's; seq: of the last change.
+    """
+
+    def __init__(self, models: Disjoint | Hybrid, seq: int = 0):
+        self.models, self.seq = models, seq
+        self.store: Any = models.store()
+        self.places = np.zeros(0, np.int64)
+        self._answer: Any = None
+        self._published: dict[int, tuple[np.ndarray, Any]] = {}
+        self._requests: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def asked(self, method: str, *given: Any) -> Any:
+        """What a method that changes nothing says."""
+        return getattr(self, method)(*given)
+
+    def told(self, seq: int, method: str, *given: Any) -> Any:
+        """Do what changes the shard, once. ValueError where something between is missing."""
+        if seq <= self.seq:
+            return self._answer if seq == self.seq else None
+        if seq != self.seq + 1:
+            raise ValueError(f"seq must be {self.seq + 1}, got {seq}: a change is missing")
+        self._answer = getattr(self, method)(*given)
+        self.seq = seq
+        return self._answer
+
+    # ---- changes ----
+
+    def _open(self, arms: np.ndarray) -> np.ndarray:
+        """Places of arms, which begin where they are new."""
+        self._grow(int(arms.max(initial=-1)) + 1)
+        for arm in arms[self.places[arms] == NOBODY].tolist():
+            self.places[arm] = self.store.open()
+        return self.places[arms]
+
+    def _grow(self, wanted: int) -> None:
+        if wanted > len(self.places):
+            more = np.full(wanted + wanted // GROWTH - len(self.places), NOBODY)
+            self.places = np.concatenate([self.places, more])
+
+    def learn_one(self, arm: int, row: np.ndarray, reward: float) -> None:
+        """A row of one arm."""
+        self.store.learn_one(int(self._open(np.array([arm]))[0]), row, reward)
+
+    def learn(self, arms: np.ndarray, counts: np.ndarray, *rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of arms, `counts` of each in their order: left, right, rewards, extra, as `Store.learn` has them."""
+        starts, order = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(rows[0]))
+        return self.store.learn(self._open(arms), starts, order, *rows)
+
+    def close(self, arms: np.ndarray) -> None:
+        """Forget arms."""
+        for arm in arms.tolist():
+            if arm < len(self.places) and self.places[arm] != NOBODY:
+                self.store.close(int(self.places[arm]))
+                self.places[arm] = NOBODY
+
+    def adopt(self, arms: np.ndarray, models: list[Any]) -> None:
+        """Take arms that another shard has given away, bit for bit."""
+        self._grow(int(arms.max(initial=-1)) + 1)
+        self.places[arms] = self.store.adopt(models)
+
+    # ---- questions ----
+
+    def _at(self, version: int) -> tuple[np.ndarray, Any]:
+        if version == 0:
+            return self.places, self.store
+        if version not in self._published:
+            raise LookupError("a shard of this snapshot was lost, and came back without it: take a new snapshot")
+        return self._published[version]
+
+    def evaluate(self, version: int, arms: np.ndarray, rows: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Means and squares of arms; extra as it has become."""
+        places, store = self._at(version)
+        return *store.evaluate(places[arms], rows, extra), extra
+
+    def about(self, version: int, method: str, arms: np.ndarray, *given: Any) -> Any:
+        """What a method of the store says of arms, together."""
+        places, store = self._at(version)
+        return getattr(store, method)(places[arms], *given)
+
+    def of_one(self, version: int, method: str, arm: int, *given: Any) -> Any:
+        """What a method of the store says of one arm."""
+        places, store = self._at(version)
+        return getattr(store, method)(int(places[arm]), *given)
+
+    def given_away(self, arms: np.ndarray) -> list[Any]:
+        """Copies of arms, for another shard."""
+        return [self.store.export(int(place)) for place in self.places[arms]]
+
+    def error_bound(self) -> float:
+        """The largest of all arms."""
+        return float(self.store.error_bound())
+
+    def nbytes(self) -> int:
+        """Bytes of all arrays, spare room included."""
+        return state.nbytes(self.store.state) + self.places.nbytes
+
+    def publish(self, version: int, gone: list[int]) -> None:
+        """Keep the arms as they are now, for readers; nobody reads the versions that are gone."""
+        for old in gone:
+            self._published.pop(old, None)
+        self._published[version] = (self.places.copy(), self.store.published())
+
+    def remember(self, key: int, arms: np.ndarray, ranks: np.ndarray) -> None:
+        """Arms that will be asked for under a key; ranks: who comes first among equals, over all shards."""
+        self._requests[key] = (arms, np.argsort(ranks))
+        for old in list(self._requests)[:-REQUESTS]:
+            del self._requests[old]
+
+    def best(
+        self, version: int, key: int, users: np.ndarray, k: int, query: Query, barred: list[np.ndarray] | None
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """The k best of the arms under a key for every user z (n, width): scores and places among those arms, -1 where
+        fewer are left. None: the key is not known. barred: of every user, places that must not be taken."""
+        if key not in self._requests:
+            return None
+        arms, order = self._requests[key]
+        places, store = self._at(version)
+        return best_of(store, places[arms], order, users, k, query, barred)
+
+    # ---- files ----
+
+    def contents(self) -> files.Contents:
+        kept = Kept(places=self.places, store=self.store.kept())
+        return files.Contents({"models": self.models, "seq": self.seq}, {}, kept)
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        shard = cls(**{name: built(part) for name, part in params.items()})
+        parts = len({name.split(".")[1] for name in held.arrays if name.startswith("store.")})
+        begun = Kept(places=shard.places, store=shard.store.template(parts))
+        found = held.take(begun, shard._fits)
+        shard.places = found.places
+        shard.store.restore(found.store)
+        return shard
+
+    def _fits(self, found: Kept) -> bool:
+        held = np.sort(np.concatenate([found.places[found.places != NOBODY], self.store.vacant(found.store)]))
+        return bool(np.array_equal(held, np.arange(self.store.records(found.store))) and self.store.fits(found.store))
+
+
+def best_of(
+    store: Any,
+    records: np.ndarray,
+    order: np.ndarray,
+    users: np.ndarray,
+    k: int,
+    query: Query,
+    barred: list[np.ndarray] | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """`Shard.best` of arms by their places in a store; order: in which ties are taken."""
+    learned, step = Learned(store, (), np.zeros((0, 0))), query.step
+    values, found = np.zeros((len(users), k)), np.full((len(users), k), NONE)
+    for start in range(0, len(users), step):
+        part = slice(start, start + step)
+        means, squares = of_users(store, records, users[part])
+        scores = np.empty(means.shape)
+        for i in range(len(means)):
+            told = (query.tally, query.rounds, records, means[i], squares[i], None, no_normals(len(records)))
+            scores[i] = score(query.rule.rule, seen(learned, query.rule, *told))
+        if not np.isfinite(scores).all():
+            raise trouble()
+        mask = np.zeros(scores.shape if barred is not None else (0, 0), np.bool_)
+        for i, one in enumerate(barred[part] if barred is not None else ()):
+            mask[i, one] = True
+        found[part] = best(scores, k, order, mask)
+        values[part] = np.take_along_axis(scores, np.maximum(found[part], 0), axis=1)
+    return values, found
+
+
+def of_users(store: Any, records: np.ndarray, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and squares (n, K) where each of n rows is the context of every arm, as bandit/arm_means.py asks."""
+    if len(users) > 1:
+        return store.evaluate_users(records, users)
+    means, squares = store.evaluate(records, users, np.empty((len(records), 0), users.dtype))
+    return means[None], squares[None]

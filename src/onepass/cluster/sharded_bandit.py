@@ -1,0 +1,341 @@
+"""A bandit whose arms live on shards: in this process, or on many machines by Ray.
+
+    decide   scatter the context, gather means and widths of the arms, choose here, with exact probabilities
+    learn    rows go to the shards of their arms, one message a shard; arms share nothing
+    the k best of all arms: each shard finds its k best, the best of these are chosen here
+
+Models are those of one process, bit for bit, on any number of shards; so are decisions where scores are (cluster.md).
+"""
+
+import json
+from collections.abc import Collection, Hashable, Sequence
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+
+from onepass.bandit.arms import ArmBandit
+from onepass.bandit.deciding import are_decisions
+from onepass.bandit.decision import DRAWN, Decision, Recommendation
+from onepass.bandit.explanation import Explanation
+from onepass.bandit.snapshot import Snapshot
+from onepass.cluster.crew import Crew
+from onepass.cluster.front import Front, sharded
+from onepass.cluster.journal import BANDIT, EMPTY, Change, Entry, Journal
+from onepass.cluster.links import Links, Local
+from onepass.cluster.rays import Actors
+from onepass.cluster.searching import Search
+from onepass.cluster.store import Store
+from onepass.features.factors import Outer
+from onepass.foundation import check
+from onepass.foundation.files import load
+from onepass.foundation.sharing import Shared, reading, writing
+from onepass.foundation.state import objects
+
+ROWS = 1_000_000  # learned between two cuts, where there is a folder
+
+
+@final
+class ShardedBandit(Shared):
+    """Models per arm, `Disjoint` or `Hybrid`, on shards.
+
+    recipe: a bandit that has learned nothing yet, such as ``op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=20))))``: its
+        estimator, exploration, features and seed are taken; without a half_life, and of an estimator whose widths are
+        those of an arm by itself.
+    shards: how many, at least 1 (default 2).
+    ray: None (default): all in this process; an address ("auto", "ray://host:10001"): shards are actors there; "local":
+        a Ray of this machine, started here.
+    folder: where it is kept (default None: nowhere): changes are logged before `learn` returns, and all shards are
+        written every `every` rows. Lost shards come back by themselves, a lost process by `ShardedBandit.opened`.
+    every: rows between two cuts, at least 1 (default 1,000,000).
+    ValueError for what does not fit, and for a folder that holds a bandit already; ModuleNotFoundError without Ray.
+
+    Any number of threads may decide at once; who learns does so alone. A hybrid model's shared part is here.
+
+    >>> import numpy as np, onepass as op
+    >>> from onepass.cluster import ShardedBandit
+    >>> bandit = ShardedBandit(op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), op.UCB(0.5)), shards=2)
+    >>> bandit.learn([[1.0, 0.0], [1.0, 0.0]], [1.0, 0.0], ["left", "right"])
+    >>> bandit.decide([1.0, 0.0]).arm
+    'left'
+    >>> bandit.recommend([[1.0, 0.0]], k=1).arms
+    [['left']]
+    """
+
+    def __init__(
+        self,
+        recipe: ArmBandit,
+        shards: int = 2,
+        *,
+        ray: str | None = None,
+        folder: str | Path | None = None,
+        every: int = ROWS,
+    ):
+        count = check.integer("shards", shards, 1)
+        front = Front(sharded(recipe))
+        journal = None if folder is None else Journal(folder)
+        if journal is not None and journal.current is not None:
+            raise ValueError("folder must hold no bandit yet: ShardedBandit.opened goes on with the one that is there")
+        self._begin(front, linked(ray), journal, every)
+        for number in range(count):
+            self.crew.begin(number)
+        if journal is not None:
+            self._cut()
+
+    def _begin(self, front: Front, links: Links, journal: Journal | None, every: int) -> None:
+        self._front, self._journal, self._every = front, journal, check.integer("every", every, 1)
+        store: Any = front.bandit.learned.store
+        self._store: Store = store
+        self.crew = store.crew = Crew(store.models, links, journal is not None)
+        self._search = Search(front.bandit, store)
+        self._since = 0  # rows since the last cut
+
+    @classmethod
+    def opened(cls, folder: str | Path, *, ray: str | None = None, every: int = ROWS) -> Self:
+        """The bandit that a folder holds, after the last change that was logged; ray, every: as in the class.
+
+        What `learn` had returned from is there, once. ValueError for a folder without a bandit, or one that is damaged.
+        """
+        journal = Journal(folder)
+        current = journal.current
+        if current is None:
+            raise ValueError(f"folder must hold a bandit, but {str(folder)!r} does not")
+        place = journal.cut_at(current.number)
+        front = load(place / BANDIT)
+        if not isinstance(front, Front):
+            raise ValueError(f"{str(place / BANDIT)!r} holds no bandit on shards")
+        self = cls.__new__(cls)
+        self._begin(front, linked(ray), journal, every)
+        for number, seq in current.shards.items():
+            self.crew.begin(number, seq, place / f"shard-{number}")
+        for entry in journal.after(current.number):
+            self._again(entry)
+        return self
+
+    # ---- what it is ----
+
+    @property
+    def bandit(self) -> ArmBandit:
+        """The bandit in front: `seed`, `exploration`, `dim` and the like; its models are on the shards."""
+        return self._front.bandit
+
+    @property
+    def seq(self) -> int:
+        """The number of the last change: 0 before the first, one more with every `learn`, `add_arm`, `remove_arm`."""
+        return self._front.seq
+
+    @property
+    def rounds(self) -> int:
+        """Rows learned."""
+        return self.bandit.rounds
+
+    @property
+    def arms(self) -> tuple[Any, ...]:
+        """All known arms, in the order in which they appeared."""
+        return self.bandit.arms
+
+    @property
+    def shards(self) -> list[int]:
+        """The numbers of the shards."""
+        return self.crew.numbers
+
+    @reading
+    def memory_usage(self) -> int:
+        """Bytes of all arrays on all shards, spare room included, and of the numbers here."""
+        return self.bandit.memory_usage() + sum(self.crew.ask_all("nbytes"))
+
+    # ---- decisions ----
+
+    @reading
+    def decide(
+        self,
+        contexts: Any,
+        arms: Any = None,
+        k: int = 1,
+        *,
+        id: Any = None,
+        eligible: Any = None,
+        tail: str = DRAWN,
+    ) -> Decision:
+        """As the bandit would decide in one process; contexts (dim,), (K, dim), arms, k, id, eligible, tail and errors
+        as of `ArmBandit.decide`. Costs 16 bytes an arm that is offered, from shards to here: with very many, offer
+        those that `recommend` found.
+        """
+        return self.bandit.decide(contexts, arms, k, id=id, eligible=eligible, tail=tail)
+
+    @reading
+    def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
+        """Scores (K,), or (n, K) for n contexts; contexts, arms and errors as of `ArmBandit.score`."""
+        return self.bandit.score(contexts, arms)
+
+    @reading
+    def recommend(
+        self, contexts: Any, k: int, arms: Any = None, exclude: Sequence[Collection[Hashable]] | None = None
+    ) -> Recommendation:
+        """The k best arms of every user; contexts (n, dim), k, arms, exclude, ties and errors as of `recommend` of a
+        bandit. Disjoint models under rules without draws: each shard finds its k best, else scores are gathered here.
+        """
+        return self._search.best(contexts, k, arms, exclude)
+
+    @reading
+    def explain(self, contexts: Any, arm: Any = None, other: Any = None, **options: Any) -> Explanation:
+        """Why; contexts (K, dim), arm, other, options (arms, names) and errors as of `ArmBandit.explain`."""
+        return self.bandit.explain(contexts, arm, other, **options)
+
+    @writing
+    def snapshot(self) -> Snapshot:
+        """What all shards know now, one consistent cut, for readers; LookupError where a shard was lost since."""
+        return self.bandit.snapshot()
+
+    # ---- changes ----
+
+    @writing
+    def learn(
+        self, contexts: Any, rewards: Any, arm: Any = None, *, again: bool = False, seq: int | None = None
+    ) -> None:
+        """Learn rows, or decisions; contexts, rewards, arm, again and errors as of `ArmBandit.learn`.
+
+        seq: the number of this change, for callers that ask again when they had no answer: one that was learned already
+        is not learned again. None (default): the next. ValueError for a number that leaves one out.
+        """
+        if not self._new(seq):
+            return
+        before = self.rounds
+        self.bandit.learn(contexts, rewards, arm, again=again)
+        self._done("learn", lambda: recorded(contexts, rewards, arm, again))
+        self._since += self.rounds - before
+        if self._journal is not None and self._since >= self._every:
+            self._cut()
+
+    @writing
+    def add_arm(self, arm: Hashable, *, seq: int | None = None) -> None:
+        """Make an arm known; seq: as in `learn`. ValueError if it is known already or not hashable."""
+        if self._new(seq):
+            self.bandit.add_arm(arm)
+            self._done("add_arm", lambda: ({}, EMPTY._replace(names=objects([arm]))))
+
+    @writing
+    def remove_arm(self, arm: Hashable, *, seq: int | None = None) -> None:
+        """Forget an arm; seq: as in `learn`. ValueError if it is not known."""
+        if self._new(seq):
+            self.bandit.remove_arm(arm)
+            self._done("remove_arm", lambda: ({}, EMPTY._replace(names=objects([arm]))))
+
+    def _new(self, seq: int | None) -> bool:
+        """Whether a change is one that was not made yet. OSError where it could not be logged."""
+        if self._journal is not None:
+            _ = self._journal.log
+        wanted = self.seq + 1 if seq is None else check.integer("seq", seq, 1)
+        if wanted > self.seq + 1:
+            raise ValueError(f"seq must be {self.seq + 1}, the next, or that of a change that was made, got {seq}")
+        return wanted == self.seq + 1
+
+    def _done(self, act: str, told: Any) -> None:
+        self._front.seq += 1
+        if self._journal is not None:
+            self._journal.append(Entry(self.seq, act, *told()))
+
+    def _again(self, entry: Entry) -> None:
+        """Make a change that was logged."""
+        change, bandit = entry.change, self.bandit
+        names = list(change.names)
+        if entry.act != "learn":
+            getattr(bandit, entry.act)(names[0])
+        elif len(change.texts):
+            given = [Decision.from_dict(json.loads(text)) for text in change.texts[:-1]]
+            bandit.learn(given, json.loads(change.texts[-1]), again=entry.options["again"])
+        elif entry.options["single"]:
+            bandit.learn(joined(change, 0), float(change.rewards[0]), names[0])
+        else:
+            bandit.learn(joined(change, slice(None)), change.rewards, names)
+        self._front.seq = entry.seq
+        self._since += len(names)
+
+    # ---- shards ----
+
+    @writing
+    def add_shard(self) -> int:
+        """A new shard, which takes its share of the arms from the others; its number. No other arm moves."""
+        number = max(self.shards) + 1
+        self._moved([*self.shards, number])
+        return number
+
+    @writing
+    def remove_shard(self, number: int) -> None:
+        """Let a shard go; its arms, and no others, move to those that are left. ValueError for the last one."""
+        if number not in self.shards or len(self.shards) == 1:
+            raise ValueError(f"number must be one of several shards {self.shards}, got {number}")
+        self._moved([one for one in self.shards if one != number])
+
+    def _moved(self, numbers: list[int]) -> None:
+        self._store.move(numbers)
+        if self._journal is not None:
+            self._cut()
+
+    @writing
+    def save(self) -> None:
+        """Write all shards to the folder now, at one `seq`. ValueError where there is no folder."""
+        if self._journal is None:
+            raise ValueError("folder must be given to the class for a bandit on shards to be saved")
+        self._cut()
+
+    def _cut(self) -> None:
+        assert self._journal is not None
+        files: dict[int, Path] = {}
+
+        def write(place: Path) -> dict[int, int]:
+            files.update(self.crew.save(place))
+            self._front.save(place / BANDIT)
+            return {number: member.seq for number, member in self.crew.members.items()}
+
+        self._journal.cut(self.seq, write)
+        self.crew.settle(files)
+        self._since = 0
+
+    @writing
+    def close(self) -> None:
+        """End all shards; what is in the folder stays."""
+        for number in self.shards:
+            self.crew.end(number)
+        if self._journal is not None:
+            self._journal.close()
+
+    def __repr__(self) -> str:
+        return f"<ShardedBandit on {len(self.shards)} shards: {self.bandit.estimator!r}, {self.rounds} rows learned>"
+
+
+def linked(ray: str | None) -> Links:
+    """How shards are reached."""
+    return Local() if ray is None else Actors(ray)
+
+
+def recorded(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[str, Any], Change]:
+    """What `learn` was given, as it is logged: it has been learned, so it fits."""
+    if are_decisions(contexts):
+        each = [one for part in (contexts if isinstance(contexts, list) else [contexts]) for one in part.each()]
+        paid = rewards if isinstance(contexts, list) or contexts.several else [rewards]
+        texts = [*(json.dumps(one.to_dict()) for one in each), json.dumps(plain(paid))]
+        return {"again": again, "single": False}, EMPTY._replace(texts=objects(texts))
+    outer = isinstance(contexts, Outer)
+    rows = np.asarray(contexts.left if outer else contexts)
+    single = rows.ndim == 1
+    right = np.atleast_2d(np.asarray(contexts.right, rows.dtype)) if outer else np.zeros((0, 0), rows.dtype)
+    names = [arm] if single else arm.tolist() if hasattr(arm, "tolist") else list(arm)
+    values = np.asarray(rewards, np.float64).reshape(-1)
+    return {"again": again, "single": single}, EMPTY._replace(
+        rows=np.atleast_2d(rows), right=right, rewards=values, names=objects(names)
+    )
+
+
+def plain(paid: Any) -> Any:
+    """Rewards as JSON."""
+    if hasattr(paid, "tolist"):
+        return paid.tolist()
+    return [plain(one) for one in paid] if isinstance(paid, list | tuple) else paid
+
+
+def joined(change: Change, place: Any) -> Any:
+    """Rows of a change, as they were given."""
+    if change.right.shape[1]:
+        return Outer(change.rows[place], change.right[place])
+    return change.rows[place]
