@@ -5,6 +5,8 @@ process; all of it runs without.
 """
 
 from onepass.cluster.crew import ShardLost
+from onepass.cluster.evaluating import evaluate
+from onepass.cluster.fitting import fit
 from onepass.cluster.sharded_bandit import ShardedBandit
 
-__all__ = ["ShardLost", "ShardedBandit"]
+__all__ = ["ShardLost", "ShardedBandit", "evaluate", "fit"]

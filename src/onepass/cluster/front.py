@@ -20,7 +20,7 @@ def sharded(bandit: ArmBandit) -> ArmBandit:
         raise ValueError(f"recipe must have learned nothing yet, but it has learned {bandit.rounds} rows")
     if defined(unit, bandit.estimator.arms.begin()):
         raise ValueError(
-            f"recipe must have an estimator whose widths are those of an arm by itself, got {bandit.estimator!r:.100}: "
+            f"recipe must have an estimator whose widths are an arm's own, got {check.shown(bandit.estimator)}: "
             "its exploration is measured by the noise of all arms together"
         )
     return ArmBandit(**with_shards(bandit.contents().params))

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
-from onepass.foundation import files
+from onepass.foundation import check, files
 from onepass.foundation.disk import put
 from onepass.foundation.state import objects
 
@@ -96,7 +96,7 @@ class Journal:
             found = json.loads(place.read_bytes())
             return Cut(int(found["cut"]), int(found["seq"]), {int(n): int(s) for n, s in found["shards"].items()})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{str(place)!r} is damaged: {error}") from None
+            raise ValueError(f"{check.quoted(place)} is damaged: {error}") from None
 
     def cut_at(self, number: int) -> Path:
         """The folder of a cut."""
@@ -106,7 +106,9 @@ class Journal:
     def log(self) -> BinaryIO:
         """Where changes are written; OSError where it is closed, or could not be written once."""
         if self._log is None:
-            raise OSError(f"the log in {str(self.folder)!r} is closed, or could not be written: open the folder again")
+            raise OSError(
+                f"the log in {check.quoted(self.folder)} is closed, or could not be written: open the folder again"
+            )
         return self._log
 
     def append(self, entry: Entry) -> None:
@@ -153,7 +155,7 @@ class Journal:
                     data = file.read(length)
                     if len(data) != length or zlib.crc32(data) != crc:
                         break
-                    yield entry_of(data, repr(str(path)))
+                    yield entry_of(data, check.quoted(path))
                     whole = file.tell()
             os.truncate(path, whole)
         self._open(number, "ab")

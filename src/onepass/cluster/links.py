@@ -4,12 +4,12 @@
 `LOST` for one that can have no answer: its shard, process or machine, is gone.
 """
 
-import os
 from pathlib import Path
 from typing import Any, Protocol
 
 from onepass.bandit.models import Disjoint, Hybrid
 from onepass.cluster.shard import Shard
+from onepass.foundation.check import quoted
 from onepass.foundation.files import load
 
 
@@ -46,7 +46,7 @@ def shard_of(models: Disjoint | Hybrid, file: Path | None) -> Shard:
         return Shard(models)
     found = load(file)
     if not isinstance(found, Shard):
-        raise ValueError(f"{os.fspath(file)!r} holds no shard")
+        raise ValueError(f"{quoted(file)} holds no shard")
     return found
 
 

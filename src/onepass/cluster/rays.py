@@ -8,6 +8,7 @@ import numpy as np
 
 from onepass.bandit.models import Disjoint, Hybrid
 from onepass.cluster.links import LOST, shard_of
+from onepass.foundation import check
 
 LOCAL = "local"  # the address that starts Ray on this machine
 
@@ -28,7 +29,7 @@ def connected(address: str) -> Any:
     """The package, connected: to the Ray that it has, else to the one at `address`, "local": a new one."""
     ray = found()
     if not isinstance(address, str) or not address:
-        raise ValueError(f'ray must be an address such as "auto", or "local", got {address!r}')
+        raise ValueError(f'ray must be an address such as "auto", or "local", got {check.shown(address)}')
     if not ray.is_initialized():
         ray.init(address=address, include_dashboard=False if address == LOCAL else None, log_to_driver=False)
     return ray

@@ -99,11 +99,11 @@ class ShardedBandit(Shared):
         journal = Journal(folder)
         current = journal.current
         if current is None:
-            raise ValueError(f"folder must hold a bandit, but {str(folder)!r} does not")
+            raise ValueError(f"folder must hold a bandit, but {check.quoted(folder)} does not")
         place = journal.cut_at(current.number)
         front = load(place / BANDIT)
         if not isinstance(front, Front):
-            raise ValueError(f"{str(place / BANDIT)!r} holds no bandit on shards")
+            raise ValueError(f"{check.quoted(place / BANDIT)} holds no bandit on shards")
         self = cls.__new__(cls)
         self._begin(front, linked(ray), journal, every)
         for number, seq in current.shards.items():

@@ -157,6 +157,32 @@ class BettingSequence:
         scaled = (rewards - self.rewards.least) / self.rewards.span
         self._state = bet(self._state, weights, scaled, tops)
 
+    def then(self, other: "BettingSequence") -> "BettingSequence":
+        """The rows of this sequence, then those of `other`, whose bets knew nothing of these: wealths multiply.
+
+        Limits hold, as bets were made before their rows; they are wider than those of one sequence, which need not
+        begin anew. ValueError for other ranges or grids.
+        """
+        one, two = self._state, other._state
+        if self.rewards != other.rewards or not np.array_equal(one.grid, two.grid):
+            raise ValueError("other must be a sequence over the same range of rewards, on the same grid")
+        gained, left = (s.wealth + np.log(s.product) for s in (one, two))
+        peak, later = (np.maximum(s.peak, s.wealth + np.log(s.best)) for s in (one, two))
+        found, size = BettingSequence(self.rewards, max(one.bound, two.bound)), len(one.grid)
+        found._state = begun()._replace(
+            grid=one.grid,
+            wealth=gained + left,
+            peak=np.maximum(peak, gained + later),
+            product=np.ones(size),
+            best=np.ones(size),
+            bets=np.zeros((size, 2)),
+            sums=one.sums + two.sums,
+            bound=max(one.bound, two.bound),
+            first=max(one.first, two.first),
+            last=min(one.last, two.last),
+        )
+        return found
+
     def interval(self, alpha: float = 0.05) -> Interval:
         """The values that no bet has refuted so far, with one step of the grid on either side; alpha: how often they
         may ever fail, at least 1e-20 (default 0.05)."""

@@ -12,6 +12,8 @@ The source caps the model by k / w for a k below W; on Open Bandit and simulated
 (docs/evaluation.md), so there is none. Cost O(n), six numbers of state a side.
 """
 
+from copy import copy
+
 import numpy as np
 
 from onepass.evaluation.ranges import Interval, Range
@@ -52,6 +54,16 @@ class LowerLimits:
             self.highest = max(self.highest, float(limits.max()))
         return limits
 
+    def then(self, other: "LowerLimits") -> "LowerLimits":
+        """After these rows those of `other`, whose bets knew nothing of these; within `other` nobody has looked."""
+        found = copy(self)
+        found.rows, found.total = self.rows + other.rows, self.total + other.total
+        found.squares, found.sums = self.squares + other.squares, self.sums + other.sums
+        if found.sums[2] > 0.0:
+            limit = (found.sums[0] - self.log - found.sums[1]) / found.sums[2]
+            found.highest = max(self.highest, float(limit))
+        return found
+
 
 def lower_limits(x: np.ndarray, k: float, alpha: float) -> np.ndarray:
     """The lower limits (n,) of the mean of x >= -k, which is in [0, 1], after each row."""
@@ -81,6 +93,13 @@ class DoublyRobustSequence:
             )
             side.add(sample.weights * (r - q) + v, k)
         self.bound = float(k.max(initial=self.bound))
+
+    def then(self, other: "DoublyRobustSequence") -> "DoublyRobustSequence":
+        """After these rows those of `other`, over the same range and at the same level: limits hold, if wider."""
+        found = DoublyRobustSequence(self.rewards, max(self.bound, other.bound))
+        lower, upper = (one.then(two) for one, two in zip(self._sides, other._sides, strict=True))
+        found._sides = lower, upper
+        return found
 
     def interval(self) -> Interval:
         """The narrowest limits so far."""

@@ -3,12 +3,13 @@
 import importlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from onepass.evaluation.evaluate import Evaluation
 from onepass.evaluation.events import logs_of
+from onepass.evaluation.log import Log
 from onepass.evaluation.plain_policies import Always, Logged, Uniform
 from onepass.evaluation.stores import judged
 from onepass.evaluation.streaming import evaluate_many
@@ -68,17 +69,33 @@ def evaluate_file(
     without an outcome (default 0.0); progress, options: as for `evaluate_many`.
     Returns `Evaluation` by policy. ValueError as these.
     """
+    chosen: dict[str, Any] = {text: policy_named(text) for text in policies}
+    found = blocks_in(path, format=format, features=features, bad=bad, report=report, default=default, loop=loop)
+    return evaluate_many(found, chosen, progress=progress, **options)
+
+
+def blocks_in(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    features: str | None = None,
+    bad: str = "refuse",
+    report: Callable[[int, str], object] | None = None,
+    default: float = 0.0,
+    loop: str | None = None,
+) -> Iterator[Log]:
+    """The decisions of a file, or a store, in blocks; path, format, features, bad, report, default, loop and errors as
+    of `evaluate_file`."""
     from onepass.log import formats
 
-    chosen: dict[str, Any] = {text: policy_named(text) for text in policies}
     read: dict[str, Any] = {}
     if is_store(path, format):
         from onepass.log.opening import opened
 
         rows = None if features is None else imported("features", features)
         with opened(str(path), readonly=True) as store:
-            found = logs_of(judged(store, loop), features=rows, default=default)
-            return evaluate_many(found, chosen, progress=progress, **options)
+            yield from logs_of(judged(store, loop), features=rows, default=default)
+        return
     kind, rows = formats.format_of(path, format), None
     if kind is formats.table and features is not None:
         read["features"] = features.split(",")
@@ -87,7 +104,7 @@ def evaluate_file(
     if kind is formats.dsjson:
         read["lazy"] = rows is None
     events = kind.read(path, bad=bad, report=report, **read)
-    return evaluate_many(logs_of(events, features=rows, default=default), chosen, progress=progress, **options)
+    yield from logs_of(events, features=rows, default=default)
 
 
 def is_store(path: str | Path, format: str | None) -> bool:

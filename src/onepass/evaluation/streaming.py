@@ -7,7 +7,8 @@ bound of the sequences rises along the log, where `evaluate` takes the largest o
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from copy import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +39,13 @@ class Logger:
             first = self._same or float(block.propensities[0])
             uniform = abs(first * block.n_arms - 1.0) < 1e-9 and bool((block.propensities == first).all())
             self._same, self.known = first, self.known and uniform
+
+    def then(self, other: "Logger") -> "Logger":
+        """Of two parts of a log."""
+        found = Logger(self.given)
+        alike = not (self._same and other._same) or self._same == other._same
+        found.known, found._same = self.known and other.known and alike, self._same or other._same
+        return found
 
     def tops(self, block: Log, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """(n,) the largest weight that each row could have had under probabilities p (n, K); where that is not known
@@ -81,6 +89,62 @@ def evaluate_many(
     Returns `Evaluation` by name, their `sample` None. ValueError as `evaluate`. Memory: some kilobytes a policy and one
     block of at most 10,000 rows.
     """
+    swept = sweep(
+        log, policies, reward_range=reward_range, estimators=estimators, model=model, level=level,
+        weight_bound=weight_bound, progress=progress,
+    )  # fmt: skip
+    return swept.evaluations()
+
+
+class Swept(NamedTuple):
+    """What one pass over a log, or a part of one, leaves behind: of every policy its tally, what is known of the
+    logger, and its mass on every arm where distributions are not known; chosen: how often each arm was; rows."""
+
+    tallies: dict[str, Tally]
+    loggers: dict[str, Logger]
+    masses: dict[str, np.ndarray]
+    chosen: np.ndarray
+    rows: int
+
+    def then(self, other: "Swept") -> "Swept":
+        """Of this part of a log, then of another one."""
+        masses = {
+            name: grown(self.masses.get(name, np.zeros(0)), other.masses.get(name, np.zeros(0)))
+            for name in self.masses.keys() | other.masses.keys()
+        }
+        return Swept(
+            {name: one.then(other.tallies[name]) for name, one in self.tallies.items()},
+            {name: one.then(other.loggers[name]) for name, one in self.loggers.items()},
+            masses,
+            grown(self.chosen, other.chosen),
+            self.rows + other.rows,
+        )
+
+    def evaluations(self) -> dict[str, Evaluation]:
+        """All numbers, by policy. ValueError where there was no row."""
+        if self.rows == 0:
+            raise ValueError("log must have at least one row")
+        found = {}
+        for name, tally in self.tallies.items():
+            whole, mass = copy(tally), self.masses.get(name, np.zeros(0))
+            whole.unsupported += float(mass[grown(self.chosen, np.zeros(len(mass)))[: len(mass)] == 0].sum())
+            found[name] = summary(whole, self.loggers[name])
+        return found
+
+
+def sweep(
+    log: Log | Iterable[Log],
+    policies: Mapping[str, Any],
+    *,
+    reward_range: tuple[float, float] = (0.0, 1.0),
+    estimators: Iterable[str | tuple[str, float]] = USUAL,
+    model: Any = None,
+    level: float = 0.95,
+    weight_bound: float | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Swept:
+    """One pass over a log, or a part of one; log, policies, reward_range, estimators, model, level, weight_bound,
+    progress and errors as of `evaluate_many`."""
     if not policies:
         raise ValueError("policies must hold at least one policy by name")
     rewards, alpha = checked_range(reward_range), 1.0 - open_fraction("level", level)
@@ -118,11 +182,7 @@ def evaluate_many(
         start += len(block)
         if progress is not None:
             progress(start)
-    if start == 0:
-        raise ValueError("log must have at least one row")
-    for name, mass in masses.items():
-        tallies[name].unsupported += float(mass[chosen == 0].sum())
-    return {name: summary(tallies[name], loggers[name]) for name in policies}
+    return Swept(tallies, loggers, masses, chosen, start)
 
 
 def blocks_of(log: Log | Iterable[Log]) -> Iterator[Log]:

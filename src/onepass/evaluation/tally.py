@@ -78,6 +78,16 @@ class Path:
             self._pieces = [one + two for one, two in zip(self._pieces[::2], self._pieces[1::2], strict=True)]
             self._blocks *= 2
 
+    def then(self, other: "Path") -> "Path":
+        """This path, then another one."""
+        found = Path()
+        found._blocks, found._pieces = max(self._blocks, other._blocks), [*self._pieces, *other._pieces]
+        while len(found._pieces) >= PIECES:
+            if len(found._pieces) % 2:
+                found._pieces.append(np.zeros(3))
+            found._pieces = [one + two for one, two in zip(found._pieces[::2], found._pieces[1::2], strict=True)]
+        return found
+
     def drift(self) -> float:
         """The mean weight of the second half less that of the first, in standard errors; 0 for fewer than two pieces,
         or rows."""
@@ -122,6 +132,17 @@ class Tally:
         self.betting.add(sample.weights, sample.rewards, tops)
         if self.doubly_robust is not None:
             self.doubly_robust.add(sample, tops)
+
+    def then(self, other: "Tally") -> "Tally":
+        """Of this stream, then of another one, asked for the same: sums add, sequences go on (their `then`)."""
+        found = Tally(self.rewards, self.estimators, self.alpha)
+        found.moments, found.path = self.moments + other.moments, self.path.then(other.path)
+        found.terms = [one + two for one, two in zip(self.terms, other.terms, strict=True)]
+        found.unsupported, found.logged = self.unsupported + other.unsupported, self.logged + other.logged
+        found.betting = self.betting.then(other.betting)
+        if self.doubly_robust is not None and other.doubly_robust is not None:
+            found.doubly_robust = self.doubly_robust.then(other.doubly_robust)
+        return found
 
     def diagnosis(self) -> Diagnosis:
         """Of all weights so far."""

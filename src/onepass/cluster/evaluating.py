@@ -1,0 +1,61 @@
+"""What policies would have earned, from parts of a long log: workers pass over their own, what they leave is joined.
+
+Sums add (exactly those of one pass). Sequences that hold at any time go on from one part to the next: their bets begin
+anew with a part, as reward models do, so limits hold as those of one pass do, and are wider: use few, long parts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onepass.cluster.working import tree, workers_of
+from onepass.evaluation.evaluate import Evaluation
+from onepass.evaluation.log import Log
+from onepass.evaluation.of_files import blocks_in, policy_named
+from onepass.evaluation.streaming import Swept, sweep
+from onepass.foundation import check
+
+READING = ("format", "features", "bad", "default", "loop")  # options of files
+
+
+def evaluate(
+    parts: Sequence[Log | str | Path],
+    policies: Mapping[str, Any] | Sequence[str],
+    *,
+    workers: int = 2,
+    ray: str | None = None,
+    progress: Callable[[int], object] | None = None,
+    **options: Any,
+) -> dict[str, Evaluation]:
+    """The values of policies, from parts of one log.
+
+    parts: in the log's order: `Log`s, or files and stores that `onepass evaluate` reads.
+    policies: by name, as for `evaluate_many`: functions of a module, bandits or arrays; or texts, as the command has
+        them ("uniform", MODULE:NAME, the file of a bandit).
+    workers, ray: as of `fit`. progress: called with the number of rows so far, after each part (default None).
+    options: of `evaluate_many` (reward_range, estimators, model, level, weight_bound), and of files (format, features,
+        bad, default, loop).
+    Returns `Evaluation` by name. ValueError as these.
+    """
+    count, chosen = check.integer("workers", workers, 1), policies
+    if not isinstance(policies, Mapping):
+        chosen = {text: policy_named(text) for text in policies}
+    reading = {name: options.pop(name) for name in READING if name in options}
+    given = [part if isinstance(part, Log) else str(part) for part in parts]
+    if not given:
+        raise ValueError("parts must hold at least one part of a log")
+    crew, rows = workers_of(count, ray), 0
+    try:
+        tasks = [crew.start(swept, part, chosen, options, reading) for part in given]
+        for task in crew.finished(tasks):
+            rows += crew.answer(task).rows
+            if progress is not None:
+                progress(rows)
+        return tree(crew, tasks, Swept.then).evaluations()
+    finally:
+        crew.close()
+
+
+def swept(part: Any, policies: Mapping[str, Any], options: dict[str, Any], reading: dict[str, Any]) -> Swept:
+    """What a pass over a part leaves behind."""
+    return sweep(part if isinstance(part, Log) else blocks_in(part, **reading), policies, **options)
