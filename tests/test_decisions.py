@@ -269,3 +269,10 @@ def test_the_generator_of_a_key_is_philox_of_that_key():
         naive = np.random.Generator(np.random.Philox(key=int(key, 16)))
         assert keyed(key).random(5).tolist() == naive.random(5).tolist()
         assert keyed(key).standard_normal() == np.random.Generator(np.random.Philox(key=int(key, 16))).standard_normal()
+
+
+def test_each_of_several_decisions_is_plain_json():
+    bandit = op.OFUL(dim=2)
+    for one in bandit.decide(np.eye(2)[None].repeat(3, axis=0)).each():
+        again = op.Decision.from_dict(json.loads(json.dumps(one.to_dict())))
+        assert again.to_dict() == one.to_dict()

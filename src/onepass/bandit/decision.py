@@ -98,7 +98,7 @@ class Decision(NamedTuple):
             raise ValueError("to_dict is of one decision: use [d.to_dict() for d in decisions.each()]")
         out: dict[str, Any] = {"format": FORMAT}
         for name, value in zip(self._fields, self, strict=True):
-            out[name] = value.tolist() if isinstance(value, np.ndarray) else value
+            out[name] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         for name in ("arm", "arms", "offered"):
             out[name] = _written(out[name])
         return out

@@ -111,14 +111,14 @@ class Journal:
             )
         return self._log
 
-    def append(self, entry: Entry) -> None:
-        """Write a change behind the others; it survives this process, and with the next cut the machine.
+    def append(self, frame: bytes) -> None:
+        """Write a change, as `written` gave it; it survives this process, and with the next cut the machine.
 
         OSError where it cannot be written; then nothing is, any more: who opens the folder goes on from what is there.
         """
         log = self.log
         try:
-            log.write(written(entry))
+            log.write(frame)
             log.flush()
         except OSError:
             self.close()

@@ -21,7 +21,7 @@ from onepass.bandit.explanation import Explanation
 from onepass.bandit.snapshot import Snapshot
 from onepass.cluster.crew import Crew
 from onepass.cluster.front import Front, sharded
-from onepass.cluster.journal import BANDIT, EMPTY, Change, Entry, Journal
+from onepass.cluster.journal import BANDIT, EMPTY, Change, Entry, Journal, written
 from onepass.cluster.links import Links, Local
 from onepass.cluster.rays import Actors
 from onepass.cluster.searching import Search
@@ -200,9 +200,9 @@ class ShardedBandit(Shared):
         """
         if not self._new(seq):
             return
-        before = self.rounds
+        before, frame = self.rounds, self._frame("learn", recorded, contexts, rewards, arm, again)
         self.bandit.learn(contexts, rewards, arm, again=again)
-        self._done("learn", lambda: recorded(contexts, rewards, arm, again))
+        self._done(frame)
         self._since += self.rounds - before
         if self._journal is not None and self._since >= self._every:
             self._cut()
@@ -211,15 +211,17 @@ class ShardedBandit(Shared):
     def add_arm(self, arm: Hashable, *, seq: int | None = None) -> None:
         """Make an arm known; seq: as in `learn`. ValueError if it is known already or not hashable."""
         if self._new(seq):
+            frame = self._frame("add_arm", of_name, arm)
             self.bandit.add_arm(arm)
-            self._done("add_arm", lambda: ({}, EMPTY._replace(names=objects([arm]))))
+            self._done(frame)
 
     @writing
     def remove_arm(self, arm: Hashable, *, seq: int | None = None) -> None:
         """Forget an arm; seq: as in `learn`. ValueError if it is not known."""
         if self._new(seq):
+            frame = self._frame("remove_arm", of_name, arm)
             self.bandit.remove_arm(arm)
-            self._done("remove_arm", lambda: ({}, EMPTY._replace(names=objects([arm]))))
+            self._done(frame)
 
     def _new(self, seq: int | None) -> bool:
         """Whether a change is one that was not made yet. OSError where it could not be logged."""
@@ -230,10 +232,19 @@ class ShardedBandit(Shared):
             raise ValueError(f"seq must be {self.seq + 1}, the next, or that of a change that was made, got {seq}")
         return wanted == self.seq + 1
 
-    def _done(self, act: str, told: Any) -> None:
+    def _frame(self, act: str, told: Any, *given: Any) -> bytes:
+        """The next change as it is logged, before it is made. ValueError for what cannot be written."""
+        if self._journal is None:
+            return b""
+        try:
+            return written(Entry(self.seq + 1, act, *told(*given)))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"contexts, rewards and arm must be such that they can be logged, but {error}") from None
+
+    def _done(self, frame: bytes) -> None:
         self._front.seq += 1
         if self._journal is not None:
-            self._journal.append(Entry(self.seq, act, *told()))
+            self._journal.append(frame)
 
     def _again(self, entry: Entry) -> None:
         """Make a change that was logged."""
@@ -294,11 +305,17 @@ class ShardedBandit(Shared):
 
     @writing
     def close(self) -> None:
-        """End all shards; what is in the folder stays."""
+        """End all shards; what is in the folder stays. Leaving `with ShardedBandit(...) as bandit:` does it too."""
         for number in self.shards:
             self.crew.end(number)
         if self._journal is not None:
             self._journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"<ShardedBandit on {len(self.shards)} shards: {self.bandit.estimator!r}, {self.rounds} rows learned>"
@@ -310,7 +327,7 @@ def linked(ray: str | None) -> Links:
 
 
 def recorded(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[str, Any], Change]:
-    """What `learn` was given, as it is logged: it has been learned, so it fits."""
+    """What `learn` was given, as it is logged."""
     if are_decisions(contexts):
         each = [one for part in (contexts if isinstance(contexts, list) else [contexts]) for one in part.each()]
         paid = rewards if isinstance(contexts, list) or contexts.several else [rewards]
@@ -325,6 +342,11 @@ def recorded(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[s
     return {"again": again, "single": single}, EMPTY._replace(
         rows=np.atleast_2d(rows), right=right, rewards=values, names=objects(names)
     )
+
+
+def of_name(arm: Any) -> tuple[dict[str, Any], Change]:
+    """What `add_arm` and `remove_arm` were given."""
+    return {}, EMPTY._replace(names=objects([arm]))
 
 
 def plain(paid: Any) -> Any:

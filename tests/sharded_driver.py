@@ -1,0 +1,52 @@
+"""A process that learns a stream on shards until it is killed, and goes on where it was: `python sharded_driver.py
+FOLDER ROUNDS SHARDS [ADDRESS]` prints the number of every change that it has learned."""
+
+import os
+import sys
+
+import numpy as np
+
+import onepass as op
+from onepass.cluster import ShardedBandit
+
+DIM, ARMS, EVERY = 4, 11, 40  # EVERY: rows between two cuts
+
+
+def recipe():
+    return op.Bandit(op.Disjoint(op.Ridge(op.FrequentDirections(dim=DIM, size=2, reg=0.3))), op.UCB(0.3), seed=5)
+
+
+def batch(seq: int):
+    """The rows of a change: rows, rewards, names of arms."""
+    rng = np.random.default_rng(seq)
+    n = int(rng.integers(1, 7))
+    return rng.standard_normal((n, DIM)), rng.random(n), [f"arm {a}" for a in rng.integers(0, ARMS, n)]
+
+
+def same(many, rounds: int) -> None:
+    """AssertionError unless the bandit is the one that has learned all changes, once each, in one process."""
+    one = recipe()
+    for seq in range(1, rounds + 1):
+        one.learn(*batch(seq))
+    assert (many.seq, many.rounds, many.arms) == (rounds, one.rounds, one.arms)
+    for arm in one.arms:
+        np.testing.assert_array_equal(many.bandit.parameter_of(arm), one.parameter_of(arm))
+        assert many.bandit.rows_of(arm) == one.rows_of(arm)
+    mine, its = (bandit.decide(np.ones(DIM), id="all") for bandit in (one, many))
+    np.testing.assert_array_equal(its.scores, mine.scores)
+    np.testing.assert_array_equal(its.probabilities, mine.probabilities)
+
+
+def main(folder: str, rounds: str, shards: str, address: str | None = None) -> None:
+    if os.path.exists(os.path.join(folder, "current")):
+        bandit = ShardedBandit.opened(folder, ray=address, every=EVERY)
+    else:
+        bandit = ShardedBandit(recipe(), int(shards), ray=address, folder=folder, every=EVERY)
+    print(bandit.seq, flush=True)
+    for seq in range(bandit.seq + 1, int(rounds) + 1):
+        bandit.learn(*batch(seq), seq=seq)
+        print(seq, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
