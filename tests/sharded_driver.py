@@ -2,6 +2,7 @@
 FOLDER ROUNDS SHARDS [ADDRESS]` prints the number of every change that it has learned."""
 
 import os
+import signal
 import sys
 
 import numpy as np
@@ -35,6 +36,32 @@ def same(many, rounds: int) -> None:
     mine, its = (bandit.decide(np.ones(DIM), id="all") for bandit in (one, many))
     np.testing.assert_array_equal(its.scores, mine.scores)
     np.testing.assert_array_equal(its.probabilities, mine.probabilities)
+
+
+class Mortal:
+    """A bandit whose process is killed after a batch that it has learned, once for every file in a folder."""
+
+    def __init__(self, bandit, tokens: str):
+        self.bandit, self.tokens, self.batches = bandit, tokens, 0
+
+    def copy(self) -> "Mortal":
+        return Mortal(self.bandit.copy(), self.tokens)
+
+    def merge(self, other: "Mortal") -> "Mortal":
+        self.bandit.merge(other.bandit)
+        return self
+
+    def learn(self, rows, rewards) -> None:
+        self.bandit.learn(rows, rewards)
+        self.batches += 1
+        if self.batches % 2:
+            return
+        for token in os.listdir(self.tokens):
+            try:
+                os.unlink(os.path.join(self.tokens, token))
+            except FileNotFoundError:
+                continue  # another worker took it
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main(folder: str, rounds: str, shards: str, address: str | None = None) -> None:
