@@ -11,8 +11,10 @@ import pytest
 
 import onepass as op
 from counts import many as often
+from experiments import Scripted, Staircase, Until
 from onepass import evaluation as ev
 from onepass.cluster import ShardedBandit, evaluate, fit
+from onepass.experiment import Experiment, ExperimentError, Policy, run
 from sharded_driver import EVERY, Mortal, batch, recipe, same
 
 pytestmark = pytest.mark.xdist_group("ray")  # one Ray for all of them
@@ -64,6 +66,24 @@ def test_fit_and_evaluate_on_ray_are_those_of_one_process(ray, tmp_path):
     parts, policies = list(log.blocks(130)), {"one": np.array([0.3, 0.7])}
     here, there = (evaluate(parts, policies, ray=address)["one"].to_dict() for address in (None, "local"))
     assert here == there
+
+
+def test_an_experiment_on_ray_has_the_rows_of_one_process_and_goes_on_where_it_was(ray, tmp_path):
+    study = Experiment("stairs", "", Staircase, (Policy("Up", Scripted, {"arm": 2}), Policy("Down", Scripted)), 100, 3)
+    here = run(study, quiet=True)
+    policies = (*study.policies, Policy("Until", Until, {"folder": str(tmp_path)}))
+    with pytest.raises(ExperimentError, match="not yet"):
+        run(study, policies=policies, ray="local", kept=tmp_path / "kept", quiet=True)
+    assert len(list((tmp_path / "kept").iterdir())) == 2  # of three seeds
+    (tmp_path / "now").touch()
+    whole = run(study, policies=policies, ray="local", kept=tmp_path / "kept", quiet=True)
+    both = [row for row in whole.rows if row["policy"] != "Until"]
+    assert [untimed(row) for row in both] == [untimed(row) for row in here.rows]
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def untimed(row):
+    return {name: value for name, value in row.items() if "second" not in name}
 
 
 def test_workers_that_are_killed_while_they_learn_are_replaced(ray, tmp_path):

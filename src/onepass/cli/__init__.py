@@ -25,13 +25,16 @@ EXTRAS = (
     "rich",
     "pooch",
     "threadpoolctl",
+    "ray",
 )
+FINISHED = "finished"  # the folder of what Ray's workers have played
 
 
 def needs(name: str) -> str:
     package = name.partition(".")[0]
     served = dict.fromkeys(("starlette", "uvicorn", "prometheus_client"), "serve")
-    extra = {"httpx": "client", "msgspec": "log", "psycopg": "postgres", **served}.get(package, "experiment")
+    known = {"httpx": "client", "msgspec": "log", "psycopg": "postgres", "ray": "ray", **served}
+    extra = known.get(package, "experiment")
     return f"onepass: {package} is missing, which the command line needs: pip install onepass[{extra}]"
 
 
@@ -65,6 +68,14 @@ Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for result
 Jobs = Annotated[
     int | None,
     typer.Option(help="Processes that play seeds. Default: one a core; one in all where seconds are the subject."),
+]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help='Let the workers of this Ray play ("auto", ray://HOST:10001, or "local": one started here); what they '
+        "have finished is kept in DIR/finished until all is, and not played again.",
+    ),
 ]
 
 
@@ -101,6 +112,7 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="One JSON object per policy and seed, nothing else.")] = False,
     tuned: Annotated[Path | None, typer.Option(metavar="FILE", help="Use the parameters `onepass tune` found.")] = None,
     jobs: Jobs = None,
+    ray: Ray = None,
 ) -> None:
     """Run an experiment; leaves Parquet files, a table and a picture in DIR (default: results/EXPERIMENT)."""
     from onepass.experiment import own, report, runner, tuning
@@ -110,8 +122,10 @@ def run(
     chosen = own.policies(experiment, split(policies))
     if tuned is not None:
         chosen = tuning.apply(experiment, chosen, tuned)
-    results = runner.run(experiment, policies=chosen, seeds=seeds, rounds=rounds, jobs=jobs)
-    report.publish(results, out or Path("results", experiment.name), report.keep, sys.stderr if json else sys.stdout)
+    place = out or Path("results", experiment.name)
+    kept = place / FINISHED
+    results = runner.run(experiment, policies=chosen, seeds=seeds, rounds=rounds, jobs=jobs, ray=ray, kept=kept)
+    report.publish(results, place, report.keep, sys.stderr if json else sys.stdout)
     for row in results.rows if json else []:
         print(json_line(row))
     raise typer.Exit(130 if results.interrupted else 0)
@@ -125,14 +139,17 @@ def tune(
     policies: Policies = None,
     out: Out = None,
     jobs: Jobs = None,
+    ray: Ray = None,
 ) -> None:
     """Search the parameters of every policy on one grid; default DIR: results/EXPERIMENT-tuned."""
     from onepass.experiment import own, report, tuning
 
     experiment = own.experiment(name)
     chosen = own.policies(experiment, split(policies))
-    results = tuning.tune(experiment, policies=chosen, seeds=seeds, rounds=rounds, jobs=jobs)
-    report.publish(results, out or Path("results", f"{experiment.name}-tuned"), report.keep_tuning, sys.stdout)
+    place = out or Path("results", f"{experiment.name}-tuned")
+    kept = place / FINISHED
+    results = tuning.tune(experiment, policies=chosen, seeds=seeds, rounds=rounds, jobs=jobs, ray=ray, kept=kept)
+    report.publish(results, place, report.keep_tuning, sys.stdout)
     raise typer.Exit(130 if results.interrupted else 0)
 
 

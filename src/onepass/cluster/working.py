@@ -77,6 +77,11 @@ class Tasks:
         except self.ray.exceptions.RayTaskError as error:
             raise error.cause from None
 
+    def cancel(self, tasks: list[Any]) -> None:
+        """End tasks that are not done."""
+        for task in tasks:
+            self.ray.cancel(task, force=True)
+
     def close(self) -> None:
         """Ray stays."""
 

@@ -1,10 +1,12 @@
 """Run an experiment: for every seed, chunk after chunk, all policies side by side; rows out."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from onepass.experiment.crew import Task, play_all
 from onepass.experiment.definition import Study
 from onepass.experiment.errors import ExperimentError
+from onepass.experiment.on_ray import play_on_ray
 from onepass.experiment.policy import Policy
 from onepass.experiment.progress import Meter
 from onepass.experiment.results import Results
@@ -17,6 +19,8 @@ def run(
     seeds: Sequence[int] | int | None = None,
     rounds: int | None = None,
     jobs: int | None = 1,
+    ray: str | None = None,
+    kept: Path | None = None,
     quiet: bool = False,
 ) -> Results:
     """Results of the policies over the seeds (a number n means 0 .. n - 1); what is not given is the experiment's own.
@@ -24,6 +28,8 @@ def run(
     jobs: how many processes play seeds; None: one for every core, but one in all for an experiment that is about
     seconds. Rows are the same whatever the number, but for seconds. A script that asks for more than one begins
     with `if __name__ == "__main__":`, as Python's `multiprocessing` has it.
+    ray: None: this machine; the address of a Ray, or "local": its workers play, `jobs` is not asked for.
+    kept: a folder for the seeds that Ray's workers have finished: a run that was ended goes on from there.
     Ctrl-C ends the run and keeps what is done: the finished seeds or, while there is none, the rounds played so far.
     """
     policies = experiment.policies if policies is None else policies
@@ -39,7 +45,10 @@ def run(
     step = experiment.step_size(rounds)
     tasks = [Task(tuple(policies), seed, f"seed {seed}") for seed in seeds]
     with Meter(experiment.name, len(tasks) * -(-rounds // step), quiet) as meter:
-        found, results.interrupted = play_all(experiment, tasks, rounds, step, jobs, meter)
+        if ray is None:
+            found, results.interrupted = play_all(experiment, tasks, rounds, step, jobs, meter)
+        else:
+            found, results.interrupted = play_on_ray(experiment, tasks, rounds, step, ray, meter, kept)
     whole = [own for _, own in sorted(found.items()) if not own.interrupted]
     for own in whole or found.values():
         results.rows += own.rows

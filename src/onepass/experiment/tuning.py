@@ -16,6 +16,7 @@ from onepass.experiment.best import TUNING, mean_regrets
 from onepass.experiment.crew import Task, play_all
 from onepass.experiment.definition import Study
 from onepass.experiment.errors import ExperimentError
+from onepass.experiment.on_ray import play_on_ray
 from onepass.experiment.policy import Policy
 from onepass.experiment.progress import Meter
 from onepass.experiment.results import Results, read
@@ -32,11 +33,13 @@ def tune(
     seeds: int = 10,
     rounds: int | None = None,
     jobs: int | None = 1,
+    ray: str | None = None,
+    kept: Path | None = None,
     quiet: bool = False,
 ) -> Results:
     """Rows of every policy at every point of the experiment's grid, on seeds 1000, 1001, ...
 
-    Each policy meets the same contexts; jobs: as in `run`. Ctrl-C keeps the policies whose whole grid is done.
+    Each policy meets the same contexts; jobs, ray, kept: as in `run`. Ctrl-C keeps policies whose whole grid is done.
     """
     if not experiment.grid:
         raise ExperimentError(f"{experiment.name} has nothing to tune")
@@ -58,7 +61,10 @@ def tune(
         for seed in range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + seeds)
     ]
     with Meter(f"tuning {experiment.name}", len(tasks) * -(-rounds // step), quiet) as meter:
-        found, results.interrupted = play_all(problem, tasks, rounds, step, jobs, meter)
+        if ray is None:
+            found, results.interrupted = play_all(problem, tasks, rounds, step, jobs, meter)
+        else:
+            found, results.interrupted = play_on_ray(problem, tasks, rounds, step, ray, meter, kept)
     for first in range(0, len(tasks), seeds):
         own = [found[place] for place in range(first, first + seeds) if place in found]
         if len(own) == seeds and not any(part.interrupted for part in own):
