@@ -37,6 +37,7 @@ class Store:
         self.models = models
         self.beside = models.store()  # of arms without rows
         self._placed = Placed(owner=np.full(0, NOBODY), rows=np.zeros(0, np.int64))
+        self._homes = np.zeros(0, np.int64)  # the shards of arms to come
         self._count, self._vacant = 0, list[int]()
         self._version, self._versions = 0, itertools.count(1)
         self._split: tuple[Any, list[tuple[int, np.ndarray]]] | None = None
@@ -84,7 +85,9 @@ class Store:
                 more = ROOM + record // GROWTH
                 owner = np.concatenate([self._placed.owner, np.full(more, NOBODY)])
                 self._placed = Placed(owner, np.concatenate([self._placed.rows, np.zeros(more, np.int64)]))
-        self._placed.owner[record] = shards_of(np.array([record]), self.crew.numbers)[0]
+        if len(self._homes) != len(self._placed.owner):
+            self._homes = shards_of(np.arange(len(self._placed.owner)), self.crew.numbers)
+        self._placed.owner[record] = self._homes[record]
         self._placed.rows[record], self._split = 0, None
         return record
 
@@ -119,7 +122,7 @@ class Store:
         crew.tell({s: ("close", arms) for s, arms in leaving.items() if s in numbers})
         for number in [number for number in crew.numbers if number not in numbers]:
             crew.end(number)
-        owner[moving], self._split = wanted[moving], None
+        owner[moving], self._split, self._homes = wanted[moving], None, np.zeros(0, np.int64)
         return len(moving)
 
     # ---- learning ----
