@@ -12,8 +12,8 @@ ROOT = Path(onepass.__file__).parent
 # experiment/ plays, so it stands above it.
 ROOMS = (
     "__main__", "cli", "precompile", "benchmark", "experiment", "cluster", "service", "", "evaluation", "adapters",
-    "testing", "log", "recipes", "learner", "kernel", "contextual", "bandit", "arena", "estimator", "exploration",
-    "design", "features", "client", "foundation",
+    "testing", "log", "recipes", "tuning", "learner", "kernel", "contextual", "bandit", "arena", "estimator",
+    "exploration", "design", "features", "client", "foundation",
 )  # fmt: skip
 
 

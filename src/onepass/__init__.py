@@ -220,5 +220,13 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
+def _tuner() -> type:
+    """What a file of `onepass.tuning` names, which is imported when it is asked for."""
+    from onepass.tuning import Tuner
+
+    return Tuner
+
+
 for _name in WITH_SCIKIT_LEARN:
     on_demand(_name, partial(__getattr__, _name))
+on_demand("Tuner", _tuner)

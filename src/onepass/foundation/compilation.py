@@ -34,8 +34,9 @@ from onepass.foundation.parts import in_parts
 from onepass.foundation.waiting import compiling
 
 NEVER_COMPILED = {
-    "__main__.py", "adapters", "benchmark", "cache.py", "cli", "cluster", "disk.py", "experiment", "files.py", "log",
-    "precompile.py", "recipes", "records.py", "registry.py", "service", "sharing.py", "terms.py", "testing",
+    "__main__.py", "adapters", "benchmark", "cache.py", "cli", "client", "cluster", "disk.py", "experiment", "files.py",
+    "log", "precompile.py", "recipes", "records.py", "registry.py", "service", "sharing.py", "terms.py", "testing",
+    "tuning",
     "waiting.py",
 }  # fmt: skip
 PLAIN = (
