@@ -31,7 +31,7 @@ def net(space: Space, allowed: Allowed | None, tried: np.ndarray, seed: int) -> 
 
 
 def gain(bandit: GPUCB, points: np.ndarray, best: np.ndarray, told: int, delta: float) -> tuple[float, float]:
-    """The least that the point `best` (1, coordinates) is worth, and the most that any of points is, (n, coordinates)."""
+    """The least that `best` (1, coordinates) is worth, and the most that any of points (n, coordinates) is."""
     chances = len(points) * (np.pi * told) ** 2 / 6.0
     beta = float(np.sqrt(2.0 * np.log(chances / delta)))
     means, deviations = moments(bandit, points)

@@ -1,14 +1,11 @@
 """The picture of a tuner: what trials paid, the best so far, and the posterior along each setting through the best."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from onepass.tuning.space import Category, Integer, Real
-
-if TYPE_CHECKING:
-    from onepass.tuning.tuner import Tuner
 
 WIDTH, HEIGHT = 7.0, 2.2  # inches: of a picture, of a row of panels
 DOTS = 150  # an inch
@@ -18,7 +15,7 @@ DEVIATIONS = 2.0  # of the band
 MARGIN = 0.05  # of the range of values, above and below
 
 
-def drawn(tuner: "Tuner", path: str | Path) -> Path:
+def drawn(tuner: Any, path: str | Path) -> Path:
     """Save the picture; returns where. ValueError before anything was told."""
     try:
         from matplotlib.figure import Figure
@@ -48,7 +45,7 @@ def drawn(tuner: "Tuner", path: str | Path) -> Path:
     return Path(path)
 
 
-def slice_of(tuner: "Tuner", axes: Any, name: str, settings: dict[str, Any]) -> None:
+def slice_of(tuner: Any, axes: Any, name: str, settings: dict[str, Any]) -> None:
     """The posterior along one setting, the others as in `settings`, with a band of two deviations."""
     one = tuner.space.dimensions[name]
     count = int(min(one.count, FINE))
