@@ -30,7 +30,9 @@ def ray():
         patch.setenv("PYTHONPATH", os.pathsep.join(paths))
         import ray
 
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        ray.init(
+            "local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR
+        )  # never one that somebody else has started here
         yield ray
         ray.shutdown()
 

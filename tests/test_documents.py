@@ -19,7 +19,7 @@ def test_examples_run(script, capsys):
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.parametrize("page", ["decisions", "features", "sketches", "forgetting", "log", "tour"])
+@pytest.mark.parametrize("page", ["cluster", "decisions", "features", "sketches", "forgetting", "log", "tour"])
 def test_pages_run(page):
     found = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
     assert found.attempted > 0
@@ -27,7 +27,7 @@ def test_pages_run(page):
 
 
 def test_importing_onepass_loads_no_experiment_package():
-    heavy = {"msgspec", "psycopg", "polars", "matplotlib", "sklearn", "typer", "rich", "pooch"}
+    heavy = {"msgspec", "psycopg", "polars", "ray", "matplotlib", "sklearn", "typer", "rich", "pooch"}
     code = "import sys, onepass; print(' '.join(m for m in sys.modules if '.' not in m))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not heavy & set(loaded)
