@@ -19,15 +19,26 @@ def test_examples_run(script, capsys):
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.parametrize("page", ["cluster", "decisions", "features", "sketches", "forgetting", "log", "tour"])
+PAGES = ["cluster", "decisions", "features", "sketches", "forgetting", "log", "tasks", "tour", "tuning"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_pages_run(page):
     found = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
     assert found.attempted > 0
     assert found.failed == 0
 
 
+def test_ten_tasks_of_a_new_user_take_at_most_fifteen_lines_each():
+    tasks = (ROOT / "docs" / "tasks.md").read_text().split("\n## ")[1:]
+    lines = [sum(line.startswith((">>> ", "... ")) for line in task.splitlines()) for task in tasks]
+    assert len(tasks) == 10
+    assert 0 < min(lines) <= max(lines) <= 15
+
+
 def test_importing_onepass_loads_no_experiment_package():
     heavy = {"msgspec", "psycopg", "polars", "ray", "matplotlib", "sklearn", "typer", "rich", "pooch"}
+    heavy |= {"coba", "gymnasium", "mabwiser", "optuna", "river"}
     code = "import sys, onepass; print(' '.join(m for m in sys.modules if '.' not in m))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not heavy & set(loaded)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import dense_kernel
 import onepass as op
 from counts import many
+from onepass.foundation import files
 from onepass.tuning import Category, Integer, Real, Space, Tuner, likelihood, proposing, surrogate
 
 MIXED = {
@@ -158,6 +159,23 @@ def test_a_saved_tuner_asks_what_it_would_have(tmp_path, told):
         tuner.tell(trial, paid(trial.settings))
         again.tell(same, paid(same.settings))
     assert again.best == tuner.best
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("drawn", 10**12),  # the sequence would be gone through for hours
+        ("order", [0, 0]),
+        ("trials", [[[["x", 2.0]], 1.0, "told"]]),
+        ("model", [[[0.1, 0.1], 1.0, 1.0], [0.0, 1.0, True], [1]]),
+    ],
+)
+def test_what_does_not_fit_is_refused(name, value):
+    tuner = Tuner({"x": Real(0.0, 1.0)})
+    tuner.tell(tuner.ask(), 1.0)
+    contents = tuner.contents()
+    with pytest.raises(ValueError, match=r"must|fit"):
+        files.restored(Tuner, contents.params, contents.extra | {name: value}, contents.state)
 
 
 def test_a_constraint_is_asked_for_after_loading():

@@ -377,7 +377,8 @@ class Tuner(files.Owner):
         for number in extra["order"]:
             trial = found._trials[check.integer("order", number, 0)]
             found._close(trial.number, trial.value, trial.status)
-        found._drawn = check.integer("drawn", extra["drawn"], 0)
+        most = len(found._trials) * proposing.TRIES * proposing.FEWEST
+        found._drawn = check.integer("drawn", extra["drawn"], 0, most)
         found._limited = bool(check.choice("limited", extra["limited"], (False, True)))
         found._rng.bit_generator.state = extra["rng"]
         if extra["model"] is not None:
