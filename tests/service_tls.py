@@ -9,6 +9,8 @@ from onepass.client import Client
 from onepass.service.keys import made
 from service_process import Served, written
 
+WAIT = 600.0  # seconds: nothing is joined while it is asked
+
 
 class Service:
     """A service that is running, as docs/client.md has it. client: made with its address and its key, unless told
@@ -19,7 +21,7 @@ class Service:
         reading, more = made(["read"])
         pem, private = certificate(folder)
         options = ("--certificate", str(pem), "--private-key", str(private))
-        path = written(folder, top='arms = ["sport", "economy", "culture"]', keys=f"{lines}\n{more}\n")
+        path = written(folder, top='arms = ["sport", "economy", "culture"]', keys=f"{lines}\n{more}\n", wait=WAIT)
         path.write_text(path.read_text().replace('"hour", "mobile", "new"', '"morning", "mobile", "one"'))
         self.tls = ssl.create_default_context(cafile=pem)
         self.served = Served(folder / "data", path, key=key, options=options, verify=self.tls)

@@ -84,9 +84,8 @@ def test_a_decision_its_outcome_and_what_the_log_says_of_them(client):
     assert found.propensity == found.propensities[0] == found.ranking[0].probability
     assert sorted(one.arm for one in found.ranking) == ARMS
     assert client.outcome(found.id, 1.0) == onepass.client.Counted(taken=1, stored=1)
-    until(lambda: len(about(client, found.id)) == 3)
-    first, *_, last = about(client, found.id)
-    assert (first["subject"], first["propensities"], last["rewards"]) == ("user 7", [found.propensity], [1.0])
+    first, second = about(client, found.id)
+    assert (first["subject"], first["propensities"], second["value"]) == ("user 7", [found.propensity], 1.0)
 
 
 def test_arrays_names_and_slots_are_taken_as_they_are(client):
@@ -114,7 +113,7 @@ def test_an_evaluation_is_asked_for_once_looked_at_and_removed(client, lossy):
     policies = [{"name": "uniform", "kind": "uniform"}]
     asked = news.evaluate(policies=policies, id="asked")
     assert (way.sent, asked["id"]) == (2, "asked")
-    until(lambda: client.evaluation("asked")["status"] == "done")
+    until(lambda: client.evaluation("asked")["status"] in ("done", "failed"))  # nothing is joined here
     assert [one["id"] for one in client.evaluations()["evaluations"]] == ["asked"]
     client.remove("asked")
     assert client.evaluations() == {"evaluations": []}
@@ -220,7 +219,7 @@ def test_a_log_that_breaks_off_goes_on_after_the_last_record(service, client, lo
             most = 300 if self.sent % 2 else 10**6
             return httpx.Response(answer.status_code, headers=answer.headers, stream=Breaking(answer.stream, most))
 
-    for number in range(5):
+    for number in range(10):
         client.decide(CONTEXT, [f"line\u2028of {number}\x85", "b"])
     whole = list(client.log(limit=9))
     monkeypatch.setattr(onepass.client.calls, "PAGE", 3)
@@ -254,7 +253,7 @@ def test_the_awaiting_client_has_the_same_calls(service):
             for place in (news.evaluation("none"), news.promote(checkpoint="none"), news.rollback(checkpoint="none")):
                 with pytest.raises(ServiceError):
                     await place
-            return paid.stored, kinds[:4]
+            return paid.stored, kinds
 
     assert asyncio.run(asked()) == (8, ["decision", "outcome", "outcome", "activation"])
     public = [name for name in vars(Client) if not name.startswith("_")]

@@ -275,7 +275,7 @@ async def absent(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     if status == 405:
         routes = [route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE]
-        methods = ", ".join(sorted({method for route in routes for method in route.methods}))
+        methods = ", ".join(sorted({method for route in routes for method in getattr(route, "methods", None) or ()}))
         answer = refusal(Refused(405, "MethodNotAllowed", f"{request.method} is not served here, but {methods}"))
         answer.headers["allow"] = methods
         return answer
