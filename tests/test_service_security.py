@@ -142,8 +142,7 @@ def test_a_key_is_kept_as_a_hash_and_said_nowhere(guarded, loop, key, folder, ca
         answers = [asked(guarded, method, path, headers={"authorization": b"Bearer " + given.encode("latin-1")}, **body)
                    for given in (key[0], *WRONG)
                    for method, path, body in (("POST", "/v1/news/decide", {"json": ASKED}), ("GET", "/v1/news", {}),
-                                              ("GET", "/v1/news/log", {}), ("GET", "/metrics", {}),
-                                              ("GET", "/a/b", {}),
+                                              ("GET", "/v1/news/log", {}), ("GET", "/metrics", {}), ("GET", "/a/b", {}),
                                               ("POST", "/v1/news/decide", {"json": {"context": "wrong"}}))]  # fmt: skip
     assert [one.status_code for one in answers[:6]] == [200, 200, 200, 200, 404, 400]
     assert {one.status_code for one in answers[6:]} == {401, 404}
