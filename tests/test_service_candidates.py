@@ -60,6 +60,10 @@ def played(loop, begin, end, best="a", **fields):
             loop.outcomes([OutcomeRequest(id=f"{t}", value=1.0, key="k")])[1].result()
 
 
+def took_over(loop, line):
+    until(lambda: loop.learner.copies.present.line == line)
+
+
 def waiting(loop):
     until(lambda: loop.building is not None and loop.building.ready)
 
@@ -99,7 +103,7 @@ def test_another_model_learns_the_log_and_takes_over_and_replay_agrees_across_th
     played(loop, 0, 20)
     assert loop.change(rules(reg=2.0, wait=0.03)) == ["model", "reward"]
     assert loop.settings.reward.wait == 0.03
-    until(lambda: loop.standing.lines.serving == 1)
+    took_over(loop, 1)
     assert loop.settings.model.arguments["reg"] == 2.0
     played(loop, 20, 40)
     settled(loop)
@@ -122,7 +126,7 @@ def test_the_recommended_bandit_learns_the_log_of_another_one_and_goes_on(starte
     loop = started(rules(), store)
     played(loop, 0, 150)
     loop.change(checked({**rules().plain(), "model": {"arguments": {"warm_up": 64, "landmarks": 20}}}))
-    until(lambda: loop.standing.lines.serving == 1)
+    took_over(loop, 1)
     played(loop, 150, 300)
     settled(loop)
     loop.stop()
@@ -139,7 +143,7 @@ def test_a_restart_goes_on_with_the_model_that_took_over(started, tmp_path, file
     loop = started(rules(), store)
     played(loop, 0, 10)
     loop.change(rules(reg=2.0))
-    until(lambda: loop.standing.lines.serving == 1)
+    took_over(loop, 1)
     played(loop, 10, 20)
     loop.stop()
     for file in (tmp_path / "models").iterdir() if files == "lost" else ():
@@ -159,7 +163,7 @@ def test_a_log_that_ends_anywhere_about_a_change_of_models_goes_on(started):
     loop = started(rules(), store)
     played(loop, 0, 6)
     loop.change(rules(reg=2.0))
-    until(lambda: loop.standing.lines.serving == 1)
+    took_over(loop, 1)
     played(loop, 6, 9)
     settled(loop)
     loop.stop()
@@ -170,7 +174,7 @@ def test_a_log_that_ends_anywhere_about_a_change_of_models_goes_on(started):
         cut.append([msgspec.structs.replace(one, seq=0) for one in store.read(until=end)])
         loop = started(rules(), cut, f"cut at {end}")
         if end >= staged:
-            until(lambda loop=loop: loop.standing.lines.serving == 1)
+            took_over(loop, 1)
         played(loop, 20, 23)
         settled(loop)
         loop.stop()
@@ -185,7 +189,7 @@ def test_a_file_with_another_model_is_learned_at_the_start(started):
     played(loop, 0, 10)
     loop.stop()
     loop = started(rules(reg=3.0), store)
-    until(lambda: loop.standing.lines.serving == 1)
+    took_over(loop, 1)
     settled(loop)
     assert loop.learner.fold.bandit.rounds == 10
 
@@ -221,7 +225,7 @@ def test_a_candidate_learns_what_a_log_still_holds_whose_beginning_was_dropped(s
     store.drop_before(place + 1)  # its join comes later
     whole = {one.id for one in store.read(kinds=["decision"])}
     loop.change(rules(reg=2.0))
-    until(lambda: loop.standing.lines.serving == 1)
+    took_over(loop, 1)
     settled(loop)
     lost = max(one.seq for one in store.read(kinds=["join"]) if one.id not in whole)
     learned = [one for one in store.read(lost, kinds=["join"])]
@@ -362,7 +366,7 @@ def test_a_way_back_serves_the_model_as_it_was_and_goes_on_from_here(started, tm
     played(loop, 10, 30)
     settled(loop)
     loop.back(kept.stem, learn)
-    until(lambda: loop.standing.lines.serving == 1)
+    took_over(loop, 1)
     assert loop.learner.fold.bandit.rounds == (30 if learn else 10)
     with pytest.raises(Refused, match="there is no checkpoint nothing"):
         loop.back("nothing")
@@ -386,7 +390,7 @@ if LONG:  # another kind of model to compile, 20 s
         settled(loop)
         assert "learning stopped" in loop.trouble()
         loop.change(rules(**rows))
-        until(lambda: loop.standing.lines.serving == 1)
+        took_over(loop, 1)
         assert loop.trouble() is None
         played(loop, 40, 50, arms=offers)
         settled(loop)

@@ -254,9 +254,13 @@ def retire(home: Home, candidate: Candidate, why: str) -> None:
     if home.learner.candidate is candidate:
         home.learner.candidate = None
         home.learner.exchange()
-    home.building = None
     fields: dict[str, Any] = {"line": candidate.line, "state": RETIRED, "why": why}
-    home.put({}, Checkpoint(loop=home.name, time=0, through=candidate.fold.through, digest="", **fields))
+    record = Checkpoint(loop=home.name, time=0, through=candidate.fold.through, digest="", **fields)
+    with home.changing:
+        try:
+            home.put({}, record)
+        finally:
+            home.building = None
 
 
 # ---- how it is ----
