@@ -207,12 +207,13 @@ class Loop:
         with self._orders:
             promotion.back(self, name, learn)
 
-    def adopt(self, bandit: Any, why: str) -> int:
-        """Go on with a model that was not learned from this log: it learns what is joined from here on, and takes over
-        at once; the number of its line. bandit: of the present settings; why: a sentence."""
+    def adopt(self, bandit: Any, why: str, through: int | None = None) -> int:
+        """Go on with a model that was not learned from this log, or not from its beginning: it learns the joins after a
+        place, and takes over at once; the number of its line. bandit: of the present settings; why: a sentence;
+        through: the place (default None: from here on)."""
         with self._orders:
-            present = self.settings
-            promotion.stage(self, present, present.model, bandit, self.learner.seen, at_once=True, why=why)
+            present, place = self.settings, self.learner.seen if through is None else through
+            promotion.stage(self, present, present.model, bandit, place, at_once=True, why=why)
             return self.standing.lines.next - 1
 
     def give_up(self) -> None:

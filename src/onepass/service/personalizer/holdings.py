@@ -15,6 +15,7 @@ from onepass.foundation import files
 from onepass.foundation.registry import plain
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
+from onepass.service import promotion
 from onepass.service.loop import Loop
 from onepass.service.personalizer.calls import Call, answered, done
 from onepass.service.personalizer.errors import Problem
@@ -29,7 +30,7 @@ PAUSE = 0.01  # seconds between two looks
 
 async def get_model(call: Call) -> Response:
     """GET /model"""
-    data = await asyncio.to_thread(lambda: files.to_bytes(call.loop.learner.serving.bandit()))
+    data = await asyncio.to_thread(lambda: files.to_bytes(present(call.loop)[0]))
     return Response(data, media_type=BINARY)
 
 
@@ -86,10 +87,20 @@ def received(loop: Loop, data: bytes) -> Any:
     return found
 
 
-def adopted(loop: Loop, bandit: Any, why: str) -> int:
+def present(loop: Loop) -> tuple[Any, int]:
+    """A copy of the model as it is now, not as it was when it was last published, and the last join that it learned;
+    StoreError where it has stopped learning."""
+    found = list[tuple[Any, int]]()
+    promotion.ask(loop, lambda: found.append((loop.learner.fold.bandit.copy(), loop.learner.fold.through)))
+    if loop.learner.trouble is not None:
+        raise StoreError(loop.learner.trouble)
+    return found[0]
+
+
+def adopted(loop: Loop, bandit: Any, why: str, through: int | None = None) -> int:
     """Let a model take over, and the place of the log at which it begins; StoreError where that does not come to an
     end."""
-    number = loop.adopt(bandit, why)
+    number = loop.adopt(bandit, why, through)
     wait(loop, lambda: loop.learner.copies.present.line >= number)
     return loop.standing.lines.each[number].place
 
@@ -115,7 +126,8 @@ def cleared(loop: Loop) -> None:
         last = loop.writer.last
         waiting = loop.joiner.since(last)
     wait(loop, lambda: next(loop.store.rows(loop.learner.seen, last, ("join",), loop.name), None) is None)
-    place = adopted(loop, loop.learner.serving.bandit(), "the log before was deleted")
+    bandit, through = present(loop)
+    place = adopted(loop, bandit, "the log before was deleted", through)
     loop.store.drop_before(min(place, waiting + 1))
 
 
