@@ -1,6 +1,7 @@
 """Debian's Chromium without a window, driven over a pipe by its own protocol: no driver, no port, no package."""
 
 import base64
+import contextlib
 import json
 import os
 import select
@@ -17,6 +18,13 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-sync",
     "--remote-debugging-pipe", "about:blank",
 )  # fmt: skip
+
+
+NAVIGATED = "navigated or closed"  # what the browser says of a page that went while it was asked
+
+
+class Navigated(Exception):
+    """The page went while it was asked."""
 
 
 class Browser:
@@ -67,6 +75,8 @@ class Browser:
         while True:
             said = self._messages(end)
             if said.get("id") == self._count:
+                if NAVIGATED in said.get("error", {}).get("message", ""):
+                    raise Navigated
                 assert "error" not in said, said
                 return said["result"]
             if said.get("method") == "Runtime.exceptionThrown":
@@ -84,8 +94,11 @@ class Browser:
         """The value of an expression, as soon as it is true."""
         end = time.monotonic() + PATIENCE
         while True:
-            said = self.call("Runtime.evaluate", expression=script, returnByValue=True)
-            found = None if "exceptionDetails" in said else said["result"].get("value")  # a page that is on its way
+            found = None
+            with contextlib.suppress(Navigated):
+                said = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+                if "exceptionDetails" not in said:  # a page that is on its way
+                    found = said["result"].get("value")
             if found:
                 return found
             assert time.monotonic() < end, f"{script} stays {found!r}; the page: {self.run('document.body.innerText')}"

@@ -46,7 +46,7 @@ def problem(error: Exception, code: str) -> Problem:
         if error.code in OTHERS:
             return Problem(400, code, error.message)
         return Problem(error.status, error.code, error.message)
-    if isinstance(error, ValueError):
+    if isinstance(error, ValueError | RecursionError):
         return Problem(400, code, str(error))
     if isinstance(error, ArithmeticError):
         return Problem(409, "ModelRankingError", str(error))

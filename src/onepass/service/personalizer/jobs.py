@@ -31,7 +31,7 @@ class Jobs:
         self.folder, self.code, self.again = folder, code, again
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[tuple[dict[str, Any], Work]] = queue.SimpleQueue()
-        self._running: set[str] = set()
+        self._running: dict[str, Work] = {}
         self._thread: threading.Thread | None = None
 
     def begin(self, said: dict[str, Any], work: Work) -> None:
@@ -40,7 +40,7 @@ class Jobs:
         with self._lock:
             if self._path(said["id"]).exists():
                 raise Problem(400, self.again, f"There is one of that id already: {said['id'][:64]}")
-            self._running.add(said["id"])
+            self._running[said["id"]] = work
             self._keep({**said, "status": RUNNING})
             self._queue.put((said, work))
             if self._thread is None:
@@ -63,7 +63,7 @@ class Jobs:
         """Forget a job; Refused where there is none."""
         with self._lock:
             self.get(identity)
-            self._running.discard(identity)
+            self._running.pop(identity, None)
             self._path(identity).unlink(missing_ok=True)
 
     def _path(self, identity: str) -> Path:
@@ -88,6 +88,6 @@ class Jobs:
             except Exception as error:  # whatever it is, it is told, and the next job begins
                 done = {**said, "status": FAILED, "description": f"{error}" or type(error).__name__}
             with self._lock:
-                if said["id"] in self._running:
+                if self._running.get(said["id"]) is work:  # and not deleted meanwhile
                     self._keep(done)
-                    self._running.discard(said["id"])
+                    del self._running[said["id"]]
