@@ -17,10 +17,10 @@ from onepass.evaluation.events import rows_of
 from onepass.evaluation.moments import Moments, moments_of
 from onepass.evaluation.ranges import Range
 from onepass.evaluation.sample import sample_of
-from onepass.log.asking import decided_on
 from onepass.log.exchange import paid
 from onepass.log.records import SECOND, Decision, Event, Join
 from onepass.log.replay import Fold, together
+from onepass.log.verifying import again
 from onepass.service.loop import Loop
 from onepass.service.promotion import beginning
 
@@ -118,11 +118,7 @@ def chances(policy: Weighed, record: Decision) -> np.ndarray:
     names = record.offered or []
     allowed = [place for place, name in enumerate(names) if record.eligible is None or name in set(record.eligible)]
     if policy.learns is not None:
-        options: dict[str, Any] = {} if record.eligible is None else {"eligible": record.eligible}
-        if policy.learns.bandit.timed:
-            options["time"] = record.seconds
-        found = decided_on(policy.learns.bandit, record.contexts, names, 1, id=record.id, **options)
-        return np.asarray(found.probabilities, float)
+        return np.asarray(again(policy.learns.bandit, record).probabilities, float)
     out = np.zeros(len(names))
     if policy.source == "Baseline":
         out[record.baseline[0] if record.baseline else allowed[0]] = 1.0
