@@ -1,11 +1,11 @@
 """What is shipped: one version, type information, a command that helps; and, in `make test-long`, what is built."""
 
+import re
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,6 @@ def test_the_version_stands_in_one_place():
     assert told["project"]["dynamic"] == ["version"]
     source = ROOT / told["tool"]["hatch"]["version"]["path"]
     assert f'\n__version__ = "{onepass.__version__}"\n' in source.read_text()
-    assert metadata.version("onepass") == onepass.__version__
 
 
 def test_types_are_told():
@@ -34,9 +33,9 @@ def test_every_extra_is_bounded_and_every_package_of_dev_is_pinned():
     told = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     every = [one for extra in (told["dependencies"], *told["optional-dependencies"].values()) for one in extra]
     own = [one for one in every if not one.startswith("onepass[")]
-    assert [one for one in own if ">=" not in one or "<" not in one] == []
+    assert [one for one in own if "==" not in one and (">=" not in one or "<" not in one)] == []
     pinned = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().split()}
-    names = {one.split(">=")[0].split("[")[0] for one in own}
+    names = {re.match(r"[\w-]+", one).group() for one in own}
     assert names - pinned == set()
 
 
