@@ -6,6 +6,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import onepass as op
 from onepass import evaluation as ev
+from onepass.evaluation.ranges import Range
 
 MEAN = np.array([0.2, 0.5, 0.4])
 
@@ -134,6 +135,26 @@ def test_a_better_policy_is_found_and_a_worse_one_is_not():
     assert best.limits.lower > 0.0 > worst.limits.upper
     again = ev.compare(log, {"worst": np.array([1.0, 0.0, 0.0])}, present=np.array([0.0, 1.0, 0.0]))
     assert again.differences[0].limits.holds(0.2 - 0.5)
+
+
+def test_limits_hold_the_average_gain_over_a_logger_that_learned_on_the_way():
+    """What it earns rises from .2 to .8, so there is no one value: bets on one miss the average in every other run."""
+    rng, missed, bets, runs, n = np.random.default_rng(12), 0, 0, 60, 2_000
+    shares = np.where(np.arange(n) < n // 2, 0.1, 0.9)
+    true = float(np.mean(0.5 - (0.2 + 0.6 * shares)))
+    for _ in range(runs):
+        arms = (rng.random(n) < shares).astype(int)
+        p = np.column_stack([1.0 - shares, shares])
+        rewards = (rng.random(n) < np.array([0.2, 0.8])[arms]).astype(float)
+        log = ev.Log(arms=arms, rewards=rewards, propensities=p[np.arange(n), arms], n_arms=2, distributions=p)
+        found = ev.compare(log, {"uniform": ev.Uniform()}).differences[0]
+        missed += not found.limits.holds(true)
+        gains = (0.5 / log.propensities - 1.0) * rewards
+        sequence = ev.BettingSequence(Range(-1.0, 5.0), 1.0, center=0.0)
+        sequence.add(np.ones(n), gains)
+        bets += not sequence.interval(0.05).holds(true)
+    assert missed <= 9  # 60 runs at 1 / 20 each give 10 or more once in 1,000
+    assert bets > 9
 
 
 def test_no_candidate_of_ten_equal_ones_is_called_better_in_more_than_one_run_of_twenty():

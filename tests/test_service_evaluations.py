@@ -110,8 +110,10 @@ def test_values_are_those_of_plain_arithmetic_and_limits_hold_them(started, log)
         assert one.limits[0] < truth[one.name] < one.limits[1]
         assert one.verdict == "ok"
         assert one.effective == pytest.approx(w.sum() ** 2 / (w**2).sum())
-    assert {one.name: one.better for one in found.policies}["b"]
-    assert "better" in next(one.sentence for one in found.policies if one.name == "b")
+    better, said = ({one.name: getattr(one, what) for one in found.policies} for what in ("better", "sentence"))
+    assert better == {"uniform": True, "baseline": False, "logged": False, "b": False}
+    assert said["uniform"].endswith("better.")
+    assert said["baseline"].endswith("worse.")
 
 
 def test_a_recipe_is_weighed_by_what_the_rows_before_taught_it(started, log):

@@ -29,7 +29,6 @@ from onepass.service.messages import ModelAnswer, Refused, SettingsAnswer
 from onepass.service.settings import LoopSettings, Model
 from onepass.service.standing import API, TAKEOVER, Standing, said
 from onepass.service.trial import Trial
-from onepass.service.trial import warm as warm_trial
 from onepass.service.writer import promise
 
 ASKED = 60.0  # seconds for the learner's thread to do what it is asked
@@ -130,14 +129,9 @@ def build(home: Home, fold: Fold) -> None:
     line = home.standing.lines.each[fold.line]
     wanted = home.standing.wanted[fold.line].settings
 
-    def warm(bandit: Any) -> None:
-        home.warm(bandit)
-        if home.settings.mode == "canary":
-            warm_trial()
-
     trial = Trial(fold.line, wanted.reward.range, wanted.share, 1.0 - wanted.promotion.level)
     home.building = Candidate(
-        fold, seen=lambda: home.learner.seen, warm=warm, do=home.learner.do, trial=trial, since=line.place,
+        fold, seen=lambda: home.learner.seen, warm=home.warm, do=home.learner.do, trial=trial, since=line.place,
         arrived=lambda one: arrived(home, one), failed=lambda one, why: failed(home, one, why),
         taught=lambda one: settle(home, one),
     )  # fmt: skip

@@ -2,8 +2,8 @@
 
     D = (q(a) - p(a)) / ((1 - share) p(a) + share q(a)) (r - least),      from -span / (1 - share) to span / share
 
-E[D | past] is the difference of their values at that decision, whatever both have learned, so bets on D (evaluation/
-comparing.py) give limits at all times. The candidate is better once the lower one is above 0 at the level
+E[D | past] is the difference of their values at that decision; limits at all times are those of running averages
+(evaluation/running.py), for both learn on the way. The candidate is better once the lower one is above 0 at the level
 
     alpha_j = alpha / (j (j + 1)),      j = 1, 2, ... the number of the candidate in its loop;   sum of all = alpha
 
@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.evaluation.betting import BettingSequence
 from onepass.evaluation.diagnosis import FEW
-from onepass.evaluation.ranges import Range
+from onepass.evaluation.running import RunningAverages
 from onepass.log.records import Decision, Join
 from onepass.log.store import Store
 
 HELD = 100_000  # decisions whose joins are awaited
+ROUNDED = 1e-9  # of a gain beyond its range
 
 
 class Gain(NamedTuple):
@@ -50,7 +50,7 @@ class Trial:
         self.line, self.share, self._least = line, share, rewards[0]
         self.alpha = alpha / (line * (line + 1))
         span = rewards[1] - rewards[0]
-        self._sequence = BettingSequence(Range(-span / (1.0 - share), span / share), 1.0, center=0.0)
+        self._low, self._high, self._averages = span / (1.0 - share), span / share, RunningAverages(2)
         self._waiting: dict[str, float] = {}
         self._rows, self._sum, self._through = 0, 0.0, 0
         self.known: Gain | None = None
@@ -83,19 +83,17 @@ class Trial:
         if weight is None or join.again or join.rewards[0] is None:
             return
         gain = weight * (join.rewards[0] - self._least)
-        self._sequence.add(np.ones(1), np.array([gain]))
+        ends = np.array([[1.0 + gain / self._low, 1.0 - gain / self._high]])
+        if ends.min() < -ROUNDED:
+            raise ValueError(f"rewards must be in their range, got {join.rewards[0]}")
+        self._averages.add(np.maximum(ends, 0.0))
         self._rows, self._sum = self._rows + 1, self._sum + gain
 
     def gain(self) -> Gain:
         """What is known so far, which others than the thread that takes joins find in `known`."""
         if self.known is None or self.known.rows != self._rows:
-            limits = self._sequence.interval(self.alpha)
-            better = self._rows >= FEW and limits.lower > 0.0
+            below, above = (self._averages.lower(which, self.alpha / 2.0) for which in (0, 1))
+            lower, upper = (below - 1.0) * self._low, (1.0 - above) * self._high
             mean = self._sum / max(self._rows, 1)
-            self.known = Gain(self._rows, mean, limits.lower, limits.upper, 1.0 - self.alpha, better)
+            self.known = Gain(self._rows, mean, lower, upper, 1.0 - self.alpha, self._rows >= FEW and lower > 0.0)
         return self.known
-
-
-def warm() -> None:
-    """Compile what a trial needs."""
-    BettingSequence(Range(0.0, 1.0), 1.0, center=0.5).add(np.ones(1), np.zeros(1))
