@@ -4,7 +4,10 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -94,3 +97,13 @@ class Server:
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
         self.process.wait(PATIENCE)
+
+
+@contextmanager
+def unsynced() -> Iterator[Server]:
+    """A server in a folder of its own, where nothing is synced, for only processes die here, not the machine."""
+    folder = Path(tempfile.mkdtemp())  # tmp_path is nobody's to look into
+    server = Server(folder, "fsync=off")
+    yield server
+    server.stop()
+    shutil.rmtree(folder)

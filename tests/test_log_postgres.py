@@ -1,10 +1,7 @@
 """A store in a real PostgreSQL: the contract, the order of those who write at once, and what breaks in between."""
 
-import shutil
-import tempfile
 import threading
 from itertools import count
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -14,7 +11,7 @@ from onepass.log import Decision, Outcome
 from onepass.log.postgres import PostgresStore
 from onepass.log.store import StoreError
 from onepass.testing import check_store
-from postgres_server import Server
+from postgres_server import unsynced
 
 STEPS = many(12, 1_000)
 WRITERS, BATCHES = many(3, 8), many(10, 300)
@@ -23,12 +20,8 @@ KILLS = many(1, 20)
 
 @pytest.fixture(scope="module")
 def server():
-    """Where nothing is synced, for only processes die here, not the machine."""
-    folder = Path(tempfile.mkdtemp())  # tmp_path is nobody's to look into
-    server = Server(folder, "fsync=off")
-    yield server
-    server.stop()
-    shutil.rmtree(folder)
+    with unsynced() as server:
+        yield server
 
 
 @pytest.fixture

@@ -294,8 +294,8 @@ def test_health_readiness_metrics_and_openapi(client):
     assert sorted(document["paths"]) == [
         "/healthz", "/metrics", "/openapi.json", "/readyz",
         "/v1/{loop}", "/v1/{loop}/activate", "/v1/{loop}/candidate", "/v1/{loop}/decide", "/v1/{loop}/evaluations",
-        "/v1/{loop}/evaluations/{id}", "/v1/{loop}/log", "/v1/{loop}/models", "/v1/{loop}/outcome",
-        "/v1/{loop}/promote", "/v1/{loop}/rollback",
+        "/v1/{loop}/evaluations/{id}", "/v1/{loop}/forget", "/v1/{loop}/log", "/v1/{loop}/models",
+        "/v1/{loop}/outcome", "/v1/{loop}/promote", "/v1/{loop}/rollback",
     ]  # fmt: skip
     references = {part.split('"')[0] for part in json.dumps(document).split("#/components/schemas/")[1:]}
     assert references <= document["components"]["schemas"].keys()

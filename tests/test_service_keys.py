@@ -44,9 +44,7 @@ def service(tmp_path_factory):
 
 def asked(service, method, path, body=None, key=None):
     async def ask():
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(service.app), base_url="http://any.example"
-        ) as client:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(service), base_url="http://any.example") as client:
             headers = {} if key is None else {"authorization": f"Bearer {key}"}
             return await client.request(method, path, json=body, headers=headers)
 

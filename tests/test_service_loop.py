@@ -106,7 +106,7 @@ def test_requests_of_one_id_at_the_same_time_get_one_answer(started, tmp_path):
     assert all(one == answers[0] for one in answers)
     assert sum(1 for _ in loop.store.read(kinds=["decision"])) == 1
     with pytest.raises(Refused, match="was used by another request"):
-        loop.decide(request(1, slots=2))
+        loop.decide(request(1, slots=2)).result()
 
 
 def failing(store, how):

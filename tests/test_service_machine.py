@@ -151,7 +151,7 @@ class Machine(RuleBasedStateMachine):
     def decide_otherwise(self, back):
         if self.name(back) in self.model.decisions:
             with pytest.raises(Refused, match="was used by another request"):
-                self.loop.decide(DecideRequest(context=[2.0, 2.0], id=self.name(back)))
+                self.loop.decide(DecideRequest(context=[2.0, 2.0], id=self.name(back))).result(PATIENCE)
 
     @rule(
         back=st.lists(st.integers(-1, 3), min_size=1, max_size=3),

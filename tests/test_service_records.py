@@ -14,8 +14,9 @@ from onepass.log.replay import Fold
 from onepass.log.verifying import verify
 from onepass.service.answers import answer
 from onepass.service.loop import Loop
-from onepass.service.messages import OutcomeRequest, RecordsRequest, Refused, fingerprint
+from onepass.service.messages import OutcomeRequest, RecordsRequest, Refused
 from onepass.service.settings import begun, checked
+from onepass.service.tables import fingerprint
 
 TOPICS = ["sport", "news", "food"]
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
@@ -103,7 +104,7 @@ def test_the_same_records_get_the_same_answer_after_a_restart_and_others_are_ref
     loop = started(rules(), store)
     assert answer(loop.decide(request(7)).result()) == first
     with pytest.raises(Refused, match="another request"):
-        loop.decide(request(7, exclude=["a8"]))
+        loop.decide(request(7, exclude=["a8"])).result()
     assert sum(isinstance(one, Decision) for one in store.read()) == 1
 
 

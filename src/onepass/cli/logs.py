@@ -1,4 +1,5 @@
-"""`onepass log verify | import | export | replay`: what a log says, checked, taken in, given out, learned again.
+"""`onepass log verify | import | export | replay | backup | seal`: what a log says, checked, taken in, given out,
+learned again, kept.
 
 STORE is a file of SQLite, a folder of Parquet files, postgresql://..., or a file of JSON lines (.jsonl), which is read.
 Exit codes: 0, 1 for a log that is damaged or does not say the truth, 2 for what cannot be done as asked.
@@ -16,7 +17,7 @@ import typer
 
 STEP = 1_000  # records between two signs of progress
 
-app = typer.Typer(help="Logs of decisions: verify, import, export, replay.", no_args_is_help=True)
+app = typer.Typer(help="Logs of decisions: verify, import, export, replay, backup, seal.", no_args_is_help=True)
 
 Place = Annotated[str, typer.Argument(metavar="STORE", help="FILE, FOLDER, FILE.jsonl or postgresql://...")]
 Loop = Annotated[str | None, typer.Option(metavar="NAME", help="Only this loop. Default: all.")]
@@ -139,6 +140,38 @@ def replay(
 
 
 # ---- what they share ----
+
+
+@app.command()
+def backup(
+    store: Place, path: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")], as_json: Json = False
+) -> None:
+    """Copy a store of SQLite as it is at one moment, while a service writes: FILE takes its place after a loss."""
+    from onepass.log.sqlite import SqliteStore
+
+    with said(), opened(store) as log:
+        if not isinstance(log, SqliteStore):
+            raise ValueError(f"store must be a file of SQLite, got {store}: a database has pg_dump, a folder is copied")
+        last = log.backup(path)
+    show({"ok": True, "path": str(path), "last": last}, as_json)
+
+
+@app.command("seal")
+def seal_command(
+    store: Place,
+    archive: Annotated[str, typer.Argument(metavar="ARCHIVE", help="FOLDER of Parquet files, made where needed.")],
+    days: Annotated[int, typer.Option(min=31, help="Keep what is younger; no reward is waited for longer than 30.")],
+    as_json: Json = False,
+) -> None:
+    """Move the oldest records into an archive, month by month, each read back before it is deleted from the store."""
+    from datetime import UTC, datetime, timedelta
+
+    from onepass.log.parquet import ParquetStore
+    from onepass.log.sealing import seal
+
+    with said(), opened(store, readonly=False) as log, ParquetStore(archive) as target:
+        months = seal(log, target, datetime.now(UTC) - timedelta(days=days))
+    show({"ok": True, "archive": archive, "months": dict(months)}, as_json)
 
 
 def opened(store: str, readonly: bool = True) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, final
 
 try:
     import psycopg
+    import psycopg.conninfo
     import psycopg.sql
 except ModuleNotFoundError:
     raise ModuleNotFoundError("PostgresStore needs psycopg: pip install onepass[postgres]", name="psycopg") from None
@@ -25,6 +26,7 @@ UNKNOWN = (
     "; the connection broke in the middle of the commit, so it is not known whether this batch was stored: append it "
     "again, what has an id or a request is stored once"
 )
+PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000}  # s, ms: for a database that does not answer at all
 NOTHING = "; nothing of it was stored, all that was is still there"
 
 
@@ -58,7 +60,7 @@ class PostgresStore(Tables):
     def _connected(self) -> "psycopg.Connection":
         if self._closed:
             raise StoreError("the store is closed")
-        connection = psycopg.connect(self._conninfo, autocommit=True)
+        connection = psycopg.connect(patient(self._conninfo), autocommit=True)
         connection.execute("set synchronous_commit = on")
         connection.execute("set client_min_messages = warning")
         connection.execute(psycopg.sql.SQL("set search_path = {}").format(self._name))
@@ -115,6 +117,12 @@ class PostgresStore(Tables):
 
     def __repr__(self) -> str:
         return f"PostgresStore(schema={self.schema!r})"
+
+
+def patient(conninfo: str) -> str:
+    """How to reach a database, and for how long to try where that is not said."""
+    said = psycopg.conninfo.conninfo_to_dict(conninfo)
+    return psycopg.conninfo.make_conninfo(conninfo, **{name: PATIENCE[name] for name in PATIENCE.keys() - said.keys()})
 
 
 @contextmanager

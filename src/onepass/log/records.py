@@ -36,6 +36,7 @@ MICROSECOND = timedelta(microseconds=1)
 SECOND = 1_000_000  # microseconds
 DETAILS = ("slots", "offered", "context", "scores", "means", "widths", "tail", "rounds", "rule", "seed")
 HOLDING = (float, list, tuple, dict)  # what a number that is not finite may hide in
+NOT_FINITE = b"null"  # what msgspec writes for it, and for None
 
 
 LONGEST = 256  # characters of a name, as Personalizer has them; PostgreSQL indexes 2,700 bytes
@@ -294,10 +295,11 @@ _decoder = msgspec.json.Decoder(AnyRecord)
 
 def encode(record: Record) -> bytes:
     """A record as one line of JSON, without its end; ValueError for a number that is not finite."""
-    for value in msgspec.structs.astuple(record):
+    line = _encoder.encode(record)
+    for value in msgspec.structs.astuple(record) if NOT_FINITE in line else ():
         if type(value) in HOLDING and not finite(value):
             raise ValueError(f"{kind(record)} {shown(record.event)} has a number that is not finite, in {shown(value)}")
-    return _encoder.encode(record)
+    return line
 
 
 def decode(line: bytes | str) -> AnyRecord:

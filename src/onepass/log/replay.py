@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 import msgspec
+import numpy as np
 
 from onepass.bandit.decision import Decision as Decided
 from onepass.foundation import files
@@ -22,7 +23,10 @@ from onepass.log.lines import lines_of
 from onepass.log.records import Checkpoint, Decision, Join
 from onepass.log.store import Store, StoreError
 
-HELD = 1_000  # decisions kept while their joins are awaited, of up to 1 MB each; older ones are looked up
+HELD = 1 << 26  # bytes of decisions that are kept while their joins are awaited; older ones are looked up
+EACH = 1_024  # bytes of a decision that is kept, without its rows
+BITS = 8  # bytes of a number
+UNLEARNED: dict[str, Any] = dict.fromkeys(("scores", "means", "widths", "probabilities", "slots", "offered"))
 
 
 class Fold:
@@ -38,7 +42,8 @@ class Fold:
     ):
         self.store, self.loop, self.bandit, self.through = store, loop, bandit, through
         self.line, self.end = line, end
-        self._decisions: dict[str, Decision] = {}
+        self._decisions: dict[str, Decided] = {}
+        self._bytes = 0
 
     @classmethod
     def resumed(
@@ -99,10 +104,23 @@ class Fold:
                 self.note(one)
 
     def note(self, decision: Decision) -> None:
-        """Keep a decision until its join comes."""
-        self._decisions[decision.id] = decision
-        if len(self._decisions) > HELD:
-            del self._decisions[next(iter(self._decisions))]
+        """Keep what is learned of a decision until its join comes."""
+        try:
+            lesson = lesson_of(decision)
+        except ValueError:  # one of another origin: whoever learns it is told
+            return
+        self.release(decision.id)
+        self._decisions[lesson.id] = lesson
+        self._bytes += weight(lesson)
+        while self._bytes > HELD:
+            self.release(next(iter(self._decisions)))
+
+    def release(self, identity: str) -> Decided | None:
+        """Keep a decision no longer; what was kept of it."""
+        held = self._decisions.pop(identity, None)
+        if held is not None:
+            self._bytes -= weight(held)
+        return held
 
     def _goes_on(self, join: Join, until: int) -> bool:
         """Whether the batch of a join has more joins after a place."""
@@ -110,29 +128,57 @@ class Fold:
         return later is not None and together(join, later)
 
     def learn(self, joins: list[Join]) -> None:
-        """Learn joins in one call, those of one batch."""
-        decisions = [learned_from(self._decision(join)) for join in joins]
-        rewards = [join.rewards if len(join.rewards) != 1 else join.rewards[0] for join in joins]
+        """Learn joins in one call, those of one batch. Joins whose decision was forgotten are passed over."""
+        known = [(decision, join) for join in joins if (decision := self._decision(join)) is not None]
+        decisions = [decision for decision, _ in known]
+        rewards = [join.rewards if len(join.rewards) != 1 else join.rewards[0] for _, join in known]
         options: dict[str, Any] = {"again": joins[0].again}
         if self.bandit.timed:
             options["time"] = joins[-1].seconds
         with deferred():
-            if joins[0].batch is None:
+            if not decisions:
+                pass
+            elif joins[0].batch is None:
                 self.bandit.learn(decisions[0], rewards[0], **options)
             else:
                 self.bandit.learn(decisions, rewards, **options)
             self.through = joins[-1].seq
 
-    def _decision(self, join: Join) -> Decision:
-        held = self._decisions.pop(join.id, None)
+    def _decision(self, join: Join) -> Decided | None:
+        """The decision of a join, None of one that was forgotten before it was joined: where decisions were, and
+        nothing was dropped."""
+        held = self.release(join.id)
         if held is not None:
             return held
         for one in self.store.find(self.loop, join.id):
             if isinstance(one, Decision):
-                return one
+                return learned_from(one)
+        forgotten = self.store.read(kinds=["forgotten"], loop=self.loop)
+        if self.store.first == 1 and any(one.was == "decision" for one in forgotten):
+            return None
         raise StoreError(
             f"the decision of join {join.seq} is not in the log any more: begin at a checkpoint that has learned it"
         )
+
+
+def lesson_of(record: Decision) -> Decided:
+    """What learning needs of a decision: `learned_from` without what is of all arms. ValueError for one of another
+    origin."""
+    rows, names, drawn = record.context, record.offered, record.propensities
+    mine = record.arms is None and record.shown is None and type(rows) is list
+    if not mine or drawn is None or names is None or not all(type(names[place]) is str for place in record.places):
+        return learned_from(record)._replace(**UNLEARNED)
+    arms, places = [names[place] for place in record.places], np.array(record.places)
+    return Decided(
+        arm=arms[0], arms=arms, propensity=drawn[0], index=record.places[0], places=places,
+        propensities=np.array(drawn), tail=record.tail, id=record.id, context=np.array(rows, np.float64),
+        rounds=record.rounds, rule=record.rule, seed=record.seed, **UNLEARNED,
+    )  # fmt: skip
+
+
+def weight(lesson: Decided) -> int:
+    """Bytes that are kept of a decision, about."""
+    return EACH + BITS * np.size(lesson.context)
 
 
 def together(one: Join, other: Join) -> bool:

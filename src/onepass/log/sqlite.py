@@ -4,16 +4,17 @@ A batch that was acknowledged survives the end of the process and of the machine
 truth of what it has synced. Measured figures: docs/log.md.
 """
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, final
 
 from onepass.foundation import check
 from onepass.log.store import Damage, StoreError
-from onepass.log.tables import SCHEMA, Connection, Tables
+from onepass.log.tables import MARKS, SCHEMA, Connection, Tables
 
 PAGES = 4_000  # of the write-ahead log, 16 MB, before it is copied into the file: the default of 1,000 is slower
 
@@ -99,7 +100,7 @@ class SqliteStore(Tables):
     def erase(self, subject: str) -> int:
         """As in the contract; pages are overwritten, and the write-ahead log is emptied."""
         count = super().erase(subject)
-        with self._alone, self._told():
+        with self._alone, self._asking, self._told():
             busy = self._writer.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
         if busy:
             raise StoreError(
@@ -107,6 +108,30 @@ class SqliteStore(Tables):
                 "write-ahead log still holds their bytes: forget again when it has ended"
             )
         return count
+
+    def backup(self, path: str | Path) -> int:
+        """Copy the store as it is at one moment to a new file, while anybody writes; its last place.
+
+        path: of the file, which opens as a store; it is there when it is whole and synced. ValueError where there is
+        something already, StoreError where it cannot be written.
+        """
+        place = Path(path)
+        if place.exists():
+            raise ValueError(f"path must be of a new file, but {place} is there")
+        partial = place.with_name(f"{place.name}.part")
+        try:
+            partial.unlink(missing_ok=True)
+            with self._told(), closing(sqlite3.connect(partial, isolation_level=None)) as copy:
+                with closing(self._connection()) as source:
+                    source.backup(copy)
+                last = dict(copy.execute(MARKS).fetchall())["last"]
+            synced(partial)
+            os.replace(partial, place)
+            synced(place.parent)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise StoreError(f"no copy was made: {error}") from error
+        return int(last)
 
     def inspect(self) -> Iterator[Damage]:
         try:
@@ -128,6 +153,15 @@ class SqliteStore(Tables):
 
     def __repr__(self) -> str:
         return f"SqliteStore({str(self.path)!r})"
+
+
+def synced(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class Asked:

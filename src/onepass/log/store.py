@@ -211,9 +211,15 @@ def row_of(record: Record) -> Row:
         raise ValueError(f"records must be those of onepass.log, got {shown(record)}")
     read: Any = decode(encode(record))  # what a reader will get: types are checked, 1 becomes 1.0
     msgspec.structs.force_setattr(read, "seq", 0)
-    body = encode(read)
-    once = None if read.once is None else hashlib.blake2b(read.once.encode(), digest_size=ONCE).hexdigest()
-    return Row(0, read.loop, kind(read), read.event, read.subject, once, read.time, body, 0)
+    return typed_row(read)
+
+
+def typed_row(record: Any) -> Row:
+    """`row_of` of a record without a place whose parts have the types that they should: half the time. ValueError for
+    a number that is not finite; types and names are not looked at."""
+    body, once = encode(record), record.once
+    digest = None if once is None else hashlib.blake2b(once.encode(), digest_size=ONCE).hexdigest()
+    return Row(0, record.loop, kind(record), record.event, record.subject, digest, record.time, body, 0)
 
 
 def placed(row: Row, seq: int) -> Row:

@@ -11,6 +11,7 @@ the order of commits, and what was rolled back leaves no gap.
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any, Protocol
 
 from onepass.log.groups import Groups
@@ -18,7 +19,8 @@ from onepass.log.store import Row, Store, StoreError, forgotten, stored
 
 FORM = 1  # of the tables
 PAGE = 1_000  # rows read at a time: no reader holds a transaction open
-MOST = 500  # parameters of one question: SQLite takes at least 999
+MOST = 512  # parameters of one question: SQLite takes at least 999
+WIDEST = 64  # rows of one statement: fewer parameters than that
 
 SCHEMA = (
     "create table if not exists record (seq bigint primary key, loop text not null, kind text not null, event text, "
@@ -31,7 +33,8 @@ SCHEMA = (
 )
 MARKS = "select name, value from mark"
 COLUMNS = ", ".join(Row._fields)
-INSERT = f"insert into record ({COLUMNS}) values ({', '.join('?' * len(Row._fields))})"
+VALUES = f"({', '.join('?' * len(Row._fields))})"
+INSERT = f"insert into record ({COLUMNS}) values {VALUES}"
 
 
 class Connection(Protocol):
@@ -78,7 +81,8 @@ class Tables(Store):
             last = dict(connection.ask(MARKS))["last"]
             seqs, new = stored(rows, known(connection, rows), last)
             if new:
-                connection.insert(INSERT, new)
+                for part in parts(new, WIDEST):
+                    connection.tell(inserting(len(part)), [value for row in part for value in row])
                 connection.tell("update mark set value = ? where name = 'last'", (last + len(new),))
         return seqs
 
@@ -131,6 +135,21 @@ class Tables(Store):
         return found["first"], found["last"]
 
 
+@cache
+def inserting(count: int) -> str:
+    """The statement that inserts so many rows at once: threads change places at every statement, which takes longer."""
+    return f"insert into record ({COLUMNS}) values {', '.join([VALUES] * count)}"
+
+
+def parts(found: list[Any], most: int) -> Iterator[list[Any]]:
+    """A list in parts whose lengths are powers of two, up to `most`: so there are few statements, which are kept."""
+    start = 0
+    while start < len(found):
+        length = min(1 << (len(found) - start).bit_length() - 1, most)
+        yield found[start : start + length]
+        start += length
+
+
 def known(connection: Connection, rows: list[Row]) -> dict[tuple[str, str], int]:
     """The places of what is kept once, of these rows."""
     wanted: dict[str, list[str]] = {}
@@ -139,8 +158,7 @@ def known(connection: Connection, rows: list[Row]) -> dict[tuple[str, str], int]
             wanted.setdefault(row.loop, []).append(row.once)
     found = {}
     for loop, names in wanted.items():
-        for start in range(0, len(names), MOST):
-            part = names[start : start + MOST]
+        for part in parts(names, MOST):
             question = f"select once, seq from record where loop = ? and once in ({', '.join('?' * len(part))})"
             found.update({(loop, once): seq for once, seq in connection.ask(question, (loop, *part))})
     return found

@@ -1,5 +1,7 @@
 """What a record says to those who asked: the same now and after a restart."""
 
+import numpy as np
+
 from onepass.foundation.check import shown
 from onepass.log.records import Decision
 from onepass.service.messages import DecideAnswer, Ranked, Refused
@@ -18,7 +20,8 @@ def answer(record: Decision) -> DecideAnswer:
         if record.showing is not None:
             chances, drawn = record.showing, [record.showing[places[0]]]
     first = set(places)
-    rest = sorted((one for one in range(len(names)) if one not in first), key=lambda one: (-chances[one], -scores[one]))
+    order = np.lexsort((-np.array(scores), -np.array(chances))).tolist()  # by chance, then by score, then by place
+    rest = [one for one in order if one not in first]
     ranking = [Ranked(arm=names[one], probability=chances[one], score=scores[one]) for one in (*places, *rest)]
     return DecideAnswer(
         id=record.id, arm=names[places[0]], arms=[names[place] for place in places], propensity=drawn[0],

@@ -39,12 +39,14 @@ AGGREGATE: dict[str, Callable[[list[float]], float]] = {
 
 
 class Waiting:
-    """A decision that waits. first: the first place of the log that is about it; paid: (slot, value), in order."""
+    """A decision that waits. first: the first place of the log that is about it; subject: whom it is about; paid:
+    (slot, value), in order."""
 
-    __slots__ = ("active", "due", "first", "paid", "seq", "slots")
+    __slots__ = ("active", "due", "first", "paid", "seq", "slots", "subject")
 
-    def __init__(self, seq: int, first: int, due: int, slots: int, active: bool):
+    def __init__(self, seq: int, first: int, due: int, slots: int, active: bool, subject: str | None):
         self.seq, self.first, self.due, self.slots, self.active = seq, first, due, slots, active
+        self.subject = subject
         self.paid: list[tuple[int | None, float]] = []
 
 
@@ -87,7 +89,7 @@ class Joiner:
 
     def _decided(self, record: Decision) -> None:
         due = deadline(record, self.settings)
-        waiting = Waiting(record.seq, record.seq, due, len(record.places), not record.deferred)
+        waiting = Waiting(record.seq, record.seq, due, len(record.places), not record.deferred, record.subject)
         self._waiting[record.id] = waiting
         heapq.heappush(self._due, (due, record.seq, record.id))
         for outcome in self._early.pop(record.id, ()):
@@ -181,6 +183,14 @@ class Joiner:
             self.batch += 1
             out += part if len(part) == 1 else [replace(join, batch=self.batch) for join in part]
         return out
+
+    def forget(self, subject: str) -> set[str]:
+        """Wait no longer for the decisions about a subject; which they were."""
+        gone = {identity for identity, waiting in self._waiting.items() if waiting.subject == subject}
+        for identity in gone:
+            del self._waiting[identity]
+            self.counts["forgotten"] += 1
+        return gone
 
     # ---- restart ----
 

@@ -9,11 +9,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from onepass.log.records import Decision, Join
 from onepass.log.replay import Fold, grouped
 from onepass.service.candidates import Candidate
+from onepass.service.writer import done, promise
 
 IDLE = 0.05  # seconds between two looks at the time while nothing comes
 RARELY = 10.0  # times as long as a copy takes, until the next one
@@ -81,6 +83,12 @@ class Learner(threading.Thread):
         """Messages of the writer that are not learned."""
         return self._told.qsize()
 
+    def between(self, act: Callable[[], Any]) -> Future[Any]:
+        """What an act gives, which this thread does when it has learned all that it was told."""
+        future = promise()
+        self.do(lambda: done(act, future))
+        return future
+
     def stop(self) -> None:
         """Learn what was told, save it, and end."""
         self._told.put(None)
@@ -145,10 +153,10 @@ class Learner(threading.Thread):
         self.through = self.fold.through
         self.exchange()
 
-    def keep(self) -> None:
-        """Make a checkpoint where something was learned since the last one."""
+    def keep(self, always: bool = False) -> None:
+        """Make a checkpoint where something was learned since the last one; always: in any case (default False)."""
         self._checkpointed = time.monotonic()
-        if self.through > self.saved and self.trouble is None:
+        if (always or self.through > self.saved) and self.trouble is None:
             try:
                 self._save()
                 self.saved = self.through

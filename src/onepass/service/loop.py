@@ -33,11 +33,12 @@ from onepass.service.crossed_features import is_crossed, warming
 from onepass.service.evaluations import Evaluations
 from onepass.service.join import DUE, Joiner
 from onepass.service.learner import Copy, Learner
-from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, fingerprint, wrong
-from onepass.service.rows import Offer, offer
+from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, wrong
+from onepass.service.rows import NUL, Offer, offer, table
 from onepass.service.settings import LARGEST, LoopSettings, Model, begun, changes, fixed
 from onepass.service.showing import REQUEST, shared, shown_instead
 from onepass.service.standing import API, FILE, Standing, said
+from onepass.service.tables import Tables, fingerprint
 from onepass.service.writer import Writer, promise
 
 
@@ -53,10 +54,10 @@ class Loop:
         self, settings: LoopSettings, store: Store, folder: Path, clock: Callable[[int], Callable[[], int]] = Clock
     ):
         self.store, self.folder, self.name = store, folder, settings.name
-        self._lock, self._orders, self.changing = threading.Lock(), threading.RLock(), threading.RLock()
+        self._orders, self.changing = threading.RLock(), threading.RLock()
         self.building: Candidate | None = None
         self.evaluations = Evaluations(self, folder.with_name(f"{settings.name}.evaluations"))
-        self._answering: dict[str, tuple[str, Future[Decision]]] = {}
+        self.tables = Tables(lambda arms: table(arms, settings))
         found = models.newest(folder, store, self.name)
         self.standing = Standing() if found is None else found.kept.standing
         self.joiner = Joiner(settings, store.last)
@@ -260,48 +261,33 @@ class Loop:
     def decide(self, request: DecideRequest) -> Future[Decision]:
         """The record of a decision, once it is durable; the one there is for an id that was decided before, where the
         request is the same. Refused for what cannot be decided, and for another request of the same id."""
-        print = fingerprint(request)
-        if request.id is None:
-            return self._decided(request, made_id(), print, promise())
-        with self._lock:
-            asked, future = self._answering.get(request.id, (None, promise()))
-            if asked is None:
-                self._answering[request.id] = (print, future)
-        if asked is not None:
-            same_request(asked, print, request.id)
-            return future
+        print, future = fingerprint(request), promise()
         try:
-            for record in self.store.find(self.name, request.id):
-                if isinstance(record, Decision):
-                    same_request((record.extra or {}).get(REQUEST), print, request.id)
-                    future.set_result(record)
-                    break
-            else:
-                return self._decided(request, request.id, print, future)
-        except BaseException as error:
-            if not future.done():
-                future.set_exception(error)
-            self._answering.pop(request.id, None)
-            raise
-        self._answering.pop(request.id, None)
-        return future
+            return self._decided(request, made_id() if request.id is None else request.id, print, future)
+        except Refused:
+            if request.id is None or (before := self._before(request.id)) is None:
+                raise
+            same_request((before.extra or {}).get(REQUEST), print, request.id)
+            future.set_result(before)
+            return future
+
+    def _before(self, identity: str) -> Decision | None:
+        """The decision of an id that the log has."""
+        found = self.store.find(self.name, identity)
+        return next((record for record in found if isinstance(record, Decision)), None)
 
     def _decided(self, request: DecideRequest, identity: str, print: str, future: Future[Decision]) -> Future[Decision]:
-        """A new decision."""
+        """A new decision, or the one there is."""
         standing = self.standing
         assert standing.settings is not None
         settings = standing.settings
         record = self._record(request, offer(request, settings), identity, print, settings, standing.version)
 
-        def durable(done: Future[list[int]]) -> None:
-            error = done.exception()
-            if error is None:
-                future.set_result(record)
-            else:
-                future.set_exception(error)
-            self._answering.pop(identity, None)
+        def kept(found: Decision) -> Decision:
+            same_request((found.extra or {}).get(REQUEST), print, identity)
+            return found
 
-        self.writer.submit([record], stamped=True).add_done_callback(durable)
+        self.writer.submit([record], stamped=True, said=(future, kept))
         return future
 
     def _record(
@@ -319,8 +305,9 @@ class Loop:
         if settings.mode == "canary" and candidate is not None and request.slots == 1:
             fields = shared(found, lambda: decided_by(candidate, offered, 1, options, now), candidate.line, settings)
         due = now + round(settings.reward.wait * SECOND)
+        contexts = offered.contexts if fields or offered.text is None else offered.text
         return Decision.of(
-            found, loop=self.name, time=now, contexts=offered.contexts, eligible=offered.eligible, mode=settings.mode,
+            found, loop=self.name, time=now, contexts=contexts, eligible=offered.eligible, mode=settings.mode,
             model=f"{version}", line=present.line, deferred=request.defer, subject=request.subject,
             extra={REQUEST: print, DUE: due}, **fields,
         )  # fmt: skip
@@ -335,8 +322,9 @@ class Loop:
         records = []
         for one in requests:
             for text in (one.id, one.key):
-                if text is not None and not 1 <= len(text) <= limits.id:
-                    raise wrong(f"id and key must have from 1 to {limits.id} characters, got {shown(text)}")
+                if text is not None and not (1 <= len(text) <= limits.id and NUL not in text):
+                    raise wrong(f"id and key must have from 1 to {limits.id} characters, none of them NUL, "
+                                f"got {shown(text)}")  # fmt: skip
             if one.slot is not None and not 0 <= one.slot < limits.slots:
                 raise wrong(f"slot must be from 0 to {limits.slots - 1}, got {one.slot}")
             if not abs(one.value) <= LARGEST:

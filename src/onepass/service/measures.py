@@ -1,6 +1,7 @@
 """What Prometheus is told: requests, how long decisions took, and what every loop counts."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -28,6 +29,7 @@ class Measures(Collector):
         self._loops = loops
         self._registry = CollectorRegistry()
         self._registry.register(self)
+        self._served: dict[tuple[str, str, int], tuple[Any, Any]] = {}
         labels = ("loop", "operation")
         self.requests = Counter(
             "onepass_requests", "Requests by what came of them.", (*labels, "status"), registry=self._registry
@@ -35,6 +37,15 @@ class Measures(Collector):
         self.seconds = Histogram(
             "onepass_seconds", "Seconds from a request to its answer.", labels, registry=self._registry, buckets=SECONDS
         )
+
+    def served(self, loop: str, operation: str, status: int, seconds: float) -> None:
+        """A request. loop: its name; status: of HTTP."""
+        found = self._served.get((loop, operation, status))
+        if found is None:
+            found = self.requests.labels(loop, operation, status), self.seconds.labels(loop, operation)
+            self._served[loop, operation, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
 
     def collect(self) -> Iterable[Metric]:
         found: list[Metric] = []

@@ -1,6 +1,5 @@
 """What comes in and what goes out, as types: JSON is checked against them, and OpenAPI is made of them."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -12,11 +11,12 @@ Numbers = list[float] | dict[str, float]  # in order, or by name; names that are
 
 
 class Refused(Exception):
-    """A request that is not served. status: of HTTP; code: a word for programs; message: a sentence for people."""
+    """A request that is not served. status: of HTTP; code: a word for programs; message: a sentence for people; wait:
+    seconds after which it may be sent again (default 1), where it may."""
 
-    def __init__(self, status: int, code: str, message: str):
+    def __init__(self, status: int, code: str, message: str, wait: int = 1):
         super().__init__(message)
-        self.status, self.code, self.message = status, code, message
+        self.status, self.code, self.message, self.wait = status, code, message, wait
 
 
 def wrong(message: str) -> Refused:
@@ -81,6 +81,12 @@ class ActivateRequest(Message, frozen=True, kw_only=True):
     id: Name
 
 
+class ForgetRequest(Message, frozen=True, kw_only=True):
+    """Forget a subject. subject: as decisions named it."""
+
+    subject: str
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What comes out."""
 
@@ -114,6 +120,12 @@ class OutcomeAnswer(Answer, frozen=True, kw_only=True):
 
     taken: int
     stored: int
+
+
+class ForgetAnswer(Answer, frozen=True, kw_only=True):
+    """forgotten: how many records were deleted; their places stay."""
+
+    forgotten: int
 
 
 class ModelAnswer(Answer, frozen=True, kw_only=True):
@@ -152,9 +164,3 @@ class ErrorAnswer(Answer, frozen=True, kw_only=True):
     """Every refusal."""
 
     error: Trouble
-
-
-def fingerprint(request: DecideRequest) -> str:
-    """32 hexadecimal digits of a request: two that differ have others."""
-    text = msgspec.json.encode(request, order="deterministic")
-    return hashlib.blake2b(text, digest_size=16).hexdigest()

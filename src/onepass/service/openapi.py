@@ -23,6 +23,7 @@ ERRORS = {
     "413": "The body is too large.",
     "415": "The body must be application/json.",
     "421": "Without keys, only by a name of this machine.",
+    "429": "Too many requests of this key, or of this address: wait as long as retry-after says.",
     "500": "An error of the service.",
     "503": "The log cannot be written, or the service stops: try again, with the same id or key.",
 }
@@ -39,6 +40,8 @@ TYPES = (
     list[messages.OutcomeRequest],
     messages.OutcomeAnswer,
     messages.ActivateRequest,
+    messages.ForgetRequest,
+    messages.ForgetAnswer,
     LoopSettings,
     messages.SettingsAnswer,
     messages.ErrorAnswer,
@@ -50,7 +53,21 @@ TYPES = (
 def document() -> dict[str, Any]:
     """OpenAPI 3.1."""
     schemas, components = msgspec.json.schema_components(TYPES, ref_template=REFERENCE)
-    decide, records, decided, outcome, outcomes, paid, activate, settings, standing, error, *steered = schemas
+    (
+        decide,
+        records,
+        decided,
+        outcome,
+        outcomes,
+        paid,
+        activate,
+        forget,
+        forgotten,
+        settings,
+        standing,
+        error,
+        *steered,
+    ) = schemas
     return {
         "openapi": "3.1.0",
         "info": {"title": "onepass", "version": metadata.version("onepass"), "description": (messages.__doc__ or "")},
@@ -76,6 +93,9 @@ def document() -> dict[str, Any]:
                     "log", "Records of the log, a line of JSON each", error, {"type": "string"}, media=LINES,
                     parameters=[query("since", 0), query("limit", 1)],
                 ),
+            },
+            "/v1/{loop}/forget": {
+                "post": operation("forget", "Delete what is about a subject", error, forgotten, body=forget),
             },
             "/v1/{loop}": {
                 "get": operation("settings", "Settings in force", error, standing),

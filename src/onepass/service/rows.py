@@ -5,36 +5,44 @@ row of arm a = (numbers of the context, numbers of a)           (K, dim), or (di
 Requests whose features are records stay records (crossed_features.py).
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from onepass.foundation.check import shown
 from onepass.service.crossed_features import is_crossed, records
 from onepass.service.messages import Arm, DecideRequest, Numbers, wrong
 from onepass.service.settings import LoopSettings, Sizes, size
+from onepass.service.tables import Table
+
+NUL = "\0"  # no text of PostgreSQL has it
 
 
 class Offer(NamedTuple):
-    """contexts (K, dim) or (dim,), or records; names (K,); eligible: names that may be chosen, None: all."""
+    """contexts (K, dim) or (dim,), or records; names (K,); eligible: names that may be chosen, None: all; text:
+    contexts as JSON, None where nobody has it."""
 
     contexts: Any
     names: list[str]
     eligible: list[str] | None
+    text: msgspec.Raw | None = None
 
 
 def offer(request: DecideRequest, settings: LoopSettings) -> Offer:
     """What a request offers; Refused, with what is wrong."""
     limits, given = settings.limits, request.arms
-    arms: list[Any] = list(settings.arms if given is None else given)
+    arms: Any = given if isinstance(given, Table) else table(settings.arms if given is None else given, settings)
     if not 1 <= len(arms) <= limits.arms:
         raise wrong(f"arms must be from 1 to {limits.arms}, got {len(arms)}")
-    names = [arm if isinstance(arm, str) else arm.id for arm in arms]
-    for name in (*names, request.id, request.subject):
-        if name is not None and not 1 <= len(name) <= limits.id:
-            raise wrong(f"names and identities must have from 1 to {limits.id} characters, got {shown(name)}")
-    if len(set(names)) != len(names):
-        raise wrong("arms must name every arm once")
+    names = arms.names
+    if arms.longest > limits.id or arms.shortest < 1:
+        raise wrong(f"names of arms must have from 1 to {limits.id} characters")
+    for name in (request.id, request.subject):
+        if name is not None and not (1 <= len(name) <= limits.id and NUL not in name):
+            raise wrong(f"id and subject must have from 1 to {limits.id} characters, none of them NUL, "
+                        f"got {shown(name)}")  # fmt: skip
     eligible = None
     if request.exclude:
         unknown = set(request.exclude).difference(names)
@@ -46,31 +54,36 @@ def offer(request: DecideRequest, settings: LoopSettings) -> Offer:
         raise wrong(f"slots must be from 1 to {most}, as many as limits.slots and the arms left allow, "
                     f"got {request.slots}")  # fmt: skip
     if is_crossed(settings.model.recipe):
-        return Offer(records(request.context, arms), names, eligible)
-    return Offer(rows(request.context, arms, settings), names, eligible)
+        return Offer(records(request.context, settings.arms if given is None else given), names, eligible)
+    left = [float(one) for one in numbers("context", request.context, settings.features.context)]
+    return Offer(arms.contexts(left), names, eligible, arms.text(left))
 
 
-def rows(context: Numbers | None, arms: list[str | Arm], settings: LoopSettings) -> np.ndarray:
-    """The rows of arms."""
-    features = settings.features
-    left = numbers("context", context, features.context)
-    width = size(features.arms)
+def table(arms: Sequence[str | Arm], settings: LoopSettings) -> Table:
+    """Arms as a table; Refused where their numbers do not fit, or where one is named twice."""
+    names = [arm if isinstance(arm, str) else arm.id for arm in arms]
+    if len(set(names)) != len(names):
+        raise wrong("arms must name every arm once")
+    return Table(names, None if is_crossed(settings.model.recipe) else rows(arms, settings.features.arms))
+
+
+def rows(arms: Sequence[str | Arm], sizes: Sizes) -> np.ndarray | None:
+    """The numbers of arms (K, width), None where they have none."""
+    width = size(sizes)
     if width == 0:
         for arm in arms:
             if not isinstance(arm, str) and arm.features:
                 raise wrong(f"arm {shown(arm.id)} must have no features, for the settings say features.arms = 0")
-        return np.array(left)
-    found = np.empty((len(arms), len(left) + width))
-    found[:, : len(left)] = left
-    for row, arm in zip(found, arms, strict=True):
+        return None
+    found = []
+    for arm in arms:
         if isinstance(arm, str):
             raise wrong(f'arm {shown(arm)} must come with its features: {{"id": ..., "features": ...}}')
         given = arm.features
-        if type(given) is list and len(given) == width:  # the common case, checked at once
-            row[len(left) :] = given
-        else:
-            row[len(left) :] = numbers(f"features of arm {shown(arm.id)}", given, features.arms)
-    return found
+        if not (type(given) is list and len(given) == width):  # the common case, checked at once
+            given = numbers(f"features of arm {shown(arm.id)}", given, sizes)
+        found.append(given)
+    return np.array(found, np.float64).reshape(len(arms), width)
 
 
 def numbers(what: str, given: Numbers | None, sizes: Sizes) -> list[float]:

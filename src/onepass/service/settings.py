@@ -19,6 +19,7 @@ Every wrong value is one sentence; `checked` tells all of them at once.
 
 import contextlib
 import inspect
+import math
 import re
 import tomllib
 from collections.abc import Iterator
@@ -112,13 +113,16 @@ class Operation(Part, frozen=True, kw_only=True):
 
 class Limits(Part, frozen=True, kw_only=True):
     """body: bytes of a request (default 1 MiB); arms: of a decision (default 1000); slots: of a decision (default 10);
-    id: characters of identities, names and keys (default 256); batch: outcomes of a request (default 1000)."""
+    id: characters of identities, names and keys (default 256); batch: outcomes of a request (default 1000);
+    rate: requests a second of a key, or of an address where there are no keys, above which they are refused (default
+    0.0: any)."""
 
     body: int = BODY
     arms: int = 1_000
     slots: int = 10
     id: int = 256
     batch: int = 1_000
+    rate: float = 0.0
 
 
 class Personalizer(Part, frozen=True, kw_only=True):
@@ -232,10 +236,12 @@ def troubles(settings: LoopSettings) -> Iterator[str]:
     if not operation.publish >= 0.0:
         yield f"operation.publish must be at least 0 seconds, got {operation.publish}"
     for name in Limits.__struct_fields__:
-        if getattr(settings.limits, name) < 1:
+        if name != "rate" and getattr(settings.limits, name) < 1:
             yield f"limits.{name} must be at least 1, got {getattr(settings.limits, name)}"
     if settings.limits.id > LONGEST_NAME:
         yield f"limits.id must be at most {LONGEST_NAME}, as the log has it, got {settings.limits.id}"
+    if not 0.0 <= settings.limits.rate < math.inf:
+        yield f"limits.rate must be at least 0 requests a second, got {settings.limits.rate}"
     if not sizes:
         yield from model_troubles(settings)
 

@@ -12,22 +12,26 @@ on: a commit whose end nobody knows is counted once, if it was.
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from typing import Any
 
 import msgspec
 
-from onepass.log.records import Join, Record
-from onepass.log.store import Store, StoreError
+from onepass.log.records import Activation, Decision, Join, Outcome, Record
+from onepass.log.store import Store, StoreError, row_of, typed_row
 from onepass.service.join import Joiner
 from onepass.service.messages import Refused
 
 IDLE = 0.02  # seconds between two looks at deadlines while nothing comes
 PATIENCE = 0.2  # seconds before a store that failed is asked again
+TYPED = (Decision, Outcome, Activation, Join)  # made of what was checked when it came
 PAGE = 5_000  # records that are told at a time when the log is read
 
 Taken = Callable[[list[Any]], object]
+Kept = Callable[[Any], Any]
+Act = tuple[Callable[[], Any], Future[Any]]
+Waiting = tuple[list[Record], Future[Any], Kept | None]  # records, the promise to whom they are of, and what keeps it
 
 
 def promise() -> Future[Any]:
@@ -35,6 +39,14 @@ def promise() -> Future[Any]:
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
     return future
+
+
+def done(act: Callable[[], Any], future: Future[Any]) -> None:
+    """Do an act, and keep its promise."""
+    try:
+        future.set_result(act())
+    except Exception as error:  # of whoever asked for it
+        future.set_exception(error)
 
 
 class Writer(threading.Thread):
@@ -52,17 +64,22 @@ class Writer(threading.Thread):
         self.counting = threading.Lock()  # of what the joiner holds
         self.watchers: list[Taken] = []  # told of every record, after it counts
         self._taken = taken
-        self._waiting: list[tuple[list[Record], Future[list[int]]]] = []
+        self._waiting: list[Waiting] = []
+        self._acts: list[Act] = []
         self._joins: list[Join] = []
         self._behind, self._ending = False, False
         self._some = threading.Condition()
 
-    def submit(self, records: list[Record], *, stamped: bool = False) -> Future[list[int]]:
+    def submit(
+        self, records: list[Record], *, stamped: bool = False, said: tuple[Future[Any], Kept] | None = None
+    ) -> Future[Any]:
         """The places of records, once they are durable; StoreError where they could not be stored.
 
-        records: of nobody else; stamped: whether they keep their times (default False: they get the present).
+        records: of nobody else; stamped: whether they keep their times (default False: they get the present); said: a
+        promise of one record that is kept instead, and what makes the answer of the record that stands at its place:
+        this one, or an earlier one of the same id (default None).
         """
-        future: Future[list[int]] = promise()
+        future, kept = (promise(), None) if said is None else said
         with self._some:
             if self._ending:
                 raise StoreError("the service is stopping; nothing of this was stored")
@@ -70,9 +87,23 @@ class Writer(threading.Thread):
                 now = self.clock()
                 for record in records:
                     msgspec.structs.force_setattr(record, "time", now)
-            self._waiting.append((records, future))
+            self._waiting.append((records, future, kept))
             self._some.notify()
         return future
+
+    def between(self, act: Callable[[], Any]) -> Future[Any]:
+        """What an act gives, which this thread does between two commits; StoreError where it is stopping."""
+        future = promise()
+        with self._some:
+            if self._ending:
+                raise StoreError("the service is stopping; nothing was done")
+            self._acts.append((act, future))
+            self._some.notify()
+        return future
+
+    def drop(self, identities: Collection[str]) -> None:
+        """Write no joins of these decisions; by an act."""
+        self._joins = [join for join in self._joins if join.id not in identities]
 
     def stop(self) -> None:
         """Write what waits, and end."""
@@ -86,21 +117,24 @@ class Writer(threading.Thread):
             self._serve()
         except BaseException as error:
             with self._some:
-                self._ending, left = True, self._waiting
+                self._ending, left = True, [one[1] for one in self._waiting] + [one[1] for one in self._acts]
                 self.trouble = f"the writer ended: {error}"
-            for _, future in left:
+            for future in left:
                 future.set_exception(StoreError(self.trouble))
             raise
 
     def _serve(self) -> None:
         while True:
             with self._some:
-                if not (self._waiting or self._joins or self._ending):
+                if not (self._waiting or self._joins or self._acts or self._ending):
                     self._some.wait(IDLE)
                 batch, self._waiting = self._waiting, []
+                acts, self._acts = self._acts, []
                 now, ending = self.clock(), self._ending
             if batch or self._joins:
                 self._write(batch)
+            for act, future in acts:
+                done(act, future)
             if self.trouble is None:
                 with self.counting:
                     self._joins += self.joiner.batches(self.joiner.due(now))
@@ -111,13 +145,15 @@ class Writer(threading.Thread):
             if ending and not self._joins:
                 return
 
-    def _write(self, batch: list[tuple[list[Record], Future[list[int]]]]) -> None:
+    def _write(self, batch: list[Waiting]) -> None:
         """Commit the joins that were due, and a batch; then let them count."""
-        records: list[Record] = [*self._joins, *(record for part, _ in batch for record in part)]
+        records: list[Record] = [*self._joins, *(record for part, _, _ in batch for record in part)]
         try:
             if self._behind:
                 self.catch_up()
-            seqs = self.store.append(records)
+            seqs = self.store.put(
+                [typed_row(record) if type(record) in TYPED else row_of(record) for record in records]
+            )
         except ValueError as error:  # a record that cannot be stored, which is nobody else's trouble
             for one in batch if len(batch) > 1 else []:
                 self._write([one])
@@ -126,7 +162,7 @@ class Writer(threading.Thread):
             return
         except OSError as error:
             self._behind, self.trouble = True, str(error)
-            for _, future in batch:
+            for _, future, _ in batch:
                 future.set_exception(error)
             return
         self.commits += 1
@@ -134,9 +170,22 @@ class Writer(threading.Thread):
         start = len(self._joins)
         self._joins = []
         self._count(zip(seqs, records, strict=True))
-        for part, future in batch:
-            future.set_result(seqs[start : start + len(part)])
+        for part, future, kept in batch:
+            places = seqs[start : start + len(part)]
             start += len(part)
+            if kept is None:
+                future.set_result(places)
+                continue
+            try:
+                mine = part[0].seq == places[0]
+                future.set_result(kept(part[0] if mine else self._at(places[0])))
+            except Exception as error:  # of whoever asked
+                future.set_exception(error)
+
+    def _at(self, place: int) -> Record:
+        """The record at a place."""
+        record: Record = next(self.store.read(place - 1, place))
+        return record
 
     def catch_up(self) -> None:
         """Let everything count that the store holds."""

@@ -1,0 +1,38 @@
+"""How many requests a second each client may send.
+
+    next = max(next, t) + 1 / rate  at a request at time t, which is refused where that is more than t + 1 s
+
+So a client may send a second's requests at once, and after that `rate` of them a second; one may always come alone.
+"""
+
+import math
+import time
+from collections.abc import Callable
+
+from onepass.service.messages import Refused
+
+AHEAD = 1.0  # seconds whose requests may come at once
+KNOWN = 10_000  # clients that are remembered; those who have waited longest are forgotten
+
+
+class Rates:
+    """The clients of a service. now: seconds (default: monotonic time)."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic):
+        self._now = now
+        self._next: dict[tuple[str, str | None], float] = {}
+
+    def admit(self, loop: str, client: str | None, rate: float) -> None:
+        """Count a request; Refused where it is one too many. loop, client: whose; rate: requests a second, 0: any."""
+        if rate <= 0.0:
+            return
+        now, who, step = self._now(), (loop, client), 1.0 / rate
+        following = max(self._next.pop(who, now), now)
+        ahead = following - now
+        allowed = ahead == 0.0 or ahead + step <= AHEAD
+        self._next[who] = following + step if allowed else following
+        if len(self._next) > KNOWN:
+            del self._next[next(iter(self._next))]
+        if not allowed:
+            wait = max(math.ceil(ahead + step - AHEAD), 1)
+            raise Refused(429, "TooManyRequests", f"at most {rate:g} requests a second are taken (limits.rate)", wait)

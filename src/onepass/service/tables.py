@@ -1,0 +1,110 @@
+"""Arms as a request sends them, read once: most requests offer what others have offered before.
+
+body -> {context, id, ...} and the bytes of arms -> the table of these bytes, made where there is none yet
+"""
+
+import hashlib
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from onepass.service.messages import Arm, DecideRequest
+
+BYTES = 1 << 22  # of requests' arms of which tables are kept, which take about three times as much memory
+NULL = b"null"
+BETWEEN = b"],["  # two rows in JSON
+
+_whole = msgspec.json.Decoder(DecideRequest)
+_arms = msgspec.json.Decoder(list[str | Arm])
+_sent: Any = msgspec.json.Decoder(
+    msgspec.defstruct(
+        "SentRequest", [("arms", msgspec.Raw, msgspec.Raw(NULL))], bases=(DecideRequest,), frozen=True, kw_only=True
+    )
+)  # a request whose arms are not read yet
+
+
+class Table:
+    """Arms that are offered. names (K,), no two alike; rows: their numbers (K, width), None where arms have none;
+    digest: of what was sent, however it was spelled (default: of nothing)."""
+
+    __slots__ = ("digest", "longest", "names", "rows", "shortest", "texts")
+
+    def __init__(self, names: list[str], rows: np.ndarray | None, digest: bytes = b""):
+        self.names, self.rows, self.digest = names, rows, digest
+        self.texts: list[bytes] = []  # of every row, its numbers as JSON
+        if rows is not None:
+            self.texts = msgspec.json.encode(rows.tolist())[2:-2].split(BETWEEN)
+        self.shortest, self.longest = min(map(len, names), default=1), max(map(len, names), default=1)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def contexts(self, left: list[float]) -> np.ndarray:
+        """The numbers of a context, (dim,); before those of every arm, (K, dim), where arms have any."""
+        if self.rows is None:
+            return np.array(left)
+        found = np.empty((len(self.rows), len(left) + self.rows.shape[1]))
+        found[:, : len(left)] = left
+        found[:, len(left) :] = self.rows
+        return found
+
+    def text(self, left: list[float]) -> msgspec.Raw | None:
+        """The same as the JSON that they would be written as, for a tenth of the time; None where arms have no
+        numbers."""
+        if self.rows is None:
+            return None
+        begin = b"".join(msgspec.json.encode(one) + b"," for one in left)
+        return msgspec.Raw(b"[[" + begin + (BETWEEN + begin).join(self.texts) + b"]]")
+
+
+class Tables:
+    """The tables of a loop, those last made, as many as `BYTES` of requests have. made: a table of arms."""
+
+    def __init__(self, made: Callable[[Sequence[str | Arm]], Table]):
+        self._made = made
+        self._tables: dict[bytes, Table] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def decode(self, body: bytes) -> DecideRequest:
+        """A request, with the table of its arms in their place. ValueError where it is none; whatever `made` raises."""
+        request = _sent.decode(body)
+        sent = bytes(request.arms)
+        table = None if sent == NULL else self._tables.get(sent) or self._new(sent, body)
+        msgspec.structs.force_setattr(request, "arms", table)
+        found: DecideRequest = request
+        return found
+
+    def _new(self, sent: bytes, body: bytes) -> Table:
+        try:
+            arms = _arms.decode(sent)
+        except ValueError:
+            _whole.decode(body)  # says where in the body it does not fit
+            raise
+        table = self._made(arms)
+        table.digest = digest(arms)
+        if len(sent) <= BYTES:
+            with self._lock:
+                self._bytes += len(sent) if sent not in self._tables else 0
+                self._tables[sent] = table
+                while self._bytes > BYTES:
+                    oldest = next(iter(self._tables))
+                    del self._tables[oldest]
+                    self._bytes -= len(oldest)
+        return table
+
+
+def digest(arms: Any) -> bytes:
+    """Of the arms of a request: two that differ have others."""
+    if isinstance(arms, Table):
+        return arms.digest
+    return hashlib.blake2b(msgspec.json.encode(arms, order="deterministic"), digest_size=16).digest()
+
+
+def fingerprint(request: DecideRequest) -> str:
+    """32 hexadecimal digits of a request: two that differ have others."""
+    text = msgspec.json.encode(msgspec.structs.replace(request, arms=None), order="deterministic")
+    return hashlib.blake2b(text + digest(request.arms), digest_size=16).hexdigest()

@@ -1,0 +1,166 @@
+"""Kills under load at any moment: what a process does that forks services, asks them, and kills them.
+
+Each life is a whole service on loopback, with its sockets, forked so that it need not import again. Clients ask until
+it is killed; in the next life they first ask again what had no answer, and some of what had.
+"""
+
+import json
+import subprocess
+import sys
+
+from service_process import written
+
+LONGEST = 0.6  # seconds that a service lives after its first answer
+
+KILLING = """
+import http.client, json, os, signal, sys, threading, time
+from pathlib import Path
+import numpy as np
+import onepass as op
+from onepass.log import Activation
+from onepass.log.replay import Fold
+from onepass.log.verifying import verify
+from onepass.log.opening import opened
+from onepass.service import server
+from onepass.service.loop import warmed
+from onepass.service.settings import begun, read
+
+data, path, kills, longest = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+log = sys.argv[5] if len(sys.argv) > 5 else None  # a database
+CLIENTS, AGAIN = 2, 20
+MOST = 8  # files of three checkpoints, and of one that was not finished
+settings, _ = read(path)
+warmed(begun(settings), settings)  # compiles
+rng, wrong, lives = np.random.default_rng(0), [], 0
+decided, paid, counts = {}, {}, {"decisions": 0, "outcomes": 0, "again": 0}
+
+def ask(link, place, body):
+    link.request("POST", f"/v1/news/{place}", json.dumps(body), {"content-type": "application/json"})
+    answer = link.getresponse()
+    text = answer.read()
+    if answer.status not in (200, 204):
+        wrong.append([lives, place, text.decode()])
+    return text
+
+def client(who, port, life, open_):
+    '''Ask until the service is gone; what has no answer stays in `open_`.'''
+    mine, number = np.random.default_rng([who, life]), 0
+    try:
+        link = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        while True:
+            if not open_:
+                id, number = f"{life}.{who}.{number}", number + 1
+                body = {"context": mine.standard_normal(3).tolist(), "arms": ["a", "b", "c"], "id": id,
+                        "defer": bool(mine.random() < 0.2), "slots": int(mine.integers(1, 3))}
+                open_.append(["decide", body])
+                if body["defer"] and mine.random() < 0.5:
+                    open_.append(["activate", {"id": id}])
+                outcome = {"id": id, "value": round(float(mine.random()), 3), "key": "k"}
+                open_ += [["outcome", outcome]] * int(mine.integers(0, 3))
+            place, body = open_[0]
+            text = ask(link, place, body)
+            if place == "decide":
+                decided[body["id"]] = (body, text)
+                counts["decisions"] += 1
+            elif place == "outcome":
+                paid[body["id"]] = (body, paid.get(body["id"], (0, 0))[1] + json.loads(text)["stored"])
+                counts["outcomes"] += 1
+            open_.pop(0)
+    except (OSError, http.client.HTTPException):
+        return
+
+def checked(port):
+    '''What was answered before is answered the same, and paid outcomes are there already.'''
+    link, ids = http.client.HTTPConnection("127.0.0.1", port, timeout=20), list(decided)
+    for id in [ids[place] for place in rng.integers(0, len(ids), AGAIN)] if ids else []:
+        body, text = decided[id]
+        if ask(link, "decide", body) != text:
+            wrong.append([lives, "another answer", id])
+        if id in paid and json.loads(ask(link, "outcome", paid[id][0]))["stored"]:
+            wrong.append([lives, "counted twice", id])
+        counts["again"] += 1
+    link.close()
+
+def started():
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            told = lambda address: os.write(theirs, address.encode() + b"|")
+            server.serve(data, [path], port=0, log=log, listening=told)
+        except BaseException as error:
+            os.write(2, repr(error).encode())
+            os._exit(1)
+        os._exit(0)
+    os.close(theirs)
+    told = b""
+    while not told.endswith(b"|"):
+        part = os.read(ours, 100)
+        if not part:
+            raise SystemExit("the service did not start")
+        told += part
+    os.close(ours)
+    return child, int(told[:-1].rpartition(b":")[2])
+
+open_ = [[] for _ in range(CLIENTS)]
+for lives in range(kills):
+    child, port = started()
+    checked(port)
+    threads = [threading.Thread(target=client, args=(who, port, lives, open_[who])) for who in range(CLIENTS)]
+    [one.start() for one in threads]
+    time.sleep(rng.uniform(0.0, longest))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    [one.join() for one in threads]
+
+child, port = started()
+checked(port)
+time.sleep(settings.reward.wait + 0.1)
+os.kill(child, signal.SIGTERM)
+if os.waitpid(child, 0)[1] != 0:
+    wrong.append([kills, "it did not end well"])
+with opened(log or f"{data}/news.sqlite") as store:
+    wrong += [[kills, f"{damage}"] for damage in store.check()]
+    kinds = {kind: list(store.read(kinds=[kind])) for kind in ("decision", "outcome", "join")}
+    logged = {one.id: one for one in kinds["decision"]}
+    for id, (body, text) in decided.items():
+        if id not in logged or json.loads(text)["propensity"] != logged[id].propensities[0]:
+            wrong.append([kills, "lost", id])
+    keys = [(one.id, one.request) for one in kinds["outcome"]]
+    if len(keys) != len(set(keys)) or not paid.keys() <= {id for id, _ in keys}:
+        wrong.append([kills, "outcomes lost, or there twice"])
+    joined = {one.id: one for one in kinds["join"]}
+    if len(joined) != len(kinds["join"]):
+        wrong.append([kills, "joined twice"])
+    values = {one.id: one for one in kinds["outcome"]}
+    for id, one in logged.items():
+        due = one.extra["due"]
+        done = [a.time <= due for a in store.find("news", id) if isinstance(a, Activation)]
+        counts_ = any(done) if one.deferred else True
+        in_time = id in values and values[id].time <= due
+        paid_ = values[id].value if in_time else 0.0
+        wanted = [paid_] * len(one.places) if counts_ else None
+        if (joined[id].rewards if id in joined else None) != wanted:
+            wrong.append([kills, "joined otherwise", id])
+    found = verify(Fold.resumed(store, "news", first=True))
+    if not found.ok or found.equal != len(logged) or found.others:
+        wrong.append([kills, f"verify: {found}"])
+    twin = Fold(store, "news", begun(settings))
+    twin.advance()
+    files = list((data / "news.models").iterdir())
+    if len(files) > MOST:
+        wrong.append([kills, f"left behind: {files}"])
+    saved = max((data / "news.models").glob("*.model")).read_bytes()
+    if op.to_bytes(twin.bandit) != saved:
+        wrong.append([kills, "the model is another"])
+    counts.update(joins=len(joined), checkpoints=found.checkpoints)
+print(json.dumps([wrong, counts]))
+"""
+
+
+def killed(folder, kills, *log):
+    """What was wrong, and how much there was. folder: for all files; kills: how many; log: a database, default none."""
+    command = [sys.executable, "-c", KILLING, str(folder / "data"), str(written(folder, wait=0.15))]
+    told = subprocess.run([*command, str(kills), str(LONGEST), *log], capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    return json.loads(told.stdout)

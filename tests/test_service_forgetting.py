@@ -1,0 +1,183 @@
+"""Forgetting a subject while the service runs, and a limit of requests a second."""
+
+import asyncio
+import contextlib
+import time
+
+import httpx
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+import onepass as op
+from onepass.log.replay import Fold
+from onepass.log.sqlite import SqliteStore
+from onepass.log.store import StoreError
+from onepass.service.app import Service
+from onepass.service.forgetting import forget
+from onepass.service.keys import Keys, hashed
+from onepass.service.loop import Loop
+from onepass.service.messages import DecideRequest, OutcomeRequest, Refused
+from onepass.service.rates import KNOWN, Rates
+from onepass.service.settings import begun, read
+from service_process import written
+
+SUBJECT = "subject-to-be-forgotten"
+
+
+GONE = [0, 3, 6, 9]  # of the first twelve
+
+
+def request(t):
+    context = np.random.default_rng(t).standard_normal(3).tolist()
+    return DecideRequest(context=context, id=f"{t}", arms=[*"abc"], subject=SUBJECT if t in GONE else f"user {t}")
+
+
+def played(loop, first, last):
+    for t in range(first, last):
+        loop.decide(request(t)).result()
+        loop.outcomes([OutcomeRequest(id=f"{t}", value=1.0, key="k")])[1].result()
+
+
+def joined(store):
+    return sorted(int(one.id) for one in store.read(kinds=["join"]))
+
+
+def settled(loop):
+    """Wait until everything is joined and learned."""
+    while len(loop.joiner) or loop.learner.lag:
+        time.sleep(0.01)
+    last = max((one.seq for one in loop.store.read(kinds=["join"])), default=0)
+    while loop.learner.through < last:
+        time.sleep(0.01)
+
+
+def test_decisions_about_a_subject_that_wait_are_forgotten_and_never_joined(tmp_path):
+    settings, _ = read(written(tmp_path, wait=3600.0))
+    with SqliteStore(tmp_path / "log") as store:
+        loop = Loop(settings, store, tmp_path / "models")
+        played(loop, 0, 12)
+        assert forget(loop, SUBJECT).result() == 2 * len(GONE)  # decisions and outcomes
+        assert len(loop.joiner) == 12 - len(GONE)
+        assert loop.joiner.counts["forgotten"] == len(GONE)
+        assert forget(loop, SUBJECT).result() == 0
+        loop.stop()
+        again = Loop(settings, store, tmp_path / "models")
+        assert len(again.joiner) == 12 - len(GONE)
+        again.stop()
+        with pytest.raises(StoreError, match="is stopping"):
+            forget(again, SUBJECT)
+
+
+def test_a_subject_that_was_learned_is_forgotten_by_the_log_and_learning_and_restarts_go_on(tmp_path):
+    settings, _ = read(written(tmp_path, wait=0.02))
+    with SqliteStore(tmp_path / "log") as store:
+        loop = Loop(settings, store, tmp_path / "models")
+        played(loop, 0, 12)
+        settled(loop)
+        assert forget(loop, SUBJECT).result() == 3 * len(GONE)
+        loop.outcomes([OutcomeRequest(id="0", value=1.0, key="later")])[1].result()
+        played(loop, 12, 14)
+        settled(loop)
+        assert loop.trouble() is None
+        loop.stop()
+        assert joined(store) == [t for t in range(14) if t not in GONE]
+        again = Loop(settings, store, tmp_path / "models")  # from its checkpoint
+        assert again.learner.fold.bandit.rounds == 14
+        assert op.to_bytes(again.learner.fold.bandit) == op.to_bytes(loop.learner.fold.bandit)
+        again.stop()
+        twin = Fold(store, "news", begun(settings))
+        assert twin.advance() == twin.bandit.rounds == 14 - len(GONE)
+        assert [*store.check()] == []
+    assert all(SUBJECT.encode() not in path.read_bytes() for path in tmp_path.glob("log*"))
+
+
+def test_a_log_from_which_another_process_forgot_what_waited_is_learned_without_it(tmp_path):
+    settings, _ = read(written(tmp_path, wait=0.05))
+    with SqliteStore(tmp_path / "log") as store:
+        loop = Loop(settings, store, tmp_path / "models")
+        played(loop, 0, 12)
+        with SqliteStore(tmp_path / "log") as other:
+            other.forget(SUBJECT)
+        played(loop, 12, 14)
+        settled(loop)
+        assert loop.trouble() is None
+        loop.stop()
+        twin = Fold(store, "news", begun(settings))
+        assert twin.advance() >= twin.bandit.rounds == 14 - len(GONE)
+        loop = Loop(settings, store, tmp_path / "no models")
+        assert loop.trouble() is None
+        assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
+        loop.stop()
+
+
+# ---- how many requests a second ----
+
+
+def test_a_client_may_send_as_many_requests_a_second_as_the_limit_says_and_others_too():
+    now, rates, taken = [100.0], Rates(lambda: now[0]), []
+    for _ in range(3_000):  # 30 s of 100 requests a second each
+        now[0] += 0.01
+        for client in ("one", "two"):
+            with contextlib.suppress(Refused):
+                rates.admit("news", client, 10.0)
+                taken.append((now[0], client))
+    for client in ("one", "two"):
+        times = [at for at, who in taken if who == client]
+        assert 295 <= len(times) <= 310  # 10 a second, and 10 at once
+        assert max(sum(at <= other < at + 1.0 for other in times) for at in times) <= 20
+    rates.admit("news", "one", 0.0)
+
+
+def test_a_client_that_may_send_less_than_one_a_second_is_told_how_long_to_wait_and_all_are_not_remembered():
+    now = [0.0]
+    rates = Rates(lambda: now[0])
+    rates.admit("news", "one", 0.1)
+    with pytest.raises(Refused) as told:
+        rates.admit("news", "one", 0.1)
+    assert told.value.status == 429
+    assert 9 <= told.value.wait <= 19
+    now[0] += told.value.wait
+    rates.admit("news", "one", 0.1)
+    for client in range(2 * KNOWN):
+        rates.admit("news", f"{client}", 1.0)
+    assert len(rates._next) == KNOWN
+
+
+class Fixed:
+    """A clock that stands."""
+
+    def __call__(self):
+        return 0.0
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_too_many_requests_are_429_with_retry_after_and_forgetting_needs_an_admin(tmp_path, keyed):
+    settings, _ = read(written(tmp_path, wait=3600.0))
+    settings = replace(settings, limits=replace(settings.limits, rate=4.0))
+    with SqliteStore(tmp_path / "log") as store:
+        loop = Loop(settings, store, tmp_path / "models")
+        found = [{"sha256": hashed(role), "roles": [role]} for role in ("decide", "admin")] if keyed else []
+        service = Service({"news": loop}, {"news": Keys(found)})
+        service._rates = Rates(Fixed())
+
+        async def asked():
+            transport = httpx.ASGITransport(service)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                key = lambda role: {"authorization": f"Bearer {role}"}  # noqa: E731
+                body = {"context": [0, 1, 2], "arms": ["a", "b"], "subject": SUBJECT}
+                each = [await client.post("/v1/news/decide", json=body, headers=key("decide")) for _ in range(6)]
+                service._rates = Rates(Fixed())
+                forgotten = [
+                    await client.post("/v1/news/forget", json={"subject": SUBJECT}, headers=key(role))
+                    for role in ("decide", "admin")
+                ]
+                return each, forgotten
+
+        each, forgotten = asyncio.run(asked())
+        loop.stop()
+    assert [one.status_code for one in each] == [200] * 4 + [429] * 2
+    assert each[-1].json()["error"]["code"] == "TooManyRequests"
+    assert each[-1].headers["retry-after"] == "1"
+    assert [one.status_code for one in forgotten] == ([403, 200] if keyed else [200, 200])
+    assert [one.json() for one in forgotten][0 if not keyed else 1] == {"forgotten": 4}
