@@ -172,10 +172,15 @@ def test_too_many_requests_are_429_with_retry_after_and_forgetting_needs_an_admi
                     await client.post("/v1/news/forget", json={"subject": SUBJECT}, headers=key(role))
                     for role in ("decide", "admin")
                 ]
-                return each, forgotten
+                nobody = [
+                    await client.post("/v1/news/forget", json={"subject": subject}, headers=key("admin"))
+                    for subject in ("", "\0", "x" * 257)
+                ]
+                return each, forgotten, nobody
 
-        each, forgotten = asyncio.run(asked())
+        each, forgotten, nobody = asyncio.run(asked())
         loop.stop()
+    assert [one.status_code for one in nobody] == [400, 400, 400 if keyed else 429]
     assert [one.status_code for one in each] == [200] * 4 + [429] * 2
     assert each[-1].json()["error"]["code"] == "TooManyRequests"
     assert each[-1].headers["retry-after"] == "1"
