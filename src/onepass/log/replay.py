@@ -26,7 +26,7 @@ from onepass.log.store import Store, StoreError
 HELD = 1 << 26  # bytes of decisions that are kept while their joins are awaited; older ones are looked up
 EACH = 1_024  # bytes of a decision that is kept, without its rows
 BITS = 8  # bytes of a number
-UNLEARNED: dict[str, Any] = dict.fromkeys(("scores", "means", "widths", "probabilities", "slots", "offered"))
+UNLEARNED: dict[str, Any] = dict.fromkeys(("scores", "means", "widths", "probabilities", "slots"))
 
 
 class Fold:
@@ -171,14 +171,14 @@ def lesson_of(record: Decision) -> Decided:
     arms, places = [names[place] for place in record.places], np.array(record.places)
     return Decided(
         arm=arms[0], arms=arms, propensity=drawn[0], index=record.places[0], places=places,
-        propensities=np.array(drawn), tail=record.tail, id=record.id, context=np.array(rows, np.float64),
+        propensities=np.array(drawn), tail=record.tail, id=record.id, offered=names, context=np.array(rows, np.float64),
         rounds=record.rounds, rule=record.rule, seed=record.seed, **UNLEARNED,
     )  # fmt: skip
 
 
 def weight(lesson: Decided) -> int:
     """Bytes that are kept of a decision, about."""
-    return EACH + BITS * np.size(lesson.context)
+    return EACH + BITS * (np.size(lesson.context) + len(lesson.offered or ()))
 
 
 def together(one: Join, other: Join) -> bool:
