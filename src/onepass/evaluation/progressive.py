@@ -2,8 +2,9 @@
 
     w_t = p_t(a_t) / propensity_t with p_t from the model of rows before t,      then the model learns (x_t, a_t, r_t)
 
-p_t is made of the past alone, so mean w r estimates the mean value of the policies on the way, without bias, and
-sequences of bets hold. The policy learns what the logger chose, not what it would have chosen itself.
+p_t is made of the past alone, so mean w r estimates the mean value of the policies on the way, without bias. That is
+no one value that stays, which sequences of bets (betting.py) have limits of: limits of this mean are those of running
+averages (running.py). The policy learns what the logger chose, not what it would have chosen itself.
 """
 
 from typing import Any
