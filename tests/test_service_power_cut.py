@@ -1,6 +1,7 @@
 """A power cut, imitated: the log's last bytes never came to the disk. What is left is a log of a shorter life."""
 
 import shutil
+import time
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from service_process import written
 
 CUTS = many(6, 200)
 DECISIONS = 40
+PATIENCE = 60.0  # seconds until rewards are joined
 
 
 def request(t):
@@ -37,6 +39,10 @@ def test_a_log_without_its_last_bytes_goes_on_with_the_model_and_the_answers_of_
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")
         answers = played(loop, 0, DECISIONS)
+        end = time.monotonic() + PATIENCE
+        while sum(1 for _ in store.read(kinds=["join"])) < DECISIONS:
+            assert time.monotonic() < end
+            time.sleep(0.01)
         loop.learner.stop()  # makes a checkpoint of what was joined
         played(loop, DECISIONS, DECISIONS + 5)
         for name in ("log", "log-wal", "models"):

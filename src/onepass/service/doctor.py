@@ -51,7 +51,7 @@ def examine(
     (default False); now: seconds of Unix time (default None: the system's clock).
     """
     yield from folder(data)
-    yield compiled()
+    yield ready_to_run()
     known = dict[str, LoopSettings | None]()
     for path in paths:
         try:
@@ -101,7 +101,7 @@ def held(data: Path) -> bool:
     return False
 
 
-def compiled() -> Finding:
+def ready_to_run() -> Finding:
     """Whether a start has to compile."""
     if cache.entries(compilation.ending()) == 0:
         return Finding(

@@ -84,7 +84,7 @@ class ActivateRequest(Message, frozen=True, kw_only=True):
 class ForgetRequest(Message, frozen=True, kw_only=True):
     """Forget a subject. subject: as decisions named it."""
 
-    subject: str
+    subject: Name
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,10 @@
+"""Adapters to packages that are not installed have no examples to run; tests/test_adapters.py says what is missing."""
+
+from importlib.util import find_spec
+
+TO_PEERS = ("coba", "gymnasium", "mabwiser", "optuna", "river")  # modules of onepass.adapters, named as what they adapt
+
+
+def pytest_ignore_collect(collection_path):
+    adapts = collection_path.parent.name == "adapters" and collection_path.stem in TO_PEERS
+    return True if adapts and find_spec(collection_path.stem) is None else None
