@@ -52,6 +52,7 @@ class Trial:
         span = rewards[1] - rewards[0]
         self._low, self._high, self._averages = span / (1.0 - share), span / share, RunningAverages(2)
         self._waiting: dict[str, float] = {}
+        self._left = False
         self._rows, self._sum, self._through = 0, 0.0, 0
         self.known: Gain | None = None
 
@@ -84,8 +85,7 @@ class Trial:
             return
         gain = weight * (join.rewards[0] - self._least)
         ends = np.array([[1.0 + gain / self._low, 1.0 - gain / self._high]])
-        if ends.min() < -ROUNDED:
-            raise ValueError(f"rewards must be in their range, got {join.rewards[0]}")
+        self._left = self._left or ends.min() < -ROUNDED  # a sum, or of other settings: limits hold no more
         self._averages.add(np.maximum(ends, 0.0))
         self._rows, self._sum = self._rows + 1, self._sum + gain
 
@@ -95,5 +95,6 @@ class Trial:
             below, above = (self._averages.lower(which, self.alpha / 2.0) for which in (0, 1))
             lower, upper = (below - 1.0) * self._low, (1.0 - above) * self._high
             mean = self._sum / max(self._rows, 1)
-            self.known = Gain(self._rows, mean, lower, upper, 1.0 - self.alpha, self._rows >= FEW and lower > 0.0)
+            better = self._rows >= FEW and lower > 0.0 and not self._left
+            self.known = Gain(self._rows, mean, lower, upper, 1.0 - self.alpha, better)
         return self.known
