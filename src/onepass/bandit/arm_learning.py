@@ -11,7 +11,7 @@ from onepass.bandit.models import Learned
 from onepass.bandit.reduction import directions_for, lengths_along
 from onepass.bandit.roster import Roster
 from onepass.estimator.contract import update_rows
-from onepass.features.factors import products
+from onepass.features.factors import Outer, products
 from onepass.foundation import check
 
 
@@ -39,6 +39,14 @@ def learn(
     learned, record = record_of(learned, roster, names[0])
     learned.store.learn_one(record, rows, float(values[0]))
     return learned
+
+
+def pairs(front: Front, contexts: Any) -> tuple[bool, np.ndarray, np.ndarray]:
+    """Whether it is a single row that is learned; checked rows (n, dim) and none, or factors (n, d_u), (n, d_a)."""
+    if front.factors:
+        return np.ndim(contexts.left if isinstance(contexts, Outer) else contexts) == 1, *front.sides(contexts, True)
+    single, rows = front.pairs(contexts, False)
+    return single, rows, np.empty((len(rows), 0), front.dtype)
 
 
 def game(front: Front, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray]:

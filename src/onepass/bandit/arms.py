@@ -12,7 +12,7 @@ import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.bandit.arm_files import Saved, saved, taken
-from onepass.bandit.arm_learning import game, learn
+from onepass.bandit.arm_learning import game, learn, pairs
 from onepass.bandit.arm_means import deviations, evaluated, parameter_of, seen
 from onepass.bandit.arm_model import ArmModel, exported, fitting, imported
 from onepass.bandit.bandit import BaseBandit
@@ -20,11 +20,13 @@ from onepass.bandit.clock import aged, clock_of, forgets
 from onepass.bandit.deciding import asked, checked_tail, failed, held, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front, split
-from onepass.bandit.merging import Arms, Side, agree, comparable, known_before, settled, united
+from onepass.bandit.knowing import Knowing
+from onepass.bandit.merging import Arms, Side, known_before, settled, united
 from onepass.bandit.models import Disjoint, Hybrid, Learned
 from onepass.bandit.names import eligible_arms, hashable, named
 from onepass.bandit.roster import Roster
 from onepass.bandit.rounds import DRAWS_AT_ONCE, fill_slots
+from onepass.bandit.uniting import Uniting
 from onepass.bandit.weights import Weights, arm_weights
 from onepass.design import contract
 from onepass.estimator.estimator import Estimator
@@ -46,7 +48,7 @@ from onepass.foundation.sharing import composed, reading, writing
 
 @final
 @savable
-class ArmBandit(BaseBandit):
+class ArmBandit(Knowing, Uniting, BaseBandit):
     """One model per arm: `Bandit(Disjoint(Ridge(design)))` or `Bandit(Hybrid(shared=..., arms=...))`.
 
     A context is (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or (n, K, dim);
@@ -92,22 +94,6 @@ class ArmBandit(BaseBandit):
         self._learned = Learned(estimator.store(), begun, np.zeros((0, sides)))
         self._before = () if shared is None else known_before(shared)
         self._roster = Roster()
-
-    @property
-    @reading
-    def arms(self) -> tuple[Any, ...]:
-        """All known arms, in the order in which they appeared."""
-        return self._roster.names
-
-    @property
-    def roster(self) -> Roster:
-        """Names of arms, and where each has its model: not to be written to, and no part of a stable interface."""
-        return self._roster
-
-    @writing
-    def add_arm(self, arm: Hashable) -> None:
-        """Make an arm known before it is learned from; ValueError if it is known already or not hashable."""
-        self._roster.add(arm)
 
     @writing
     def remove_arm(self, arm: Hashable) -> None:
@@ -221,9 +207,6 @@ class ArmBandit(BaseBandit):
             raise trouble()
         return single, self._expected(scores, True)
 
-    def _offered(self, contexts: Any, arms: Any) -> list[Any]:
-        return self._roster.request(arms)[0]
-
     # ---- learning ----
 
     @writing
@@ -241,18 +224,10 @@ class ArmBandit(BaseBandit):
         """
         self._teach(contexts, rewards, arm, nu, again, time)
 
-    def _known_by(self, arm: Any) -> Any:
-        return arm
-
     def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any, time: Any) -> None:
         if nu is not None:
             raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
-        if self._front.factors:
-            single = np.ndim(contexts.left if isinstance(contexts, Outer) else contexts) == 1
-            rows, right = self._front.sides(contexts, True)
-        else:
-            single, rows = self._front.pairs(contexts, False)
-            right = np.empty((len(rows), 0), self._dtype)
+        single, rows, right = pairs(self._front, contexts)
         values = self._values(rewards, len(rows), single)
         if arm is None:
             raise ValueError("arm must name the arm of every row")
@@ -378,24 +353,17 @@ class ArmBandit(BaseBandit):
         and nothing has changed, for bandits of other parts, for features that have learned different rows, for an arm
         whose factor has turned, and where a sketch would have to give rows back.
         """
-        for name, one in (("other", other), ("since", since)):
-            if one is not None or name == "other":
-                comparable(self, one, name)
-        return self._merge(other.copy(), None if since is None else since.copy())
+        return self._merged_with(other, since)
 
-    @writing
-    def _merge(self, other: Self, since: Self | None) -> Self:
-        agree(self._side(), other._side(), "other")
-        if since is not None:
-            agree(self._side(), since._side(), "since")
-        self._together([other] if since is None else [other, since])
-        known, its = Arms(self._roster, self._learned), Arms(other._roster, other._learned)
-        begun = None if since is None else Arms(since._roster, since._learned)
-        union = united(known, its, begun, self.estimator.shared, self._before)
-        with deferred():
-            self._learned = settled(known, other._learned, union)
-            self._count_in(other, since)
-        return self
+    def _union(self, other: Self, since: Self | None) -> Any:
+        begun = None if since is None else since._models()
+        return united(self._models(), other._models(), begun, self.estimator.shared, self._before)
+
+    def _united(self, other: Self, union: Any) -> Any:
+        return settled(self._models(), other._learned, union)
+
+    def _models(self) -> Arms:
+        return Arms(self._roster, self._learned)
 
     @reading
     def export_arm(self, arm: Hashable) -> ArmModel:
@@ -414,11 +382,7 @@ class ArmBandit(BaseBandit):
         model: what `export_arm` of a bandit with the same parts gave. ValueError, and nothing has changed, where the
         parts differ, or if the arm has learned already; TypeError for what is no `ArmModel`.
         """
-        hashable([arm])
-        if self._roster.record(arm) != NONE:
-            raise ValueError(
-                f"arm must not have learned yet, but {shown(arm)} has: remove it first, or merge whole bandits"
-            )
+        self._roster.unlearned(arm)
         held = fitting(self.estimator, self.features, self._learned, self._front.learned, model)
         with deferred():
             self._learned = imported(self._learned, self._roster, arm, held)

@@ -8,31 +8,29 @@ import numpy as np
 
 from onepass.bandit.aging import Aging
 from onepass.bandit.clock import Clock, stood
-from onepass.bandit.deciding import Rule, are_decisions, checked_tally, paired, rule_of
+from onepass.bandit.deciding import are_decisions, checked_tally, paired
 from onepass.bandit.decision import DRAWN, Decision, Recommendation
 from onepass.bandit.explanation import Explanation, contenders, explanation
+from onepass.bandit.exploring import Exploring
 from onepass.bandit.front import Front
 from onepass.bandit.ledger import Ledger
 from onepass.bandit.names import distinct
+from onepass.bandit.recommending import recommendation
 from onepass.bandit.snapshot import Snapshot
 from onepass.bandit.weights import Weights, requested, sides_of
 from onepass.estimator.estimator import Estimator, known_radius
 from onepass.estimator.links import expected, name_of, permit
 from onepass.estimator.ridge import Ridge
-from onepass.exploration.choosing import best
 from onepass.exploration.exploration import Exploration
-from onepass.exploration.residuals import Tally, pooled
+from onepass.exploration.residuals import Tally
 from onepass.features.factors import Outer
 from onepass.foundation import check, files, state
-from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, plain
 from onepass.foundation.sharing import reading, writing
 
-BLOCK = 4_000_000  # scores held at a time by `recommend`
 
-
-class BaseBandit(Aging, files.Owner, ABC):
+class BaseBandit(Aging, Exploring, files.Owner, ABC):
     """What `SharedBandit` and `ArmBandit`, the two final classes, share: all that hangs on scores alone, and files.
 
     Thread safety: any number of threads may use a bandit. Those that decide and score do so at once; who learns does so
@@ -45,7 +43,6 @@ class BaseBandit(Aging, files.Owner, ABC):
     _width: int  # of what a design sees
     _learned: Any
     _front: Front
-    _explores: Rule
 
     def _set(self, exploration: Exploration | None, seed: int, name: str, dtype: np.dtype, clock: Clock | None) -> None:
         """What every bandit holds beside its model; `estimator` is set already."""
@@ -62,23 +59,11 @@ class BaseBandit(Aging, files.Owner, ABC):
         self._rewarded = Ledger()
         self._rng = np.random.default_rng(self.seed)
 
-    @property
-    def exploration(self) -> Exploration:
-        """How arms are chosen. It may be changed at any time; ValueError for one that does not fit the estimator."""
-        return self._explores.exploration
-
-    @exploration.setter
-    @writing
-    def exploration(self, exploration: Exploration | None) -> None:
-        self._explore(exploration)
-
     def _explore(self, exploration: Exploration | None) -> None:
-        found = rule_of(exploration)
-        self._permits(found.exploration)
-        self._explores, self._later = found, None
+        super()._explore(exploration)
+        self._later = None
 
     def _permits(self, exploration: Exploration) -> None:
-        """ValueError for a rule that asks for what the model does not have."""
         estimator = self._model_estimator()
         known_radius(exploration.theory, estimator)
         if self._clock is not None and exploration.theory is not None and not isinstance(estimator, Ridge):
@@ -146,33 +131,11 @@ class BaseBandit(Aging, files.Owner, ABC):
         """
         model = self if time is None and self._clock is None else self._at(time)
         contexts = self._per_user(contexts)
-        users = len(contexts.left if isinstance(contexts, Outer) else contexts)
         arms = arms if arms is None else tuple(distinct(arms))
         names = self._offered(contexts, arms)
         k = min(check.integer("k", k, 1), len(names))
-        if exclude is not None and len(exclude) != users:
-            raise ValueError(f"exclude must have one collection per user ({users}), got {len(exclude)}")
-        places = {name: place for place, name in enumerate(names)} if exclude is not None else {}
         order, rng = np.random.default_rng(self.seed).permutation(len(names)), np.random.default_rng(self.seed)
-        step = max(1, BLOCK // len(names))
-        out = Recommendation([], [])
-        for start in range(0, users, step):
-            block = slice(start, start + step)
-            part = Outer(contexts.left[block], contexts.right) if isinstance(contexts, Outer) else contexts[block]
-            scores = model._block(part, arms, rng)
-            mask = np.zeros(scores.shape if exclude is not None else (0, 0), np.bool_)
-            for i, barred in enumerate(exclude[block] if exclude is not None else ()):
-                try:
-                    mask[i, [places[name] for name in barred if name in places]] = True
-                except TypeError:
-                    raise ValueError(
-                        f"exclude must hold a collection of names for every user, got {shown(barred)}"
-                    ) from None
-            for i, found in enumerate(best(scores, k, order, mask)):
-                found = found[found >= 0]
-                out.arms.append([names[a] for a in found])
-                out.scores.append(scores[i, found])
-        return out
+        return recommendation(lambda part: model._block(part, arms, rng), contexts, names, k, exclude, order)
 
     def _block(self, contexts: Any, arms: Any, rng: np.random.Generator) -> np.ndarray:
         """Scores (n, K) of a block of users; rng: of all blocks."""
@@ -341,13 +304,6 @@ class BaseBandit(Aging, files.Owner, ABC):
         if bandit._clock is not None:
             bandit._tick, bandit._passed, bandit._recalled = stood(extra)
         return bandit
-
-    def _count_in(self, other: "BaseBandit", since: "BaseBandit | None") -> None:
-        """Count the rows, residuals and decisions that another one has learned, beyond those of `since`."""
-        self.rounds += other.rounds - (0 if since is None else since.rounds)
-        self._tally = pooled(self._tally, other._tally, None if since is None else since._tally)
-        self._rewarded.join(other._rewarded)
-        self._recalled = max(self._recalled + other._recalled - (0.0 if since is None else since._recalled), 0.0)
 
     @abstractmethod
     def _saved(self) -> Any:

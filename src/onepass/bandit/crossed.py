@@ -13,9 +13,10 @@ import numpy as np
 from onepass.bandit.crossed_arms import Owned, arms_of
 from onepass.bandit.crossed_explaining import explained
 from onepass.bandit.crossing import Crossed, begun, decide_crossed, learn_crossed
-from onepass.bandit.deciding import Rule, are_decisions, asked, checked_tail, failed, paired, recorded, rule_of, trouble
+from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, paired, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision
 from onepass.bandit.explanation import Explanation
+from onepass.bandit.exploring import Exploring
 from onepass.bandit.ledger import Ledger
 from onepass.bandit.names import eligible_arms, everyone
 from onepass.bandit.snapshot import Snapshot
@@ -36,7 +37,7 @@ RULE = OptimisticGap(0.8, scale=30.0, floor=0.001)  # chosen on generated news s
 
 @final
 @savable
-class CrossedBandit(files.Owner):
+class CrossedBandit(Exploring, files.Owner):
     """A bandit for requests and arms that are records: `decide({"country": "de"}, arms={"a1": {"topic": "sport"}})`.
 
     context, item: the `Records` of requests and of arms, learned further in copies (None, the default: 256 wide, with
@@ -85,21 +86,9 @@ class CrossedBandit(files.Owner):
         self._owned, self._rewarded = Owned(self.recent), Ledger()
         self._rng = np.random.default_rng(self.seed)
 
-    @property
-    def exploration(self) -> Exploration:
-        """How arms are chosen. It may be changed at any time; ValueError for one with a `Theory`."""
-        return self._explores.exploration
-
-    @exploration.setter
-    @writing
-    def exploration(self, exploration: Exploration) -> None:
-        self._explore(exploration)
-
-    def _explore(self, exploration: Exploration) -> None:
-        found = rule_of(exploration)
-        if found.exploration.theory is not None:
+    def _permits(self, exploration: Exploration) -> None:
+        if exploration.theory is not None:
             raise ValueError(f"exploration must be a number here: no radius is proved, got {check.shown(exploration)}")
-        self._explores: Rule = found
 
     @property
     def rounds(self) -> int:

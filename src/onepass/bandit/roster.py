@@ -72,6 +72,14 @@ class Roster:
         """The record of an arm; NONE if it is not known."""
         return self._records.get(arm, NONE)
 
+    def unlearned(self, arm: Hashable) -> None:
+        """ValueError for an arm that has learned already."""
+        hashable([arm])
+        if self.record(arm) != NONE:
+            raise ValueError(
+                f"arm must not have learned yet, but {shown(arm)} has: remove it first, or merge whole bandits"
+            )
+
     def settle(self, arm: Hashable, record: int) -> None:
         """The arm has learned, and its model is at this record."""
         self._records[arm], self._kept = record, None

@@ -6,7 +6,7 @@ a draw, or nothing), choose the largest, learn (z, reward). `play` runs many rou
 one matrix product.
 """
 
-from typing import Any, NamedTuple, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from onepass.bandit.clock import clock_of, forgets
 from onepass.bandit.deciding import asked, checked_tail, failed, held, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.front import Front
-from onepass.bandit.merging import Side, agree, comparable, known_before, shared_together
+from onepass.bandit.merging import Side, known_before, shared_together
 from onepass.bandit.names import distinct, eligible_arms, everyone
+from onepass.bandit.shared_files import saved, taken
+from onepass.bandit.uniting import Uniting
 from onepass.bandit.weights import Weights, shared_weights
 from onepass.design import contract
 from onepass.estimator.contract import forget, parameter
@@ -39,17 +41,9 @@ from onepass.foundation.sharing import composed, reading, writing
 NO_SCALES = np.empty(0)  # of rows that are told none
 
 
-class Moved(NamedTuple):
-    """What goes into a file where the feature map learns as well, or the design began with rows: before, else ()."""
-
-    model: Any
-    features: Any
-    before: Any
-
-
 @final
 @savable
-class SharedBandit(BaseBandit):
+class SharedBandit(Uniting, BaseBandit):
     """One parameter for all arms: `Bandit(Ridge(design))`. Arms are rows, and names at most labels.
 
     estimator: what is learned, on which design, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``; exploration:
@@ -368,19 +362,12 @@ class SharedBandit(BaseBandit):
         return self._front.state, self._learned
 
     def _saved(self) -> Any:
-        if self._front.moves or self._before != ():
-            return Moved(self._learned, self._front.learned, self._before)
-        return self._learned
+        return saved(self._learned, self._front, self._before)
 
     def _restore(self, held: files.Holds) -> None:
-        before = self._learned if any(name.startswith("before.") for name in held.arrays) else ()
-        if not self._front.moves and before == ():
-            self._learned, self._before = held.take(self._learned, self.estimator.consistent), ()
-            return
-        begun, known = Moved(self._learned, self._front.learned, before), self.estimator.consistent
-        fits = lambda s: known(s.model) and self._front.fits(s.features) and (before == () or known(s.before))  # noqa: E731
-        self._learned, learned, self._before = held.take(begun, fits)
-        self._front.restore(learned)
+        found = taken(held, self._learned, self._front, self.estimator)
+        self._learned, self._before = found.model, found.before
+        self._front.restore(found.features)
 
     def merge(self, other: "SharedBandit", *, since: "SharedBandit | None" = None) -> Self:
         """Learn what `other` has learned, which stays as it is: as if its rows had been learned here; returns this one.
@@ -392,24 +379,15 @@ class SharedBandit(BaseBandit):
         nothing has changed, for bandits of other parts, for features that have learned different rows, beyond a fixed
         horizon, in the midst of an epoch, and where a sketch would have to give rows back.
         """
-        for name, one in (("other", other), ("since", since)):
-            if one is not None or name == "other":
-                comparable(self, one, name)
-        return self._merge(other.copy(), None if since is None else since.copy())
+        return self._merged_with(other, since)
 
-    @writing
-    def _merge(self, other: Self, since: Self | None) -> Self:
-        agree(self._side(), other._side(), "other")
-        if since is not None:
-            agree(self._side(), since._side(), "since")
-        self._together([other] if since is None else [other, since])
+    def _union(self, other: Self, since: Self | None) -> Any:
         self._permit(other.rounds - (0 if since is None else since.rounds))
         start = () if since is None else since._learned
-        learned = shared_together(self.estimator, self._before, self._learned, other._learned, start)
-        with deferred():
-            self._learned = learned
-            self._count_in(other, since)
-        return self
+        return shared_together(self.estimator, self._before, self._learned, other._learned, start)
+
+    def _united(self, other: Self, union: Any) -> Any:
+        return union
 
     def _side(self) -> Side:
         return Side(self.estimator, self.features, self._front.learned, self._before, self._clock)

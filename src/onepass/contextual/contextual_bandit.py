@@ -15,6 +15,7 @@ from onepass.bandit.bandit import BaseBandit
 from onepass.bandit.deciding import asked, checked_tail, failed, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.explanation import Explanation, contenders, explanation
+from onepass.bandit.knowing import Knowing
 from onepass.bandit.ledger import Ledger
 from onepass.bandit.names import distinct, eligible_arms, hashable, named
 from onepass.bandit.roster import Roster
@@ -73,7 +74,7 @@ class Held(NamedTuple):
 
 @final
 @savable
-class ContextualBandit(BaseBandit):
+class ContextualBandit(Knowing, BaseBandit):
     """The bandit that needs no tuning: arms have models of their own, contexts are rows of numbers in any units.
 
     A context is (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or (n, K, dim).
@@ -141,17 +142,6 @@ class ContextualBandit(BaseBandit):
             raise ValueError("exploration must be a number for ContextualBandit: no radius is known for several models")
 
     # ---- arms ----
-
-    @property
-    @reading
-    def arms(self) -> tuple[Any, ...]:
-        """All known arms, in the order in which they appeared."""
-        return self._roster.names
-
-    @writing
-    def add_arm(self, arm: Hashable) -> None:
-        """Make an arm known before it is learned from; ValueError if it is known already or not hashable."""
-        self._roster.add(arm)
 
     @writing
     def remove_arm(self, arm: Hashable) -> None:
@@ -270,9 +260,6 @@ class ContextualBandit(BaseBandit):
         contexts = check.array("contexts", contexts, self._dtype, (2, 3), self.dim or None)
         return contexts[:, None, :] if contexts.ndim == 2 else contexts
 
-    def _offered(self, contexts: Any, arms: Any) -> list[Any]:
-        return self._roster.request(arms)[0]
-
     @staticmethod
     def _timeless(time: Any) -> None:
         if time is not None:
@@ -292,9 +279,6 @@ class ContextualBandit(BaseBandit):
         a decision that has had its reward.
         """
         self._teach(contexts, rewards, arm, nu, again, time)
-
-    def _known_by(self, arm: Any) -> Any:
-        return arm
 
     def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any, time: Any) -> None:
         self._timeless(time)
