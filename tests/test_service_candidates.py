@@ -262,6 +262,29 @@ def test_a_canary_shows_a_mixture_whose_probability_is_logged_and_verified(start
     assert verified(store) == 30 + n + n + 1  # of both models
 
 
+def test_a_reward_beyond_its_range_is_refused_and_one_that_the_log_has_stops_no_learner(started):
+    store = MemoryStore()
+    loop = started(rules(mode="canary", share=0.5), store)
+    played(loop, 0, 30)
+    loop.change(rules(reg=20.0, wait=60.0, mode="canary", share=0.5))
+    waiting(loop)
+    shown = loop.decide(DecideRequest(context=[1.0, 1.0, 1.0], id="low")).result()
+    assert shown.probabilities != shown.canary.probabilities
+    with pytest.raises(Refused, match=r"value must be from 0.0 to 1.0"):
+        loop.outcomes([OutcomeRequest(id="low", value=-1e3)])
+    loop.writer.submit([Join(loop="news", time=0, id="low", rewards=[-1e3])]).result()
+    trial = loop.building.trial
+    until(lambda: trial.gain().rows == 1)
+    assert trial.gain().mean != 0.0
+    loop.change(rules(reg=20.0, mode="canary", share=0.5))
+    played(loop, 30, 40)
+    until(lambda: loop.building.trial.gain().rows == 11)
+    assert loop.trouble() is None
+    settled(loop)
+    loop.stop()
+    assert verified(store) == 41 + 11
+
+
 def test_the_command_verifies_every_model_of_a_loop(started, tmp_path, capsys):
     with SqliteStore(tmp_path / "log", synced=False) as store:
         loop = started(rules(mode="canary", share=0.5), store)

@@ -22,14 +22,16 @@ def joined(number, reward):
     return Join(loop="l", time=number, id=f"{number}", rewards=[reward])
 
 
-def gains(pays, rows, seed, p=P, q=Q):
-    """A trial, looked at after each ten rows: whether it was ever called better, and what it knows at the end."""
+def gains(pays, rows, seed, p=P, q=Q, instead=None):
+    """A trial, looked at after each ten rows: whether it was ever called better, and what it knows at the end.
+    instead: the first reward (default None: as the others)."""
     rng, trial, ever = np.random.default_rng(seed), Trial(1, (0.0, 1.0), SHARE, ALPHA), False
     mixture = np.array(mixed(p, q, SHARE))
     places, lots = rng.choice(3, size=rows, p=mixture / mixture.sum()), rng.random(rows)
     for number, (place, lot) in enumerate(zip(places.tolist(), lots, strict=True)):
         trial.note(decided(number, place, p, q))
-        trial.paid(joined(number, float(lot < pays[place])))
+        reward = float(lot < pays[place]) if number or instead is None else instead
+        trial.paid(joined(number, reward))
         if number % 10 == 9:
             ever = ever or trial.gain().better
     return ever, trial.gain()
@@ -75,3 +77,14 @@ def test_decisions_of_others_do_not_count():
     trial.paid(joined(0, 1.0))
     trial.paid(joined(1, 1.0))
     assert trial.gain().rows == 0
+
+
+def test_a_reward_beyond_its_range_ends_what_a_trial_can_claim_and_nothing_else():
+    """Limits rest on the range: as settings may have another one since, a reward may leave it."""
+    pays, rows = [0.2, 0.5, 0.8], 800
+    (clean, known), (ever, beyond) = (gains(pays, rows, 2, instead=reward) for reward in (1.0, -9.0))
+    assert clean
+    assert beyond.rows == known.rows == rows
+    assert not ever
+    assert not beyond.better
+    assert beyond.mean != known.mean  # it counts
