@@ -11,11 +11,11 @@ endif
 endif
 
 # One thread per process: small matrices gain nothing from more, and times stay comparable.
-run serve test test-long bench: export OPENBLAS_NUM_THREADS := 1
-run serve test test-long bench: export OMP_NUM_THREADS := 1
-run serve test test-long bench: export MKL_NUM_THREADS := 1
+run serve docs test test-long bench: export OPENBLAS_NUM_THREADS := 1
+run serve docs test test-long bench: export OMP_NUM_THREADS := 1
+run serve docs test test-long bench: export MKL_NUM_THREADS := 1
 
-.PHONY: run serve test test-long check format bench clean
+.PHONY: run serve docs test test-long check format bench clean
 
 run: .venv/stamp
 	@$(BIN)/onepass run digits --out results/digits
@@ -23,6 +23,14 @@ run: .venv/stamp
 # Decide and reward over HTTP, with a page that shows simulated visitors: http://127.0.0.1:8080 (docs/service.md, docs/page.md).
 serve: .venv/stamp
 	@$(BIN)/onepass serve --demo --data results/service examples/service.toml
+
+# The site: every block of code on it is run, then it is built into build/site, where a warning is an error. It needs no network to read.
+docs: export ONEPASS_TEST_LONG := 1
+
+docs: .venv/docs
+	@$(BIN)/pytest -q -p no:cacheprovider tests/test_documents.py tests/test_site.py tests/test_site_examples.py
+	@$(BIN)/sphinx-build -W --keep-going -q -d build/doctrees docs build/site
+	@echo "The site is build/site/index.html"
 
 # The same tests with large numbers where they repeat something; hours.
 test-long: export ONEPASS_TEST_LONG := 1
@@ -49,6 +57,10 @@ bench: .venv/stamp
 clean:
 	@rm -rf .venv build dist results .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/docs: .venv/stamp
+	@$(BIN)/pip install -q -c constraints.txt -e '.[docs]'
+	@touch $@
 
 .venv/stamp: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

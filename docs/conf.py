@@ -1,0 +1,43 @@
+"""Settings of the documentation site: `make docs` builds build/site, which works from a folder, without a network."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "site"))  # our two small extensions
+sys.path.insert(0, str(HERE.parent / "src"))
+
+import onepass  # noqa: E402
+
+project = "onepass"
+author = "The onepass authors"
+project_copyright = f"{author}, Apache-2.0"
+version = release = onepass.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "mathml", "docstrings", "outside"]
+exclude_patterns = ["site"]
+source_suffix = {".md": "markdown"}
+nitpicky = False
+suppress_warnings: list[str] = []  # a warning is an error; none is passed over
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 4  # `page.md#a-heading`, as on GitHub
+
+default_role = "py:obj"  # `Name` in a docstring leads to Name where there is one
+add_module_names = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # docstrings say shape, unit, range and default, which types do not
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "tuple,Exception,BaseEstimator",
+    "undoc-members": False,
+}
+
+html_theme = "furo"  # its own fonts, styles and scripts: nothing is loaded from another address
+html_title = f"onepass {release}"
+html_static_path = ["site/static"]
+html_css_files = ["onepass.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_theme_options = {"top_of_page_buttons": []}
+pygments_style = "friendly"

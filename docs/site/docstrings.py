@@ -1,0 +1,107 @@
+"""Docstrings as they are written here, made into reStructuredText.
+
+Sentences; `argument: what it is`, more lines indented; formulas and tables, indented or with bars; examples.
+"""
+
+import inspect
+import re
+
+ARGUMENT = re.compile(r"^(\*{0,2}[A-Za-z_]\w*(?:(?:, | \([^)]*\), | and )\*{0,2}[A-Za-z_]\w*)*(?: \([^)]*\))?): (.*)$")
+SPANS = re.compile(r"(``[^`]+``|`[^`]+`|\*\w(?:[\w ]*\w)?\*)")  # code, and *emphasis*
+SPECIAL = re.compile(r"([*|\\]|_(?=\W|$)|`)")
+
+
+def plain(text):
+    """Text in which only spans of code mean anything but themselves."""
+    pieces = SPANS.split(text)
+    for i, piece in enumerate(pieces):
+        if i % 2 and piece.startswith("`"):
+            code = piece.strip("`")
+            pieces[i] = f"`{code}`" if re.fullmatch(r"[A-Za-z_][\w.]*", code) else f"``{code}``"
+        elif not i % 2:
+            pieces[i] = SPECIAL.sub(r"\\\1", piece)
+    return "".join(pieces)
+
+
+def joined(words):
+    """Spans of code may run over a line's end: paragraphs are one line."""
+    return plain(" ".join(word.strip() for word in words))
+
+
+def paragraphs(lines):
+    """Runs of lines without an empty one between them."""
+    run = []
+    for line in [*lines, ""]:
+        if line.strip():
+            run.append(line)
+        elif run:
+            yield run
+            run = []
+
+
+def as_text(run):
+    """One paragraph: sentences, and arguments as a list of definitions."""
+    found, words = [], []
+
+    def close():
+        nonlocal words
+        if words:
+            found.extend([joined(words), ""])
+        words = []
+
+    argument = None
+    for line in run:
+        start = None if line.startswith(" ") else ARGUMENT.match(line)
+        if start:
+            close()
+            if argument:
+                found.extend([f"- **{argument[0]}**: {joined(argument[1])}", ""])
+            argument = (plain(start[1]), [start[2]])
+        elif argument and line.startswith(" "):
+            argument[1].append(line)
+        else:
+            if argument:
+                found.extend([f"- **{argument[0]}**: {joined(argument[1])}", ""])
+                argument = None
+            words.append(line)
+    close()
+    if argument:
+        found.extend([f"- **{argument[0]}**: {joined(argument[1])}", ""])
+    return found
+
+
+def restructured(lines):
+    """The lines of a docstring as reStructuredText."""
+    out = []
+    for run in paragraphs(lines):
+        first = run[0].lstrip()
+        if first.startswith(">>>"):
+            out += [".. code-block:: pycon", "", *(f"   {line}" for line in run), ""]
+        elif first.startswith("|") or (run[0].startswith("    ") and all(line.startswith("    ") for line in run)):
+            out += ["::", "", *(f"    {line}" for line in run), ""]
+        else:
+            out += as_text(run)
+    return out
+
+
+def process(app, what, name, obj, options, lines):
+    lines[:] = restructured(lines)
+
+
+def called(app, what, name, obj, options, signature, returned):
+    """A class is called as its `__init__` is, whatever its metaclass does."""
+    if what == "class" and "__init__" in dir(obj) and not issubclass(obj, tuple | BaseException):
+        try:
+            found = inspect.signature(obj.__init__)
+        except ValueError:
+            return signature, returned
+        asked = [p.replace(annotation=inspect.Parameter.empty) for p in list(found.parameters.values())[1:]]
+        if [p.kind for p in asked] != [inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD]:
+            return str(inspect.Signature(asked)), None
+    return signature, returned
+
+
+def setup(app):
+    app.connect("autodoc-process-signature", called)
+    app.connect("autodoc-process-docstring", process)
+    return {"parallel_read_safe": True}
