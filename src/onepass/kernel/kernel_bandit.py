@@ -223,7 +223,10 @@ class KernelBandit(KernelModel):
         self._rewarded.add(identities)
 
     def play(self, reward: Callable[[int], float], rounds: int) -> np.ndarray:
-        """Decide and learn `rounds` times on a fixed set of arms; reward(arm) is what an arm pays. The arms chosen."""
+        """Decide and learn `rounds` times on a fixed set of arms; reward(arm) is what an arm pays. The arms chosen.
+
+        What `reward` raises passes through: the rounds before are learned, and the arm of this one was decided.
+        """
         if not self.fixed:
             raise ValueError("play needs a fixed set of arms; where arms change, decide and learn in turn")
         if not callable(reward):
