@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import onepass as op
+from counts import many
 from onepass.bandit.rounds import fill_slots
 from onepass.exploration.choosing import choose
 from onepass.exploration.contract import Seen, score
@@ -25,6 +26,7 @@ RULES = {
     "PlainThompson": op.PlainThompson(0.5),
 }
 DRAWN = 200_000
+MANY_ARMS = many(50_000, DRAWN)  # draws of one of 1,000 arms
 LEVEL = 1e-4  # of every chi-square test: one in 10^4 fails by chance, and the seeds are fixed
 
 
@@ -123,7 +125,7 @@ def test_probabilities_are_those_of_the_formula_and_arms_are_drawn_from_them(nam
         assert (p >= 0.0).all()
         floor = rule.floor
         assert (p[among] >= floor / among.sum() * (1 - 1e-12)).all()
-        lots = np.random.default_rng(seed + 100).random((DRAWN if count < 1000 else DRAWN // 4, 2))
+        lots = np.random.default_rng(seed + 100).random((DRAWN if count < 1000 else MANY_ARMS, 2))
         assert agrees(frequencies(rule, seen, among, lots), p)
 
 

@@ -10,7 +10,7 @@ from onepass.bandit.aging import Aging
 from onepass.bandit.clock import Clock, stood
 from onepass.bandit.deciding import are_decisions, checked_tally, paired
 from onepass.bandit.decision import DRAWN, Decision, Recommendation
-from onepass.bandit.explanation import Explanation, contenders, explanation
+from onepass.bandit.explanation import Explanation, contenders, explanation, recalled
 from onepass.bandit.exploring import Exploring
 from onepass.bandit.front import Front
 from onepass.bandit.ledger import Ledger
@@ -336,15 +336,19 @@ class BaseBandit(Aging, Exploring, files.Owner, ABC):
     ) -> Explanation:
         """What the mean and the width of an arm are made of, feature by feature, and its difference to another arm.
 
-        contexts, arms: those of one decision, (K, dim) or as else `decide` takes them.
+        contexts, arms: those of one decision, (K, dim) or as else `decide` takes them; or a `Decision`, and arms None:
+        the arms that it chose, from its record alone.
         arm: a name of `arms`, or an index where a shared model is given none (default None: of the largest score).
         other: another one, to be compared with (default None: the nearest competitor, of the largest score beside it).
+        For a `Decision`: one of the arms that it chose (None: that of the first slot; another slot's).
         names: of the columns of a context, or of those of left, then of right (default None: x0, x1, ...).
         time: as in `decide`.
         Scores are those of `score`; for clicks and counts means and widths are those of x^T theta, before the link.
         Nothing changes, no arm becomes known.
         ValueError for arms that are not offered, twice the same arm, wrong names, and as `score`.
         """
+        if isinstance(contexts, Decision):
+            contexts, arms, arm = recalled(contexts, arms, arm)
         arms = arms if arms is None else tuple(distinct(arms))
         rows, names = requested(self._front, contexts), self._front.map.input_names(names)
         model = self if time is None and self._clock is None else self._at(time)

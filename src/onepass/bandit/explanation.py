@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.bandit.decision import Decision
 from onepass.features.attribution import Terms
 from onepass.foundation import check
 from onepass.foundation.check import shown
@@ -175,6 +176,21 @@ def _ordered(terms: list[Any]) -> list[Any]:
     """The largest contribution first, then the largest share; an intercept that says nothing is left out."""
     told = [t for t in terms if t.name != "intercept" or t.contribution or t.share]
     return sorted(told, key=lambda term: (-abs(term.contribution), -abs(term.share)))
+
+
+def recalled(decision: Decision, arms: Any, arm: Any) -> tuple[np.ndarray, tuple[Any, ...], Any]:
+    """Rows (k, dim) and names of the arms that a decision chose, and the one asked about (None: the first).
+
+    ValueError for several decisions at once, for `arms` beside a record, and for one that holds no rows.
+    """
+    if decision.several:
+        raise ValueError("contexts must be one decision: take several at once apart with decisions.each()")
+    if arms is not None:
+        raise ValueError("arms must be None beside a decision, whose record has the rows of the arms it chose alone")
+    if not isinstance(decision.context, np.ndarray):
+        raise ValueError(f"decision {shown(decision.id)} has no context, as those of this bandit have")
+    names = tuple(decision.arms)
+    return decision.context.reshape(len(names), -1), names, names[0] if arm is None else arm
 
 
 def contenders(scores: np.ndarray, offered: Sequence[Any], arm: Any, other: Any) -> list[int]:

@@ -14,7 +14,7 @@ import numpy as np
 from onepass.bandit.bandit import BaseBandit
 from onepass.bandit.deciding import asked, checked_tail, failed, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
-from onepass.bandit.explanation import Explanation, contenders, explanation
+from onepass.bandit.explanation import Explanation, contenders, explanation, recalled
 from onepass.bandit.knowing import Knowing
 from onepass.bandit.ledger import Ledger
 from onepass.bandit.names import distinct, eligible_arms, hashable, named
@@ -365,11 +365,14 @@ class ContextualBandit(Knowing, BaseBandit):
     ) -> Explanation:
         """What the mean and the width of an arm are made of, column by column, and its difference to another arm.
 
-        contexts: of one decision, (dim,) or (K, dim); arms, arm, other, names: as for `ArmBandit`; time: None.
+        contexts: of one decision, (dim,) or (K, dim), or a `Decision`; arms, arm, other, names: as for `ArmBandit`;
+        time: None.
         "landmarks" is what the kernel adds, "prior" what an unknown arm is worth. Widths of two arms add as those of
         models that share nothing. What the models were weighed by: `choices`. ValueError as there.
         """
         self._timeless(time)
+        if isinstance(contexts, Decision):
+            contexts, arms, arm = recalled(contexts, arms, arm)
         offered = self._roster.request(arms if arms is None else tuple(distinct(arms)))[0]
         single, requests = self._requests(contexts, len(offered))
         if not single:

@@ -18,7 +18,7 @@ from onepass.bandit.deciding import (
     trouble,
 )
 from onepass.bandit.decision import DRAWN, Decision
-from onepass.bandit.explanation import Explanation, contenders, explanation
+from onepass.bandit.explanation import Explanation, contenders, explanation, recalled
 from onepass.bandit.names import eligible_arms
 from onepass.bandit.rounds import fill_slots
 from onepass.exploration.contract import Seen, draws, score, strength
@@ -240,11 +240,17 @@ class KernelBandit(KernelModel):
     def explain(self, rows: Any = None, arm: Any = None, other: Any = None) -> Explanation:
         """What the mean and the width of an arm are made of, dictionary point by dictionary point (explaining.py).
 
-        rows: (K, dim), the arms of this round where they change, or any others, as `score` takes them; arm, other:
-        indices, as in `SharedBandit.explain` (None: the arm of the largest score, and its nearest competitor). A term
-        is a point, "arm7" among fixed arms, else "point2" for the third of `dictionary`; its value is the kernel's
-        there. Errors as `score`, and for arms not offered. Nothing changes.
+        rows: (K, dim), the arms of this round where they change, or any others, as `score` takes them; or a `Decision`,
+        from its record alone: where arms change the rows are those of its slots (arm None: that of the first); arm,
+        other: indices, as in `SharedBandit.explain` (None: the arm of the largest score, and its nearest competitor).
+        A term is a point, "arm7" among fixed arms, else "point2" for the third of `dictionary`; its value is the
+        kernel's there. Errors as `score`, and for arms not offered. Nothing changes.
         """
+        if isinstance(rows, Decision):
+            if self.fixed != (rows.context is None):
+                raise ValueError(f"decision {shown(rows.id)} must be one of a bandit like this one")
+            first = int(rows.places[0]) if self.fixed else 0
+            arm, rows = first if arm is None else arm, None if self.fixed else recalled(rows, None, None)[0]
         scores = self.score(rows)
         places = contenders(scores, range(len(scores)), arm, other)
         points = self._state.points[places] if rows is None else self._checked_rows(rows)[places]
