@@ -61,6 +61,7 @@ from onepass.kernel.leverage import bkb_oversampling, bkb_size_bound
 from onepass.kernel.posterior import Posterior
 from onepass.learner.bogd import BOGD
 from onepass.learner.bpas import BPAS
+from onepass.learner.explaining import Reason, Reasons
 from onepass.learner.fogd import FOGD
 from onepass.learner.forks import FORKS
 from onepass.learner.kernel_newton import KernelNewton
@@ -176,6 +177,8 @@ __all__ = [
     "Posterior",
     "ProjectorSplitting",
     "Projectron",
+    "Reason",
+    "Reasons",
     "Recommendation",
     "Records",
     "RegressedGLM",

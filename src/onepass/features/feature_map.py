@@ -135,13 +135,7 @@ class FeatureMap(files.Owner, ABC):
 
     def input_names(self, names: Iterable[str] | None = None) -> tuple[str, ...]:
         """`names` of the inputs, checked; None: x0, x1, ... Errors as `feature_names`."""
-        if not (names is None or isinstance(names, Iterable)):
-            raise ValueError(f"names must be {self.input_dim} different strings, got {check.shown(names)}")
-        given = tuple(f"x{j}" for j in range(self.input_dim)) if names is None else tuple(names)
-        strings = all(type(name) is str for name in given)
-        if len(given) != self.input_dim or not strings or len(set(given)) != len(given):
-            raise ValueError(f"names must be {self.input_dim} different strings, got {shown(given)}")
-        return given
+        return names_of(names, self.input_dim)
 
     @reading
     def memory_usage(self) -> int:
@@ -196,3 +190,14 @@ def checked_map(name: str, value: Any) -> Any:
     if not isinstance(value, FeatureMap):
         raise ValueError(f"{name} must be a feature map such as Standardize(dim=20), got {shown(value)}")
     return value
+
+
+def names_of(names: Iterable[str] | None, count: int) -> tuple[str, ...]:
+    """`names` of so many columns, checked; None: x0, x1, ... ValueError unless they are different strings."""
+    if not (names is None or isinstance(names, Iterable)):
+        raise ValueError(f"names must be {count} different strings, got {check.shown(names)}")
+    given = tuple(f"x{j}" for j in range(count)) if names is None else tuple(names)
+    strings = all(type(name) is str for name in given)
+    if len(given) != count or not strings or len(set(given)) != len(given):
+        raise ValueError(f"names must be {count} different strings, got {shown(given)}")
+    return given

@@ -8,12 +8,15 @@ No weight exceeds `cap` in size (the paper's C), or removals would let them grow
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onepass.features.contract import apart
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, shrinkage, sizes, some_place
 from onepass.learner.consistency import on_a_budget
+from onepass.learner.explaining import Reason, of_budget
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 
@@ -104,6 +107,9 @@ class BOGD(Learner):
             "seed": check.integer("seed", seed, 0, check.LARGEST_SEED),
         }
         self._state = None
+
+    def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
+        return of_budget(self._state.budget, x)
 
     def _begin(self, dim: int) -> BOGDState:
         p = self.params

@@ -18,6 +18,7 @@ from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes
 from onepass.learner.consistency import on_a_budget
+from onepass.learner.explaining import Reason, of_budget
 from onepass.learner.learner import Learner
 
 
@@ -77,6 +78,9 @@ class BPAS(Learner):
     def __init__(self, *, budget: int = 100, width: float = 1.0, aggressiveness: float = 1.0):
         self.params = {**sizes(budget, width), "aggressiveness": check.positive("aggressiveness", aggressiveness)}
         self._state = None
+
+    def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
+        return of_budget(self._state.budget, x)
 
     def _begin(self, dim: int) -> BPASState:
         p = self.params

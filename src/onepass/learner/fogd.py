@@ -17,6 +17,7 @@ from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 from onepass.learner import contract
 from onepass.learner.budget import sizes
+from onepass.learner.explaining import Reason, of_map
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import inner
@@ -91,6 +92,9 @@ class FOGD(Learner):
         if self.params["features"] % 2:
             raise ValueError(f"features must be even, cosines and sines, got {features}")
         self._state = None
+
+    def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
+        return of_map(self._state.map, self._state.w, x)
 
     def _begin(self, dim: int) -> FOGDState:
         p = self.params

@@ -28,6 +28,7 @@ from onepass.foundation.registry import savable
 from onepass.learner import contract, sketching
 from onepass.learner import newton as steps
 from onepass.learner.consistency import sketched_stream
+from onepass.learner.explaining import Reason, of_sketching
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import Newton, newton, reset
@@ -134,6 +135,9 @@ class FORKS(Learner):
             "decaying_curvature": steps.from_zero("decaying_curvature", decaying_curvature),
         }
         self._state = None
+
+    def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
+        return of_sketching(self._state.sketching, self._state.newton.w, x)
 
     def _begin(self, dim: int) -> FORKSState:
         p = self.params

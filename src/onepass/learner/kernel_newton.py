@@ -43,6 +43,7 @@ from onepass.foundation.registry import savable
 from onepass.foundation.state import as_begun, filled, is_abstract, zeros
 from onepass.learner.budget import kernel_width
 from onepass.learner.consistency import landmarks_fit, sketch_fits
+from onepass.learner.explaining import Reason, of_newton
 from onepass.learner.learner import Learner
 from onepass.learner.linear_part import linear_part, total_loss
 from onepass.learner.losses import loss_named
@@ -212,6 +213,9 @@ class KernelNewton(Learner):
             return Exact(dim=size, reg=share * (p["reg"] or REG))
         most = p["sketch"] or (ROWS if self.columns(self.dim) == self.dim else ROWS // 2)
         return RobustFrequentDirections(dim=size, size=min(most, size), reg=share * (p["reg"] or REG))
+
+    def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
+        return of_newton(self._state, x, names if len(names) == len(x) else tuple(f"hash{j}" for j in range(len(x))))
 
     def _begin(self, dim: int) -> KernelNewtonState:
         self.dim = dim

@@ -7,11 +7,14 @@ Cost O(n d) an example and O(n d) memory for n examples learned from.
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onepass.features.contract import apart
 from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, roomier, shrinkage
 from onepass.learner.consistency import growing_budget
+from onepass.learner.explaining import Reason, of_budget
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 
@@ -84,6 +87,9 @@ class KOGD(Learner):
         self.params = common(width, loss, loss_width, step)
         self.params["reg"] = shrinkage(reg, step)
         self._state = None
+
+    def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
+        return of_budget(self._state.budget, x)
 
     def _begin(self, dim: int) -> KOGDState:
         p = self.params

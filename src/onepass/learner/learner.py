@@ -3,10 +3,12 @@
 import inspect
 import time
 from abc import abstractmethod
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from onepass.features.feature_map import names_of
 from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.check import shown
@@ -15,6 +17,7 @@ from onepass.foundation.sharing import reading, writing
 from onepass.foundation.state import as_begun
 from onepass.learner.budget import kernel_width
 from onepass.learner.contract import decide_rows, progress
+from onepass.learner.explaining import Reason, Reasons, reasons
 from onepass.learner.losses import CLASSIFICATION, loss_named
 from onepass.learner.rows import checked, dense, parts
 
@@ -150,6 +153,31 @@ class Learner(files.Owner):
     def predict_one(self, x: Any) -> float:
         """`predict` of one row x (dim,)."""
         return float(self.predict(check.array("x", x, np.dtype(np.float64), (1,))[None])[0])
+
+    @reading
+    def explain(self, x: Any, names: Iterable[str] | None = None) -> Reasons:
+        """What f of one row x (dim,) is made of: examples, landmarks, frequencies or columns (learner/explaining.py).
+
+        names: of the columns, for learners with a linear part on them (None: x0, x1, ...). No terms before the first
+        example. ValueError for a bad row or bad names. Nothing changes.
+
+        >>> import numpy as np, onepass as op
+        >>> rows = np.random.default_rng(0).standard_normal((200, 2))
+        >>> learner = op.KernelNewton(size=10).partial_fit(rows, np.sign(rows[:, 0]))
+        >>> found = learner.explain([2.0, 0.0], ["hour", "age"])
+        >>> found.top(1)[0].name
+        'hour'
+        >>> bool(np.isclose(sum(term.contribution for term in found.terms), found.decision))
+        True
+        """
+        rows = self._rows(check.array("x", x, np.dtype(np.float64), (1,))[None])
+        names = names_of(names, rows.shape[1])
+        decision = float(self._decided(rows)[0])
+        return reasons(decision, [] if self._state is None else self._terms(self._dense(rows)[0], names, decision))
+
+    def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
+        """The terms of f at a row as the compiled loop takes it, (columns,); here: f itself."""
+        return [Reason("f", 1.0, decision, decision)]
 
     @reading
     def memory_usage(self) -> int:

@@ -19,6 +19,7 @@ from onepass.foundation.state import as_begun, zeros
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes
 from onepass.learner.consistency import buffered
+from onepass.learner.explaining import Reason, of_budget, of_map
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import inner
@@ -104,6 +105,9 @@ class NOGD(Learner):
         most = 2 * self.params["budget"]
         self.params["rank"] = check.integer("rank", max(most // 10, 1) if rank is None else rank, 1, most)
         self._state = None
+
+    def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
+        return of_map(self._state.map, self._state.w, x) if self._state.mapped else of_budget(self._state.first, x)
 
     def _begin(self, dim: int) -> NOGDState:
         p = self.params

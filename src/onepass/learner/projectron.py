@@ -21,6 +21,7 @@ from onepass.foundation.state import zeros
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes
 from onepass.learner.consistency import on_a_budget
+from onepass.learner.explaining import Reason, of_budget
 from onepass.learner.learner import Learner
 
 LEAST = 1e-4  # of delta: of closer points delta^2 would be rounding, and K^-1 with it
@@ -114,6 +115,9 @@ class Projectron(Learner):
         if self.params["eta"] >= 1.0:
             raise ValueError(f"eta must be below 1, the length of every example, got {shown(eta)}")
         self._state = None
+
+    def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
+        return of_budget(self._state.budget, x)
 
     def _begin(self, dim: int) -> ProjectronState:
         p, count = self.params, self.params["budget"]

@@ -30,6 +30,7 @@ from onepass.foundation.registry import savable
 from onepass.foundation.state import as_begun, zeros
 from onepass.learner import contract
 from onepass.learner import newton as steps
+from onepass.learner.explaining import Reason, of_points
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.newton import Newton, extend, inner, newton, reset
@@ -293,6 +294,11 @@ class PROSNKONS(Learner):
             "seed": check.integer("seed", seed, 0, check.LARGEST_SEED),
         }
         self._state = None
+
+    def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
+        d, used = self._state.dictionary, self._state.dictionary.used
+        weights = d.whitening[:used, :used] @ self._state.newton.w[:used]
+        return of_points("example", d.points[:used], weights, self._state.precision, x)
 
     def _begin(self, dim: int) -> PROSNKONSState:
         p, size = self.params, ROOM

@@ -7,12 +7,15 @@ Classification only; cost O(B d) an example.
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onepass.features.contract import apart
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.learner import contract
 from onepass.learner.budget import Budget, budgeted, decided, put, sizes, some_place
 from onepass.learner.consistency import on_a_budget
+from onepass.learner.explaining import Reason, of_budget
 from onepass.learner.learner import Learner
 
 
@@ -60,6 +63,9 @@ class RBP(Learner):
     def __init__(self, *, budget: int = 100, width: float = 1.0, seed: int = 0):
         self.params = {**sizes(budget, width), "seed": check.integer("seed", seed, 0, check.LARGEST_SEED)}
         self._state = None
+
+    def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
+        return of_budget(self._state.budget, x)
 
     def _begin(self, dim: int) -> RBPState:
         p = self.params

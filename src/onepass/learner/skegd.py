@@ -22,6 +22,7 @@ from onepass.foundation.registry import savable
 from onepass.foundation.state import zeros
 from onepass.learner import contract, sketching
 from onepass.learner.consistency import sketched_stream
+from onepass.learner.explaining import Reason, of_sketching
 from onepass.learner.learner import Learner, common
 from onepass.learner.losses import Loss, loss_named, slope
 from onepass.learner.sketching import Sketching, decided_by, kept, regular, sketch_sizes
@@ -124,6 +125,9 @@ class SkeGD(Learner):
             **common(width, loss, loss_width, step),
         }
         self._state = None
+
+    def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
+        return of_sketching(self._state.sketching, self._state.w, x)
 
     def _begin(self, dim: int) -> SkeGDState:
         p = self.params

@@ -1,0 +1,125 @@
+"""Why a learner decides as it does: what every example, landmark, frequency or column adds to f.
+
+    kernel expansion    f = sum_i a_i k(x_i, x)                                   terms a_i k(x_i, x)
+    landmarks           f = w^T phi,  phi = Z^T k(x)                              terms (Z w)_i k(p_i, x)
+    frequencies         f = sum_j (w_j cos + w_(j + D / 2) sin) sqrt(2 / D)       terms: a wave each
+    KernelNewton        all of these, the columns of its linear part, a constant, and the vote of the example before
+
+Nothing is lost: the terms add up to f, to rounding. Examples that lie close to each other may have large weights of
+both signs: read them together.
+"""
+
+from math import fsum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.features.contract import embed
+from onepass.features.fourier import FourierState
+from onepass.features.landmarks import Landmarks, gaussian_into
+from onepass.foundation import check
+from onepass.learner.budget import Budget
+from onepass.learner.newton_features import KernelNewtonState
+from onepass.learner.sketching import Sketching
+
+SHOWN = 5  # terms that `str` shows
+
+
+class Reason(NamedTuple):
+    """What one term adds to f: contribution = value times weight; of a column of `KernelNewton`'s linear part it counts
+    from the column's mean, and of a frequency, whose value is an angle and whose weight an amplitude, it is what the
+    wave is there.
+
+    name: "example3" (of those held), "landmark3", "frequency3", a column, "intercept", "last example"; value: of the
+    kernel between it and the row, or of the column; weight, contribution: in units of f.
+    """
+
+    name: str
+    value: float
+    weight: float
+    contribution: float
+
+
+class Reasons(NamedTuple):
+    """f of a row, `decision`, and its terms, the largest contribution first: they add up to it."""
+
+    decision: float
+    terms: tuple[Reason, ...]
+
+    def top(self, k: int) -> tuple[Reason, ...]:
+        """The k terms of the largest contributions, of either sign. ValueError for k below 0."""
+        return self.terms[: check.integer("k", k, 0)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as JSON takes it."""
+        return {"decision": self.decision, "terms": [term._asdict() for term in self.terms]}
+
+    def __str__(self) -> str:
+        lines = [f"decision {self.decision:.4g}"]
+        for term in self.top(SHOWN):
+            lines.append(f"  {term.contribution:+10.4g}  {term.name} = {term.value:.4g}, weight {term.weight:.4g}")
+        rest = self.terms[SHOWN:]
+        if rest:
+            lines.append(f"  {fsum(term.contribution for term in rest):+10.4g}  the other {len(rest)} terms")
+        return "\n".join(lines)
+
+
+def reasons(decision: float, terms: list[Reason]) -> Reasons:
+    """In order; terms that weigh nothing are left out."""
+    told = [term for term in terms if term.weight != 0.0 or term.contribution != 0.0]
+    return Reasons(decision, tuple(sorted(told, key=lambda term: -abs(term.contribution))))
+
+
+def listed(name: str, values: np.ndarray, weights: np.ndarray) -> list[Reason]:
+    """Terms value times weight, numbered."""
+    rows = zip(values.tolist(), weights.tolist(), (values * weights).tolist(), strict=True)
+    return [Reason(f"{name}{i}", *row) for i, row in enumerate(rows)]
+
+
+def of_points(name: str, points: np.ndarray, weights: np.ndarray, precision: float, x: np.ndarray) -> list[Reason]:
+    """Terms of a Gaussian kernel expansion, points (n, dim)."""
+    near = np.empty(len(points))
+    gaussian_into(points, len(points), x, precision, near)
+    return listed(name, near, weights)
+
+
+def of_budget(budget: Budget, x: np.ndarray) -> list[Reason]:
+    """Terms of the examples held."""
+    used = budget.used
+    return of_points("example", budget.points[:used], budget.weights[:used], budget.precision, x)
+
+
+def of_map(features: Any, w: np.ndarray, x: np.ndarray) -> list[Reason]:
+    """Terms of w^T phi(x) by a map: of landmarks, sketched or not, or of frequencies."""
+    if isinstance(features, FourierState):
+        half, phi = len(features.frequencies), np.empty(2 * len(features.frequencies))
+        embed(features, x, phi)
+        parts = (w[:half] * phi[:half] + w[half:] * phi[half:]).tolist()
+        sizes = (np.hypot(w[:half], w[half:]) / np.sqrt(half)).tolist()
+        rows = zip((features.frequencies @ x).tolist(), sizes, parts, strict=True)
+        return [Reason(f"frequency{j}", *row) for j, row in enumerate(rows)]
+    marks = features if isinstance(features, Landmarks) else features.features
+    return of_points("landmark", marks.points, marks.z @ w, marks.precision, x)
+
+
+def of_sketching(state: Sketching, w: np.ndarray, x: np.ndarray) -> list[Reason]:
+    """Terms of the buffer, or of the landmarks once there is a map."""
+    return of_map(state.sketch, w, x) if state.mapped else of_budget(state.first, x)
+
+
+def of_newton(state: KernelNewtonState, x: np.ndarray, names: tuple[str, ...]) -> list[Reason]:
+    """Terms of `KernelNewton`, in units of the targets; names: of the columns."""
+    linear, w = state.slope.size, state.spread * state.w
+    rank, cut = w.size - linear - 2, np.clip(x, state.low, state.high)
+    scaled, found = cut * state.inverse_scale, []
+    if rank:
+        found += of_map(state.map, w[:rank], scaled)
+    if linear:
+        slopes = w[rank : rank + linear] * state.slope
+        parts = (slopes * (cut - state.middle)).tolist()
+        found += [Reason(*row) for row in zip(names, x.tolist(), slopes.tolist(), parts, strict=True)]
+    if state.nearness >= 0.0:
+        vote = state.last_target * float(np.exp(-state.nearness * ((scaled - state.last) ** 2).sum()))
+        found.append(Reason("last example", vote, float(w[-1]), vote * float(w[-1])))
+    constant = state.center + float(w[-2])
+    return [*found, Reason("intercept", 1.0, constant, constant)]
