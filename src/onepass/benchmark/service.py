@@ -2,7 +2,8 @@
 
 A service in a process of its own, durable, on a folder that is removed afterwards; clients in this one, over loopback,
 at a fixed rate: a request is sent when it is due, whether others were answered or not, and its latency counts from then
-on. Outcomes come at the same rate, in batches. cpu_ms: of a processor, a decision with its outcome and its learning.
+on. Outcomes come at the same rate, in batches. cpu_ms: of a processor, a decision with its outcome and its learning;
+memory_mb: of the service, after each twelfth of the time.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,7 @@ content-type: application/json\r
 content-length: {size}\r
 \r
 """
+LOOKS = 12  # at the memory, in equal times
 LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
@@ -108,14 +111,19 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         assert process.stderr is not None
         try:
             address = next(line for line in process.stderr if "listening at" in line)
-            before = spent(process.pid)
+            before, memory, over = spent(process.pid), list[float](), threading.Event()
+            looking = threading.Thread(target=looked, args=(process.pid, options.seconds / LOOKS, over, memory))
+            looking.start()
             found = asyncio.run(loaded(int(address.strip().rpartition(":")[2]), options))
             found["cpu_ms"] = round(1e3 * (spent(process.pid) - before) / options.rate / options.seconds, 3)
+            over.set()
+            looking.join()
             begin = time.perf_counter()
             process.terminate()
             process.wait()
-            memory = os.path.getsize(f"{folder}/data/load.sqlite")
-            return {**found, "stop_s": round(time.perf_counter() - begin, 2), "log_mb": round(memory / 1e6, 1)}
+            found["stop_s"] = round(time.perf_counter() - begin, 2)
+            found["log_mb"] = round(os.path.getsize(f"{folder}/data/load.sqlite") / 1e6, 1)
+            return {**found, "memory_mb": memory}
         finally:
             process.kill()
             process.wait()
@@ -129,6 +137,21 @@ def spent(process: int) -> float:
     except OSError:
         return float("nan")
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident(process: int) -> float:
+    """Megabytes of memory that a process has, where the system says so."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except OSError:
+        return float("nan")
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def looked(process: int, every: float, over: threading.Event, memory: list[float]) -> None:
+    """Look at the memory of a process in equal times, until it is over."""
+    while not over.wait(every):
+        memory.append(round(resident(process), 1))
 
 
 def main() -> None:

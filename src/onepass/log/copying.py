@@ -1,0 +1,95 @@
+"""Copies SQLite's write-ahead log into its file beside the writer, so that commits wait for the last piece alone.
+
+    a piece of the log is new    ->  what is committed is copied, while others commit
+    the log has grown too long   ->  once more while nobody writes: little is left by then, all is copied, and the next
+                                     commit writes at the log's beginning again
+
+SQLite's own way, by whoever commits, keeps all commits waiting until everything is copied and synced. What is
+acknowledged is synced in the log, as before; a copy is synced before the log is written over.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+PIECE = 2_000  # pages, 8 MB, that are copied at once: fewer cost more syncs, more keep the disk busy for longer
+WHOLE = 4_000  # pages, 16 MB, after which the log begins again: SQLite's 1,000 would copy pages of indices oftener
+LONGEST = 32_000  # pages after which whoever commits copies after all: the copier has had no processor for seconds
+PASSES = 3  # over what came while a copy was made, before commits wait: each finds less, unless the disk is too slow
+IDLE = 5.0  # seconds without work after which the thread and its connection are given back
+NAME = "copier of a log"
+COPY = "pragma wal_checkpoint(passive)"
+
+
+class Copier:
+    """Copies until it is stopped, in a thread that there is while there is work.
+
+    connect: opens a connection; alone: held by whoever writes.
+    """
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection], alone: threading.Lock):
+        self._connect, self._alone, self._copying = connect, alone, threading.Lock()
+        self._some, self._new, self._working, self._ended = threading.Condition(), 0, False, False
+        self._thread: threading.Thread | None = None
+        self.copies, self.trouble = 0, ""
+
+    def wrote(self, pages: int) -> None:
+        """Pages were committed, at most so many."""
+        with self._some:
+            self._new += pages
+            if self._new < PIECE or self._ended:
+                return
+            if self._working:
+                self._some.notify()
+                return
+            self._working = True
+            self._thread = threading.Thread(target=self._work, name=NAME, daemon=True)
+        self._thread.start()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """While this is held, nothing is copied. Not for those who are `alone`: a copy may wait for them."""
+        with self._copying:
+            yield
+
+    def stop(self) -> None:
+        """Copy no more; a copy that was begun is finished."""
+        with self._some:
+            self._ended, thread = True, self._thread
+            self._some.notify()
+        if thread is not None:
+            thread.join()
+
+    def _work(self) -> None:
+        try:
+            with closing(self._connect()) as connection:
+                while self._due():
+                    with self._copying:
+                        self._copy(connection)
+        except OSError as error:
+            with self._some:
+                self._working, self._new, self.trouble = False, 0, str(error)
+
+    def _due(self) -> bool:
+        """Wait for a piece; False where none comes. The thread has ended for others when this says so."""
+        with self._some:
+            self._some.wait_for(lambda: self._ended or self._new >= PIECE, IDLE)
+            self._working = not self._ended and self._new >= PIECE
+            return self._working
+
+    def _copy(self, connection: sqlite3.Connection) -> None:
+        """Copy what is committed. A disk that is full leaves it in the log, where the next copy finds it."""
+        try:
+            for _ in range(PASSES):
+                with self._some:
+                    self._new = 0
+                _, length, _ = connection.execute(COPY).fetchone()
+                if self._new < PIECE:
+                    break
+            if length >= WHOLE:
+                with self._alone:
+                    connection.execute(COPY).fetchone()
+            self.copies, self.trouble = self.copies + 1, ""
+        except sqlite3.Error as error:
+            self.trouble = str(error)
