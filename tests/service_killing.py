@@ -17,7 +17,7 @@ import http.client, json, os, signal, sys, threading, time
 from pathlib import Path
 import numpy as np
 import onepass as op
-from onepass.log import Activation
+from onepass.log import Activation, copying
 from onepass.log.replay import Fold
 from onepass.log.verifying import verify
 from onepass.log.opening import opened
@@ -28,6 +28,7 @@ from onepass.service.settings import begun, read
 data, path, kills, longest = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 log = sys.argv[5] if len(sys.argv) > 5 else None  # a database
 CLIENTS, AGAIN = 2, 20
+copying.PIECE, copying.WHOLE = 200, 400  # pages: so small that every life copies its log
 MOST = 8  # files of three checkpoints, and of one that was not finished
 settings, _ = read(path)
 warmed(begun(settings), settings)  # compiles
