@@ -13,11 +13,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from onepass.foundation.check import shown
 from onepass.service.loop import Loop
-from onepass.service.messages import ForgetAnswer, ForgetRequest, wrong
+from onepass.service.messages import ForgetAnswer, ForgetRequest, named
 from onepass.service.reading import JSON, body_of, durable, read
-from onepass.service.rows import NUL
 
 _decoder = msgspec.json.Decoder(ForgetRequest)
 
@@ -44,9 +42,8 @@ def forget(loop: Loop, subject: str) -> Future[int]:
 
 async def forgotten(request: Request, loop: Loop) -> Response:
     """The call."""
-    found, most = read(_decoder, await body_of(request, loop.settings.limits.body)), loop.settings.limits.id
-    if not (1 <= len(found.subject) <= most and NUL not in found.subject):
-        raise wrong(f"subject must have from 1 to {most} characters, none of them NUL, got {shown(found.subject)}")
+    found = read(_decoder, await body_of(request, loop.settings.limits.body))
+    named("subject", loop.settings.limits.id, found.subject)
     count = await durable(forget(loop, found.subject))
     return Response(msgspec.json.encode(ForgetAnswer(forgotten=count)), media_type=JSON)
 

@@ -33,8 +33,8 @@ from onepass.service.crossed_features import is_crossed, warming
 from onepass.service.evaluations import Evaluations
 from onepass.service.join import DUE, Joiner
 from onepass.service.learner import Copy, Learner
-from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, wrong
-from onepass.service.rows import NUL, Offer, offer, table
+from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, named, wrong
+from onepass.service.rows import Offer, offer, table
 from onepass.service.settings import LARGEST, LoopSettings, Model, begun, changes, fixed
 from onepass.service.showing import REQUEST, shared, shown_instead
 from onepass.service.standing import API, FILE, Standing, said
@@ -321,10 +321,7 @@ class Loop:
             raise wrong(f"a request must have from 1 to {limits.batch} outcomes, got {len(requests)}")
         records = []
         for one in requests:
-            for text in (one.id, one.key):
-                if text is not None and not (1 <= len(text) <= limits.id and NUL not in text):
-                    raise wrong(f"id and key must have from 1 to {limits.id} characters, none of them NUL, "
-                                f"got {shown(text)}")  # fmt: skip
+            named("id and key", limits.id, one.id, one.key)
             if one.slot is not None and not 0 <= one.slot < limits.slots:
                 raise wrong(f"slot must be from 0 to {limits.slots - 1}, got {one.slot}")
             if not abs(one.value) <= LARGEST:

@@ -5,9 +5,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from onepass.foundation.check import shown
 from onepass.log.records import Name
 
 Numbers = list[float] | dict[str, float]  # in order, or by name; names that are left out are 0
+NUL = "\0"  # no text of PostgreSQL has it
 
 
 class Refused(Exception):
@@ -22,6 +24,13 @@ class Refused(Exception):
 def wrong(message: str) -> Refused:
     """A request that cannot be served as it is."""
     return Refused(400, "BadArgument", message)
+
+
+def named(what: str, most: int, *names: str | None) -> None:
+    """Refused where a name is empty, has more than `most` characters or NUL. what: they are; names: None for none."""
+    for name in names:
+        if name is not None and not (1 <= len(name) <= most and NUL not in name):
+            raise wrong(f"{what} must have from 1 to {most} characters, none of them NUL, got {shown(name)}")
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

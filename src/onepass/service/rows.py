@@ -13,11 +13,9 @@ import numpy as np
 
 from onepass.foundation.check import shown
 from onepass.service.crossed_features import is_crossed, records
-from onepass.service.messages import Arm, DecideRequest, Numbers, wrong
+from onepass.service.messages import Arm, DecideRequest, Numbers, named, wrong
 from onepass.service.settings import LoopSettings, Sizes, size
 from onepass.service.tables import Table
-
-NUL = "\0"  # no text of PostgreSQL has it
 
 
 class Offer(NamedTuple):
@@ -39,10 +37,7 @@ def offer(request: DecideRequest, settings: LoopSettings) -> Offer:
     names = arms.names
     if arms.longest > limits.id or arms.shortest < 1:
         raise wrong(f"names of arms must have from 1 to {limits.id} characters")
-    for name in (request.id, request.subject):
-        if name is not None and not (1 <= len(name) <= limits.id and NUL not in name):
-            raise wrong(f"id and subject must have from 1 to {limits.id} characters, none of them NUL, "
-                        f"got {shown(name)}")  # fmt: skip
+    named("id and subject", limits.id, request.id, request.subject)
     eligible = None
     if request.exclude:
         unknown = set(request.exclude).difference(names)
