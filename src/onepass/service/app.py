@@ -61,7 +61,8 @@ class Service:
 
     def __init__(self, loops: dict[str, Loop], keys: dict[str, Keys], watchers: dict[str, Watcher] | None = None):
         self.loops, self.keys = loops, keys
-        self.measures = Measures(loops)
+        watched = {} if watchers is None else watchers
+        self.measures = Measures(loops, watched)
         self._rates = Rates()
         self.open = not any(map(len, keys.values()))
         self._frequent: dict[tuple[str, str], tuple[str, Callable[[Request], Awaitable[Response]]]] = {}
@@ -80,7 +81,7 @@ class Service:
                 Route("/readyz", self._ready),
                 Route("/metrics", self._metrics),
                 Route("/openapi.json", self._openapi),
-                *page(self._route, loops, keys, {} if watchers is None else watchers, self._presented),
+                *page(self._route, loops, keys, watched, self._presented),
             ],
             exception_handlers={Exception: failed, Refused: failed, 404: absent, 405: absent},
         )

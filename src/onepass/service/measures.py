@@ -7,7 +7,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from onepass.service.drift import EVERY
 from onepass.service.loop import Loop
+from onepass.service.watching import Watcher
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # bounds of a histogram
 GAUGES = {
@@ -20,13 +22,14 @@ GAUGES = {
     "alarms": "How often the model forgot all, since what it had learned held no more.",
     "ready": "1 where decisions are taken, logged and learned.",
 }
+DRIFT = f"How often rewards left what the model expected; by chance at most once in {EVERY:,} decisions on average."
 
 
 class Measures(Collector):
-    """The metrics of a service."""
+    """The metrics of a service. loops, watchers: by name."""
 
-    def __init__(self, loops: Mapping[str, Loop]):
-        self._loops = loops
+    def __init__(self, loops: Mapping[str, Loop], watchers: Mapping[str, Watcher]):
+        self._loops, self._watchers = loops, watchers
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._served: dict[tuple[str, str, int], tuple[Any, Any]] = {}
@@ -55,6 +58,10 @@ class Measures(Collector):
                 value = float(loop.trouble() is None) if name == "ready" else loop.numbers()[name]
                 gauge.add_metric([loop.name], value)
             found.append(gauge)
+        drift = GaugeMetricFamily("onepass_drift_alarms", DRIFT, labels=["loop"])
+        for name, watcher in self._watchers.items():
+            drift.add_metric([name], watcher.alarms)
+        found.append(drift)
         events = CounterMetricFamily(
             "onepass_events", "What became of decisions and outcomes.", labels=["loop", "what"]
         )

@@ -14,6 +14,7 @@ import msgspec
 
 from onepass.evaluation.ranges import Range
 from onepass.log.records import SECOND, Activation, Checkpoint, Decision, Join, Outcome, Settings
+from onepass.service.drift import EVERY, SETTLED, Drift, Expected
 from onepass.service.join import deadline
 from onepass.service.settings import LoopSettings, checked
 from onepass.service.worth import LEVEL, Chance, Worth, chance, verdict
@@ -61,14 +62,16 @@ class Sums(msgspec.Struct, kw_only=True):
     worth: dict[str, Any] | None = None
     range: tuple[float, float] | None = None
     version: str = ""
+    drift: Drift = msgspec.field(default_factory=Drift)
 
 
 class Waits(NamedTuple):
-    """A decision that waits for its reward."""
+    """A decision that waits for its reward. expected: None where no model said so."""
 
     seq: int
     due: int
     chance: Chance
+    expected: Expected | None
 
 
 class Overview:
@@ -114,6 +117,7 @@ class Overview:
         said.version = record.version
         if tuple(self.worth.rewards) != self.settings.reward.range:  # limits rest on it: they begin anew
             self.worth = Worth(Range(*self.settings.reward.range))
+            said.drift.anew()
             for piece in said.pieces:
                 piece.worth = None
 
@@ -121,7 +125,8 @@ class Overview:
         names, (place, chances, eligible) = record.offered, shown_among(record)
         first = record.baseline[0] if record.baseline else 0 if eligible is None else eligible[0]
         told = chance(chances, place, first, eligible)
-        self.waiting[record.id] = Waits(record.seq, deadline(record, self.settings), told)
+        expected = None if record.means is None else Expected(record.means[place], record.rounds)
+        self.waiting[record.id] = Waits(record.seq, deadline(record, self.settings), told, expected)
         self.latest.append(record.id)
         if not new:
             return
@@ -170,6 +175,10 @@ class Overview:
         piece.rewards += 1
         self._chances.append(waits.chance)
         self._rewards.append(reward)
+        if waits.expected is not None and waits.expected.rounds >= SETTLED:
+            least, span = self.worth.rewards.least, self.worth.rewards.span
+            mean, scaled = ((value - least) / span for value in (waits.expected.mean, reward))
+            self.sums.drift.add(mean, scaled, record.time)
         if len(self._rewards) >= TOGETHER:
             self.settle()
         while self.waiting:  # those that lapsed never have a join
@@ -254,6 +263,10 @@ class Overview:
             "apart": sum(piece.apart for piece in sums.pieces) / max(decisions, 1),
             "price": sum(piece.price for piece in sums.pieces) / max(decisions, 1),
             "pieces": [drawn(piece, names) for piece in sums.pieces],
+            "drift": {
+                "alarms": sums.drift.alarms, "every": EVERY, "rewards": sums.drift.rows,
+                "latest": [[seconds(one.time), one.more] for one in sums.drift.latest],
+            },
         }  # fmt: skip
 
     def _rate(self) -> float:

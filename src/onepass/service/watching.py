@@ -98,6 +98,11 @@ class Watcher(threading.Thread):
         """The place of the last record that it knows."""
         return self._overview.sums.through
 
+    @property
+    def alarms(self) -> int:
+        """How often rewards left what the model expected (drift.py)."""
+        return self._overview.sums.drift.alarms
+
     def look(self) -> None:
         """Take what was told; what the log holds, where that was too much; StoreError where it cannot be read."""
         self._look()

@@ -41,8 +41,8 @@ function frame(node, height, name) {
   return { width, svg: drawing("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": name }) };
 }
 
-// The limits of the first curve are a band, those of the others bars at the end. curves: [{kind, label, points: [[time, value, lower, upper], ...]}]
-export function curves(node, name, all) {
+// The limits of the first curve are a band, those of the others bars at the end. all: [{kind, label, points: [[time, value, lower, upper], ...]}]; marked: [{time, text}]
+export function curves(node, name, all, marked = []) {
   const height = node.clientWidth < 560 ? 250 : 300, { svg, width } = frame(node, height, name);
   const drawn = all.filter((curve) => curve.points.length);
   if (!drawn.length) return node.replaceChildren(svg);
@@ -74,6 +74,9 @@ export function curves(node, name, all) {
     const [, , lower, upper] = curve.points.at(-1), across = right - 5 - 7 * place;
     clipped.append(drawing("line", { class: `limits s-${curve.kind}`, x1: across, x2: across, y1: y(lower), y2: y(upper) }));
   });
+  for (const { time, text } of marked.filter((one) => one.time >= begin && one.time <= end)) {
+    clipped.append(drawing("line", { class: "alarm", x1: x(time), x2: x(time), y1: TOP - 4, y2: height - BOTTOM }, drawing("title", {}, text)));
+  }
   svg.append(inside, clipped);
   const labels = drawn.map((curve) => ({ y: y(curve.points.at(-1)[1]) + 4, curve }));
   for (const { y: place, curve } of apart(labels, TOP + 4, height - BOTTOM)) {

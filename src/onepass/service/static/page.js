@@ -5,7 +5,7 @@ import { curves, shares } from "./chart.js";
 import { at, element, listed, say, table } from "./dom.js";
 import { evaluations } from "./evaluations.js";
 import { look } from "./one.js";
-import { bytes, clock, day, fixed, lasting, percent, places, plain, signed, whole } from "./words.js";
+import { bytes, clock, day, fixed, lasting, moment, percent, places, plain, signed, whole } from "./words.js";
 
 const EVERY = 2000;  // milliseconds
 const LATELY = 5;  // pieces of the time
@@ -53,9 +53,10 @@ function value(found) {
     kind, points: points.map(([time, known]) => [time, ...known[which]]),
     label: points.length ? `${fixed(points.at(-1)[1][which][0], digits)} ${narrow ? brief[which] : label}` : label,
   }));
-  curves(at("value"), `Curves of the reward a decision. Now: ${all.map((one) => one.label).join(", ")}.`, all);
+  const alarms = found.drift.latest.map(([time, more]) => ({ time, text: `Drift alarm, ${moment(time)}: ${more ? "more" : "less"} than expected` }));
+  curves(at("value"), `Curves of the reward a decision. Now: ${all.map((one) => one.label).join(", ")}. ${alarms.map((one) => one.text).join(". ")}`, all, alarms);
   say(at("value-about"), points.length
-    ? `Averages since ${day(found.begin)}, ${clock(found.begin)}. Band and bars are limits of ${percent(found.level)} that hold at all times together: look as often as you like.`
+    ? `Averages since ${day(found.begin)}, ${clock(found.begin)}. Band and bars are limits of ${percent(found.level)} that hold at all times together: look as often as you like.${alarms.length ? " Upright lines: drift alarms." : ""}`
     : "Values appear when the first rewards are learned.");
   const step = Math.max(1, Math.ceil(points.length / ROWS));
   const rows = points.filter((_, place) => (points.length - 1 - place) % step === 0);
@@ -81,12 +82,20 @@ function arms(found) {
     rows.filter((_, place) => (rows.length - 1 - place) % step === 0).map(([from, , of]) => [clock(from, true), ...of.map(percent)])));
 }
 
+// Rewards that left what the model expected: when last, and how often that would be chance.
+function drifted(drift) {
+  const chance = `by chance at most one in ${whole(drift.every)} decisions`, last = drift.latest.at(-1);
+  return last ? `the last at ${moment(last[0])}: ${last[1] ? "more" : "less"} was earned than the model expected; ${chance}` : chance;
+}
+
 function health(found) {
   const numbers = found.numbers, model = found.model, counts = found.counts;
   listed(at("health"), [
     ["Model", model.recipe, `${bytes(model.memory)} of memory`],
     model.error_bound === null ? null : ["Certified error", plain(model.error_bound),
       model.error_bound === 0 ? "the model is exact" : "no eigenvalue of the design is off by more"],
+    ["Drift alarms", found.drift.alarms ? whole(found.drift.alarms) : "none", drifted(found.drift)],
+    numbers.alarms ? ["Forgotten", `${whole(numbers.alarms)} times`, "by the model itself: what it knew held no more"] : null,
     ["Behind", numbers.lag ? `${whole(numbers.lag)} ${numbers.lag === 1 ? "commit" : "commits"}` : "nothing", `log at ${whole(numbers.last)}, learned to ${whole(numbers.through)}`],
     ["Outcomes", whole(counts.outcome || 0), `${whole(numbers.late)} too late`],
     ["No outcome in time", counts.join ? percent((counts.default || 0) / counts.join) : "–", "of the decisions joined, which get the default"],

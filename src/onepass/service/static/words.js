@@ -24,6 +24,8 @@ export const clock = (seconds, exact = false) =>
 
 export const day = (seconds) => new Date(1000 * seconds).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 
+export const moment = (seconds) => `${day(seconds)}, ${clock(seconds)}`;
+
 export const lasting = (seconds) => {
   for (const [size, name] of [[86400, "day"], [3600, "hour"], [60, "minute"]]) {
     if (seconds >= 1.5 * size) return `${Math.round(seconds / size)} ${name}s`;
