@@ -27,7 +27,7 @@ EXTRAS = (
     "threadpoolctl",
     "ray",
 )
-FINISHED = "finished"  # the folder of what Ray's workers have played
+FINISHED = "finished"  # the folder of what is played, until all is
 
 
 def needs(name: str) -> str:
@@ -67,14 +67,16 @@ Policies = Annotated[
 Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for results.")]
 Jobs = Annotated[
     int | None,
-    typer.Option(help="Processes that play seeds. Default: one a core; one in all where seconds are the subject."),
+    typer.Option(
+        help="Processes that play seeds. Default: one a core; one in all where seconds are the subject. What is "
+        "finished is kept in DIR/finished until all is, and not played again after a run that was ended."
+    ),
 ]
 Ray = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help='Let the workers of this Ray play ("auto", ray://HOST:10001, or "local": one started here); what they '
-        "have finished is kept in DIR/finished until all is, and not played again.",
+        help='Let the workers of this Ray play ("auto", ray://HOST:10001, or "local": one started here).',
     ),
 ]
 
@@ -123,9 +125,10 @@ def run(
     if tuned is not None:
         chosen = tuning.apply(experiment, chosen, tuned)
     place = out or Path("results", experiment.name)
-    kept = place / FINISHED
-    results = runner.run(experiment, policies=chosen, seeds=seeds, rounds=rounds, jobs=jobs, ray=ray, kept=kept)
-    report.publish(results, place, report.keep, sys.stderr if json else sys.stdout)
+    publish = lambda results: report.publish(results, place, report.keep, sys.stderr if json else sys.stdout)  # noqa: E731
+    results = runner.run(
+        experiment, policies=chosen, seeds=seeds, rounds=rounds, jobs=jobs, ray=ray, kept=place / FINISHED, then=publish
+    )
     for row in results.rows if json else []:
         print(json_line(row))
     raise typer.Exit(130 if results.interrupted else 0)
@@ -147,9 +150,10 @@ def tune(
     experiment = own.experiment(name)
     chosen = own.policies(experiment, split(policies))
     place = out or Path("results", f"{experiment.name}-tuned")
-    kept = place / FINISHED
-    results = tuning.tune(experiment, policies=chosen, seeds=seeds, rounds=rounds, jobs=jobs, ray=ray, kept=kept)
-    report.publish(results, place, report.keep_tuning, sys.stdout)
+    publish = lambda results: report.publish(results, place, report.keep_tuning, sys.stdout)  # noqa: E731
+    results = tuning.tune(
+        experiment, policies=chosen, seeds=seeds, rounds=rounds, jobs=jobs, ray=ray, kept=place / FINISHED, then=publish
+    )
     raise typer.Exit(130 if results.interrupted else 0)
 
 

@@ -19,6 +19,7 @@ from onepass.foundation.merged import merged
 
 BATCH = 10_000  # rows that are read and learned together
 PARTS = 4  # a worker: who is done early takes another one
+LEAST = 10_000  # rows of a part, unless workers would have none: fewer cost less than another merge
 
 
 class Columns(NamedTuple):
@@ -29,8 +30,16 @@ class Columns(NamedTuple):
     arm: str | None
 
 
+class Part(NamedTuple):
+    """Rows start .. stop - 1 of a file."""
+
+    path: str
+    start: int
+    stop: int
+
+
 def fit(
-    files: str | Path | Sequence[str | Path],
+    files: Any,
     recipe: Any,
     *,
     features: str | Sequence[str] = "features",
@@ -41,9 +50,10 @@ def fit(
     batch: int = BATCH,
     progress: Callable[[int], object] | None = None,
 ) -> Any:
-    """Learn Parquet files by several workers: one model, as if it had learned them all.
+    """Learn Parquet files, or a data set of Ray, by several workers: one model, as if it had learned them all.
 
-    files: paths, or a folder, whose files ending in .parquet are taken in order of their names.
+    files: paths, or a folder, whose files ending in .parquet are taken in order of their names; or a
+        `ray.data.Dataset`. Workers read their own rows, also of one file.
     recipe: what learns: a bandit or a design that can be merged; what it has learned already is counted once, where
         rows can be taken away again. It does not change.
     features: the column of lists, or the names of columns of numbers (default "features"); reward: a column (default
@@ -52,20 +62,22 @@ def fit(
     ray: None (default): this process; an address, or "local": tasks of Ray, done again where a worker is lost.
     batch: rows that are learned together, at least 1 (default 10,000).
     progress: called with the number of rows learned so far, after each part (default None).
-    Returns a new model. TypeError and ValueError, before anything is read, for what cannot be merged; ValueError for
+    Returns a new model. TypeError and ValueError, before anything is learned, for what cannot be merged; ValueError for
     files without these columns, or with missing numbers.
     """
     count, batch = check.integer("workers", workers, 1), check.integer("batch", batch, 1)
-    places = files_of(files)
+    distributed = hasattr(files, "iter_batches")  # a data set of Ray
+    places = [] if distributed else files_of(files)
     names = (features,) if isinstance(features, str) else tuple(features)
     columns = Columns(names, None if isinstance(recipe, Design) else reward, arm)
     since = recipe.copy() if getattr(recipe, "rounds", 0) else None
-    if len(places) > 1:
-        merged(recipe, recipe, since=since) if since is not None else merged(recipe, recipe)
-    cut = np.linspace(0, len(places), min(len(places), PARTS * count) + 1).astype(int)
     crew = workers_of(count, ray)
     try:
-        parts = [[str(path) for path in places[a:b]] for a, b in pairwise(cut)]
+        parts: list[list[Any]] = (
+            [[part] for part in files.split(crew.count)] if distributed else list(shares(rows_of(places), crew.count))
+        )
+        if len(parts) > 1:
+            merged(recipe, recipe, since=since) if since is not None else merged(recipe, recipe)
         tasks = [crew.start(learned, recipe, part, columns, batch) for part in parts]
         rows = 0
         for task in crew.finished(tasks):
@@ -91,10 +103,31 @@ def files_of(files: Any) -> list[Path]:
     return found
 
 
-def learned(recipe: Any, paths: list[str], columns: Columns, batch: int) -> tuple[Any, int, Any]:
-    """A model of the rows of some files, how many these are, and what it began with."""
+def rows_of(places: Sequence[Path]) -> list[Part]:
+    """Files with the number of their rows, which is at their end."""
+    import polars as pl
+
+    return [Part(str(path), 0, pl.scan_parquet(path).select(pl.len()).collect().item()) for path in places]
+
+
+def shares(whole: Sequence[Part], workers: int) -> Iterator[list[Part]]:
+    """The rows of all files in parts of equal length, each with rows of some files, in their order."""
+    total = sum(part.stop for part in whole)
+    count = max(1, min(total, max(workers, min(PARTS * workers, total // LEAST))))
+    for a, b in pairwise(np.linspace(0, total, count + 1).astype(int).tolist()):
+        mine, begun = [], 0
+        for path, _, rows in whole:
+            start, stop = max(a - begun, 0), min(b - begun, rows)
+            if start < stop or not total:
+                mine.append(Part(path, start, stop))
+            begun += rows
+        yield mine
+
+
+def learned(recipe: Any, parts: list[Any], columns: Columns, batch: int) -> tuple[Any, int, Any]:
+    """A model of the rows of some parts, how many these are, and what it began with."""
     model, rows = recipe.copy(), 0
-    for x, rewards, names in (block for path in paths for block in blocks_of(path, columns, batch)):
+    for x, rewards, names in (block for part in parts for block in blocks_of(part, columns, batch)):
         if rewards is None:
             model.append(x)
         elif names is None:
@@ -115,26 +148,48 @@ def beyond(one: tuple[Any, int, Any], other: tuple[Any, int, Any]) -> tuple[Any,
     return merged(one[0], other[0], since=one[2]), one[1] + other[1], one[2]
 
 
-def blocks_of(path: str, columns: Columns, batch: int) -> Iterator[tuple[np.ndarray, np.ndarray | None, Any]]:
-    """Contexts, rewards and names of arms of a file, in its order. ValueError where they are not there."""
+Block = tuple[np.ndarray, np.ndarray | None, Any]  # contexts, rewards, names of arms
+
+
+def blocks_of(part: Any, columns: Columns, batch: int) -> Iterator[Block]:
+    """The rows of a part, in their order. ValueError where the columns are not there, or a number is missing."""
+    wanted = [*columns.features, *(name for name in (columns.reward, columns.arm) if name is not None)]
+    return of_file(part, columns, wanted, batch) if isinstance(part, Part) else of_batches(part, columns, wanted, batch)
+
+
+def of_file(part: Part, columns: Columns, wanted: list[str], batch: int) -> Iterator[Block]:
+    """Rows of a Parquet file; lists lie in one array in memory, which is taken as it is."""
     import polars as pl
 
-    wanted = [*columns.features, *(name for name in (columns.reward, columns.arm) if name is not None)]
-    table = pl.scan_parquet(path)
-    missing = [name for name in wanted if name not in table.collect_schema().names()]
-    if missing:
-        raise ValueError(
-            f"files must have the columns {', '.join(wanted)}, but {check.quoted(path)} has no {missing[0]}"
-        )
-    start = 0
-    while len(block := table.select(wanted).slice(start, batch).collect()):
+    table = pl.scan_parquet(part.path)
+    refuse_missing(wanted, table.collect_schema().names(), check.quoted(part.path))
+    for start in range(part.start, part.stop, batch):
+        block = table.select(wanted).slice(start, min(batch, part.stop - start)).collect()
         if any(block[name].null_count() for name in wanted):
-            raise ValueError(f"files must have no missing values, but {check.quoted(path)} has, after row {start}")
+            raise ValueError(f"files must have no missing values, but {check.quoted(part.path)} has, after row {start}")
         first = block[columns.features[0]]
-        if isinstance(first.dtype, pl.List | pl.Array):
-            x = np.stack(first.to_list()) if first.dtype == pl.List else first.to_numpy()
+        if isinstance(first.dtype, pl.List):
+            if first.list.len().n_unique() > 1:
+                raise ValueError(f"files must have lists of one length, {check.quoted(part.path)} has several")
+            x = first.explode().to_numpy().reshape(len(block), -1)
         else:
-            x = block.select(columns.features).to_numpy()
+            x = first.to_numpy() if isinstance(first.dtype, pl.Array) else block.select(columns.features).to_numpy()
         rewards = None if columns.reward is None else block[columns.reward].to_numpy()
         yield np.ascontiguousarray(x), rewards, None if columns.arm is None else block[columns.arm].to_list()
-        start += batch
+
+
+def of_batches(part: Any, columns: Columns, wanted: list[str], batch: int) -> Iterator[Block]:
+    """Rows of a share of a data set of Ray."""
+    for block in part.iter_batches(batch_size=batch, batch_format="numpy"):
+        refuse_missing(wanted, list(block), "the data set")
+        x = [np.stack(list(block[name])) if block[name].dtype == object else block[name] for name in columns.features]
+        rewards = None if columns.reward is None else block[columns.reward]
+        names = None if columns.arm is None else block[columns.arm].tolist()
+        yield np.ascontiguousarray(x[0] if len(x) == 1 and x[0].ndim > 1 else np.column_stack(x)), rewards, names
+
+
+def refuse_missing(wanted: list[str], known: list[str], source: str) -> None:
+    """ValueError for columns that are not there."""
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        raise ValueError(f"files must have the columns {', '.join(wanted)}, but {source} has no {missing[0]}")

@@ -5,6 +5,7 @@ number, `seq`: one that was done already is not done again, and its answer is gi
 answer asks again, and every row is learned once.
 """
 
+from time import perf_counter
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
@@ -55,6 +56,7 @@ class Shard(files.Owner):
         self.store: Any = models.store()
         self.places = np.zeros(0, np.int64)
         self._answer: Any = None
+        self._busy = 0.0
         self._published: dict[int, tuple[np.ndarray, Any]] = {}
         self._requests: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
@@ -68,9 +70,14 @@ class Shard(files.Owner):
             return self._answer if seq == self.seq else None
         if seq != self.seq + 1:
             raise ValueError(f"seq must be {self.seq + 1}, got {seq}: a change is missing")
+        begun = perf_counter()
         self._answer = getattr(self, method)(*given)
-        self.seq = seq
+        self.seq, self._busy = seq, self._busy + perf_counter() - begun
         return self._answer
+
+    def seconds(self) -> float:
+        """How long changes took, since it began here: the rest of their time is that of messages and of the front."""
+        return self._busy
 
     # ---- changes ----
 

@@ -14,7 +14,9 @@ FOR_EVER = -1  # how often Ray does a task again whose worker is lost
 
 
 class Workers(Protocol):
-    """Who does tasks."""
+    """Who does tasks; count: how many can be done at once."""
+
+    count: int
 
     def start(self, function: Callable[..., Any], *given: Any) -> Any:
         """Begin a task; its handle, which may be what another task is given."""
@@ -37,6 +39,7 @@ class Threads:
     """Workers of this process: compiled code runs at once, Python in turns."""
 
     def __init__(self, count: int):
+        self.count = count
         self._pool = ThreadPoolExecutor(count)
 
     def start(self, function: Callable[..., Any], *given: Any) -> Future[Any]:
@@ -60,6 +63,7 @@ class Tasks:
 
     def __init__(self, address: str):
         self.ray = connected(address)
+        self.count = max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def start(self, function: Callable[..., Any], *given: Any) -> Any:
         remote = self.ray.remote(num_cpus=1, max_retries=FOR_EVER)(alone)

@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from onepass.experiment.definition import Study
 from onepass.experiment.errors import ExperimentError
+from onepass.experiment.kept import Kept
 from onepass.experiment.policy import Policy
 from onepass.experiment.progress import Meter
 from onepass.experiment.results import Results
@@ -57,11 +58,14 @@ def play(study: Study, task: Task, rounds: int, step: int, tick: Callable[[], No
 
 
 def play_all(
-    study: Study, tasks: Sequence[Task], rounds: int, step: int, jobs: int | None, meter: Meter
+    study: Study, tasks: Sequence[Task], rounds: int, step: int, jobs: int | None, meter: Meter, kept: Kept
 ) -> tuple[dict[int, Results], bool]:
-    """What was found, by the task's place, and whether Ctrl-C came: then the task at hand, if any, is `interrupted`."""
+    """What was found, by the task's place, and whether Ctrl-C came: then the task at hand, if any, is `interrupted`.
+
+    What is kept as finished is not played again.
+    """
     processes = number(study, tasks, jobs, meter.quiet)
-    with threadpool_limits(1), Crew(study, tasks, rounds, step, processes, meter) as crew:
+    with threadpool_limits(1), Crew(study, tasks, rounds, step, processes, meter, kept) as crew:
         return crew.found, crew.play_all()
 
 
@@ -99,12 +103,15 @@ class Crew:
     """Plays tasks here, in their order, and lets helpers take the next ones as they become free."""
 
     def __init__(
-        self, study: Study, tasks: Sequence[Task], rounds: int, step: int, processes: int, meter: Meter
+        self, study: Study, tasks: Sequence[Task], rounds: int, step: int, processes: int, meter: Meter, kept: Kept
     ) -> None:
         self.study, self.tasks, self.rounds, self.step = study, tasks, rounds, step
-        self.helpers, self.meter = processes - 1, meter
-        self.pending, self.running = deque(range(len(tasks))), dict[int, Future[Results]]()
-        self.found: dict[int, Results] = {}
+        self.helpers, self.meter, self.kept = processes - 1, meter, kept
+        self.found = kept.found()
+        self.pending = deque(place for place in range(len(tasks)) if place not in self.found)
+        self.running = dict[int, Future[Results]]()
+        self.before = -(-rounds // step) * len(self.found)  # steps that were played by an earlier run
+        meter.advance(self.before)
         self.pool: ProcessPoolExecutor | None = None
         self.children: set[Any] = set()  # of others, before ours
         self.steps: Any = None  # that helpers have played
@@ -133,6 +140,7 @@ class Crew:
                 if self.found[place].interrupted:
                     self.collect()
                     return True
+                self.kept.keep(place, self.found[place])
             while self.running:
                 wait(self.running.values(), timeout=POLL_SECONDS)
                 self.look()
@@ -149,7 +157,7 @@ class Crew:
             self.look()
         elif self.helpers and self.pending:
             spent = monotonic() - self.began
-            if spent * (self.meter.total / self.meter.done - 1.0) > START_SECONDS:
+            if spent * (self.meter.total - self.meter.done) > START_SECONDS * (self.meter.done - self.before):
                 self.start()
 
     def start(self) -> None:
@@ -183,6 +191,7 @@ class Crew:
                     f"a process that played {self.tasks[place].label} ended too early (memory, or a script without "
                     'if __name__ == "__main__":); jobs=1 plays all in one'
                 ) from error
+            self.kept.keep(place, self.found[place])
 
 
 @contextmanager

@@ -4,31 +4,23 @@ Each task is one seed, played whole by one worker; one whose worker is lost is p
 those that are stay in a folder, if one is given, so that a run that was ended goes on where it was.
 """
 
-import hashlib
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from onepass.cluster.working import Tasks
 from onepass.experiment.crew import Task, play
 from onepass.experiment.definition import Study
+from onepass.experiment.kept import Kept
 from onepass.experiment.progress import Meter
 from onepass.experiment.results import Results
-from onepass.foundation.disk import put
-
-DIGEST = 16  # bytes in the name of a finished task
 
 
 def play_on_ray(
-    study: Study, tasks: Sequence[Task], rounds: int, step: int, address: str, meter: Meter, kept: Path | None = None
+    study: Study, tasks: Sequence[Task], rounds: int, step: int, address: str, meter: Meter, kept: Kept
 ) -> tuple[dict[int, Results], bool]:
-    """`play_all` by the workers at `address`; kept: the folder of what is finished, None for none."""
-    files = [None if kept is None else kept / f"{digest(study, task, rounds)}.json" for task in tasks]
-    found = {place: read(file) for place, file in enumerate(files) if file is not None and file.is_file()}
-    steps = -(-rounds // step)
+    """`play_all` by the workers at `address`; what is kept as finished is not played again."""
+    found, steps = kept.found(), -(-rounds // step)
     meter.advance(steps * len(found))
     workers = Tasks(address)
     places = {
@@ -45,18 +37,13 @@ def play_on_ray(
             except Exception as error:
                 failed = failed or error
                 continue
-            if (file := files[place]) is not None:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                put(file, json.dumps([found[place].rows, found[place].curves], default=number).encode())
+            kept.keep(place, found[place])
             meter.advance(steps)
     except KeyboardInterrupt:
         workers.cancel(list(places))
         return found, True
     if failed is not None:  # once all others are kept
         raise failed
-    for file in files:  # all is found: a later run plays anew
-        if file is not None:
-            file.unlink(missing_ok=True)
     return found, False
 
 
@@ -70,20 +57,3 @@ def played(study: Study, task: Task, rounds: int, step: int) -> Results:
 
 def nothing() -> None:
     """After a step."""
-
-
-def digest(study: Study, task: Task, rounds: int) -> str:
-    """Of all that decides what is found: the same again has the same."""
-    what = [study.name, [policy.columns() for policy in task.policies], task.seed, rounds]
-    return hashlib.blake2b(json.dumps(what, default=repr).encode(), digest_size=DIGEST).hexdigest()
-
-
-def number(value: Any) -> Any:
-    """A number of NumPy as one of Python."""
-    return value.item()
-
-
-def read(file: Path) -> Results:
-    """What was finished."""
-    rows, curves = json.loads(file.read_bytes())
-    return Results(rows=rows, curves=curves)

@@ -24,7 +24,8 @@ def publish(results: Results, folder: Path, keeper: Callable[[Results, Path], st
         print(f"onepass: interrupted; {done}", file=sys.stderr)
     if results.rows:
         print(keeper(results, folder), file=stream)
-        print(f"written to {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}", file=sys.stderr)
+        names = sorted(path.name for path in folder.iterdir() if path.is_file())
+        print(f"written to {folder}: {', '.join(names)}", file=sys.stderr)
 
 
 def keep(results: Results, folder: Path) -> str:

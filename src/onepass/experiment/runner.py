@@ -1,11 +1,12 @@
 """Run an experiment: for every seed, chunk after chunk, all policies side by side; rows out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from onepass.experiment.crew import Task, play_all
 from onepass.experiment.definition import Study
 from onepass.experiment.errors import ExperimentError
+from onepass.experiment.kept import Kept
 from onepass.experiment.on_ray import play_on_ray
 from onepass.experiment.policy import Policy
 from onepass.experiment.progress import Meter
@@ -21,6 +22,7 @@ def run(
     jobs: int | None = 1,
     ray: str | None = None,
     kept: Path | None = None,
+    then: Callable[[Results], object] | None = None,
     quiet: bool = False,
 ) -> Results:
     """Results of the policies over the seeds (a number n means 0 .. n - 1); what is not given is the experiment's own.
@@ -29,7 +31,8 @@ def run(
     seconds. Rows are the same whatever the number, but for seconds. A script that asks for more than one begins
     with `if __name__ == "__main__":`, as Python's `multiprocessing` has it.
     ray: None: this machine; the address of a Ray, or "local": its workers play, `jobs` is not asked for.
-    kept: a folder for the seeds that Ray's workers have finished: a run that was ended goes on from there.
+    kept: a folder for the seeds that are finished, None for none: a run that was ended or killed goes on from there.
+    then: called with the results before these files are taken away (default None): its files are there, or these are.
     Ctrl-C ends the run and keeps what is done: the finished seeds or, while there is none, the rounds played so far.
     """
     policies = experiment.policies if policies is None else policies
@@ -41,18 +44,25 @@ def run(
     results = Results(figure=experiment.figure)
     if not warm_up(experiment, policies, quiet):
         results.interrupted = True
+        if then is not None:
+            then(results)
         return results
     step = experiment.step_size(rounds)
     tasks = [Task(tuple(policies), seed, f"seed {seed}") for seed in seeds]
     with Meter(experiment.name, len(tasks) * -(-rounds // step), quiet) as meter:
+        held = Kept(kept, experiment, tasks, rounds)
         if ray is None:
-            found, results.interrupted = play_all(experiment, tasks, rounds, step, jobs, meter)
+            found, results.interrupted = play_all(experiment, tasks, rounds, step, jobs, meter, held)
         else:
-            found, results.interrupted = play_on_ray(experiment, tasks, rounds, step, ray, meter, kept)
+            found, results.interrupted = play_on_ray(experiment, tasks, rounds, step, ray, meter, held)
     whole = [own for _, own in sorted(found.items()) if not own.interrupted]
     for own in whole or found.values():
         results.rows += own.rows
         results.curves += own.curves
+    if then is not None:
+        then(results)
+    if not results.interrupted:
+        held.clear()
     return results
 
 

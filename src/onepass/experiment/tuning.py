@@ -8,7 +8,7 @@ exploration in {1e-4, 1e-3, ..., 1}, reg in {2e-4, 2e-3, ..., 2e4}; the best poi
 regret. The rows of the whole grid are kept, so the regret over reg, with the best exploration at every reg, comes free.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from onepass.experiment.best import TUNING, mean_regrets
 from onepass.experiment.crew import Task, play_all
 from onepass.experiment.definition import Study
 from onepass.experiment.errors import ExperimentError
+from onepass.experiment.kept import Kept
 from onepass.experiment.on_ray import play_on_ray
 from onepass.experiment.policy import Policy
 from onepass.experiment.progress import Meter
@@ -35,11 +36,12 @@ def tune(
     jobs: int | None = 1,
     ray: str | None = None,
     kept: Path | None = None,
+    then: Callable[[Results], object] | None = None,
     quiet: bool = False,
 ) -> Results:
     """Rows of every policy at every point of the experiment's grid, on seeds 1000, 1001, ...
 
-    Each policy meets the same contexts; jobs, ray, kept: as in `run`. Ctrl-C keeps policies whose whole grid is done.
+    Each policy meets the same contexts; jobs, ray, kept, then: as in `run`. Ctrl-C keeps policies whose grid is done.
     """
     if not experiment.grid:
         raise ExperimentError(f"{experiment.name} has nothing to tune")
@@ -53,6 +55,8 @@ def tune(
     results = Results(figure=TUNING)
     if not warm_up(problem, policies, quiet):
         results.interrupted = True
+        if then is not None:
+            then(results)
         return results
     step = problem.step_size(rounds)
     tasks = [
@@ -61,14 +65,19 @@ def tune(
         for seed in range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + seeds)
     ]
     with Meter(f"tuning {experiment.name}", len(tasks) * -(-rounds // step), quiet) as meter:
+        held = Kept(kept, problem, tasks, rounds)
         if ray is None:
-            found, results.interrupted = play_all(problem, tasks, rounds, step, jobs, meter)
+            found, results.interrupted = play_all(problem, tasks, rounds, step, jobs, meter, held)
         else:
-            found, results.interrupted = play_on_ray(problem, tasks, rounds, step, ray, meter, kept)
+            found, results.interrupted = play_on_ray(problem, tasks, rounds, step, ray, meter, held)
     for first in range(0, len(tasks), seeds):
         own = [found[place] for place in range(first, first + seeds) if place in found]
         if len(own) == seeds and not any(part.interrupted for part in own):
             results.rows += [{**row, "figure": TUNING.name} for part in own for row in part.rows]
+    if then is not None:
+        then(results)
+    if not results.interrupted:
+        held.clear()
     return results
 
 
