@@ -16,7 +16,7 @@ class Knowing:
     @reading
     def arms(self) -> tuple[Any, ...]:
         """All known arms, in the order in which they appeared."""
-        return self._roster.names
+        return self.roster.names
 
     @property
     def roster(self) -> Roster:
@@ -26,10 +26,10 @@ class Knowing:
     @writing
     def add_arm(self, arm: Hashable) -> None:
         """Make an arm known before it is learned from; ValueError if it is known already or not hashable."""
-        self._roster.add(arm)
+        self.roster.add(arm)
 
     def _offered(self, contexts: Any, arms: Any) -> list[Any]:
-        return self._roster.request(arms)[0]
+        return self.roster.request(arms)[0]
 
     def _known_by(self, arm: Any) -> Any:
         return arm

@@ -7,7 +7,8 @@ n^2 / 2 an arm for widths, n = landmarks + dim + 1 of the models that are believ
 """
 
 from collections.abc import Hashable, Iterable
-from typing import Any, NamedTuple, Self, final
+from functools import partial
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -21,26 +22,8 @@ from onepass.bandit.names import distinct, eligible_arms, hashable, named
 from onepass.bandit.roster import Roster
 from onepass.bandit.rounds import fill_slots
 from onepass.bandit.weights import Weights
-from onepass.contextual.explaining import side
-from onepass.contextual.mixture import (
-    ALARMS,
-    CLOCK,
-    KNOWN,
-    NAMES,
-    NEVER,
-    SIZE,
-    begun_mixture,
-    bytes_of,
-    consistent,
-    grown,
-    remade,
-    sigma_of,
-    survey,
-    take,
-    vacate,
-    weights,
-)
-from onepass.contextual.rewards import SPREAD, prior
+from onepass.contextual.explaining import called, sides_of
+from onepass.contextual.known import Held, Known
 from onepass.design.exact import Exact
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
@@ -49,12 +32,10 @@ from onepass.exploration.exploration import Exploration
 from onepass.exploration.optimistic_gap import OptimisticGap
 from onepass.exploration.randomness import no_normals, noise_once
 from onepass.foundation import check, files
-from onepass.foundation import state as states
 from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, savable
 from onepass.foundation.sharing import composed, reading, writing
-from onepass.foundation.state import objects
 
 WARM_UP = 256  # rows from which the views are made
 MEGABYTES = 64.0  # that models may take when the views are made
@@ -62,14 +43,6 @@ PATIENCE = 50.0  # of the alarm, in units of surprise
 LEAST_SLOTS = 4  # room for arms to begin with
 MOST = 2_000  # columns: an arm then takes 8 MB a model
 TOO_WIDE = "map wider rows before (onepass.GaussianProjection), or use CBSCFD or PSILinUCB"
-
-
-class Held(NamedTuple):
-    """What is written: the models, () where no row was seen; names of the arms and their slots."""
-
-    mixture: Any
-    names: np.ndarray
-    slots: np.ndarray
 
 
 @final
@@ -125,14 +98,14 @@ class ContextualBandit(Knowing, BaseBandit):
             "patience": None if patience is None else check.positive("patience", patience),
         }
         self._set(OptimisticGap() if exploration is None else exploration, seed, name, np.dtype(np.float64), None)
-        self._roster, self._learned = Roster(), ()
+        self._known = Known(self._given, seed)
         self.estimator, self.features, self.dim = None, None, 0
         if dim is not None:
             self._begin(dim)
 
     def _begin(self, dim: int) -> None:
-        """Contexts are known to be of that width."""
-        self.dim, self._learned = dim, begun_mixture(dim, self._given["warm_up"], self._given["reg"])
+        self.dim = dim
+        self._known.begin(dim)
 
     def _model_estimator(self) -> Estimator:
         return Ridge(Exact(dim=1, reg=self._given["reg"]))
@@ -143,28 +116,18 @@ class ContextualBandit(Knowing, BaseBandit):
 
     # ---- arms ----
 
+    @property
+    def roster(self) -> Roster:
+        """Names of arms, and where each has its model: not to be written to, and no part of a stable interface."""
+        return self._known.roster
+
     @writing
     def remove_arm(self, arm: Hashable) -> None:
         """Forget an arm and all it has learned; its place is taken by the next new one. ValueError if it is not
         known."""
-        slot = self._roster.known(arm)
+        slot = self._known.roster.known(arm)
         with deferred():
-            if slot != NEVER:
-                vacate(self._learned, slot)
-            self._roster.remove(arm)
-
-    def _slot(self, arm: Any) -> int:
-        """The slot of an arm that is to learn: the lowest that is free."""
-        slot = self._roster.record(arm)
-        if slot != NEVER:
-            return slot
-        taken = set(self._roster.records.tolist())
-        slot = next(free for free in range(len(taken) + 1) if free not in taken)
-        room = len(self._learned.last)
-        if slot >= room:
-            self._learned = grown(self._learned, max(2 * room, LEAST_SLOTS))
-        self._roster.settle(arm, slot)
-        return slot
+            self._known.remove(arm, slot)
 
     # ---- decisions ----
 
@@ -174,16 +137,12 @@ class ContextualBandit(Knowing, BaseBandit):
         if rows.size == 0 or (rows.ndim > 1 and rows.shape[-2] not in (1, count)):
             raise ValueError(f"contexts must have one row, or one per arm ({count}), got shape {rows.shape}")
         check.finite_rows("contexts", rows.reshape(-1, rows.shape[-1]))
-        shaped = rows.reshape(1, 1, -1) if rows.ndim == 1 else rows[None] if rows.ndim == 2 else rows
-        return rows.ndim < 3, shaped
+        return rows.ndim < 3, rows.reshape(1, 1, -1) if rows.ndim == 1 else rows[None] if rows.ndim == 2 else rows
 
     def _seen(self, rows: np.ndarray, slots: np.ndarray, normals: np.ndarray) -> Seen:
         """What the rule sees of arms for rows (1 or K, dim)."""
-        rule, known = self._explores.rule, 0
-        means, widths, sigma = np.zeros(slots.size), np.ones(slots.size), 0.0
-        if self._learned != ():
-            means, widths, sigma = survey(self._learned, rows, slots)
-            known = int(self._learned.counts[KNOWN])
+        rule = self._explores.rule
+        means, widths, sigma, known = self._known.survey(rows, slots)
         beta, samples = np.full(slots.size, strength(rule).scale * sigma), no_normals(slots.size)
         if len(normals):
             shifts = beta * normals * widths
@@ -209,7 +168,7 @@ class ContextualBandit(Knowing, BaseBandit):
         duplicate arms, no arm at all or k above K; FloatingPointError when a score is not finite.
         """
         self._timeless(time)
-        names, slots = self._roster.request(arms)
+        names, slots = self._known.roster.request(arms)
         if type(k) is not int or k != 1:
             k = check.integer("k", k, 1, len(names))
         greedy, among = checked_tail(tail), eligible_arms(eligible, names, len(names), k)
@@ -239,13 +198,13 @@ class ContextualBandit(Knowing, BaseBandit):
         return self._score(contexts, arms)
 
     def _score(self, contexts: Any, arms: Any) -> np.ndarray:
-        names, slots = self._roster.request(arms)
+        names, slots = self._known.roster.request(arms)
         single, requests = self._requests(contexts, len(names))
         scores = self._scored(requests, slots, np.random.default_rng(self.seed))
         return scores[0] if single else scores
 
     def _block(self, contexts: Any, arms: Any, rng: np.random.Generator) -> np.ndarray:
-        names, slots = self._roster.request(arms)
+        names, slots = self._known.roster.request(arms)
         return self._scored(self._requests(contexts, len(names))[1], slots, rng)
 
     def _scored(self, requests: np.ndarray, slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -297,18 +256,8 @@ class ContextualBandit(Knowing, BaseBandit):
             self._begin(rows.shape[1])
         with deferred():
             for row, value, name in zip(rows, values.tolist(), names, strict=True):
-                self._take(row, value, name)
-
-    def _take(self, row: np.ndarray, reward: float, name: Any) -> None:
-        """One row; the views are made again where it is time."""
-        given = self._given
-        slot = self._slot(name)
-        take(self._learned, row, slot, reward, given["patience"] or 0.0)
-        self.rounds += 1
-        seen = int(self._learned.counts[CLOCK])
-        if seen <= given["warm_up"] and (seen & (seen - 1) == 0 or seen == given["warm_up"]):
-            room, known, memory = len(self._learned.last), len(self._roster), 1e6 * given["megabytes"]
-            self._learned = remade(self._learned, room, known, given["landmarks"], memory, self.seed)
+                self._known.take(row, value, name)
+                self.rounds += 1
 
     @composed
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
@@ -337,20 +286,7 @@ class ContextualBandit(Knowing, BaseBandit):
         """What was chosen from the rows so far: {"weights": of the models by their names, "landmarks": of each view,
         "residual": sigma, the unit of exploration, "prior": mean of an unknown arm, "unit": D of the rewards,
         "alarms": how often all was forgotten, "bytes_per_arm": memory}; {} before the first row."""
-        state = self._learned
-        if state == () or not state.plan.any():
-            return {}
-        w, sizes = weights(state), state.plan[:, SIZE]
-        believed = {name: round(float(one), 3) for name, one, n in zip(NAMES, w, sizes, strict=True) if n}
-        return {
-            "weights": believed,
-            "landmarks": [len(view.landmarks) for view in state.views],
-            "residual": float(sigma_of(state, w)),
-            "prior": float(prior(state.rewards)),
-            "unit": float(state.rewards.numbers[SPREAD]),
-            "alarms": int(state.counts[ALARMS]),
-            "bytes_per_arm": bytes_of(sizes),
-        }
+        return self._known.choices()
 
     @reading
     def explain(
@@ -373,25 +309,15 @@ class ContextualBandit(Knowing, BaseBandit):
         self._timeless(time)
         if isinstance(contexts, Decision):
             contexts, arms, arm = recalled(contexts, arms, arm)
-        offered = self._roster.request(arms if arms is None else tuple(distinct(arms)))[0]
+        offered = self._known.roster.request(arms if arms is None else tuple(distinct(arms)))[0]
         single, requests = self._requests(contexts, len(offered))
         if not single:
             raise ValueError(f"contexts must be those of one decision, got {len(requests)}")
         scores, rows = self._score(requests[0], tuple(offered)), requests[0]
-        places, given = contenders(scores, offered, arm, other), None if names is None else tuple(names)
-        columns = tuple(f"x{j}" for j in range(rows.shape[1])) if given is None else given
-        if len(columns) != rows.shape[1] or len(set(columns)) != len(columns):
-            raise ValueError(f"names must be {rows.shape[1]} different strings, got {shown(columns)}")
-        slots = [self._roster.record(offered[place]) for place in places]
+        places, columns = contenders(scores, offered, arm, other), called(rows.shape[1], names)
+        slots = [self._known.roster.record(offered[place]) for place in places]
         asked_of = [rows[place if len(rows) > 1 else 0] for place in places]
-
-        def sides(count: int) -> list[list[Any]]:
-            signs = (1.0, -1.0)[:count]
-            return [
-                [side(self._learned, x, slot, sign, columns)]
-                for x, slot, sign in zip(asked_of, slots, signs, strict=False)
-            ]
-
+        sides = partial(sides_of, self._known.models, asked_of, slots, columns)
         return explanation([offered[place] for place in places], scores[places].tolist(), sides)
 
     def _weights(self, arms: list[Any], rows: np.ndarray, z: np.ndarray) -> list[list[Weights]]:
@@ -407,12 +333,12 @@ class ContextualBandit(Knowing, BaseBandit):
     def _twin(self) -> Self:
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._roster, twin._rewarded = self._roster.copy(), self._rewarded.copy()
+        twin._known, twin._rewarded = self._known.twin(), self._rewarded.copy()
         return twin
 
     def _published(self) -> Self:
         twin = self._twin()
-        twin._learned = states.copy(self._learned)
+        twin._known.apart()
         return twin
 
     def _forget(self, ticks: int, copied: bool) -> None:
@@ -421,12 +347,15 @@ class ContextualBandit(Knowing, BaseBandit):
     def _settle(self) -> None:
         """Nothing waits."""
 
+    @property
+    def learned(self) -> Any:
+        return self._known.models
+
     def _state(self) -> Any:
-        return self._learned
+        return self.learned
 
     def _saved(self) -> Held:
-        names = list(self._roster.names)
-        return Held(mixture=self._learned, names=objects(names), slots=self._roster.records)
+        return self._known.held()
 
     def _arguments(self) -> dict[str, Any]:
         return {**self._given, "exploration": self.exploration, "seed": self.seed, "name": self.name}
@@ -455,25 +384,10 @@ class ContextualBandit(Knowing, BaseBandit):
         self._rewarded = Ledger.of(extra["rewarded"])
 
     def _restore(self, held: files.Holds) -> None:
-        begun = self._learned
-
-        def fits(found: Held) -> bool:
-            slots = found.slots[found.slots != NEVER].tolist()
-            few = len(found.names) == len(found.slots) and len(set(slots)) == len(slots) and min(slots, default=0) >= 0
-            return few and (begun == () or consistent(found.mixture, begun, max(slots, default=NEVER) + 1))
-
-        found = held.take(Held(mixture=begun, names=objects([]), slots=np.zeros(0, np.int64)), fits)
-        if len(set(found.names.tolist())) != len(found.names):
-            raise ValueError("an arm is there twice")
-        self._learned, self._roster = found.mixture, Roster(zip(found.names, found.slots.tolist(), strict=True))
+        self._known.restore(held)
 
     @reading
     def __repr__(self) -> str:
-        chosen = self.choices()
-        said = [f"{self.exploration!r}", f"seed={self.seed}"]
-        known = f"{self.rounds} rows learned of {len(self._roster)} arms, {self.memory_usage():,} bytes"
-        if chosen:
-            believed = ", ".join(f"{name} {w:.2f}" for name, w in chosen["weights"].items() if w > 0.0)
-            known += f"; {believed}; {chosen['landmarks'][0]} landmarks, residual {chosen['residual']:.3g}"
-            known += f", {chosen['alarms']} alarms, {chosen['bytes_per_arm']:,} bytes an arm"
-        return f"<{self.name}: {', '.join(said)}; {known}>"
+        said = f"{self.exploration!r}, seed={self.seed}"
+        rows = f"{self.rounds} rows learned of {len(self._known.roster)} arms, {self.memory_usage():,} bytes"
+        return f"<{self.name}: {said}; {rows}{self._known.told()}>"

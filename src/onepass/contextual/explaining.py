@@ -6,6 +6,8 @@
 Column j has a feature in every model that is believed; what the kernel's features say together is one term.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from onepass.bandit.explanation import Side
@@ -14,6 +16,24 @@ from onepass.contextual.model import length
 from onepass.contextual.rewards import prior
 from onepass.contextual.view import View, embedded
 from onepass.features.attribution import Terms
+from onepass.foundation.check import shown
+
+
+def called(dim: int, names: Iterable[str] | None) -> tuple[str, ...]:
+    """The names of columns, x0, x1, ... where there are none; ValueError for others than `dim` different ones."""
+    columns = tuple(f"x{j}" for j in range(dim)) if names is None else tuple(names)
+    if len(columns) != dim or len(set(columns)) != len(columns):
+        raise ValueError(f"names must be {dim} different strings, got {shown(columns)}")
+    return columns
+
+
+def sides_of(
+    state: Mixture, rows: list[np.ndarray], slots: list[int], names: tuple[str, ...], count: int
+) -> list[list[Side]]:
+    """Of the first `count` of two arms, in slots for their rows (d,): the squared width of the second one counts
+    against that of the first."""
+    each = zip(rows, slots, (1.0, -1.0)[:count], strict=False)
+    return [[side(state, x, slot, sign, names)] for x, slot, sign in each]
 
 
 def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str, ...]) -> Side:

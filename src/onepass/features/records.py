@@ -11,13 +11,12 @@ A record of n terms costs O(n): what it says is a list of (place, value), and de
 """
 
 import hashlib
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from onepass.features.scaling import bounded, standardized
+from onepass.features.scaling import bounded, floats, scale_of, standardized
 from onepass.features.terms import LARGEST, checked_terms, is_missing, is_number, name_of, rows_of, said_of, terms
 from onepass.foundation import check, files
 from onepass.foundation.registry import savable
@@ -31,7 +30,6 @@ TEXT, NUMBERS = {str}, {float, int, bool}
 LEAST = 16  # places that a dictionary grows by
 MOST = 2**24  # places: more names than anybody explains
 FAR = 3.0  # deviations at which a standardized number is clipped: of a normal one 3 in 1,000 are
-NONE = 1e-12  # of the mean: a deviation below it is rounding
 
 
 class Pairs(NamedTuple):
@@ -389,20 +387,3 @@ class Records(files.Owner):
             f"Records(size={self.size}, hashed={self.hashed}, standardize={self.standardize}, seed={self.seed}) of "
             f"{self.known} names"
         )
-
-
-def floats(values: list[Any]) -> np.ndarray:
-    """Numbers as an array, those that are too large as infinities."""
-    try:
-        return np.array(values, np.float64)
-    except OverflowError:  # an integer
-        return np.full(1, np.inf)
-
-
-def scale_of(moment: list[float]) -> tuple[float, float]:
-    """The mean, and one over the deviation, 0 where there is none, of how many, mean, and sum of squares about it."""
-    count, mean, squares = moment
-    if count < 2.0:
-        return mean, 0.0
-    deviation = math.sqrt(squares / count)
-    return mean, 1.0 / deviation if deviation > NONE * abs(mean) else 0.0

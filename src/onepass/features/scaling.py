@@ -1,8 +1,13 @@
 """Numbers among the terms of records: whether they are finite, and how they are standardized."""
 
+import math
+from typing import Any
+
 import numpy as np
 
 from onepass.foundation.generic import compiled
+
+NONE = 1e-12  # of the mean: a deviation below it is rounding
 
 
 @compiled
@@ -21,3 +26,20 @@ def standardized(places, values, means, scales, far):
         if places[i] < means.size:
             found = (values[i] - means[places[i]]) * scales[places[i]]
             values[i] = min(max(found, -far), far)
+
+
+def floats(values: list[Any]) -> np.ndarray:
+    """Numbers as an array, those that are too large as infinities."""
+    try:
+        return np.array(values, np.float64)
+    except OverflowError:  # an integer
+        return np.full(1, np.inf)
+
+
+def scale_of(moment: list[float]) -> tuple[float, float]:
+    """The mean, and one over the deviation, 0 where there is none, of how many, mean, and sum of squares about it."""
+    count, mean, squares = moment
+    if count < 2.0:
+        return mean, 0.0
+    deviation = math.sqrt(squares / count)
+    return mean, 1.0 / deviation if deviation > NONE * abs(mean) else 0.0

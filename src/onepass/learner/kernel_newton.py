@@ -42,6 +42,7 @@ from onepass.foundation.check import shown
 from onepass.foundation.registry import savable
 from onepass.foundation.state import as_begun, filled, is_abstract, zeros
 from onepass.learner.budget import kernel_width
+from onepass.learner.columns import constant, deviations
 from onepass.learner.consistency import landmarks_fit, sketch_fits
 from onepass.learner.explaining import Reason, of_newton
 from onepass.learner.learner import Learner
@@ -61,19 +62,11 @@ ROWS = 128  # of the sketch, half of them where rows are hashed: cnae-9 2.36% mi
 SHARES = (0.25, 0.0625)  # of reg, tried in turn for the logistic loss, whose curvature is far below 1
 SPARSE = 0.1  # share of entries that are not zero up to which wide rows are left to the linear part
 WIDE = 400  # columns from which they may be
-CONSTANT = 1e-9  # of a column's largest entry: one that spreads less does not vary
 MAPS = ("nystrom", "fourier", "sketched")
+OWN = (
+    "design.", "w", "phi", "center", "spread", "last_target", "nearness", "early", "targets", "weights", "seen",
+)  # fmt: skip
 NEAR = 16.0  # how much narrower than the map's kernel the vote of the last example is, in squares of the width
-
-
-def constant(rows: np.ndarray) -> np.ndarray:
-    """Whether columns are, but for rounding."""
-    return ~(rows.std(axis=0) > CONSTANT * np.abs(rows).max(axis=0))
-
-
-def deviations(rows: np.ndarray) -> np.ndarray:
-    """Standard deviations of the columns, 1 for those that are constant but for rounding."""
-    return np.where(constant(rows), 1.0, rows.std(axis=0))
 
 
 @savable
@@ -354,12 +347,8 @@ class KernelNewton(Learner):
             if best is not None and not loss < least:
                 break
             best, least, length = learned, loss, given
-        if (
-            chosen
-            and self.params["loss"] == "logistic"
-            and self.params["design"] is None
-            and self.params["reg"] is None
-        ):
+        own = self.params["design"] is None and self.params["reg"] is None
+        if chosen and own and self.params["loss"] == "logistic":
             for share in SHARES:
                 learned, loss = self._tried(fresh, rows, targets, weights, length, share)
                 if not loss < least:
@@ -391,19 +380,7 @@ class KernelNewton(Learner):
         if size != full and not (size == narrow and self.linear and p["design"] is None and dim > WIDE):
             return False
         rank = self.rank
-        own: tuple[str, ...] = (
-            "design.",
-            "w",
-            "phi",
-            "center",
-            "spread",
-            "last_target",
-            "nearness",
-            "early",
-            "targets",
-            "weights",
-            "seen",
-        )
+        own: tuple[str, ...] = OWN
         mapped = True
         if p["features"] == "nystrom":
             own, mapped = (*own, "map."), landmarks_fit(state.map, dim, p["size"], rank)
