@@ -1,12 +1,12 @@
 """The news site before a decision service: requests and clicks are HTTP, time is the site's.
 
-    visitor -> POST decide -> log -> article        click minutes later -> POST outcome        no click in half an hour: 0
+    visitor -> POST decide -> log -> article     click minutes later -> POST outcome     no click in half an hour: 0
 
     python -m onepass.experiment.news.served --seeds 3 --days 20
 
 The service is whole: its application, log in SQLite, writer, join, learner and serving copies; what is not there is a
-socket, and its clock is the site's, so that ten days take a minute. Click rates are mean probabilities of a click on what
-was shown, beside those of the best policy that stays (fixed.py), of the best article of each request, and of any.
+socket, and its clock is the site's, so that ten days take a minute. Click rates are mean probabilities of a click on
+what was shown, beside those of the best policy that stays (fixed.py), of the best article of each request, and of any.
 """
 
 import argparse
@@ -181,11 +181,10 @@ def main() -> None:
     for seed in range(given.first, given.first + given.seeds):
         with tempfile.TemporaryDirectory() as folder:
             found = rates(seed, given.days, Path(folder))
-        each = " ".join(f"{one.mean():.4f}" for one in found[:4])
+        each, run = " ".join(f"{one.mean():.4f}" for one in found[:4]), found.run
         whole, last = found.reached(given.days), found.reached(min(LAST, given.days))
-        print(f"{seed} | {each} | {last[0]:.3f} {last[1]:.3f} | {whole[0]:.3f} {whole[1]:.3f} | {found.run.behind:.1f}, "
-              f"{1e3 * found.run.seconds / len(found.run.places):.2f} | {np.round(found.served / found.fixed, 3)}",
-              flush=True)  # fmt: skip
+        cost = f"{run.behind:.1f}, {1e3 * run.seconds / len(run.places):.2f}"
+        print(f"{seed} | {each} | {last[0]:.3f} {last[1]:.3f} | {whole[0]:.3f} {whole[1]:.3f} | {cost}", flush=True)
 
 
 if __name__ == "__main__":
