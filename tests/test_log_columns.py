@@ -78,6 +78,28 @@ def test_lines_that_were_all_kept_with_one_probability_are_a_fair_sample_of_the_
     assert abs(np.mean(drawn) - whole) < 4.0 * np.std(drawn) / np.sqrt(len(drawn))
 
 
+def test_lines_that_were_kept_with_different_probabilities_are_thinned_to_one():
+    """Of zeros a tenth was kept, of clicks all: their mean is 5 times that of the log, and the thinned one is its."""
+    rng, drawn, plain = np.random.default_rng(1), [], []
+    clicks = rng.random(2_000) < 0.1
+    for seed in range(100):
+        keep = clicks | (np.random.default_rng(seed).random(2_000) < 0.1)
+        found = [
+            event(f"{seed} {i}", passed=1.0 if one else 0.1, reward=float(one))
+            for i, one in enumerate(clicks)
+            if keep[i]
+        ]
+        (kept,) = ev.logs_of(found, kept=0.1)
+        drawn.append(float(kept.rewards.mean()))
+        plain.append(sum(one.outcomes[0].value for one in found) / len(found))
+    assert abs(np.mean(drawn) - clicks.mean()) < 4.0 * np.std(drawn) / 10.0
+    assert np.mean(plain) > 4.0 * clicks.mean()
+    (again,) = ev.logs_of(found, kept=0.1)
+    assert np.array_equal(again.rewards, kept.rewards)
+    with pytest.raises(ValueError, match=r"kept must be at most 0.1, with which decision"):
+        list(ev.logs_of(found, kept=0.5))
+
+
 def test_features_are_numbers_or_made_by_a_function():
     (log,) = ev.logs_of([event(contexts=[1.0, 2.0])])
     assert log.contexts.tolist() == [[1.0, 2.0]]

@@ -208,6 +208,9 @@ def evaluate(
         bool, typer.Option("--skip", help="Leave out bad lines and say which; else the first one ends it.")
     ] = False,
     loop: Annotated[str | None, typer.Option(metavar="NAME", help="Of a store: only this loop. Default: all.")] = None,
+    kept: Annotated[
+        float | None, typer.Option(help="Lines kept with a higher probability (pdrop) are thinned to this one.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per policy, nothing else.")] = False,
 ) -> None:
     """What policies would have earned, by a log of another one: values, limits, and whether to believe them."""
@@ -219,7 +222,7 @@ def evaluate(
         with Meter(f"evaluate {Path(path).name}", of_files.decisions_in(path, form), quiet=json) as meter:
             found = of_files.evaluate_file(
                 path, policy, format=form, features=features, reward_range=(least, largest), level=level,
-                weight_bound=weight_bound, loop=loop, bad="skip" if skip else "refuse",
+                weight_bound=weight_bound, loop=loop, kept=kept, bad="skip" if skip else "refuse",
                 report=lambda number, reason: print(f"{path}, line {number}: {reason}", file=sys.stderr),
                 progress=lambda rows: meter.advance(rows - meter.done),
             )  # fmt: skip

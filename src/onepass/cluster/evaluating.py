@@ -12,10 +12,12 @@ from onepass.cluster.working import tree, workers_of
 from onepass.evaluation.evaluate import Evaluation
 from onepass.evaluation.log import Log
 from onepass.evaluation.of_files import blocks_in, policy_named
+from onepass.evaluation.progressive import Learning
 from onepass.evaluation.streaming import Swept, sweep
 from onepass.foundation import check
+from onepass.foundation.check import shown
 
-READING = ("format", "features", "bad", "default", "loop")  # options of files
+READING = ("format", "features", "bad", "default", "loop", "kept")  # options of files
 
 
 def evaluate(
@@ -34,12 +36,15 @@ def evaluate(
         them ("uniform", MODULE:NAME, the file of a bandit).
     workers, ray: as of `fit`. progress: called with the number of rows so far, after each part (default None).
     options: of `evaluate_many` (reward_range, estimators, model, level, weight_bound), and of files (format, features,
-        bad, default, loop).
+        bad, default, loop, kept).
     Returns `Evaluation` by name. ValueError as these.
     """
     count, chosen = check.integer("workers", workers, 1), policies
     if not isinstance(policies, Mapping):
         chosen = {text: policy_named(text) for text in policies}
+    learning = [name for name, policy in dict(chosen).items() if isinstance(policy, Learning)]
+    if learning:
+        raise ValueError(f"policies must not learn, for every part would begin anew, but {shown(learning[0])} does")
     reading = {name: options.pop(name) for name in READING if name in options}
     given = [part if isinstance(part, Log) else str(part) for part in parts]
     if not given:

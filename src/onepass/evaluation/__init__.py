@@ -4,6 +4,7 @@
 holds when.
 """
 
+from onepass.evaluation.averages import AverageSequence
 from onepass.evaluation.betting import BettingSequence
 from onepass.evaluation.comparing import Comparison, Difference, compare
 from onepass.evaluation.diagnosis import Diagnosis, diagnosed
@@ -16,7 +17,7 @@ from onepass.evaluation.log import Log
 from onepass.evaluation.loggers import pooled
 from onepass.evaluation.moments import Moments, moments_of
 from onepass.evaluation.plain_policies import Always, Logged, Uniform
-from onepass.evaluation.progressive import learning_curve, progressive
+from onepass.evaluation.progressive import Learning, learning_curve, progressive
 from onepass.evaluation.ranges import Interval, Range
 from onepass.evaluation.reward_models import Linear, Regressor
 from onepass.evaluation.sample import Sample, sample_of
@@ -26,8 +27,8 @@ from onepass.evaluation.streaming import evaluate_many
 from onepass.evaluation.tuning import Tuned, tune
 
 __all__ = [
-    "NAMES", "Always", "BettingSequence", "Comparison", "Diagnosis", "Difference", "Estimate", "Estimator",
-    "Evaluation", "Interval", "Linear", "LinearPolicy", "Log", "Logged", "Moments", "Range", "Regressor", "Sample",
+    "NAMES", "Always", "AverageSequence", "BettingSequence", "Comparison", "Diagnosis", "Difference", "Estimate", "Estimator",
+    "Evaluation", "Interval", "Learning", "Linear", "LinearPolicy", "Log", "Logged", "Moments", "Range", "Regressor", "Sample",
     "Slates", "Tuned", "Uniform", "compare", "diagnosed", "doubly_robust_sequence", "estimator", "evaluate",
     "evaluate_many", "evaluate_slates", "learning_curve", "logs_of", "moments_of", "pooled", "progressive",
     "sample_of", "slope", "tune",

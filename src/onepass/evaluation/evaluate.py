@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from onepass.evaluation import intervals
+from onepass.evaluation.averages import AverageSequence
 from onepass.evaluation.betting import BettingSequence
 from onepass.evaluation.diagnosis import Diagnosis, diagnosed
 from onepass.evaluation.doubly_robust import doubly_robust_sequence
 from onepass.evaluation.estimators import NAMES, Estimator, estimator
 from onepass.evaluation.log import Log
 from onepass.evaluation.moments import Moments, moments_of
-from onepass.evaluation.policies import policy_of
+from onepass.evaluation.policies import changes, policy_of
 from onepass.evaluation.ranges import Interval, Range, checked_range
 from onepass.evaluation.reward_models import FOLDS, model_of, predicted_ahead
 from onepass.evaluation.sample import Sample, sample_of
@@ -28,6 +29,7 @@ from onepass.foundation import check
 
 BLOCK = 10_000  # rows that are looked at together
 TUNED = ("clipped", "switch", "dros", "subgaussian", "subgaussian-dr")
+ALWAYS = ("betting", "doubly-robust", "average")  # limits that hold at any time
 USUAL = ("ips", "snips", "dm", "dr")
 
 
@@ -50,9 +52,9 @@ class Evaluation:
     diagnosis: of its weights; value: the DR estimate if there is a model, else SNIPS, and None where the log was
     refused; limits: the narrowest that hold at any time, whatever the logger learned; estimates: by name; intervals: by
     name, of a fixed sample ("bernstein", "clopper-pearson", "cressie-read") and of all times ("betting", "doubly-
-    robust"); logged: the mean reward of the logger itself; level: of all limits; bound: the largest weight that limits
-    count with, and whether the log told it (`bound_known`) or it is the largest one seen; sample: its columns, None of
-    `evaluate_many`.
+    robust"; "average", of the average value so far, in place of these where the value changes); logged: the mean reward
+    of the logger itself; level: of all limits; bound: the largest weight that limits count with, and whether the log
+    told it (`bound_known`) or it is the largest one seen; sample: its columns, None of `evaluate_many`.
     """
 
     diagnosis: Diagnosis
@@ -116,12 +118,14 @@ def evaluate(
     folds: int = FOLDS,
     bootstrap: int = 0,
     seed: int = 0,
+    average: bool = False,
 ) -> Evaluation:
     """The value of a policy: what it would have earned a decision, by the log of another one.
 
     log: a `Log`, or blocks of one in their order (then models learn block by block, and policies are functions,
         bandits, or (K,) arrays).
-    policy: probabilities (K,), (n, K), with slots (K, L) or (n, K, L); a function of contexts to (n, K); or a bandit.
+    policy: probabilities (K,), (n, K), with slots (K, L) or (n, K, L); a function of contexts to (n, K); a bandit, which
+        is asked and not changed; or `Learning(bandit)`, which learns every decision after it was weighed.
     reward_range: (least, largest) reward that there can be (default (0.0, 1.0)); limits rest on it.
     estimators: names (default "ips", "snips", "dm", "dr"): of `onepass.evaluation.NAMES`; knobs are chosen by SLOPE.
     model: of rewards, for estimators that use one: a scikit-learn regressor, `Linear(...)` or None (default):
@@ -132,6 +136,8 @@ def evaluate(
     folds: blocks that the model is fitted over, at least 2 (default 5), for a log that is given whole.
     bootstrap: how often rows are drawn again for an interval "bootstrap" of the first estimator; 0 (default): none.
     seed: of the bootstrap, at least 0 (default 0).
+    average: whether limits at any time are those of the average value so far, for a world that changes (default False:
+        of one value that stays); of a policy that learns (`Learning`), or wrote the log (`Logged`), they always are.
     Returns an `Evaluation`. ValueError for rewards outside the range, and for what does not fit. Cost O(n) estimates
     and O(600 n) of the betting sequence, about 2 us a row.
     """
@@ -154,7 +160,8 @@ def evaluate(
     if not parts:
         raise ValueError("log must have at least one row")
     sample = Sample(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    return summed_up(sample, rewards, names, alpha, bounds, missing / sample.rows, bootstrap, seed)
+    average = bool(average) or changes(policy)
+    return summed_up(sample, rewards, names, alpha, bounds, missing / sample.rows, bootstrap, seed, average)
 
 
 def looked_at(
@@ -211,22 +218,29 @@ def summed_up(
     missing: float,
     bootstrap: int,
     seed: int,
+    average: bool = False,
 ) -> Evaluation:
-    """All numbers of a sample."""
+    """All numbers of a sample; average: whether its value changes."""
     m, diagnosis = moments_of(sample.weights, sample.rewards), diagnosed(sample.weights, missing)
     estimates = {name: estimated(fitting(name, sample), sample, rewards, alpha) for name in names}
     found = fixed(m, rewards, alpha)
-    betting = BettingSequence(rewards, bound.value)
-    betting.add(sample.weights, sample.rewards)
-    found["betting"] = betting.interval(alpha)
-    if any(estimator(name).models for name in names):
+    known = bound.given is not None or bound.known
+    if average:
+        so_far = AverageSequence(rewards, bound.value if known else None)
+        so_far.add(sample.weights, sample.rewards)
+        found["average"] = so_far.interval(alpha)
+    else:
+        betting = BettingSequence(rewards, bound.value)
+        betting.add(sample.weights, sample.rewards)
+        found["betting"] = betting.interval(alpha)
+    if not average and any(estimator(name).models for name in names):
         found["doubly-robust"] = doubly_robust_sequence(sample, rewards, bound.value, alpha)
     if check.integer("bootstrap", bootstrap, 0):
         rng = np.random.default_rng(check.integer("seed", seed, 0))
         found["bootstrap"] = intervals.bootstrap(fitting(names[0], sample), sample, rewards, alpha, bootstrap, rng)
     best = next((name for name in ("dr", "snips", "ips") if name in estimates), names[0] if names else None)
     value = None if diagnosis.verdict == "refused" or best is None else estimates[best].value
-    always = [found[name] for name in ("betting", "doubly-robust") if name in found]
+    always = [found[name] for name in ALWAYS if name in found]
     return Evaluation(
         diagnosis=diagnosis,
         value=value,
@@ -236,7 +250,7 @@ def summed_up(
         logged=float(sample.rewards.mean()),
         level=1.0 - alpha,
         bound=bound.value,
-        bound_known=bound.given is not None or bound.known,
+        bound_known=known,
         sample=sample,
     )
 

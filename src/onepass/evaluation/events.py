@@ -14,6 +14,8 @@ import numpy as np
 from onepass.evaluation.log import Log
 from onepass.foundation import check
 
+ROUNDED = 1e-9  # of a probability: files give 1 less it
+
 Row = tuple[int, float, float, Any, Any, int, int]  # place, reward, propensity, chances, features, slot, arms offered
 
 
@@ -24,47 +26,62 @@ def logs_of(
     features: Callable[[Any], Any] | None = None,
     default: float = 0.0,
     size: int = 10_000,
+    kept: float | None = None,
 ) -> Iterator[Log]:
     """Blocks of a log from events, as a stream.
 
     events: `onepass.log.Event`; n_arms: K, at least 1; None (default): the most that were offered so far, which may
     grow from block to block. features: called with a decision's `contexts`, gives its row (d,) or those of its arms
     (K, d); None (default): the contexts where they are such numbers, else none. default: the reward of a decision
-    without an outcome, finite (default 0.0). size: rows of a block, at least 1 (default 10,000).
+    without an outcome, finite (default 0.0). size: rows of a block, at least 1 (default 10,000). kept: with which
+    probability, above 0 and at most 1, all decisions shall have been kept: of one that was kept with more a lot, which
+    is a function of its name, says whether it stays; None (default): as they are.
     ValueError, with the decision's name, for one without propensity, for an outcome of no slot where there are several,
-    and for lines that were kept with different probabilities: their mean is not that of the log.
+    and for lines that were kept with different probabilities: their mean is not that of the log (give `kept`).
     """
     size, default = check.integer("size", size, 1), check.real("default", default)
     most = 0 if n_arms is None else check.integer("n_arms", n_arms, 1)
-    kept = Kept()
-    rows = (row for event in kept.alike(events) for row in rows_of(event, features, default))
+    alike = Kept(None if kept is None else check.fraction("kept", kept))
+    rows = (row for event in alike.of(events) for row in rows_of(event, features, default))
     while block := list(islice(rows, size)):
         most = max(most, max(max(row[0] + 1, row[6]) for row in block))
         if n_arms is not None and most > n_arms:
             raise ValueError(f"n_arms must be at least {most}, the most that were offered, got {n_arms}")
         for row in block:
-            kept.see(row[4])
+            alike.see(row[4])
         yield columns(block, most)
 
 
 class Kept:
     """What all decisions have alike: features, or none; the probability with which their lines were kept.
 
-    Lines that were all kept with one probability are a fair sample of the log: what is estimated of them holds for it.
+    Lines that were all kept with one probability are a fair sample of the log: what is estimated of them holds for it,
+    limits too. Where clicks were kept more often than the rest, a line that was kept with probability k stays with
+    least / k, so all have `least`: given, or None for as they are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, least: float | None = None) -> None:
         self.features: bool | None = None
         self.passed: float | None = None
+        self.least = least
 
-    def alike(self, events: Iterable[Any]) -> Iterator[Any]:
-        """The events; ValueError at the first that was kept with another probability than those before."""
+    def of(self, events: Iterable[Any]) -> Iterator[Any]:
+        """The events that stay; ValueError at the first that was kept with another probability than those before, or
+        with less than all shall have been."""
+        from onepass.log.showing import lot
+
         for event in events:
-            passed = event.decision.passed
+            passed, identity = event.decision.passed, event.decision.id
+            if self.least is not None:
+                if passed < self.least * (1.0 - ROUNDED):
+                    raise ValueError(f"kept must be at most {passed:g}, with which decision {identity} was kept")
+                if lot(identity, b"kept") * passed < self.least:
+                    yield event
+                continue
             if self.passed not in (None, passed):
                 raise ValueError(
-                    f"decision {event.decision.id} was kept with probability {passed:g}, others with {self.passed:g}: "
-                    "a mean of such lines is not that of the log"
+                    f"decision {identity} was kept with probability {passed:g}, others with {self.passed:g}: a mean of "
+                    "such lines is not that of the log; give kept, the least of them"
                 )
             self.passed = passed
             yield event

@@ -57,6 +57,7 @@ def evaluate_file(
     progress: Callable[[int], object] | None = None,
     default: float = 0.0,
     loop: str | None = None,
+    kept: float | None = None,
     **options: Any,
 ) -> dict[str, Evaluation]:
     """Evaluate policies on one pass over a file, or a store.
@@ -66,11 +67,13 @@ def evaluate_file(
     policies: as `policy_named` has them; features:
     of CSV the names of columns, divided by commas, of others MODULE:NAME of a function of a decision's features, which
     gives its row or those of its arms; None (default): numbers where there are such. default: the reward of a decision
-    without an outcome (default 0.0); progress, options: as for `evaluate_many`.
+    without an outcome (default 0.0); kept: as of `logs_of` (default None); progress, options: as for `evaluate_many`.
     Returns `Evaluation` by policy. ValueError as these.
     """
     chosen: dict[str, Any] = {text: policy_named(text) for text in policies}
-    found = blocks_in(path, format=format, features=features, bad=bad, report=report, default=default, loop=loop)
+    found = blocks_in(
+        path, format=format, features=features, bad=bad, report=report, default=default, loop=loop, kept=kept
+    )
     return evaluate_many(found, chosen, progress=progress, **options)
 
 
@@ -83,9 +86,10 @@ def blocks_in(
     report: Callable[[int, str], object] | None = None,
     default: float = 0.0,
     loop: str | None = None,
+    kept: float | None = None,
 ) -> Iterator[Log]:
-    """The decisions of a file, or a store, in blocks; path, format, features, bad, report, default, loop and errors as
-    of `evaluate_file`."""
+    """The decisions of a file, or a store, in blocks; path, format, features, bad, report, default, loop, kept and
+    errors as of `evaluate_file`."""
     from onepass.log import formats
 
     read: dict[str, Any] = {}
@@ -94,7 +98,7 @@ def blocks_in(
 
         rows = None if features is None else imported("features", features)
         with opened(str(path), readonly=True) as store:
-            yield from logs_of(judged(store, loop), features=rows, default=default)
+            yield from logs_of(judged(store, loop), features=rows, default=default, kept=kept)
         return
     kind, rows = formats.format_of(path, format), None
     if kind is formats.table and features is not None:
@@ -104,7 +108,7 @@ def blocks_in(
     if kind is formats.dsjson:
         read["lazy"] = rows is None
     events = kind.read(path, bad=bad, report=report, **read)
-    yield from logs_of(events, features=rows, default=default)
+    yield from logs_of(events, features=rows, default=default, kept=kept)
 
 
 def is_store(path: str | Path, format: str | None) -> bool:

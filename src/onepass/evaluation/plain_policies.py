@@ -38,10 +38,12 @@ class Always:
 
 
 class Logged:
-    """The policy that wrote the log, softened or not.
+    """The policy that wrote the log, softened or not. It may have learned on the way, so limits are of its average.
 
     floor: the share that is spread evenly over the arms offered, 0 to 1 (default 0.0).
     """
+
+    changes = True
 
     def __init__(self, floor: float = 0.0):
         self.floor = check.fraction("floor", floor)

@@ -5,7 +5,7 @@ A policy is one of: an array (K,), (n, K), or with slots (K, L) or (n, K, L) of 
 (plain_policies.py); or a bandit of ours, which is asked as it is and learns nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,31 @@ def checked(probabilities: Any, block: Log) -> np.ndarray:
     return p
 
 
+def changes(policy: Any) -> bool:
+    """Whether a policy is another one from row to row, as one that learns: then it has no one value that stays."""
+    return bool(getattr(policy, "changes", False))
+
+
 def asked(bandit: Any, block: Log) -> np.ndarray:
-    """What a bandit would choose: the probabilities of its decisions, for ids of its own, so that nothing changes."""
+    """What a bandit would choose: the probabilities of its decisions, for ids of its own, so that nothing changes.
+
+    Rows that offer the same arms are asked together.
+    """
     contexts = contexts_of(block)
-    ids = [f"row {i}" for i in range(len(block))]
-    if contexts.ndim == 3:
-        return np.stack([one.probabilities for one in bandit.decide(contexts, id=ids).each()])
-    names = range(block.n_arms)
-    return np.stack([bandit.decide(row, names, id=one).probabilities for row, one in zip(contexts, ids, strict=True)])
+    names = None if contexts.ndim == 3 else range(block.n_arms)
+    requests = contexts if contexts.ndim == 3 else contexts[:, None]
+    found = np.empty((len(block), block.n_arms))
+    for among, rows in offers(block):
+        ids = [f"row {i}" for i in rows.tolist()]
+        found[rows] = bandit.decide(requests[rows], names, id=ids, eligible=among).probabilities
+    return found
+
+
+def offers(block: Log) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
+    """Which arms are offered (K,), None for all, and the rows that offer these."""
+    if block.eligible is None:
+        yield None, np.arange(len(block))
+        return
+    patterns, which = np.unique(block.eligible, axis=0, return_inverse=True)
+    for place, among in enumerate(patterns):
+        yield None if among.all() else among, np.flatnonzero(which == place)

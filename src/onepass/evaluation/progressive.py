@@ -3,8 +3,8 @@
     w_t = p_t(a_t) / propensity_t with p_t from the model of rows before t,      then the model learns (x_t, a_t, r_t)
 
 p_t is made of the past alone, so mean w r estimates the mean value of the policies on the way, without bias. That is
-no one value that stays, which sequences of bets (betting.py) have limits of: limits of this mean are those of running
-averages (running.py). The policy learns what the logger chose, not what it would have chosen itself.
+no one value that stays, which sequences of bets (betting.py) have limits of: limits of this mean are those of average
+values (averages.py). The policy learns what the logger chose, not what it would have chosen itself.
 """
 
 from typing import Any
@@ -14,26 +14,45 @@ import numpy as np
 from onepass.evaluation.log import Log
 from onepass.evaluation.policies import contexts_of, policy_of
 from onepass.evaluation.sample import Sample, sample_of
+from onepass.foundation import check
+
+
+class Learning:
+    """A policy to evaluate that learns the log as it goes: `evaluate(log, Learning(bandit))`.
+
+    bandit: shared for contexts (n, K, d), per arm for contexts (n, d), where arms are named 0 to K - 1; it learns every
+    row, and goes on where it is given to another log. every: rows that are learned together, at least 1 (default 1:
+    each before the next); blocks of a log are cut at their ends.
+    """
+
+    changes = True
+
+    def __init__(self, bandit: Any, every: int = 1):
+        self.bandit, self.every = bandit, check.integer("every", every, 1)
+
+    def on(self, block: Log) -> np.ndarray:
+        """Probabilities (n, K) for a block of a log, each of the bandit that has learned the rows before; it learns the
+        block. ValueError for a log without contexts."""
+        contexts, p, start = contexts_of(block), np.empty((len(block), block.n_arms)), 0
+        for part in block.blocks(self.every):
+            rows = slice(start, start + len(part))
+            p[rows] = policy_of(self.bandit, part)(part, start)
+            if contexts.ndim == 3:
+                self.bandit.learn(contexts[rows][np.arange(len(part)), part.arms], part.rewards)
+            else:
+                self.bandit.learn(contexts[rows], part.rewards, arm=part.arms.tolist())
+            start += len(part)
+        return p
 
 
 def progressive(log: Log, bandit: Any, every: int = 1) -> Sample:
     """Weights and rewards of a bandit that learns the log as it goes.
 
-    log: with contexts; bandit: shared for contexts (n, K, d), per arm for contexts (n, d), where arms are named 0 to
-    K - 1; it learns every row. every: rows that are learned together, at least 1 (default 1: each before the next).
+    log: with contexts; bandit, every: as of `Learning`.
     Returns a `Sample` without a model. ValueError for a log without contexts.
     """
-    contexts, weights = contexts_of(log), np.empty(len(log))
-    for place, block in enumerate(log.blocks(every)):
-        start = place * every
-        p = policy_of(bandit, block)(block, start)
-        weights[start : start + len(block)] = p[np.arange(len(block)), block.arms] / block.propensities
-        rows = contexts[start : start + len(block)]
-        if contexts.ndim == 3:
-            bandit.learn(rows[np.arange(len(block)), block.arms], block.rewards)
-        else:
-            bandit.learn(rows, block.rewards, arm=block.arms.tolist())
-    return sample_of(weights, log.rewards)
+    p = Learning(bandit, every).on(log)
+    return sample_of(p[np.arange(len(log)), log.arms] / log.propensities, log.rewards)
 
 
 def learning_curve(sample: Sample, points: int = 50) -> np.ndarray:

@@ -35,6 +35,10 @@ class RunningAverages:
         self._sums += x.sum(axis=0), ((x - c) ** 2).sum(axis=0)
         self.rows += len(x)
 
+    def then(self, other: "RunningAverages") -> "RunningAverages":
+        """These rows, then those of `other`, whose c knew nothing of these: products multiply, so sums add."""
+        return RunningAverages(self._sums.shape[1], self._sums + other._sums, self.rows + other.rows)
+
     @property
     def means(self) -> np.ndarray:
         """(count,) averages of x, 0 before the first row."""

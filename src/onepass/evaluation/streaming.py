@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.evaluation import intervals
+from onepass.evaluation.averages import AverageSequence
 from onepass.evaluation.estimators import NAMES, Estimator, estimator
 from onepass.evaluation.evaluate import BLOCK, USUAL, Estimate, Evaluation, fixed, open_fraction
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import policy_of
+from onepass.evaluation.policies import changes, policy_of
 from onepass.evaluation.ranges import Range, checked_range
 from onepass.evaluation.reward_models import model_of
 from onepass.evaluation.sample import Sample
@@ -73,6 +74,7 @@ def evaluate_many(
     model: Any = None,
     level: float = 0.95,
     weight_bound: float | None = None,
+    average: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> dict[str, Evaluation]:
     """The values of policies: what each would have earned a decision, by one pass over the log of another one.
@@ -85,13 +87,14 @@ def evaluate_many(
     model: of rewards, as for `evaluate`, shared by all policies; it predicts a block from the blocks before.
     level: of all limits, above 0 and below 1 (default 0.95).
     weight_bound: the largest weight that there can be, at least 1; None (default): as the log tells row by row.
+    average: as for `evaluate` (default False); only a weight_bound that is given narrows limits of average values.
     progress: called with the number of rows after each block; None (default): nothing.
     Returns `Evaluation` by name, their `sample` None. ValueError as `evaluate`. Memory: some kilobytes a policy and one
     block of at most 10,000 rows.
     """
     swept = sweep(
         log, policies, reward_range=reward_range, estimators=estimators, model=model, level=level,
-        weight_bound=weight_bound, progress=progress,
+        weight_bound=weight_bound, average=average, progress=progress,
     )  # fmt: skip
     return swept.evaluations()
 
@@ -141,15 +144,20 @@ def sweep(
     model: Any = None,
     level: float = 0.95,
     weight_bound: float | None = None,
+    average: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> Swept:
     """One pass over a log, or a part of one; log, policies, reward_range, estimators, model, level, weight_bound,
-    progress and errors as of `evaluate_many`."""
+    average, progress and errors as of `evaluate_many`."""
     if not policies:
         raise ValueError("policies must hold at least one policy by name")
     rewards, alpha = checked_range(reward_range), 1.0 - open_fraction("level", level)
     asked = tuple(one_of(each) for each in estimators)
-    tallies = {name: Tally(rewards, asked, alpha) for name in policies}
+    changing = {name: bool(average) or changes(policy) for name, policy in policies.items()}
+    tallies = {
+        name: Tally(rewards, asked, alpha, AverageSequence(rewards, Logger(weight_bound).given) if moves else None)
+        for name, moves in changing.items()
+    }
     loggers = {name: Logger(weight_bound) for name in policies}
     learned = model_of(model) if any(one.models for one in asked) else None
     choices = {name: policy_of(policy, log) for name, policy in policies.items()} if isinstance(log, Log) else {}
@@ -222,7 +230,7 @@ def summary(tally: Tally, logger: Logger) -> Evaluation:
         intervals={**fixed(tally.moments, tally.rewards, tally.alpha), **always},
         logged=tally.logged / tally.moments.rows,
         level=1.0 - tally.alpha,
-        bound=tally.betting.bound,
+        bound=tally.bound,
         bound_known=logger.given is not None or logger.known,
         sample=None,
     )

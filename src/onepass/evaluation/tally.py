@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onepass.evaluation.averages import AverageSequence
 from onepass.evaluation.betting import BettingSequence
 from onepass.evaluation.diagnosis import Diagnosis, diagnosed_from
 from onepass.evaluation.doubly_robust import DoublyRobustSequence
@@ -106,14 +107,18 @@ class Path:
 class Tally:
     """All that a stream of rows leaves behind of one policy.
 
-    rewards: their range; estimators: those asked for, with their knobs; alpha: of all limits.
+    rewards: their range; estimators: those asked for, with their knobs; alpha: of all limits; average: the sequence of
+    average values, for a policy or a world that changes; None (default): one value that stays.
     """
 
-    def __init__(self, rewards: Range, estimators: tuple[Estimator, ...], alpha: float):
+    def __init__(
+        self, rewards: Range, estimators: tuple[Estimator, ...], alpha: float, average: AverageSequence | None = None
+    ):
         nothing = Terms(0, np.zeros(3), np.zeros((3, 3)))
         self.rewards, self.estimators, self.alpha = rewards, estimators, alpha
         self.moments, self.terms, self.path = Moments(), [nothing for _ in estimators], Path()
-        self.unsupported, self.logged = 0.0, 0.0
+        self.unsupported, self.logged, self.bound = 0.0, 0.0, 1.0
+        self.average = average
         self.betting = BettingSequence(rewards, 1.0)
         models = any(one.models for one in estimators)
         self.doubly_robust = DoublyRobustSequence(rewards, 1.0, alpha) if models else None
@@ -129,6 +134,10 @@ class Tally:
         ]
         self.unsupported += unsupported
         self.logged += float(sample.rewards.sum())
+        self.bound = max(self.bound, float(tops.max(initial=1.0)))
+        if self.average is not None:
+            self.average.add(sample.weights, sample.rewards)
+            return
         self.betting.add(sample.weights, sample.rewards, tops)
         if self.doubly_robust is not None:
             self.doubly_robust.add(sample, tops)
@@ -139,7 +148,9 @@ class Tally:
         found.moments, found.path = self.moments + other.moments, self.path.then(other.path)
         found.terms = [one + two for one, two in zip(self.terms, other.terms, strict=True)]
         found.unsupported, found.logged = self.unsupported + other.unsupported, self.logged + other.logged
-        found.betting = self.betting.then(other.betting)
+        found.betting, found.bound = self.betting.then(other.betting), max(self.bound, other.bound)
+        if self.average is not None and other.average is not None:
+            found.average = self.average.then(other.average)
         if self.doubly_robust is not None and other.doubly_robust is not None:
             found.doubly_robust = self.doubly_robust.then(other.doubly_robust)
         return found
@@ -152,6 +163,8 @@ class Tally:
 
     def always(self) -> dict[str, Interval]:
         """Limits that hold at any time, by name."""
+        if self.average is not None:
+            return {"average": self.average.interval(self.alpha)}
         found = {"betting": self.betting.interval(self.alpha)}
         if self.doubly_robust is not None:
             found["doubly-robust"] = self.doubly_robust.interval()
