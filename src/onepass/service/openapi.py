@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from onepass.service import messages, steering
+from onepass.service import described, messages, steering
+from onepass.service.personalizer import description as personalizer
 from onepass.service.settings import LoopSettings
 
 REFERENCE = "#/components/schemas/{name}"
@@ -46,6 +47,7 @@ TYPES = (
     messages.SettingsAnswer,
     messages.ErrorAnswer,
     *steering.TYPES,
+    *personalizer.TYPES,
 )
 
 
@@ -66,8 +68,9 @@ def document() -> dict[str, Any]:
         settings,
         standing,
         error,
-        *steered,
+        *others,
     ) = schemas
+    steered, theirs = others[: len(steering.TYPES)], others[len(steering.TYPES) :]
     return {
         "openapi": "3.1.0",
         "info": {"title": "onepass", "version": metadata.version("onepass"), "description": (messages.__doc__ or "")},
@@ -105,7 +108,9 @@ def document() -> dict[str, Any]:
                 ),
             },
             **steering.paths(operation, error, standing, *steered),
+            **described.paths(operation, whole, refused, error),
             **service(error),
+            **personalizer.paths(dict(zip(personalizer.TYPES, theirs, strict=True))),
         },
     }  # fmt: skip
 
