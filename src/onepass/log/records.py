@@ -39,6 +39,7 @@ HOLDING = (float, list, tuple, dict)  # what a number that is not finite may hid
 NOT_FINITE = b"null"  # what msgspec writes for it, and for None
 
 
+CORRECTION = "correction"  # how a join came about that says what a late outcome changes
 LONGEST = 256  # characters of a name, as Personalizer has them; PostgreSQL indexes 2,700 bytes
 MOST = 2**62  # microseconds: databases have 64 bits
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST, pattern="^[^\\0]*$")]  # PostgreSQL has no NUL
@@ -221,7 +222,8 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
     id: of the event; rewards: one per slot, None where there was none; how: sum, mean, earliest, default, late, ...;
     count: how many outcomes were joined (default 1).
     batch: joins in a row with the same number are learned in one call, as they were (default None: alone); again: a
-    further reward of the same decision.
+    further reward of the same decision. With how = `correction` rewards are by how much those of the decision are
+    others than before, and count is of all its outcomes; no row is learned again (correcting.py).
     """
 
     id: Name
@@ -233,6 +235,8 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
 
     @property
     def once(self) -> str | None:
+        if self.how == CORRECTION:
+            return f"correction {self.count} {self.id}"
         return None if self.again else f"join {self.id}"
 
 

@@ -4,7 +4,7 @@
 
 A join says which rewards were learned, so replay needs no clock, and which joins were learned in one call (`batch`), so
 a design that cuts at the end of a batch cuts where it did. The learner of a service and the replay of its log are the
-same lines.
+same lines. Corrections wait for the next row: how many rows a model has learned says which model it is.
 """
 
 import hashlib
@@ -19,8 +19,9 @@ from onepass.foundation import files
 from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.log.asking import learned_of
+from onepass.log.correcting import correct, linear
 from onepass.log.lines import lines_of
-from onepass.log.records import Checkpoint, Decision, Join
+from onepass.log.records import CORRECTION, Checkpoint, Decision, Join
 from onepass.log.store import Store, StoreError
 
 HELD = 1 << 26  # bytes of decisions that are kept while their joins are awaited; older ones are looked up
@@ -44,6 +45,8 @@ class Fold:
         self.line, self.end = line, end
         self._decisions: dict[str, Decided] = {}
         self._bytes = 0
+        self._corrections: list[Join] = []  # that wait
+        self._begun: int | None = None
 
     @classmethod
     def resumed(
@@ -85,7 +88,8 @@ class Fold:
                 return count
             self.learn(joins)
             count += len(joins)
-        self.through = max(self.through, self.store.last if until is None else until)
+        if not self._corrections:
+            self.through = max(self.through, self.store.last if until is None else until)
         return count
 
     def checkpoint(self, time: int, **fields: Any) -> Checkpoint:
@@ -128,7 +132,11 @@ class Fold:
         return later is not None and together(join, later)
 
     def learn(self, joins: list[Join]) -> None:
-        """Learn joins in one call, those of one batch. Joins whose decision was forgotten are passed over."""
+        """Learn joins in one call, those of one batch. Joins whose decision was forgotten are passed over; corrections
+        are learned with the next row, and `through` stays before them."""
+        if joins[0].how == CORRECTION:
+            self._corrections += joins
+            return
         known = [(decision, join) for join in joins if (decision := self._decision(join)) is not None]
         decisions = [decision for decision, _ in known]
         rewards = [join.rewards if len(join.rewards) != 1 else join.rewards[0] for _, join in known]
@@ -136,13 +144,33 @@ class Fold:
         if self.bandit.timed:
             options["time"] = joins[-1].seconds
         with deferred():
+            if decisions:
+                self._correct()
             if not decisions:
                 pass
             elif joins[0].batch is None:
                 self.bandit.learn(decisions[0], rewards[0], **options)
             else:
                 self.bandit.learn(decisions, rewards, **options)
-            self.through = joins[-1].seq
+            if not self._corrections:
+                self.through = joins[-1].seq
+
+    def _correct(self) -> None:
+        """Learn the corrections that wait, of rows that this model has learned, where it is linear in rewards."""
+        waiting, self._corrections = self._corrections, []
+        for join in waiting if linear(self.bandit) else ():
+            about = self.store.find(self.loop, join.id)
+            decision = next((one for one in about if isinstance(one, Decision)), None)
+            learned = next((one for one in about if isinstance(one, Join) and not one.again), None)
+            if decision is not None and learned is not None and learned.seq > self._beginning():
+                correct(self.bandit, learned_from(decision), join.rewards)
+
+    def _beginning(self) -> int:
+        """The place after which this model has learned every join."""
+        if self._begun is None:
+            line = lines_of(self.store, self.loop).each.get(self.line)
+            self._begun = 0 if line is None else line.through
+        return self._begun
 
     def _decision(self, join: Join) -> Decided | None:
         """The decision of a join, None of one that was forgotten before it was joined: where decisions were, and

@@ -7,7 +7,7 @@
 Guarantee. While the odds of a reward are at most c times as many, and as few, as the model says, E[e_t | past] <= 1, so
 the mean of both M_t less t never grows on average: from one alarm to the next it is at least `every` decisions in the
 mean (Shin, Ramdas and Rinaldo 2023), whatever is offered, shown and learned. Nothing is assumed of single rewards: 0
-and 1, or anything between. Odds that are s times as many, or as few, are found in some hundred decisions (docs/page.md).
+and 1, or anything between. Odds that are s times as many, or as few, are found in hundreds of decisions (docs/page.md).
 
 A model that has learned few rows is passed over: it does not claim to know. After an alarm both sums begin anew.
 """

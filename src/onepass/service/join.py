@@ -5,37 +5,25 @@
 A decision waits until its deadline. Then its outcomes, those with a time up to the deadline, become one reward a slot:
 one aggregation, or the default where there was none. A deferred decision that was not activated by then lapses, and
 nothing is learned of it. Outcomes that come before their decision are kept for two minutes. Late ones stay in the log
-and are counted.
+and are counted; where the join can look at the log, what they change is a join of its own (late.py).
 
 What is taken are records of the log in their order, `now` is an argument: so the state is a function of the log, and a
 restart rebuilds it by reading. Joins are records, and what was joined is not joined again.
 """
 
 import heapq
-import math
-import statistics
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
 
-from onepass.log.records import SECOND, Activation, Decision, Join, Outcome
+from onepass.log.records import CORRECTION, SECOND, Activation, Decision, Join, Outcome
+from onepass.service.late import AGGREGATE, EARLY, Find, changed
 from onepass.service.settings import LoopSettings
 
-EARLY = 120 * SECOND  # microseconds for which outcomes wait for their decision
 REMEMBERED = 10_000  # decisions joined last, whose outcomes are counted as late
 TOGETHER = 256  # joins learned in one call at most: the model is locked for that long
 DUE = "due"  # where a decision says its deadline (extra)
-
-AGGREGATE: dict[str, Callable[[list[float]], float]] = {
-    "earliest": lambda values: values[0],
-    "sum": math.fsum,
-    "mean": lambda values: math.fsum(values) / len(values),
-    "median": statistics.median,
-    "min": min,
-    "max": max,
-}
 
 
 class Waiting:
@@ -54,17 +42,20 @@ class Joiner:
     """The state of the join of one loop.
 
     settings: of the loop, which may be set anew: deadlines stay as decisions say them, the rest counts from then on.
-    batch: the number that the first batch of joins gets is one above (default 0).
+    batch: the number that the first batch of joins gets is one above (default 0). find: what the log has about a
+    decision (default None: it is not asked, and nothing is corrected).
     """
 
-    def __init__(self, settings: LoopSettings, batch: int = 0):
-        self.settings, self.batch = settings, batch
+    def __init__(self, settings: LoopSettings, batch: int = 0, find: Find | None = None):
+        self.settings, self.batch, self._find = settings, batch, find
         self.counts: Counter[str] = Counter()
         self._waiting: dict[str, Waiting] = {}
         self._early: dict[str, list[Outcome]] = {}
         self._joined: dict[str, None] = {}
         self._due: list[tuple[int, int, str]] = []
         self._fleeting: list[tuple[int, int, str]] = []  # when early outcomes are given up
+        self._late: dict[str, int] = {}  # decisions that may want a correction, and the place of its first outcome
+        self._sent: dict[str, str | None] = {}  # of whose correction nobody knows yet whether it is stored; about whom
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -83,6 +74,9 @@ class Joiner:
                 waiting.active = True
             else:
                 self.counts["activated late"] += 1
+        elif isinstance(record, Join) and record.how == CORRECTION:
+            self._sent.pop(record.id, None)
+            self.counts["corrected"] += 1
         elif isinstance(record, Join):
             self._waiting.pop(record.id, None)
             self._remember(record.id)
@@ -101,20 +95,59 @@ class Joiner:
         waiting = self._waiting.get(record.id)
         if waiting is not None:
             self._count(waiting, record)
-        elif record.id in self._joined:
-            self.counts["late"] += 1
+        elif record.id in self._joined or self._known(record):
+            self._too_late(record)
         else:
             self._early.setdefault(record.id, []).append(record)
             heapq.heappush(self._fleeting, (record.time + EARLY, record.seq, record.id))
 
     def _count(self, waiting: Waiting, outcome: Outcome) -> None:
         if outcome.time > waiting.due:
-            self.counts["late"] += 1
+            self._too_late(outcome)
         elif outcome.slot is not None and outcome.slot >= waiting.slots:
             self.counts["of no slot"] += 1
         else:
             waiting.paid.append((outcome.slot, outcome.value))
             self.counts["in time"] += 1
+
+    def _known(self, record: Outcome) -> bool:
+        """Whether the log has the decision of an outcome before it: it was joined long ago, or before a restart."""
+        return any(isinstance(one, Decision) and one.seq < record.seq for one in self._about(record.id) or ())
+
+    def _about(self, identity: str) -> list[Any] | None:
+        """What the log has about a decision; None where it cannot be read now."""
+        try:
+            return None if self._find is None else [*self._find(identity)]
+        except OSError:
+            return None
+
+    def _too_late(self, record: Outcome) -> None:
+        self.counts["late"] += 1
+        if self._find is not None and self.settings.reward.late == "correct":
+            self._late.setdefault(record.id, record.seq)
+
+    def corrections(self, now: int) -> list[Join]:
+        """What late outcomes change of what was learned, to be stored; each is given once. now: microseconds."""
+        found: list[Join] = []
+        for identity in [*self._late] if self._find is not None else ():
+            if identity in self._waiting or identity in self._sent:
+                continue
+            about = self._about(identity)
+            if about is None:
+                return found
+            change = changed(about, self.settings)
+            if change is None:
+                del self._late[identity]
+                continue
+            rewards, count = change
+            self._sent[identity] = next((one.subject for one in about if isinstance(one, Decision)), None)
+            found.append(
+                Join(loop=self.settings.name, time=now, id=identity, rewards=rewards, how=CORRECTION, count=count,
+                     again=True)
+            )  # fmt: skip
+            if len(found) == TOGETHER:
+                break
+        return found
 
     def _remember(self, identity: str) -> None:
         self._joined[identity] = None
@@ -190,7 +223,11 @@ class Joiner:
         for identity in gone:
             del self._waiting[identity]
             self.counts["forgotten"] += 1
-        return gone
+        sent = {identity for identity, whom in self._sent.items() if whom == subject}
+        for identity in sent:
+            del self._sent[identity]
+            self._late.pop(identity, None)
+        return gone | sent
 
     # ---- restart ----
 
@@ -198,7 +235,7 @@ class Joiner:
         """The place after which everything stands that the state depends on. last: of the log."""
         waiting = min((one.first for one in self._waiting.values()), default=last + 1)
         early = min((one.seq for each in self._early.values() for one in each), default=last + 1)
-        return min(waiting, early) - 1
+        return min(waiting, early, min(self._late.values(), default=last + 1)) - 1
 
     def next(self) -> int | None:
         """The next deadline, None without one."""

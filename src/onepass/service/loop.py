@@ -60,7 +60,7 @@ class Loop:
         self.tables = Tables(lambda arms: table(arms, settings))
         found = models.newest(folder, store, self.name)
         self.standing = Standing() if found is None else found.kept.standing
-        self.joiner = Joiner(settings, store.last)
+        self.joiner = Joiner(settings, store.last, lambda identity: store.find(self.name, identity))
         last = self._scan(found)
         self._fits(settings)
         self.clock = clock(last)

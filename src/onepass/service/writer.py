@@ -137,7 +137,7 @@ class Writer(threading.Thread):
                 done(act, future)
             if self.trouble is None:
                 with self.counting:
-                    self._joins += self.joiner.batches(self.joiner.due(now))
+                    self._joins += self.joiner.batches(self.joiner.due(now)) + self.joiner.corrections(now)
             elif ending:
                 return
             else:
