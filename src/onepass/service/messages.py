@@ -20,6 +20,9 @@ class Refused(Exception):
         super().__init__(message)
         self.status, self.code, self.message, self.wait = status, code, message, wait
 
+    def __reduce__(self) -> tuple[type["Refused"], tuple[int, str, str, int]]:
+        return type(self), (self.status, self.code, self.message, self.wait)
+
 
 def wrong(message: str) -> Refused:
     """A request that cannot be served as it is."""

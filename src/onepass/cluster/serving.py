@@ -1,0 +1,248 @@
+"""Deciding by many processes, with Ray Serve: readers follow the checkpoints that the one learner publishes.
+
+    decide    a reader scores and draws by its copy of the newest checkpoint; the keeper, the one process that has the
+              log, writes the record; when it is durable it is the answer
+    outcome   goes to the keeper: joined at its deadline, learned, in the next checkpoint
+
+The log stays the truth: an answer is a function of a record in it, and the model is the fold of it. A reader that is
+lost loses nothing; a keeper that is lost starts again from its log, and what had no answer is asked again by its id.
+"""
+
+import importlib
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from onepass.bandit.decision import made_id
+from onepass.cluster.rays import connected
+from onepass.foundation import check
+from onepass.log.records import SECOND, Decision, decode, encode
+from onepass.service import models
+from onepass.service.answers import answer, same_request
+from onepass.service.app import refusal
+from onepass.service.clock import Clock
+from onepass.service.join import DUE
+from onepass.service.learner import Copy
+from onepass.service.loop import Loop, decided_by
+from onepass.service.messages import DecideAnswer, DecideRequest, OutcomeAnswer, OutcomeRequest, Refused
+from onepass.service.reading import body_of, durable, read
+from onepass.service.rows import offer
+from onepass.service.server import alone, store_of
+from onepass.service.settings import read as settings_of
+from onepass.service.showing import REQUEST, shown_instead
+from onepass.service.standing import Standing
+from onepass.service.tables import fingerprint
+from onepass.service.writer import promise
+
+FOLLOW = 1.0  # seconds between two looks for a newer checkpoint
+WAIT = 0.05  # seconds between two looks for the first one
+
+_encoder = msgspec.json.Encoder()
+_request = msgspec.json.Decoder(DecideRequest)
+_outcomes = msgspec.json.Decoder(OutcomeRequest | list[OutcomeRequest])
+
+
+class Keeper:
+    """The one process that writes the log, learns and publishes checkpoints.
+
+    settings: the loop's file; data: the folder of its log and checkpoints, which readers see; log: a database instead
+    of a file there. ValueError where another process serves the folder.
+    """
+
+    def __init__(self, settings: str, data: str, log: str | None):
+        found, _ = settings_of(settings)
+        folder = Path(data)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._stack = ExitStack()
+        self._stack.enter_context(alone(folder))
+        store = self._stack.enter_context(store_of(found, folder, log))
+        self.loop = Loop(found, store, folder / f"{found.name}.models")
+        self._stack.callback(self.loop.stop)
+        learner = self.loop.learner
+        learner.between(lambda: learner.keep(always=True)).result()  # readers have something to begin with
+
+    async def keep(self, data: bytes) -> bytes:
+        """The record of a decision, durable: this one, or the one there is of its id. Refused for another request."""
+        record, future = decode(data), promise()
+        assert isinstance(record, Decision)
+        print_ = (record.extra or {})[REQUEST]
+
+        def kept(found: Decision) -> Decision:
+            same_request((found.extra or {}).get(REQUEST), print_, record.id)
+            return found
+
+        self.loop.writer.submit([record], stamped=True, said=(future, kept))
+        return encode(await durable(future))
+
+    async def outcome(self, data: bytes) -> bytes:
+        """Outcomes as JSON, durable; the answer as JSON. Refused as by the service."""
+        found = read(_outcomes, data)
+        records, future = self.loop.outcomes(found if isinstance(found, list) else [found])
+        await durable(future)
+        return _encoder.encode(OutcomeAnswer(taken=len(records), stored=sum(record.seq != 0 for record in records)))
+
+    async def known(self) -> tuple[int, int]:
+        """The last place of the log, and the last that the newest checkpoint has learned."""
+        return self.loop.writer.last, self.loop.learner.saved
+
+    def stop(self) -> None:
+        """Write and learn what was taken, make a checkpoint, end."""
+        self._stack.close()
+
+
+class Actor:
+    """The keeper, where it is an actor of Ray, which does again what was lost with it."""
+
+    def __init__(self, actor: Any):
+        self.actor = actor
+
+    def __call__(self, method: str, data: bytes) -> Awaitable[bytes]:
+        found: Awaitable[bytes] = getattr(self.actor, method).remote(data)
+        return found
+
+
+class Reader:
+    """Decides by the newest checkpoint.
+
+    name: of the loop; data: the keeper's folder; keeper: lets it do one of its methods; follow: seconds between two
+    looks for a newer checkpoint.
+    """
+
+    def __init__(self, name: str, data: str, keeper: Callable[[str, bytes], Awaitable[bytes]], follow: float = FOLLOW):
+        self.name, self.folder, self.keeper = name, Path(data) / f"{name}.models", keeper
+        self._follow, self._known = follow, ""
+        self._present: tuple[Copy, Standing] | None = None
+        self._clock = Clock()
+        while self._present is None:
+            self.look()
+            time.sleep(0.0 if self._present else WAIT)
+        threading.Thread(target=self._looking, name=f"reader of {name}", daemon=True).start()
+
+    def _looking(self) -> None:
+        while True:
+            time.sleep(self._follow)
+            self.look()
+
+    def look(self) -> None:
+        """Take the newest checkpoint of the model that serves, if there is a newer one."""
+        for place in sorted(self.folder.glob("*.json"), reverse=True):
+            if place.name == self._known:
+                return
+            try:
+                kept = msgspec.json.decode(place.read_bytes(), type=models.Kept)
+            except (OSError, ValueError):
+                continue  # taken away meanwhile
+            serves = kept.line == kept.standing.lines.serving and kept.standing.settings is not None
+            found = models.whole(self.folder, kept) if serves else None
+            if found is not None:
+                bandit = found.bandit
+                self._present, self._known = (
+                    (Copy(bandit.snapshot(), kept.line, bandit.timed), kept.standing),
+                    place.name,
+                )
+                return
+
+    def rounds(self) -> int:
+        """Rows that the model has learned by which it decides."""
+        assert self._present is not None
+        return int(self._present[0].snapshot.rounds)
+
+    def recorded(self, request: DecideRequest) -> Decision:
+        """The record of a decision by the present copy. Refused for what cannot be decided, and for canaries."""
+        assert self._present is not None
+        copy, standing = self._present
+        settings, now = standing.settings, self._clock()
+        assert settings is not None
+        if settings.mode == "canary":
+            raise Refused(409, "SettingsFixed", "mode must not be canary: readers have one model, not its candidate")
+        offered = offer(request, settings)
+        options: dict[str, Any] = {"id": request.id or made_id(), "tail": request.tail}
+        if offered.eligible is not None:
+            options["eligible"] = offered.eligible
+        try:
+            found = decided_by(copy, offered, request.slots, options, now)
+        except ValueError as error:
+            raise Refused(400, "BadArgument", str(error)) from None
+        return Decision.of(
+            found, loop=self.name, time=now, contexts=offered.contexts, eligible=offered.eligible, mode=settings.mode,
+            model=f"{standing.version}", line=copy.line, deferred=request.defer, subject=request.subject,
+            extra={REQUEST: fingerprint(request), DUE: now + round(settings.reward.wait * SECOND)},
+            **shown_instead(found, offered, settings),
+        )  # fmt: skip
+
+    async def decide(self, body: bytes) -> bytes:
+        """The answer to a request, both JSON, once its record is durable. Refused as by the service."""
+        record = self.recorded(read(_request, body))
+        kept = decode(await self.keeper("keep", encode(record)))
+        assert isinstance(kept, Decision)
+        said: DecideAnswer = answer(kept)
+        return _encoder.encode(said)
+
+    async def outcome(self, body: bytes) -> bytes:
+        """The answer to outcomes, both JSON, once they are durable; each gets a key where it has none, so that asking
+        the keeper again counts nothing twice."""
+        found = read(_outcomes, body)
+        each = found if isinstance(found, list) else [found]
+        keyed = [msgspec.structs.replace(one, key=one.key or made_id()) for one in each]
+        return await self.keeper("outcome", _encoder.encode(keyed))
+
+    async def __call__(self, request: Any) -> Any:
+        """HTTP: POST .../decide and .../outcome."""
+        from starlette.responses import Response
+
+        try:
+            assert self._present is not None
+            settings = self._present[1].settings
+            assert settings is not None
+            act = {"decide": self.decide, "outcome": self.outcome}.get(request.url.path.rstrip("/").rpartition("/")[2])
+            if act is None or request.method != "POST":
+                raise Refused(404, "NotFound", "POST .../decide or .../outcome")
+            body = await body_of(request, settings.limits.body)
+            return Response(await act(body), media_type="application/json")
+        except Exception as error:
+            return refusal(getattr(error, "cause", None) or error)
+
+
+def serving() -> Any:
+    """Ray Serve; ModuleNotFoundError, which names the extra, where it is not there."""
+    try:
+        return importlib.import_module("ray.serve")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{error.name} is missing, which Ray Serve needs: pip install onepass[ray-serve]", name=error.name
+        ) from None
+
+
+def application(
+    settings: str | Path,
+    data: str | Path,
+    *,
+    log: str | None = None,
+    readers: int = 2,
+    follow: float = FOLLOW,
+    ray: str = "auto",
+) -> Any:
+    """What `ray.serve.run` takes: one keeper, and readers that decide.
+
+    settings: the loop's file, as of `onepass serve`; data: the folder of its log and checkpoints, on a disk that all
+    machines of the readers see; log: postgresql://... instead of a file there (default None); readers: how many, at
+    least 1 (default 2); follow: seconds, above 0, between two looks for a newer checkpoint (default 1); ray: the
+    address, as of `ShardedBandit` (default "auto"). ValueError for settings that cannot be served, ModuleNotFoundError
+    without Ray Serve.
+
+    No keys are asked for: let a proxy that does stand before it. Checkpoints are made every `operation.checkpoint`
+    seconds of the settings: that is how old the model is that decides.
+    """
+    count, wait = check.integer("readers", readers, 1), check.positive("follow", follow)
+    found, _ = settings_of(settings)
+    serve, engine = serving(), connected(ray)
+    keeper = engine.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Keeper)
+    options = {"name": f"onepass keeper of {found.name}", "get_if_exists": True, "lifetime": "detached"}
+    actor = keeper.options(**options).remote(str(Path(settings).resolve()), str(Path(data).resolve()), log)
+    deployment = serve.deployment(Reader, name=f"reader of {found.name}", num_replicas=count)
+    return deployment.bind(found.name, str(Path(data).resolve()), Actor(actor), wait)
