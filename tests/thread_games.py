@@ -1,6 +1,7 @@
 """Games of threads: one learns at full speed, others score, one saves and copies; a twin knows all states."""
 
 import contextlib
+import functools
 import pickle
 import sys
 import threading
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import onepass as op
+from counts import LONG
 
 SWITCH = 0.0005  # seconds between two switches of threads
 READERS = 4
@@ -56,6 +58,32 @@ def arms(make):
         make,
         lambda b, i: b.learn(ROWS[rows_at(i)], told(REWARDS[rows_at(i)]), names_at(i)),
         lambda b: b.score(ASKED, asked),
+    )
+
+
+def clicks(make):
+    paid = 0.5 + 0.5 * REWARDS
+    return Kind(make, lambda b, i: b.learn(ROWS[rows_at(i)], told(paid[rows_at(i)])), lambda b: b.score(ASKED))
+
+
+@functools.cache
+def records_of_decisions():
+    """Decisions about dictionaries, of a bandit that learns nothing."""
+    bandit, topics = op.CrossedBandit(), ("sport", "news", "art")
+    return [
+        bandit.decide(
+            {"hour": i % 24, "device": f"d{i % 5}"}, {f"a{j}": {"topic": topics[j % 3]} for j in range(i % 4 + 2)}
+        )
+        for i in range(CALLS + 8)
+    ]
+
+
+def crossed(make):
+    offered = {f"a{j}": {"topic": "sport", "age": j} for j in range(5)}
+    return Kind(
+        make,
+        lambda b, i: b.learn(records_of_decisions()[rows_at(i)], told(REWARDS[rows_at(i)]), again=True),
+        lambda b: b.score({"hour": 7, "device": "d1"}, offered),
     )
 
 
@@ -140,6 +168,12 @@ PARTS = {
     "Dyadic": design(lambda: op.Dyadic(dim=DIM, size=2, error=4.0, reg=0.37)),
     "Standardize": Kind(lambda: op.Standardize(dim=DIM), lambda m, i: m.learn(ROWS[i]), lambda m: m.transform(ASKED)),
 }
+if LONG:
+    BANDITS["contextual"] = arms(lambda: op.ContextualBandit(dim=DIM))
+    BANDITS["crossed"] = crossed(lambda: op.CrossedBandit())
+    BANDITS["clicks"] = clicks(lambda: op.GLBOMD(dim=DIM))
+    BANDITS["half-life"] = shared(lambda: op.WeightUCB(dim=DIM, half_life=20))
+    BANDITS["arms, half-life"] = arms(lambda: op.LinUCB(dim=DIM, parameters="disjoint", half_life=20))
 ALL = {**BANDITS, **KERNELS, **LEARNERS, **PARTS}
 
 

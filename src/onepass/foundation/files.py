@@ -149,9 +149,12 @@ class Owner(Shared, ABC):
 
 @reading
 def taken(owner: Any) -> Contents:
-    """The contents of an owner at one moment, in arrays of their own."""
+    """The contents of an owner at one moment, in arrays of their own; parts that go on learning as they are now."""
     contents = owner.contents()
-    return contents._replace(state=None if contents.state is None else own(contents.state))
+    params = {
+        name: part.copy() if isinstance(part, Owner) and part.knows else part for name, part in contents.params.items()
+    }
+    return contents._replace(params=params, state=None if contents.state is None else own(contents.state))
 
 
 def restored(kind: Any, params: dict[str, Any], extra: dict[str, Any], state: Any) -> Any:
