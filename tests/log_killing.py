@@ -1,6 +1,6 @@
 """What a process does that forks writers on a store and kills them, and with PostgreSQL the server too.
 
-    python log_killing.py FOLDER KILLS LONGEST       for SQLite, then for PostgreSQL: KILLS writers; there KILLS servers too
+    python log_killing.py FOLDER KILLS LONGEST     KILLS writers on SQLite, then on PostgreSQL, there KILLS servers too
 
 One process forks the others, so that they need not import again. Each goes on with the game of log_games, while two
 threads append batches of their own and tell what was acknowledged; what was refused they append again.

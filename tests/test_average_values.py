@@ -1,5 +1,7 @@
 """Limits of average values: of policies that learn, of those that wrote the log, in worlds that change."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -41,7 +43,7 @@ def test_limits_of_a_value_that_rises_miss_at_any_look_in_at_most_one_run_of_twe
     for run in range(RUNS):
         sequences = {bound: ev.AverageSequence(CLICKS, bound) for bound in missed}
         betting, out = ev.BettingSequence(CLICKS, 1.3), {bound: False for bound in (*missed, "bets")}
-        for start, end in zip(ends[:-1], ends[1:], strict=True):
+        for start, end in pairwise(ends):
             value, part = values[run, :end].mean(), (w[run, start:end], r[run, start:end])
             for bound, one in sequences.items():
                 one.add(*part)

@@ -39,10 +39,9 @@ def evaluate(
         bad, default, loop, kept).
     Returns `Evaluation` by name. ValueError as these.
     """
-    count, chosen = check.integer("workers", workers, 1), policies
-    if not isinstance(policies, Mapping):
-        chosen = {text: policy_named(text) for text in policies}
-    learning = [name for name, policy in dict(chosen).items() if isinstance(policy, Learning)]
+    count = check.integer("workers", workers, 1)
+    chosen = dict(policies) if isinstance(policies, Mapping) else {text: policy_named(text) for text in policies}
+    learning = [name for name, policy in chosen.items() if isinstance(policy, Learning)]
     if learning:
         raise ValueError(f"policies must not learn, for every part would begin anew, but {shown(learning[0])} does")
     reading = {name: options.pop(name) for name in READING if name in options}

@@ -27,9 +27,9 @@ from onepass.evaluation.streaming import evaluate_many
 from onepass.evaluation.tuning import Tuned, tune
 
 __all__ = [
-    "NAMES", "Always", "AverageSequence", "BettingSequence", "Comparison", "Diagnosis", "Difference", "Estimate", "Estimator",
-    "Evaluation", "Interval", "Learning", "Linear", "LinearPolicy", "Log", "Logged", "Moments", "Range", "Regressor", "Sample",
-    "Slates", "Tuned", "Uniform", "compare", "diagnosed", "doubly_robust_sequence", "estimator", "evaluate",
-    "evaluate_many", "evaluate_slates", "learning_curve", "logs_of", "moments_of", "pooled", "progressive",
-    "sample_of", "slope", "tune",
+    "NAMES", "Always", "AverageSequence", "BettingSequence", "Comparison", "Diagnosis", "Difference", "Estimate",
+    "Estimator", "Evaluation", "Interval", "Learning", "Linear", "LinearPolicy", "Log", "Logged", "Moments",
+    "Range", "Regressor", "Sample", "Slates", "Tuned", "Uniform", "compare", "diagnosed",
+    "doubly_robust_sequence", "estimator", "evaluate", "evaluate_many", "evaluate_slates", "learning_curve",
+    "logs_of", "moments_of", "pooled", "progressive", "sample_of", "slope", "tune",
 ]  # fmt: skip

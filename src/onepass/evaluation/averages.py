@@ -2,7 +2,7 @@
 
     mu_t = (1/t) sum over i <= t of E[w_i r_i | past],     0 <= r <= 1,     E[w_i | past] = 1
     lower limit: that of w r
-    upper one:   1 - that of w (1 - r);  or W (1 - that of 1 - w r / W), W >= w known: far narrower where rewards are rare
+    upper one:   1 - that of w (1 - r);  or W (1 - that of 1 - w r / W) for a known W >= w: narrower for rare rewards
 
 All of these numbers are at least 0, so running.py has limits of their averages; the two upper ones share their part of
 alpha. Bets (betting.py) have narrower limits, of one value that stays. Cost O(1) a row.

@@ -124,8 +124,8 @@ def evaluate(
 
     log: a `Log`, or blocks of one in their order (then models learn block by block, and policies are functions,
         bandits, or (K,) arrays).
-    policy: probabilities (K,), (n, K), with slots (K, L) or (n, K, L); a function of contexts to (n, K); a bandit, which
-        is asked and not changed; or `Learning(bandit)`, which learns every decision after it was weighed.
+    policy: probabilities (K,), (n, K), with slots (K, L) or (n, K, L); a function of contexts to (n, K); a bandit,
+        which is asked and not changed; or `Learning(bandit)`, which learns every decision after it was weighed.
     reward_range: (least, largest) reward that there can be (default (0.0, 1.0)); limits rest on it.
     estimators: names (default "ips", "snips", "dm", "dr"): of `onepass.evaluation.NAMES`; knobs are chosen by SLOPE.
     model: of rewards, for estimators that use one: a scikit-learn regressor, `Linear(...)` or None (default):

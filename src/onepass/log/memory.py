@@ -52,12 +52,12 @@ class MemoryStore(Store):
             self._open()
             return [self._rows[seq - self._first] for seq in self._events.get((loop, event), ())]
 
-    def erase(self, subject: str) -> int:
+    def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
         with self._lock:
             self._open()
             named = [row for row in self._rows if row.subject == subject]
-            events = {(row.loop, row.event) for row in named if row.event is not None}
-            seqs = {row.seq for row in named}.union(*(self._events.pop(event, ()) for event in events))
+            every = {(row.loop, row.event) for row in named if row.event is not None}.union(events)
+            seqs = {row.seq for row in named}.union(*(self._events.pop(event, ()) for event in every))
             for seq in seqs:
                 row = self._rows[seq - self._first]
                 if row.once is not None:

@@ -11,7 +11,8 @@ def opened(place: str, *, readonly: bool = False) -> Store:
     """The store at a place.
 
     place: "postgresql://..." of a database, a folder of Parquet files, or else a file of SQLite; what ends in .jsonl is
-    read into memory, for reading only. readonly: refuse a file or a folder that is not there (default False).
+        read into memory, for reading only; "ARCHIVE+STORE", a folder and one of these: both as one log.
+    readonly: refuse a file or a folder that is not there (default False).
     StoreError where it cannot be opened.
     """
     if place.startswith(SCHEMES):
@@ -19,6 +20,11 @@ def opened(place: str, *, readonly: bool = False) -> Store:
 
         return PostgresStore(place)
     path = Path(place)
+    folder, plus, live = place.partition("+")
+    if plus and not path.exists() and Path(folder).is_dir():
+        from onepass.log.joined import JoinedStore
+
+        return JoinedStore(opened(folder), opened(live, readonly=readonly))
     if readonly and not path.exists():
         raise StoreError(f"there is no store {place}")
     if path.is_dir():

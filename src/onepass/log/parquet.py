@@ -103,13 +103,16 @@ class ParquetStore(Store):
                 found += map(Row._make, part.rows())
         return found
 
-    def erase(self, subject: str) -> int:
+    def decisions_of(self, subject: str) -> set[tuple[str, str]]:
+        named = self._where(pl.col("subject") == subject)
+        return {(row.loop, row.event) for row in named if row.event is not None}
+
+    def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
         with self._lock:
-            named = self._where(pl.col("subject") == subject)
-            events = {(row.loop, row.event) for row in named if row.event is not None}
-            among = pl.col("event").is_in([event for _, event in events])
-            gone = {row.seq for row in named}
-            gone.update(row.seq for row in self._where(among) if (row.loop, row.event) in events)
+            every = self.decisions_of(subject).union(events)
+            among = pl.col("event").is_in([event for _, event in every])
+            gone = {row.seq for row in self._where(pl.col("subject") == subject)}
+            gone.update(row.seq for row in self._where(among) if (row.loop, row.event) in every)
             for segment in self._segments():
                 if any(segment.first <= seq <= segment.last for seq in gone):
                     rows = self._segment_rows(segment, 0, None, None, None)
@@ -138,7 +141,10 @@ class ParquetStore(Store):
 
     def start(self, seq: int) -> None:
         with self._lock:
+            before = self._segments()
             self._write(seq, seq - 1, [])
+            for segment in before:  # empty ones, that said where the next place was
+                segment.path.unlink()
 
     def inspect(self) -> Iterator[Damage]:
         for segment in self._segments():

@@ -21,20 +21,23 @@ def seal(store: Store, archive: Store, before: datetime) -> list[tuple[str, int]
     What is moved is the longest beginning of the log of which all records are earlier; a month ends where the first
     record of a later one comes. StoreError, and nothing is deleted, where the archive has something else.
     """
-    end, moved = micros(before), list[tuple[str, int]]()
-    if archive.bounds() == (1, 0) and store.first > 1:
-        archive.begin(store.first)
-    for month, first, last in list(months(store, end)):
-        rows = list(store.rows(first - 1, last, None, None))
-        if archive.last < first:
-            archive.put(rows)
-        if list(archive.rows(first - 1, last, None, None)) != rows:
-            raise StoreError(
-                f"the archive holds records {first} to {last} otherwise than the store; nothing was deleted"
-            )
-        store.drop_before(last + 1)
-        moved.append((month, len(rows)))
-    return moved
+    parts = list(months(store, micros(before)))
+    return [(month, move(store, archive, last)) for month, _, last in parts]
+
+
+def move(store: Store, archive: Store, last: int) -> int:
+    """Move the records of a store up to a place to an archive, as one batch; how many. Errors as of `seal`."""
+    first = store.first
+    begin, end = archive.bounds()
+    if begin > end and first > end + 1:  # it holds nothing: new, or all was dropped, and records of the store as well
+        archive.start(first)
+    rows = list(store.rows(first - 1, last, None, None))
+    if archive.last < first and rows:
+        archive.put(rows)
+    if list(archive.rows(first - 1, last, None, None)) != rows:
+        raise StoreError(f"the archive holds records {first} to {last} otherwise than the store; nothing was deleted")
+    store.drop_before(last + 1)
+    return len(rows)
 
 
 def months(store: Store, end: int) -> Iterator[tuple[str, int, int]]:

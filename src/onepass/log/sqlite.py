@@ -7,7 +7,7 @@ truth of what it has synced. Measured figures: docs/log.md.
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, final
@@ -102,9 +102,9 @@ class SqliteStore(Tables):
         with self._asking, self._told():
             return Asked(self._reader).ask(question, values)
 
-    def erase(self, subject: str) -> int:
+    def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
         """As in the contract; pages are overwritten, and the write-ahead log is emptied."""
-        count = super().erase(subject)
+        count = super().erase(subject, events)
         with self.copier.paused(), self._alone, self._asking, self._told():
             busy = self._writer.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
         if busy:

@@ -70,8 +70,9 @@ class Store(ABC):
         """All rows about one decision, in order."""
 
     @abstractmethod
-    def erase(self, subject: str) -> int:
-        """Put `forgotten` in the place of every row of a subject, and of its decisions; how many there were."""
+    def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
+        """Put `forgotten` in the place of every row of a subject, of its decisions, and of those named (loop, event);
+        how many there were."""
 
     @abstractmethod
     def drop(self, seq: int) -> int:
@@ -96,6 +97,11 @@ class Store(ABC):
     def viewed(self) -> AbstractContextManager["Store"]:
         """The same log, for long reading that shall keep nobody waiting: by default this very store."""
         return nullcontext(self)
+
+    def decisions_of(self, subject: str) -> set[tuple[str, str]]:
+        """Loop and event of all rows of a subject."""
+        rows = self.rows(0, None, None, None)
+        return {(row.loop, row.event) for row in rows if row.subject == subject and row.event is not None}
 
     # ---- what follows from it: records ----
 

@@ -107,13 +107,23 @@ class Tables(Store):
         question = f"select {COLUMNS} from record where loop = ? and event = ? order by seq"
         return list(map(Row._make, self._ask(question, (loop, event))))
 
-    def erase(self, subject: str) -> int:
+    def decisions_of(self, subject: str) -> set[tuple[str, str]]:
+        question = "select distinct loop, event from record where subject = ? and event is not null"
+        return {(loop, event) for loop, event in self._ask(question, (subject,))}
+
+    def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
         question = (
             f"select {COLUMNS} from record where subject = ? or (loop, event) in "
             "(select loop, event from record where subject = ? and event is not null)"
         )
         with self._writing() as connection:
             found = list(map(Row._make, connection.ask(question, (subject, subject))))
+            seqs = {row.seq for row in found}
+            for event in events:
+                about = map(
+                    Row._make, connection.ask(f"select {COLUMNS} from record where loop = ? and event = ?", event)
+                )
+                found += [row for row in about if row.seq not in seqs]
             for row in found:
                 connection.tell("delete from record where seq = ?", (row.seq,))
             connection.insert(INSERT, [forgotten(row) for row in found])

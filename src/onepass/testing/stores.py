@@ -138,8 +138,11 @@ def forgetting(store: Store) -> None:
     assert [one.was for one in after if kind(one) == "forgotten"] == ["decision", "outcome", "outcome", "join"]
     assert all(encode(one) == before[one.seq] for one in after if kind(one) != "forgotten")
     assert store.find("a", "1") == [] != store.find("b", "1")
+    assert (store.decisions_of("someone"), store.decisions_of("else")) == (set(), {("a", "2")})
     assert not any(b"someone" in encode(one) or one.event == "3" for one in after)
     assert store.append([decision("1"), outcome("1")]) == [8, 9]
+    assert store.erase("nobody", {("a", "1"), ("a", "none")}) == 2
+    assert store.find("a", "1") == [] != store.find("a", "2")
 
 
 def retention(store: Store) -> None:
