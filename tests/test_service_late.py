@@ -28,7 +28,7 @@ PATIENCE = 60.0  # seconds until something must have happened
 
 def rules(model=MODEL, **reward):
     return checked({
-        "name": "news", "features": {"context": 3}, "arms": ARMS, "model": model, "reward": {"wait": 0.02, **reward},
+        "name": "news", "features": {"context": 3}, "arms": ARMS, "model": model, "reward": {"wait": 0.02, "late": "correct", **reward},
         "operation": {"publish": 0.0},
     })  # fmt: skip
 
@@ -151,7 +151,7 @@ def test_a_log_that_ends_anywhere_about_a_correction_goes_on_and_corrects_once(s
         assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
 
 
-def test_a_setting_turns_corrections_off_and_late_outcomes_are_counted_still(started):
+def test_without_the_setting_late_outcomes_are_kept_and_counted_alone(started):
     store = MemoryStore()
     loop = started(rules(late="count"), store)
     decided(loop, 0)
@@ -162,6 +162,7 @@ def test_a_setting_turns_corrections_off_and_late_outcomes_are_counted_still(sta
     assert loop.joiner.counts["late"] == 1
     assert [one.value for one in store.read(kinds=["outcome"])] == [1.0]
     assert corrections(store) == []
+    assert checked({"name": "news", "features": {"context": 3}}).reward.late == "count"
     with pytest.raises(ValueError, match="late"):
         rules(late="never")
 

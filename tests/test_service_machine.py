@@ -37,7 +37,7 @@ def rules(aggregation="earliest", wait=WAIT):
     return checked({
         "name": "news", "features": {"context": 2}, "arms": ARMS, "model": model,
         "operation": {"publish": 0.0, "checkpoint": 3600.0},
-        "reward": {"wait": wait, "aggregation": aggregation, "default": 0.25},
+        "reward": {"wait": wait, "aggregation": aggregation, "default": 0.25, "late": "correct"},
     })  # fmt: skip
 
 

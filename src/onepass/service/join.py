@@ -112,7 +112,8 @@ class Joiner:
 
     def _known(self, record: Outcome) -> bool:
         """Whether the log has the decision of an outcome before it: it was joined long ago, or before a restart."""
-        return any(isinstance(one, Decision) and one.seq < record.seq for one in self._about(record.id) or ())
+        about = self._about(record.id) if self.settings.reward.late == "correct" else None
+        return any(isinstance(one, Decision) and one.seq < record.seq for one in about or ())
 
     def _about(self, identity: str) -> list[Any] | None:
         """What the log has about a decision; None where it cannot be read now."""

@@ -86,14 +86,14 @@ class Reward(Part, frozen=True, kw_only=True):
     """wait: seconds in which outcomes count, above 0 (default 600.0); default: the reward where none came (default 0.0;
     "none": nothing is learned then); aggregation: of several outcomes, `earliest` (default), sum, mean, median, min or
     max; range: the least and the largest reward, to which sums are limited (default 0 to 1); late: what becomes of an
-    outcome that comes when its decision is learned already: `correct` (default) the model, where it is linear in
-    rewards, or only `count` it."""
+    outcome that comes when its decision is learned already: it is only counted (`count`, the default: a deadline is
+    one), or corrects the model, where that is linear in rewards (`correct`)."""
 
     wait: float = 600.0
     default: float | str = 0.0
     aggregation: Aggregation = "earliest"
     range: tuple[float, float] = (0.0, 1.0)
-    late: Literal["correct", "count"] = "correct"
+    late: Literal["correct", "count"] = "count"
 
 
 class Promotion(Part, frozen=True, kw_only=True):
