@@ -8,6 +8,7 @@ import pytest
 
 from browser import CHROMIUM, Browser
 from onepass.service import simulation
+from onepass.service.drift import EVERY
 from onepass.service.keys import hashed
 from onepass.service.page import FOLDER, KINDS
 from service_process import Served
@@ -128,6 +129,8 @@ def test_decisions_and_rewards_are_in_the_overview(served, client):
     assert found["value"]["shown"][1] <= found["value"]["shown"][0] <= found["value"]["shown"][2]
     assert found["model"]["memory"] > 0
     assert found["model"]["error_bound"] == 0.0
+    assert found["drift"]["every"] == EVERY
+    assert 'onepass_drift_alarms{loop="demo"} 0.0' in client.get("/metrics").text
 
 
 def test_a_decision_is_found_with_its_records_and_explained(served, client):
@@ -224,6 +227,52 @@ def test_decisions_and_rewards_made_by_a_client_appear_on_the_page(served, clien
     page.until("document.querySelector('#one').innerText.includes('<b>nobody</b>')")
     assert page.run("document.querySelector('#one b')") is None
     assert [one for one in page.errors if "404" not in one.get("text", "")] == []
+
+
+PARTS = {
+    "#verdict, #sentence": "chance|always|compare|learned|tell|decided",
+    "#facts": "Reward a decision|Above always local|Above each as likely|Decisions|Spent on exploring|Rewards awaited",
+    "#value-about": "limits of 95%",
+    "#shares-about": "How often each was shown",
+    "#health": "Model|of memory|Certified error|Behind|Outcomes|Drift alarms|Settings",
+    "#one": "was shown, with probability|Now the model expects|decided",
+    "#find": "Id of a decision",
+}
+
+
+@chromium
+def test_everything_that_was_promised_is_on_the_page(client, page):
+    """What is it doing now and is it worth it; an evaluation beside it."""
+    asked = {"id": "promised", "policies": [{"name": "any", "kind": "uniform"}]}
+    assert client.post("/v1/demo/evaluations", json=asked).status_code in (200, 201, 202)
+    page.until("/promised/.test(document.querySelector('#evaluations').innerText)")
+    page.until(
+        "/too wide to tell|known|better|not to be believed/.test(document.querySelector('#evaluations').innerText)"
+    )
+    for where, what in PARTS.items():
+        said = page.run(f"[...document.querySelectorAll({json.dumps(where)})].map((one) => one.innerText).join(' ')")
+        words = what.split("|")
+        found = [word for word in words if word.lower() in said.lower()]
+        assert found if where.startswith("#verdict") else found == words, (where, said)
+
+
+ALARMED = """
+import("/page/chart.js").then(({ curves }) => {
+  const points = [[0, 0.2, 0.1, 0.3], [10, 0.3, 0.2, 0.4]];
+  curves(document.querySelector("#value"), "still", [{ kind: "shown", label: "x", points }]);
+  const before = document.querySelectorAll("#value .alarm").length;
+  const marked = [{ time: 4, text: "Drift alarm" }, { time: 99, text: "out of sight" }];
+  curves(document.querySelector("#value"), "marked", [{ kind: "shown", label: "x", points }], marked);
+  window.alarms = [before, ...[...document.querySelectorAll("#value .alarm")].map((one) => one.textContent)];
+})
+"""
+
+
+@chromium
+def test_drift_alarms_are_upright_lines_in_the_curves_and_name_their_time(page):
+    page.run(ALARMED)
+    page.until("!!window.alarms")
+    assert page.run("window.alarms") == [0, "Drift alarm"]
 
 
 WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"

@@ -113,7 +113,8 @@ def told(loop: Loop, watcher: Watcher, selves: dict[str, tuple[float, dict[str, 
     if not said or time.monotonic() - since >= FRESH:
         said = model(loop)
         selves[loop.name] = (time.monotonic(), said)
-    numbers = {**loop.numbers(), "late": loop.joiner.counts["late"]}  # first: the overview is no older
+    counts = loop.joiner.counts
+    numbers = {**loop.numbers(), "late": counts["late"], "corrected": counts["corrected"]}  # the overview is no older
     found = {**watcher.shown(), "loop": loop.name, "now": loop.clock() / SECOND, "trouble": loop.trouble()}
     return _encoder.encode({**found, "numbers": numbers, "model": said})
 

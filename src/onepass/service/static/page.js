@@ -97,7 +97,7 @@ function health(found) {
     ["Drift alarms", found.drift.alarms ? whole(found.drift.alarms) : "none", drifted(found.drift)],
     numbers.alarms ? ["Forgotten", `${whole(numbers.alarms)} times`, "by the model itself: what it knew held no more"] : null,
     ["Behind", numbers.lag ? `${whole(numbers.lag)} ${numbers.lag === 1 ? "commit" : "commits"}` : "nothing", `log at ${whole(numbers.last)}, learned to ${whole(numbers.through)}`],
-    ["Outcomes", whole(counts.outcome || 0), `${whole(numbers.late)} too late`],
+    ["Outcomes", whole(counts.outcome || 0), `${whole(numbers.late)} too late${numbers.corrected ? `, ${whole(numbers.corrected)} corrected what was learned` : ""}`],
     ["No outcome in time", counts.join ? percent((counts.default || 0) / counts.join) : "–", "of the decisions joined, which get the default"],
     ["Settings", `version ${found.settings}`, `mode ${found.mode}`],
   ]);
