@@ -1,10 +1,5 @@
 """On Ray, started here: actors and workers that are killed change nothing; results are those of one process."""
 
-import logging
-import os
-import secrets
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -12,6 +7,7 @@ import pytest
 import onepass as op
 from counts import many as often
 from experiments import Scripted, Staircase, Until
+from local_ray import local_ray
 from onepass import evaluation as ev
 from onepass.cluster import ShardedBandit, evaluate, fit
 from onepass.experiment import Experiment, ExperimentError, Policy, run
@@ -22,19 +18,9 @@ pytestmark = pytest.mark.xdist_group("ray")  # one Ray for all of them
 
 @pytest.fixture(scope="module")
 def ray():
-    """A Ray of this machine for the tests of this module, with a token of its own; its workers find our helpers."""
-    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_AUTH_MODE", "token")
-        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
-        patch.setenv("PYTHONPATH", os.pathsep.join(paths))
-        import ray
-
-        ray.init(
-            "local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR
-        )  # never one that somebody else has started here
-        yield ray
-        ray.shutdown()
+    """One for all tests of this module."""
+    with local_ray() as found:
+        yield found
 
 
 def test_actors_that_are_killed_while_they_learn_come_back(ray, tmp_path):
