@@ -27,11 +27,7 @@ default_role = "py:obj"  # `Name` in a docstring leads to Name where there is on
 add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say shape, unit, range and default, which types do not
-autodoc_default_options = {
-    "members": True,
-    "inherited-members": "tuple,Exception,BaseEstimator",
-    "undoc-members": False,
-}
+autodoc_default_options = {"members": True, "inherited-members": "tuple,Exception,BaseEstimator"}
 
 html_theme = "furo"  # its own fonts, styles and scripts: nothing is loaded from another address
 html_title = f"onepass {release}"
