@@ -54,8 +54,8 @@ bandit.learn = timed(bandit.learn)
 
 
 def example():
-    """The statements of README's first example, its two calls timed, which print what it shows and then the seconds; and
-    what it shows."""
+    """The statements of README's first example, its two calls timed, which print what it shows and then the seconds;
+    and what it shows."""
     (block,) = re.findall(r"```pycon\n(.*?)```", README.read_text().split("## Ten lines")[1].split("\n## ")[0], re.S)
     lines = [line[4:] for line in block.splitlines() if line.startswith((">>> ", "... "))]
     begun = next(i for i, line in enumerate(lines) if line.startswith("bandit = "))
