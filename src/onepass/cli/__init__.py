@@ -26,6 +26,7 @@ EXTRAS = (
     "pooch",
     "threadpoolctl",
     "ray",
+    "optuna",
 )
 FINISHED = "finished"  # the folder of what is played, until all is
 
@@ -33,7 +34,7 @@ FINISHED = "finished"  # the folder of what is played, until all is
 def needs(name: str) -> str:
     package = name.partition(".")[0]
     served = dict.fromkeys(("starlette", "uvicorn", "prometheus_client"), "serve")
-    known = {"httpx": "client", "msgspec": "log", "psycopg": "postgres", "ray": "ray", **served}
+    known = {"httpx": "client", "msgspec": "log", "psycopg": "postgres", "ray": "ray", "optuna": "optuna", **served}
     extra = known.get(package, "experiment")
     return f"onepass: {package} is missing, which the command line needs: pip install onepass[{extra}]"
 
@@ -49,7 +50,7 @@ except ModuleNotFoundError as missing:
     print(needs(str(missing.name)), file=sys.stderr)
     raise SystemExit(2) from missing
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
 
 app.add_typer(logs.app, name="log")
 app.command()(serve)

@@ -219,13 +219,16 @@ def bars(axes: Any, rows: Sequence[Row], value: str, unit: float, name: str, loo
     axes.locator_params(axis="x", nbins=3)
 
 
-def draw_over_reg(rows: Sequence[Row], y: str, name: str, what: str, x: str = "reg") -> Picture:
-    """Mean of y over reg (or x), both on log axes; without bands, since the same seeds stand behind every point."""
+def draw_over_reg(rows: Sequence[Row], y: str, name: str, what: str, x: str = "reg", also: str = "reg") -> Picture:
+    """Mean of y over reg (or x, `also` where a policy calls it so), both on log axes.
+
+    Without bands, since the same seeds stand behind every point.
+    """
     figure = canvas(8.5, 5)
     axes = figure.subplots()
     looks = styles(rows, "group")
     for group, own in by(rows, group_of).items():
-        values = by(own, lambda row: row["params"][x])
+        values = by(own, lambda row: row["params"].get(x, row["params"].get(also)))
         points = sorted((value, fmean(row[y] for row in same)) for value, same in values.items())
         axes.plot(*zip(*points), label=group, marker="o", markersize=4, **looks[group])
     logarithmic(axes, "xy")

@@ -7,7 +7,7 @@
 from collections.abc import Mapping, Sequence
 
 from onepass.experiment.bakeoff import study as bakeoff
-from onepass.experiment.bandits import clicks, drift, heavy, outliers, sketches
+from onepass.experiment.bandits import clicks, drift, frontiers, heavy, outliers, sketches
 from onepass.experiment.bandits import suites as bandits
 from onepass.experiment.definition import Study
 from onepass.experiment.errors import ExperimentError
@@ -16,9 +16,11 @@ from onepass.experiment.learners import suites as learners
 from onepass.experiment.matrices import suites as matrices
 from onepass.experiment.news import suites as news
 from onepass.experiment.recommender import suites as recommender
+from onepass.experiment.tuners import study as tuners
 
 GROUPS: Mapping[str, Sequence[Study]] = {
     "Contextual bandits: regret": bandits.SUITES,
+    "Contextual bandits: regret and its price": frontiers.SUITES,
     "Contextual bandits: heavy-tailed rewards": (*heavy.SUITES, *outliers.SUITES),
     "Contextual bandits: sketches under two estimators": sketches.SUITES,
     "Contextual bandits: worlds that change": drift.SUITES,
@@ -28,6 +30,7 @@ GROUPS: Mapping[str, Sequence[Study]] = {
     "Sketched matrices: errors": matrices.SUITES,
     "Recommenders: hits, month by month": recommender.SUITES,
     "Kernel bandits: regret": kernels.SUITES,
+    "Ask and tell: the best of few trials": tuners.SUITES,
     "Online kernel learners: mistakes": learners.SUITES,
 }
 SUITES: tuple[Study, ...] = tuple(suite for group in GROUPS.values() for suite in group)

@@ -90,12 +90,19 @@ def regret_lines(rows: Sequence[Row]) -> list[Line]:
     return lines
 
 
-def lines_over_reg(rows: Sequence[Row], value: str, digits: str) -> list[Line]:
-    """One line per group, one column per reg, the mean of `value` in the cells."""
-    regs = sorted({row["params"]["reg"] for row in rows})
-    cells = by(rows, lambda row: (row["group"], row["params"]["reg"]))
+def lines_over_reg(rows: Sequence[Row], value: str, digits: str, names: Sequence[str] = ("reg",)) -> list[Line]:
+    """One line per group, one column per reg, the mean of `value` in the cells.
+
+    names: of the parameter that columns are over, whichever of them a policy has ("size" or "rank").
+    """
+
+    def over(row: Row) -> float:
+        return next(row["params"][name] for name in names if name in row["params"])
+
+    values = sorted({over(row) for row in rows})
+    cells = by(rows, lambda row: (row["group"], over(row)))
     return [
-        {"": group, **{f"reg {reg:g}": mean_cell(cells.get((group, reg), []), value, digits) for reg in regs}}
+        {"": group, **{f"{names[0]} {at:g}": mean_cell(cells.get((group, at), []), value, digits) for at in values}}
         for group in by(rows, group_of)
     ]
 

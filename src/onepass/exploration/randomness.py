@@ -58,6 +58,12 @@ def uniforms(rng: np.random.Generator, shape: int | tuple[int, ...]) -> np.ndarr
         return rng.random(shape)
 
 
+def coin(rng: np.random.Generator) -> float:
+    """The one of `uniforms(rng, 1)`, in half of its time."""
+    with DRAWING:
+        return rng.random()
+
+
 def key_of(salt: int, identity: str) -> str:
     """The key of a decision's random numbers: a keyed hash of its identity, in hexadecimal digits."""
     return hashlib.blake2b(identity.encode(), key=str(salt).encode()[-64:], digest_size=KEY).hexdigest()

@@ -29,31 +29,18 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
 from onepass.exploration.exploration import Exploration
-from onepass.exploration.randomness import DRAWING, normals, uniforms
+from onepass.exploration.randomness import DRAWING, coin, normals, uniforms
 from onepass.exploration.theory import Theory
 from onepass.features.nystrom import IN_SPAN, Nystrom, pivoted
 from onepass.foundation import check
 from onepass.foundation.check import shown
-from onepass.foundation.generic import compiled
-from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
-from onepass.foundation.roots import shift_root
 from onepass.foundation.sharing import reading
 from onepass.foundation.state import zeros
+from onepass.kernel.dictionary import play_beside, play_kept
 from onepass.kernel.explaining import budgeted_weights
 from onepass.kernel.kernel_bandit import KernelBandit
-from onepass.kernel.posterior import (
-    LOG_DET,
-    ROOM,
-    STALE,
-    USED,
-    KernelState,
-    begun,
-    combined,
-    counted,
-    played,
-    with_room,
-)
+from onepass.kernel.posterior import LOG_DET, ROOM, STALE, USED, KernelState, begun, counted, with_room
 from onepass.kernel.values import gram_of, priors_of, rounded, row_of
 
 EPSILON = 0.5  # of Calandriello et al.'s theorems
@@ -61,90 +48,8 @@ FACTOR = (1.0 + EPSILON) / (1.0 - EPSILON)  # their a
 STEEP = 1e9
 """Sum of k(x, x) / reg over the plays from which a joining point has V factored anew: `grown` subtracts numbers as
 large as that, and beside points of large k(x, x) small ones would lose their digits."""
+SPARE = 0.03  # of a drawing's points: so many more stay rather than that all is made anew, which costs O(A m^2)
 ROUNDINGS = 16.0  # of a sum of squares that cancels, as `variance_factor` counts them: 3.4 at most in 10,000 draws
-
-
-@compiled
-def rank_one(state, place, reward, rest, reg):
-    """A play of a point with the dictionary as it is, rest: `outside`."""
-    used = int(state.tally[USED])
-    root, z = state.root[:used], np.empty(used)
-    for i in range(used):
-        z[i] = state.rows[i, place]
-    v = dot(z, root)
-    q, u = float(dot(v, v)), dot(root, v)
-    covariance = combined(u, state.rows)
-    for a in range(covariance.size):
-        covariance[a] *= reg
-    played(state, covariance, reg * q, place, reward, reg)
-    state.variances[place] = rest / reg + q / (1.0 + q)
-    if q > 0.0:
-        shift_root(root, v, u, q, 1.0)
-
-
-@compiled
-def outside(state, place):
-    """k(x, x) - z^T z of the point at `place`."""
-    rest = state.prior[place]
-    for i in range(int(state.tally[USED])):
-        rest -= state.rows[i, place] * state.rows[i, place]
-    return rest
-
-
-@compiled
-def grown(state, row, place, rest, reg):
-    """The dictionary gains the point at `place`, row: k(x_place, table), rest: `outside`.
-
-    z gains the coordinate (k(x, .) - z(x)^T z) / sqrt(rest), V a row and a column. There must be room.
-    """
-    used, size = int(state.tally[USED]), state.size
-    z = np.empty(used)
-    for i in range(used):
-        z[i] = state.rows[i, place]
-    new = combined(z, state.rows)
-    scale, total, counted_new = 1.0 / np.sqrt(rest), 0.0, np.zeros(new.size)
-    for a in range(size):
-        new[a] = (row[a] - new[a]) * scale
-        counted_new[a] = state.plays[a] * new[a]
-    for a in range(size):
-        total += counted_new[a] * new[a]
-    root = state.root[:used]
-    weighted = dot(state.rows[:used], counted_new) if used > 0 else np.empty(0)
-    across = dot(root, dot(weighted, root)) if used > 0 else weighted
-    s = reg + max(total - (float(dot(weighted, across)) if used > 0 else 0.0), 0.0)
-    beside = combined(across, state.rows)
-    paid, ones = 0.0, 0.0
-    for a in range(size):
-        new_part = new[a] - beside[a]
-        paid += state.sums[a] * new_part
-        ones += state.plays[a] * new_part
-    for a in range(size):
-        part = new[a] - beside[a]
-        state.variances[a] = max(state.variances[a] + part * part / s - new[a] * new[a] / reg, 0.0)
-        state.means[a] += part * paid / s
-        state.ones[a] += part * ones / s
-        state.rows[used, a] = new[a]
-    for i in range(used):
-        state.root[i, used] = -across[i] / np.sqrt(s)
-    state.root[used, used] = 1.0 / np.sqrt(s)
-    state.members[used] = place
-    state.tally[USED] += 1.0
-    state.tally[LOG_DET] += np.log(s / reg)
-
-
-@compiled
-def play_kept(state, row, rest, stale, place, reward, reg, copies, chance):
-    """A play under the present dictionary, which the point joins if its row k(x_place, table) is given.
-
-    copies, chance: of the point, where the dictionary is drawn incrementally.
-    """
-    if row.size > 0:
-        grown(state, row, place, rest, reg)
-        rest = 0.0
-    rank_one(state, place, reward, rest, reg)
-    state.tally[STALE] += stale
-    if state.copies.shape[0] > 0:
-        state.copies[0, place], state.copies[1, place] = copies, chance
 
 
 @final
@@ -156,7 +61,8 @@ class BKB(KernelBandit):
     oversampling: qbar, above 0 (default 10.0): a drawing has in expectation at most qbar (d + v) points (or the one
         that is kept when all are lost), d the `effective_dimension` and v the variance of the played point, both
         *before* that play: the variances under the new dictionary may be less. Points that join until the next drawing
-        come on top, in expectation at most qbar times their variances then. For theorem 3.1, of variances and of sizes,
+        come on top, in expectation at most qbar times their variances then, and 3% that were there before, where
+        staleness is above 1. For theorem 3.1, of variances and of sizes,
         it must be `bkb_oversampling`, with staleness=1, redundancy=0 and incremental=False; far less does: what holds
         is in `variance_factor`.
     staleness: at least 1 (default 2.0), inf: never drawn again; 1 is the paper's algorithm, O((A + u) m^2) a round for
@@ -224,15 +130,22 @@ class BKB(KernelBandit):
         kept = 0.0
         if self.incremental:
             kept, chance = self._thinned(state, place, chance)
-        joins = uniforms(self._coins, 1)[0] < chance
+        joins = coin(self._coins) < chance
         stale = 0.0 if joins and self.staleness > 1.0 else variance
         if 1.0 + state.tally[STALE] + stale > self.staleness:
-            self._state = self._redrawn(place, reward, joins)
+            heard, chosen = self._drawn(place, reward, joins)
+            if self.incremental or not self._stands(chosen, place):
+                self._state = self._resting_on(heard, chosen, self._least(chosen)) if chosen.size else heard
+                return
+            joins, stale = place in chosen, -float(state.tally[STALE])
+        least = max(IN_SPAN * state.prior[place], self.redundancy * self.reg * variance) if joins else np.inf
+        counts = stale, place, reward, self.reg, kept + joins, chance
+        rest = play_kept(state, least, *counts)
+        if rest == 0.0:
             return
-        rest = outside(state, place)
-        rest = rest if rest >= 0.0 else rounded(self.kernel, state, rest)
+        rest = rest if rest > 0.0 else rounded(self.kernel, state, rest)
         row = np.empty(0)
-        if joins and rest > max(IN_SPAN * state.prior[place], self.redundancy * self.reg * variance):
+        if rest > 0.0:
             if state.plays @ state.prior > STEEP * self.reg:
                 heard = self._heard(place, reward)
                 heard.tally[STALE] += stale
@@ -243,7 +156,7 @@ class BKB(KernelBandit):
                 return
             self._state = state = with_room(state)
             row = row_of(self.kernel, state, place)
-        play_kept(state, row, rest, stale, place, reward, self.reg, kept + joins, chance)
+        play_beside(state, row, rest, *counts)
 
     def _thinned(self, state: KernelState, places: Any, chances: Any) -> Any:
         """The copies of points that stay when their plays are to be there with these chances, and what these become."""
@@ -262,9 +175,9 @@ class BKB(KernelBandit):
         counted(state.tally, reward)
         return state
 
-    def _redrawn(self, place: int, reward: float, joins: bool) -> KernelState:
-        """A play, and a new dictionary drawn with the variances before it (Calandriello et al.: cached, and no less
-        than after it).
+    def _drawn(self, place: int, reward: float, joins: bool) -> tuple[KernelState, np.ndarray]:
+        """A play, counted, and the places of a new dictionary, drawn with the variances before it (Calandriello et al.:
+        cached, and no less than after it).
 
         joins: whether the play does, where the drawing is incremental.
         """
@@ -272,7 +185,7 @@ class BKB(KernelBandit):
         state.tally[STALE] = 0.0
         seen = np.flatnonzero(state.plays * state.prior)  # a point without variance has no place in a dictionary
         if not seen.size:
-            return state
+            return state, seen
         chance = np.minimum(self.oversampling * state.variances[seen], 1.0)
         if self.incremental:
             there = (state.copies[0, seen] > 0.0) | (seen == place)
@@ -284,8 +197,24 @@ class BKB(KernelBandit):
         else:
             with np.errstate(divide="ignore"):
                 drawn = uniforms(self._coins, len(seen)) < -np.expm1(state.plays[seen] * np.log1p(-chance))
-        chosen = seen[drawn] if drawn.any() else seen[[chance.argmax()]]
-        return self._resting_on(state, chosen, self.redundancy * self.reg * state.variances[chosen])
+        return state, seen[drawn] if drawn.any() else seen[[chance.argmax()]]
+
+    def _stands(self, chosen: np.ndarray, place: int) -> bool:
+        """Whether a dictionary that was drawn is the one that is, but for the played point, redundant ones, and, where
+        it is drawn lazily anyway, a few that may stay: more points than were drawn are no less accurate.
+        """
+        s = self._state
+        members = s.members[: s.used]
+        others = chosen[~np.isin(chosen, members) & (chosen != place)]
+        more = s.used - np.isin(members, chosen).sum()
+        if not s.used or more > (SPARE * len(chosen) if self.staleness > 1.0 else 0):
+            return False
+        rest = s.prior[others] - (s.rows[: s.used, others] ** 2).sum(axis=0)
+        return bool((rest <= np.maximum(IN_SPAN * s.prior[others], self._least(others))).all())
+
+    def _least(self, places: Any) -> Any:
+        """The part of a point's k(x, x) that must lie outside the span of the others."""
+        return self.redundancy * self.reg * self._state.variances[places]
 
     def _resting_on(self, state: KernelState, places: np.ndarray, least: np.ndarray | float) -> KernelState:
         """The same plays on the dictionary of these places, less those of which others leave no more than `least`."""

@@ -1,5 +1,4 @@
-"""Ask and tell: settings of a machine, of a model, of anything that pays a noisy number, tried one after the other or
-many at once.
+"""Ask and tell: settings of anything that pays a noisy number, tried one after the other or many at once.
 
 The first trials are points of a scrambled Sobol sequence; each later one is where the expected improvement of a kernel
 bandit's posterior is largest (proposing.py), with kernel and noise refitted on a schedule (surrogate.py). The trials
@@ -31,8 +30,8 @@ NO_MORE = "allowed refuses all of {tries:,} settings that were drawn; allow more
 
 
 class Trial(NamedTuple):
-    """number: its place among all trials; settings: what to try, {name: value}; value: what it paid, or None; status:
-    "pending", "told" or "failed"."""
+    """number: its place among all trials; settings: {name: value}; value: what it paid, or None; status: "pending",
+    "told" or "failed"."""
 
     number: int
     settings: Settings
@@ -245,12 +244,14 @@ class Tuner(files.Owner):
         succeeded = np.flatnonzero(np.isfinite(self._values()))
         order = succeeded[np.argsort(-means[succeeded], kind="stable")[: proposing.NEAR]]
         centres = np.stack([self.space.shares(self._trials[self._order[i]].settings) for i in order])
+        rough = self._model is not None and self._model.fit.noise > proposing.ROUGH
         found = proposing.proposed(
             proposing.Candidates(self.space, self.allowed, self._rng),
             lambda rows: surrogate.moments(bandit, rows),
             float(means[order[0]]),
             centres,
             bandit.dictionary_size,
+            rough and len(self._trials) % proposing.TURN == 0,
         )
         if found is None:
             raise ValueError(NO_MORE.format(tries=proposing.TRIES * proposing.FEWEST))

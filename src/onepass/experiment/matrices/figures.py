@@ -49,5 +49,15 @@ def draw_inverse(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     return draw_over_reg(rows, "inverse_error", "relative error of the inverse, spectral norm", what)
 
 
+def draw_ranks(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """Relative error of the inverse over the size of the sketch (Shustova et al. figures 5 and 16)."""
+    what = f"error of the inverse after {rows[0]['rounds']:,} rows"
+    return draw_over_reg(rows, "inverse_error", "relative error of the inverse, spectral norm", what, "rank", "size")
+
+
 ERROR = Figure("error", error_lines, draw_error)
 INVERSE = Figure("inverse", partial(lines_over_reg, value="inverse_error", digits=".2g"), draw_inverse)
+RANKS = Figure(
+    "ranks", partial(lines_over_reg, value="inverse_error", digits=".2g", names=("rank", "size")), draw_ranks
+)
+INVERSES = (INVERSE.name, RANKS.name)  # figures that need the inverse, at the end of the stream alone

@@ -13,7 +13,7 @@ import scipy.linalg
 
 from onepass.experiment.definition import Trial, curve_rows, final_rows
 from onepass.experiment.figure import Figure
-from onepass.experiment.matrices.figures import ERROR, INVERSE
+from onepass.experiment.matrices.figures import ERROR, INVERSES
 from onepass.experiment.policy import Policy
 
 
@@ -21,7 +21,7 @@ from onepass.experiment.policy import Policy
 class MatrixStudy:
     """A stream of rows(seed, n), shape (n, dim), that every design sees; the policies are designs.
 
-    figure ERROR: ||A - A_hat|| along the stream; INVERSE: the relative error of A^-1 at its end.
+    figure ERROR: ||A - A_hat|| along the stream; INVERSE, RANKS: the relative error of A^-1 at its end.
     """
 
     name: str
@@ -42,7 +42,7 @@ class MatrixStudy:
         policy.build(dim=rows.shape[1]).append(rows)
 
     def step_size(self, rounds: int) -> int:
-        return rounds if self.figure.name == INVERSE.name else -(-rounds // 50)
+        return rounds if self.figure.name in INVERSES else -(-rounds // 50)
 
 
 class MatrixTrial:
@@ -62,7 +62,7 @@ class MatrixTrial:
             self.rows_seen = self.study.stream(self.seed, max(self.study.rounds, start + rounds))
         rows = np.ascontiguousarray(self.rows_seen[start : start + rounds])
         gram = self.gram + rows.T @ rows
-        spectrum = np.linalg.eigvalsh(gram) if self.study.figure.name == INVERSE.name else np.empty(0)
+        spectrum = np.linalg.eigvalsh(gram) if self.study.figure.name in INVERSES else np.empty(0)
         points = []
         for i, (policy, design) in enumerate(zip(self.policies, self.designs)):
             began = perf_counter()

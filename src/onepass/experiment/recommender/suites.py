@@ -116,6 +116,19 @@ SUITES: tuple[Study, ...] = (
         figure=SIZE,
     ),
     RecommenderStudy(
+        "magazine-projection",
+        "quality against the size of the projection on magazine (Shustova et al. figure 13)",
+        MAGAZINE,
+        41,
+        (
+            disjoint("LinUCB", "LinUCB"),
+            *sweep(Recommender("CBRAP", CBRAP, {"size": 32, **RULE}), size=(4, 8, 16, 32, 64, 96)),
+        ),
+        rounds=26,
+        seeds=5,
+        figure=SIZE,
+    ),
+    RecommenderStudy(
         "magazine-width",
         "time and memory against the dimension of contexts on magazine (Shustova et al. figure 1)",
         MAGAZINE,

@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from onepass.adapters.vowpal_wabbit import exploration_of
 from onepass.bandit.decision import made_id
 from onepass.evaluation import intervals
 from onepass.evaluation.moments import Moments
@@ -23,7 +24,7 @@ from onepass.service.personalizer.configuration import PolicyContract, follow
 from onepass.service.personalizer.errors import Problem
 from onepass.service.personalizer.jobs import FAILED, RUNNING, SUCCEEDED
 from onepass.service.personalizer.places import decided_between
-from onepass.service.personalizer.policies import LONGEST_NAME, exploration_of, exploring, policy_of
+from onepass.service.personalizer.policies import LONGEST_NAME, exploring, policy_of
 from onepass.service.personalizer.times import place_in_time, written
 from onepass.service.personalizer.weighing import BUCKET, LEVEL, Weighed, weighed
 from onepass.service.settings import begun

@@ -1,0 +1,1 @@
+"""Ask and tell: settings that pay, found in few trials."""

@@ -1,0 +1,185 @@
+"""Studies of tuners: the best value after so many trials, and what a trial costs.
+
+    onepass run tuning-branin        and -hartmann6, -svc, -ridge, -tree
+
+Optuna's TPE is a policy where Optuna is installed (`onepass[optuna]`); `onepass run tuning-branin --policies onepass`
+needs it not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from onepass.experiment.definition import Study, Trial, curve_rows, final_rows
+from onepass.experiment.drawing import canvas, legend, logarithmic, styles, title
+from onepass.experiment.figure import Figure, Line, Picture, Row
+from onepass.experiment.policy import Policy
+from onepass.experiment.tables import by, policy_of
+from onepass.experiment.tuners.problems import PROBLEMS, Problem
+from onepass.tuning import Category, Integer, Real, Tuner
+from onepass.tuning.space import Dimension, Settings
+
+QUARTILES = (0.25, 0.5, 0.75)
+WARM = 20  # trials of a throw-away tuner
+
+
+class Ours:
+    """`onepass.tuning.Tuner`."""
+
+    def __init__(self, *, settings: dict[str, Dimension], seed: int) -> None:
+        self.tuner = Tuner(settings, maximize=False, seed=seed)
+
+    def ask(self) -> Settings:
+        self.trial = self.tuner.ask()
+        return self.trial.settings
+
+    def tell(self, value: float) -> None:
+        self.tuner.tell(self.trial, value)
+
+
+class TPE:
+    """Optuna's sampler, as it comes."""
+
+    def __init__(self, *, settings: dict[str, Dimension], seed: int) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self.study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+        self.settings = settings
+
+    def ask(self) -> Settings:
+        self.trial = self.study.ask()
+        return {name: suggested(self.trial, name, one) for name, one in self.settings.items()}
+
+    def tell(self, value: float) -> None:
+        self.study.tell(self.trial, value)
+
+
+def suggested(trial: Any, name: str, one: Dimension) -> Any:
+    """What Optuna's trial suggests for a dimension."""
+    if isinstance(one, Category):
+        return trial.suggest_categorical(name, one.choices)
+    if isinstance(one, Integer):
+        return trial.suggest_int(name, one.low, one.high, log=one.log)
+    assert isinstance(one, Real)
+    return trial.suggest_float(name, one.low, one.high, log=one.log)
+
+
+class Uniform:
+    """Settings at random."""
+
+    def __init__(self, *, settings: dict[str, Dimension], seed: int) -> None:
+        self.settings, self.rng = settings, np.random.default_rng(seed)
+
+    def ask(self) -> Settings:
+        return {name: one.value(float(self.rng.random())) for name, one in self.settings.items()}
+
+    def tell(self, value: float) -> None:
+        """It learns nothing."""
+
+
+def best_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per tuner: the best value, its quartiles over seeds, and milliseconds a trial."""
+    lines = []
+    for label, own in by(rows, policy_of).items():
+        low, middle, high = np.quantile([row["best"] for row in own], QUARTILES)
+        lines.append(
+            {
+                "": label,
+                "median of the best": f"{middle:.4g}",
+                "quartiles": f"{low:.4g}, {high:.4g}",
+                "ms a trial": f"{fmean(row['microseconds_per_round'] for row in own) / 1000:.2f}",
+                "trials": f"{own[0]['rounds']:,}",
+                "seeds": str(len(own)),
+            }
+        )
+    return lines
+
+
+def draw_best(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """The median of the best so far over trials, and its quartiles."""
+    figure = canvas(8.5, 4.8)
+    axes = figure.subplots()
+    looks = styles(rows, "policy")
+    for label, own in by(curves, policy_of).items():
+        points = sorted(by(own, lambda row: row["round"]).items())
+        sides = np.array([np.quantile([row["best"] for row in same], QUARTILES) for _, same in points]).T
+        at = [round for round, _ in points]
+        axes.plot(at, sides[1], label=label, **looks[label])
+        axes.fill_between(at, sides[0], sides[2], color=looks[label]["color"], alpha=0.12, linewidth=0)
+    if all(row["best"] > 0.0 for row in curves):
+        logarithmic(axes, "y")
+    axes.set(xlabel="trials", ylabel="best value so far")
+    legend(figure, *axes.get_legend_handles_labels())
+    title(figure, rows, "the best so far, median and quartiles")
+    return figure
+
+
+BEST = Figure("best", best_lines, draw_best)
+
+
+@dataclass(frozen=True)
+class TunerStudy:
+    """One of `PROBLEMS` and the tuners that look for its least value; a round is a trial."""
+
+    name: str
+    description: str
+    problem: str
+    policies: tuple[Policy, ...]
+    rounds: int = 100
+    seeds: int = 20
+    figure: Figure = BEST
+    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    timed: bool = True
+
+    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        return TunerTrial(PROBLEMS[self.problem](), policies, seed)
+
+    def warm_up(self, policy: Policy) -> None:
+        TunerTrial(PROBLEMS["branin"](), [policy], 0).step(0, WARM)
+
+    def step_size(self, rounds: int) -> int:
+        return 1
+
+
+class TunerTrial:
+    """The tuners of one seed side by side; seconds are those of asking and telling."""
+
+    def __init__(self, problem: Problem, policies: Sequence[Policy], seed: int) -> None:
+        self.problem, self.policies, self.seed = problem, policies, seed
+        self.tuners = [policy.build(settings=problem.settings, seed=seed) for policy in policies]
+        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
+
+    def step(self, start: int, rounds: int) -> None:
+        for t in range(start, start + rounds):
+            for tuner, points in zip(self.tuners, self.points):
+                before = points[-1] if points else {"best": np.inf, "seconds": 0.0}
+                began = perf_counter()
+                settings = tuner.ask()
+                asked = perf_counter() - began
+                value = self.problem.value(settings)
+                began = perf_counter()
+                tuner.tell(value)
+                seconds = before["seconds"] + asked + perf_counter() - began
+                points.append({"round": t + 1, "best": min(value, before["best"]), "seconds": seconds})
+
+    def rows(self) -> list[dict[str, Any]]:
+        return final_rows(self.policies, self.seed, self.points, lambda points: {"best": points[-1]["best"]})
+
+    def curves(self) -> list[dict[str, Any]]:
+        return curve_rows(self.policies, self.seed, self.points)
+
+
+TUNERS = (Policy("onepass", Ours), Policy("TPE", TPE), Policy("uniform", Uniform))
+WHAT = {
+    "branin": "Branin's function, two settings: regret",
+    "hartmann6": "Hartmann's function, six settings: regret",
+    "svc": "SVC on 600 digits, two settings: error of three folds",
+    "ridge": "KernelRidge on diabetes, four settings: squared error of three folds",
+    "tree": "a decision tree on breast cancer, five settings: log loss of three folds",
+}
+SUITES: tuple[Study, ...] = tuple(TunerStudy(f"tuning-{name}", what, name, TUNERS) for name, what in WHAT.items())
