@@ -20,9 +20,11 @@ from onepass.experiment.recommender.study import RecommenderStudy
 
 RULE = {"reg": 1.0, "exploration": -0.1}  # Shustova et al.'s; ALGORITHMS section 7
 
+PER_ARM = {"parameters": "disjoint"}
+
 
 def disjoint(label: str, recipe: str, **params: object) -> Recommender:
-    return Recommender(label, recipe, {"parameters": "disjoint", **RULE, **params})
+    return Recommender(label, recipe, {**PER_ARM, **RULE, **params})
 
 
 def full(rank: int) -> Recommender:
@@ -87,7 +89,7 @@ SUITES: tuple[Study, ...] = (
         "the same of 1,616 films, week by week (MovieLens 100K)",
         MOVIELENS,
         13,
-        recommenders((4, 8, 16), size=4, reg=10.0),
+        (*recommenders((4, 8, 16), size=4, reg=10.0), Recommender("HvtUCB", "HvtUCB", {**PER_ARM, "reg": 10.0})),
         rounds=7,
         unit="week",
     ),
