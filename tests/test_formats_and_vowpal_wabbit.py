@@ -6,7 +6,7 @@ import pytest
 from foreign_logs import events
 from onepass.log import formats
 
-pytest.importorskip("vowpalwabbit", reason="vowpalwabbit is in the extra `peers`: pip install onepass[peers]")
+pytest.importorskip("vowpalwabbit", reason="vowpalwabbit has no wheel for this Python")
 import vowpalwabbit
 from vowpalwabbit import dftovw
 
