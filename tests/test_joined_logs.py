@@ -88,6 +88,16 @@ def test_reading_searching_and_checking_a_joined_log_is_that_of_the_whole(joined
         assert [one.seq for one in view.read()] == list(range(1, len(whole) + 1))
 
 
+def test_who_reads_while_months_are_sealed_misses_nothing():
+    joined = JoinedStore(MemoryStore(), MemoryStore())
+    joined.append([Outcome(loop="a", time=1, id=f"{place}", value=1.0) for place in range(2_500)])
+    found, read = [], joined.read()
+    for end in (700, 1_500, 2_300):
+        found += [next(read).seq for _ in range(400)]
+        move(joined.live, joined.archive, end)
+    assert [*found, *(one.seq for one in read)] == list(range(1, 2_501))
+
+
 def test_damage_and_gaps_of_a_joined_log_are_told(joined):
     joined.live.drop_before(joined.archive.last + 3)
     (damage,) = joined.check()
