@@ -314,6 +314,20 @@ def test_another_authority_is_not_trusted(service):
         news.settings()
 
 
+WITHOUT = """
+import sys, onepass.client
+print(*{'numpy', 'numba', 'scipy', 'msgspec'} & {*sys.modules})
+from onepass.foundation.files import load
+print(type(load(sys.argv[1])).__name__)
+"""
+
+
+def test_who_asks_a_service_imports_nothing_that_learns_and_files_know_their_classes_even_so(tmp_path):
+    onepass.Pending(onepass.OFUL(dim=2)).save(tmp_path / "file")
+    said = subprocess.run([sys.executable, "-c", WITHOUT, f"{tmp_path / 'file'}"], capture_output=True, text=True)
+    assert (said.stdout, said.stderr) == ("\nPending\n", "")
+
+
 def test_the_folder_alone_is_a_client_that_needs_httpx_and_nothing_else(tmp_path):
     shutil.copytree(Path(onepass.client.__file__).parent, tmp_path / "onepass" / "client")
     (tmp_path / "onepass" / "__init__.py").touch()

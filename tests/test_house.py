@@ -11,9 +11,9 @@ ROOT = Path(onepass.__file__).parent
 # From the top: a room may import those below it. The root module is the list of public names; benchmark/ times what
 # experiment/ plays, so it stands above it.
 ROOMS = (
-    "__main__", "cli", "precompile", "benchmark", "experiment", "cluster", "service", "", "evaluation", "adapters",
-    "testing", "log", "recipes", "tuning", "learner", "kernel", "contextual", "bandit", "arena", "estimator",
-    "exploration", "design", "features", "client", "foundation",
+    "__main__", "cli", "precompile", "benchmark", "experiment", "cluster", "service", "", "public", "evaluation",
+    "adapters", "testing", "log", "recipes", "tuning", "learner", "kernel", "contextual", "bandit", "arena",
+    "estimator", "exploration", "design", "features", "client", "foundation",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ gives one), and is built again by its constructor. An instance among the argumen
 part of another one (a design that knows rows already), and how it comes back, says `files.py`.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ Kind = TypeVar("Kind", bound=type)
 _known: dict[str, type] = {}
 _on_demand: dict[str, Callable[[], type]] = {}
 
+PACKAGE = __name__.partition(".")[0]
 PART = "part"  # where an instance says which part of a file holds what it knows
 
 
@@ -30,11 +32,18 @@ def savable(kind: Kind) -> Kind:
     ...     "A rule of one's own."
     """
     name = kind.__name__
+    if kind.__module__.partition(".")[0] != PACKAGE:
+        _everything()
     held = _known.setdefault(name, kind)
     if (held.__module__, held.__qualname__) != (kind.__module__, kind.__qualname__):
         raise ValueError(f"a class named {name} is registered by {held.__module__}; name yours otherwise")
     _known[name] = kind
     return kind
+
+
+def _everything() -> None:
+    """Let every class of the package register itself, whichever of its modules were imported so far."""
+    _ = sys.modules[PACKAGE].__all__
 
 
 def on_demand(name: str, found: Callable[[], type]) -> None:
@@ -44,11 +53,14 @@ def on_demand(name: str, found: Callable[[], type]) -> None:
 
 def kinds(family: type) -> list[type]:
     """All registered classes of a family, in order of their names."""
+    _everything()
     return [_known[name] for name in sorted(_known) if issubclass(_known[name], family)]
 
 
 def kind_of(name: Any) -> type:
     """The class registered under a name; ValueError if there is none."""
+    if name not in _known and name not in _on_demand:
+        _everything()
     if name in _on_demand:
         return _on_demand[name]()
     if name not in _known:

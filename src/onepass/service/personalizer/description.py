@@ -108,7 +108,9 @@ def paths(schemas: dict[Any, Any]) -> dict[str, Any]:
     for operation in OPERATIONS:
         for method in operation.methods:
             said = SAID.get((method, operation.path))
-            for first, place in placed(operation.path, said) if said is not None else ():
+            if said is None:
+                continue
+            for first, place in placed(operation.path, said):
                 name = f"personalizer_{'first' if first else 'later'}_{method.lower()}_{operation.handler.__name__}"
                 name = f"{name}_{operation.path.partition('/')[0]}"
                 found.setdefault(place, {})[method.lower()] = described(name, operation.path, said, first, schemas)

@@ -1,0 +1,228 @@
+"""Everything that `onepass` names, imported at once; `onepass` itself imports it when the first name is asked for."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from onepass.bandit.arm_model import ArmModel
+from onepass.bandit.arms import ArmBandit
+from onepass.bandit.build import Bandit
+from onepass.bandit.crossed import CrossedBandit
+from onepass.bandit.decision import Decision, Recommendation
+from onepass.bandit.explanation import Difference, Explanation, Gap, Term
+from onepass.bandit.models import Disjoint, Hybrid
+from onepass.bandit.pending import Pending
+from onepass.bandit.restarting import Restarting
+from onepass.bandit.shared import SharedBandit
+from onepass.bandit.snapshot import Snapshot
+from onepass.contextual.contextual_bandit import ContextualBandit
+from onepass.design.design import Design
+from onepass.design.dyadic import Dyadic
+from onepass.design.exact import Exact
+from onepass.design.frequent_directions import FrequentDirections, RobustFrequentDirections
+from onepass.design.projector_splitting import ProjectorSplitting
+from onepass.estimator.adaptive_huber import AdaptiveHuber
+from onepass.estimator.estimator import Estimator
+from onepass.estimator.glb_omd import OnePassGLM
+from onepass.estimator.gloc import RegressedGLM
+from onepass.estimator.median_of_means import MedianOfMeans
+from onepass.estimator.offline_glm import OfflineGLM
+from onepass.estimator.one_pass_huber import OnePassHuber
+from onepass.estimator.one_pass_median import OnePassMedian
+from onepass.estimator.one_pass_truncation import OnePassTruncation
+from onepass.estimator.online_newton import OnlineNewton
+from onepass.estimator.ridge import Ridge
+from onepass.estimator.truncated_ridge import TruncatedRidge
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.greedy import EpsilonGreedy, Greedy
+from onepass.exploration.inverse_gap import InverseGap
+from onepass.exploration.optimistic_gap import OptimisticGap
+from onepass.exploration.softmax import Softmax
+from onepass.exploration.theory import Theory
+from onepass.exploration.thompson import PlainThompson, Thompson
+from onepass.exploration.ucb import UCB
+from onepass.features.chain import Chain
+from onepass.features.concatenate import Concatenate
+from onepass.features.factors import Outer, OuterProduct
+from onepass.features.feature_map import FeatureMap
+from onepass.features.fourier import Fourier
+from onepass.features.identity import Identity
+from onepass.features.intercept import Intercept
+from onepass.features.kernels import RBF, Kernel, Linear, Matern, Polynomial
+from onepass.features.nystrom import Nystrom
+from onepass.features.projection import GaussianProjection
+from onepass.features.records import Records
+from onepass.features.standardize import Standardize
+from onepass.foundation.files import from_bytes, load, to_bytes
+from onepass.foundation.merged import merged
+from onepass.foundation.registry import on_demand, savable
+from onepass.kernel.bkb import BKB
+from onepass.kernel.gp_ucb import GPUCB
+from onepass.kernel.leverage import bkb_oversampling, bkb_size_bound
+from onepass.kernel.posterior import Posterior
+from onepass.learner.bogd import BOGD
+from onepass.learner.bpas import BPAS
+from onepass.learner.explaining import Reason, Reasons
+from onepass.learner.fogd import FOGD
+from onepass.learner.forks import FORKS
+from onepass.learner.kernel_newton import KernelNewton
+from onepass.learner.kogd import KOGD
+from onepass.learner.learner import Validation, progressive_validation
+from onepass.learner.nogd import NOGD
+from onepass.learner.projectron import Projectron
+from onepass.learner.pros_n_kons import PROSNKONS
+from onepass.learner.rbp import RBP
+from onepass.learner.skegd import SkeGD
+from onepass.recipes import (
+    CBRAP,
+    CBSCFD,
+    CRMM,
+    CRTM,
+    GLBOMD,
+    GLOC,
+    MENU,
+    OFUL,
+    SOFUL,
+    TOFU,
+    DBSLinUCB,
+    HeavyOFUL,
+    HvtUCB,
+    LinTS,
+    LinUCB,
+    PSILinUCB,
+    WeightUCB,
+)
+
+if TYPE_CHECKING:
+    from onepass.adapters.scikit_learn import OnlineKernelClassifier, OnlineKernelRegressor
+
+__all__ = [
+    "BKB",
+    "BOGD",
+    "BPAS",
+    "CBRAP",
+    "CBSCFD",
+    "CRMM",
+    "CRTM",
+    "FOGD",
+    "FORKS",
+    "GLBOMD",
+    "GLOC",
+    "GPUCB",
+    "KOGD",
+    "MENU",
+    "NOGD",
+    "OFUL",
+    "PROSNKONS",
+    "RBF",
+    "RBP",
+    "SOFUL",
+    "TOFU",
+    "UCB",
+    "AdaptiveHuber",
+    "ArmBandit",
+    "ArmModel",
+    "Bandit",
+    "Chain",
+    "Concatenate",
+    "ContextualBandit",
+    "CrossedBandit",
+    "DBSLinUCB",
+    "Decision",
+    "Design",
+    "Difference",
+    "Disjoint",
+    "Dyadic",
+    "EpsilonGreedy",
+    "Estimator",
+    "Exact",
+    "Explanation",
+    "Exploration",
+    "FeatureMap",
+    "Fourier",
+    "FrequentDirections",
+    "Gap",
+    "GaussianProjection",
+    "Greedy",
+    "HeavyOFUL",
+    "HvtUCB",
+    "Hybrid",
+    "Identity",
+    "Intercept",
+    "InverseGap",
+    "Kernel",
+    "KernelNewton",
+    "LinTS",
+    "LinUCB",
+    "Linear",
+    "Matern",
+    "MedianOfMeans",
+    "Nystrom",
+    "OfflineGLM",
+    "OnePassGLM",
+    "OnePassHuber",
+    "OnePassMedian",
+    "OnePassTruncation",
+    "OnlineKernelClassifier",
+    "OnlineKernelRegressor",
+    "OnlineNewton",
+    "OptimisticGap",
+    "Outer",
+    "OuterProduct",
+    "PSILinUCB",
+    "Pending",
+    "PlainThompson",
+    "Polynomial",
+    "Posterior",
+    "ProjectorSplitting",
+    "Projectron",
+    "Reason",
+    "Reasons",
+    "Recommendation",
+    "Records",
+    "RegressedGLM",
+    "Restarting",
+    "Ridge",
+    "RobustFrequentDirections",
+    "SharedBandit",
+    "SkeGD",
+    "Snapshot",
+    "Softmax",
+    "Standardize",
+    "Term",
+    "Theory",
+    "Thompson",
+    "TruncatedRidge",
+    "Validation",
+    "WeightUCB",
+    "bkb_oversampling",
+    "bkb_size_bound",
+    "from_bytes",
+    "load",
+    "merged",
+    "progressive_validation",
+    "savable",
+    "to_bytes",
+]
+
+WITH_SCIKIT_LEARN = ("OnlineKernelClassifier", "OnlineKernelRegressor")
+
+
+def __getattr__(name: str) -> Any:
+    """The scikit-learn estimators are imported when they are asked for: importing onepass stays light without it."""
+    if name in WITH_SCIKIT_LEARN:
+        from onepass.adapters import scikit_learn
+
+        return getattr(scikit_learn, name)
+    raise AttributeError(f"module 'onepass' has no attribute {name!r}")
+
+
+def _tuner() -> type:
+    """What a file of `onepass.tuning` names, which is imported when it is asked for."""
+    from onepass.tuning import Tuner
+
+    return Tuner
+
+
+for _name in WITH_SCIKIT_LEARN:
+    on_demand(_name, partial(__getattr__, _name))
+on_demand("Tuner", _tuner)
