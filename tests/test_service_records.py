@@ -15,6 +15,7 @@ from onepass.log.verifying import verify
 from onepass.service.answers import answer
 from onepass.service.loop import Loop
 from onepass.service.messages import OutcomeRequest, RecordsRequest, Refused
+from onepass.service.page import looked_up
 from onepass.service.settings import begun, checked
 from onepass.service.tables import fingerprint
 
@@ -158,3 +159,23 @@ def test_settings_of_a_bandit_of_records_are_checked(model, says):
         rules(model={"recipe": "CrossedBandit", **model})
     with pytest.raises(ValueError, match="features must be left out"):
         rules(features={"context": 3})
+
+
+def test_a_decision_by_records_is_found_by_its_id_and_explained_by_pairs_of_features(started):
+    loop = started(rules(), MemoryStore())
+    for t in range(12):
+        record = loop.decide(request(t)).result()
+        loop.outcomes([OutcomeRequest(id=record.id, value=float(t % 2), key="k")])[1].result()
+    settled(loop)
+    asked = loop.decide(request(7, id="asked again")).result()
+    loop.stop()  # nothing is learned between what follows
+    found = msgspec.json.decode(looked_up(loop, "asked again"))
+    assert found["records"][0]["kind"] == "decision"
+    why, arm = found["explanation"], answer(asked).arm
+    offered = dict(zip(asked.offered, asked.contexts["arms"], strict=True))
+    expected = loop.learner.serving.explain(asked.contexts["context"], offered, arm)
+    assert (why["arm"], why["mean"]) == (arm, pytest.approx(expected.mean))
+    names = {term["name"] for term in why["terms"]}
+    assert any(" * " in name for name in names), names  # a feature of the request with one of the arm
+    assert why["mean"] == pytest.approx(sum(term.contribution for term in expected.terms))
+    assert abs(why["terms"][0]["contribution"]) == max(abs(term.contribution) for term in expected.terms)
