@@ -84,7 +84,7 @@ function arms(found) {
 
 // Rewards that left what the model expected: when last, and how often that would be chance.
 function drifted(drift) {
-  const chance = `by chance at most one in ${whole(drift.every)} decisions`, last = drift.latest.at(-1);
+  const chance = `by chance one in ${whole(drift.every)} decisions at most, on average`, last = drift.latest.at(-1);
   return last ? `the last at ${moment(last[0])}: ${last[1] ? "more" : "less"} was earned than the model expected; ${chance}` : chance;
 }
 

@@ -30,7 +30,7 @@ export const lasting = (seconds) => {
   for (const [size, name] of [[86400, "day"], [3600, "hour"], [60, "minute"]]) {
     if (seconds >= 1.5 * size) return `${Math.round(seconds / size)} ${name}s`;
   }
-  return `${Math.round(seconds)} seconds`;
+  return Math.round(seconds) === 1 ? "second" : `${Math.round(seconds)} seconds`;
 };
 
 // Decimal places at which a number of the size of `span` has two digits.
