@@ -1,14 +1,15 @@
-"""What more cores and shards cost: `python -m onepass.benchmark.cluster rows` and `... arms [ARMS] [ROWS]`.
+"""What more cores and shards cost: `python -m onepass.benchmark.cluster rows [ROWS]`, `arms [ARMS ROWS]`, `latency`.
 
 rows   seconds to learn files: one thread, two threads, two workers of Ray, and, as the limit of the machine, two
        processes that do nothing but the arithmetic, on rows that they have in memory
 arms   ROWS rows of each of ARMS arms on two shards: bytes, the share of learning that is not the shards' own, the ten
        best of all arms for 100 users; shards in this process, then actors of Ray, each beside one bandit
+latency  what calls take when messages to shards take 1, 5 and 20 ms, beside the model of docs/cluster.md
 
-Not part of `onepass bench`: needs Ray, both cores and some gigabytes. Alternating runs, medians of their ratios.
+Not part of `onepass bench`: needs Ray, both cores and some gigabytes. Alternating runs, medians of their ratios. With
+POLARS_MAX_THREADS=1 and OPENBLAS_NUM_THREADS=1 before it, so that one thread is one.
 """
 
-import os
 import sys
 import tempfile
 import time
@@ -29,6 +30,7 @@ BYTES, BEST = 1.3, 1.5  # of the rows that must be kept; of the time of one proc
 REPEATS = 5
 FILES = 4
 DIM, RANK = 128, 8  # of an arm
+DELAYS = (0.001, 0.005, 0.02)  # seconds: of a rack, a region, two regions
 BATCH = 100_000  # rows that shards are told together
 USERS, TOP = 100, 10
 MODELS: dict[str, tuple[int, int, Callable[[], Any]]] = {  # dim, rows, what learns
@@ -161,8 +163,10 @@ def of_arms(arms: int, rows: int, *, ray: str | None = "local", repeats: int = R
     for address in (None, ray)[: 1 if ray is None else 2]:
         where, joined = ("here", sum) if address is None else ("as actors", max)
         many = ShardedBandit(recipe(), 2, ray=address)
+        taught(many, 100, 1)  # actors have begun, and loaded what they need
+        before = joined(many.crew.ask_all("seconds"))
         spent, bytes_ = taught(many, arms, rows), many.memory_usage()
-        work = joined(many.crew.ask_all("seconds"))
+        work = joined(many.crew.ask_all("seconds")) - before
         ratios, mine = [], []
         ask(one), ask(many)
         for _ in range(repeats):
@@ -179,13 +183,66 @@ def of_arms(arms: int, rows: int, *, ray: str | None = "local", repeats: int = R
     return lines
 
 
+# ---- latency ----
+
+
+class Far:
+    """Shards that are `delay` seconds away and back: what is sent together arrives together."""
+
+    def __init__(self, links: Any):
+        self.links, self.delay, self.trips = links, 0.0, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.links, name)
+
+    def answers(self, calls: list[Any]) -> list[Any]:
+        """As of what it delays."""
+        self.trips += 1
+        time.sleep(self.delay)
+        found: list[Any] = self.links.answers(calls)
+        return found
+
+
+def of_latency(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeats: int = REPEATS) -> list[Line]:
+    """What a call takes when messages take longer, beside the model: seconds without + trips x delay."""
+    many, rng = ShardedBandit(recipe(), 2), np.random.default_rng(2)
+    taught(many, arms, 2)
+    many.crew.links = far = Far(many.crew.links)
+    x, rewards = rng.standard_normal((1_000, DIM), dtype=np.float32), rng.random(1_000)
+    names, few = rng.integers(0, arms, 1_000), list(range(10))
+    acts: dict[str, Callable[[], object]] = {
+        "decide among 10": lambda: many.decide(x[0], arms=few),
+        "learn 1,000 rows": lambda: many.learn(x, rewards, names),
+        f"the {TOP} best for {USERS} users": lambda: many.recommend(x[:USERS], TOP),
+    }
+    lines: list[Line] = []
+    for name, act in acts.items():
+        act()
+        far.trips = 0
+        act()
+        trips = far.trips
+        for delay in delays:
+            base, found = [], []
+            for _ in range(repeats):
+                far.delay = 0.0
+                base.append(seconds(act))
+                far.delay = delay
+                found.append(seconds(act))
+            far.delay = 0.0
+            taken, wanted = float(np.median(found)), float(np.median(base)) + trips * delay
+            told = f"times the model: {trips} x {1e3 * delay:g} ms + what it takes here"
+            lines.append((f"{name}, shards {1e3 * delay:g} ms away", 1e3 * taken, "ms", taken / wanted, told))
+    return lines
+
+
 def main(arguments: list[str]) -> None:
     """Print the lines."""
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
     what, given = arguments[0], [int(one) for one in arguments[1:]]
     if what == "rows":
         connected("local")
         found = [line for name in MODELS for line in of_rows(name, *given[:1])]
+    elif what == "latency":
+        found = of_latency()
     else:
         found = of_arms(*(given[:2] if len(given) > 1 else (125_000, 8)))
     for label, measured, unit, ratio, of in found:
