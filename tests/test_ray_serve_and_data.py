@@ -1,10 +1,7 @@
 """With Ray's own Serve and Data: replicas that decide while their keeper is killed, data sets that are learned."""
 
 import json
-import socket
 from importlib.util import find_spec
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -39,52 +36,29 @@ def ray():
         yield found
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def posted(url, body):
-    """Status and answer."""
-    try:
-        asked = Request(url, body, {"content-type": "application/json"})
-        with urlopen(asked, timeout=WITHIN) as answer:
-            return answer.status, answer.read()
-    except HTTPError as error:
-        return error.code, error.read()
-
-
 def test_replicas_decide_while_their_keeper_is_killed_and_nothing_is_lost(ray, tmp_path):
     from ray import serve
 
     rules, data, kills = tmp_path / "news.toml", tmp_path / "data", often(1, 20)
     rules.write_text(RULES)
-    port, rng = free_port(), np.random.default_rng(0)
-    serve.start(http_options={"host": "127.0.0.1", "port": port})
+    serve.start(proxy_location="Disabled")  # asked by its handle: no port
     try:
-        app = application(rules, data, readers=2, follow=0.05, ray="local")
-        serve.run(app, name="news", route_prefix="/news")
-        url, name = f"http://127.0.0.1:{port}/news", "onepass keeper of news"
-        keeper, rounds = ray.get_actor(name), 20 * (kills + 1)
+        news = serve.run(application(rules, data, readers=2, follow=0.05, ray="local"), name="news", route_prefix=None)
+        ask = lambda act, body: getattr(news, act).remote(body).result(timeout_s=WITHIN)  # noqa: E731
+        keeper, rounds, rng = ray.get_actor("onepass keeper of news"), 20 * (kills + 1), np.random.default_rng(0)
         strikes, answers = set(rng.choice(np.arange(5, rounds - 5), kills, replace=False).tolist()), {}
         for t in range(rounds):
             if t in strikes:
                 ray.kill(keeper, no_restart=False)
-            status, said = posted(f"{url}/decide", request(t))
-            assert status == 200, said
-            answers[f"{t}"] = said
-            value = float(json.loads(said)["arm"] == "b")
-            status, said = posted(f"{url}/outcome", json.dumps({"id": f"{t}", "value": value}).encode())
-            assert status == 200, said
+            answers[f"{t}"] = ask("decide", request(t))
+            value = float(json.loads(answers[f"{t}"])["arm"] == "b")
+            ask("outcome", json.dumps({"id": f"{t}", "value": value}).encode())
         for t in range(0, rounds, 7):
-            assert posted(f"{url}/decide", request(t)) == (200, answers[f"{t}"])
-        assert posted(f"{url}/decide", request(3, exclude=["a"]))[0] == 409
-        assert posted(f"{url}/decide", b"[")[0] == 400
-        assert posted(f"{url}/nothing", b"{}")[0] == 404
-        eventually(
-            lambda: json.loads(posted(f"{url}/decide", request(10**6 + int(rng.integers(1 << 40))))[1])["rounds"]
-        )
+            assert ask("decide", request(t)) == answers[f"{t}"]
+        with pytest.raises(Exception, match="another request"):
+            ask("decide", request(3, exclude=["a"]))
+        new = lambda: f"{10**6 + int(rng.integers(1 << 40))}"  # noqa: E731
+        eventually(lambda: json.loads(ask("decide", request(0, id=new())))["rounds"])
         ray.get(keeper.stop.remote(), timeout=WITHIN)
         ray.kill(keeper)
     finally:

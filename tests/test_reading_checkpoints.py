@@ -2,11 +2,13 @@
 
 import asyncio
 import pickle
+import sys
 import time
 
 import msgspec
 import numpy as np
 import pytest
+from starlette.requests import Request
 
 import onepass as op
 from onepass.cluster.serving import Keeper, Reader, application
@@ -69,6 +71,20 @@ def played(readers, begin, end):
     return answers
 
 
+async def posted(reader, act, body):
+    """Status and answer, as HTTP has them."""
+    scope = {
+        "type": "http", "method": "POST", "path": f"/news/{act}", "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+    }  # fmt: skip
+
+    async def receive():
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    answer = await reader(Request(scope, receive))
+    return answer.status_code, answer.body
+
+
 def test_readers_follow_the_one_learner_and_the_log_is_the_truth(rules, tmp_path):
     data = tmp_path / "data"
     keeper = Keeper(str(rules), str(data), None)
@@ -85,6 +101,11 @@ def test_readers_follow_the_one_learner_and_the_log_is_the_truth(rules, tmp_path
         asyncio.run(readers[0].decide(request(4, exclude=["a"])))
     with pytest.raises(Refused, match="arms"):
         asyncio.run(readers[0].decide(request(99, arms=[])))
+
+    assert asyncio.run(posted(readers[0], "decide", request(5))) == (200, answers["5"])
+    assert asyncio.run(posted(readers[0], "decide", request(5, exclude=["a"])))[0] == 409
+    assert asyncio.run(posted(readers[0], "decide", b"["))[0] == 400
+    assert asyncio.run(posted(readers[0], "nothing", b"{}"))[0] == 404
 
     eventually(lambda: keeper.loop.learner.fold.bandit.rounds == 40)
     keeper.stop()
@@ -105,7 +126,7 @@ def test_readers_follow_the_one_learner_and_the_log_is_the_truth(rules, tmp_path
     keeper.stop()
 
 
-def test_one_process_writes_and_refusals_cross_to_others(rules, tmp_path):
+def test_one_process_writes_and_refusals_cross_to_others(rules, tmp_path, monkeypatch):
     keeper = Keeper(str(rules), str(tmp_path / "data"), None)
     with pytest.raises(ValueError, match="another process serves"):
         Keeper(str(rules), str(tmp_path / "data"), None)
@@ -114,3 +135,6 @@ def test_one_process_writes_and_refusals_cross_to_others(rules, tmp_path):
     assert (again.status, again.code, again.message, again.wait) == (409, "EventConflict", "no", 3)
     with pytest.raises(ValueError, match="readers must be"):
         application(rules, tmp_path / "data", readers=0)
+    monkeypatch.setitem(sys.modules, "ray.serve", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install onepass\[ray-serve\]"):
+        application(rules, tmp_path / "data", ray="local")
