@@ -118,9 +118,10 @@ class Reader:
         self._follow, self._known = follow, ""
         self._present: tuple[Copy, Standing] | None = None
         self._clock = Clock()
-        while self._present is None:
+        self.look()
+        while not self._known:
+            time.sleep(WAIT)
             self.look()
-            time.sleep(0.0 if self._present else WAIT)
         threading.Thread(target=self._looking, name=f"reader of {name}", daemon=True).start()
 
     def _looking(self) -> None:
