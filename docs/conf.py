@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "site"))  # our two small extensions
+sys.path.insert(0, str(HERE / "site"))  # our small extensions
 sys.path.insert(0, str(HERE.parent / "src"))
 
 import onepass  # noqa: E402
@@ -14,7 +14,7 @@ author = "The onepass authors"
 project_copyright = f"{author}, Apache-2.0"
 version = release = onepass.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "mathml", "docstrings", "outside"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "mathml", "docstrings", "outside", "offline"]
 exclude_patterns = ["site"]
 source_suffix = {".md": "markdown"}
 nitpicky = False
