@@ -110,7 +110,7 @@ def certificate():
         ax.plot(when, stated, color=BLUE)
         ax.plot(when, made, color=ORANGE)
         if stated[-1] < 1.05 * made[-1]:
-            at(ax, rows, 0.45 * stated[-1], "certified, and made:\nthe same", BLUE, ha="right", va="top")
+            at(ax, rows, 0.3 * stated[-1], "certified, and made:\nthe same", BLUE, ha="right", va="top")
         else:
             at(ax, rows, stated[-1] + 45.0, "what it certifies", BLUE, ha="right")
             at(ax, rows, made[-1] - 45.0, "the error it makes", ORANGE, ha="right")

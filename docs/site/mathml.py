@@ -2,15 +2,24 @@
 
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
+from sphinx.errors import SphinxError
+
+
+def converted(node, display):
+    """MathML; what the converter does not know it leaves as it was, which would be read as text."""
+    found = convert(node.astext(), display=display)
+    if "\\" in found:
+        raise SphinxError(f"a formula has a command that is not known to latex2mathml: {node.astext()}")
+    return found
 
 
 def inline(translator, node):
-    translator.body.append(convert(node.astext()))
+    translator.body.append(converted(node, "inline"))
     raise SkipNode
 
 
 def block(translator, node):
-    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    translator.body.append(f'<div class="math">{converted(node, "block")}</div>')
     raise SkipNode
 
 
