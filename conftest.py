@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-TO_PEERS = ("coba", "gymnasium", "mabwiser", "optuna", "river")  # modules of onepass.adapters, named as what they adapt
+TO_PEERS = ("coba", "gymnasium", "mab2rec", "mabwiser", "optuna", "river")  # modules of onepass.adapters, named as what they adapt
 
 
 def pytest_ignore_collect(collection_path):

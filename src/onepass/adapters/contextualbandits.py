@@ -3,7 +3,8 @@
     model = LinUCB(nchoices=10, alpha=0.1)              # was: from contextualbandits.online import LinUCB
     model.fit(X, a, r);  model.partial_fit(X, a, r);  model.predict(X);  model.topN(X, 3)
 
-Arms are numbered from 0. Expectations are those of contextualbandits' LinUCB, ridge regression with a constant.
+Arms are numbered from 0. Scores are those of contextualbandits' LinUCB without a constant; with one they differ a
+little, since the ridge here is on the constant, too.
 """
 
 from typing import Any, Self
@@ -12,6 +13,7 @@ import numpy as np
 
 from onepass.bandit.arms import ArmBandit
 from onepass.exploration.exploration import Exploration
+from onepass.exploration.ucb import UCB
 from onepass.foundation import check
 from onepass.recipes.linear import LinUCB as Recipe
 
@@ -87,8 +89,8 @@ class LinUCB:
         rows = self._rows(X)[:, None]
         arms = list(range(self.nchoices))
         if exploit:
-            greedy: Any = self._known().copy()
-            greedy.exploration = 0.0
+            greedy = self._known().copy()
+            greedy.exploration = UCB(0.0)
             chosen = greedy.score(rows, arms).argmax(axis=1)
         else:
             chosen = np.array(self._known().decide(rows, arms).index)

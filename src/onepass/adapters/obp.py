@@ -40,7 +40,7 @@ class Policy:
         """The actions (len_list,) to be shown in a context, (1, dim) or (dim,)."""
         row = check.array("context", context, np.dtype(np.float64), (1, 2)).reshape(-1)
         decision = self.bandit.decide(row, list(range(self.n_actions)), self.len_list)
-        return np.array([decision.arm] if self.len_list == 1 else decision.arm)
+        return np.array(decision.arms if self.len_list > 1 else [decision.arm])
 
     def update_params(self, action: int, reward: float, context: Any) -> None:
         """Learn what an action paid in a context, (1, dim) or (dim,)."""
