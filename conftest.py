@@ -2,7 +2,8 @@
 
 from importlib.util import find_spec
 
-TO_PEERS = ("coba", "gymnasium", "mab2rec", "mabwiser", "optuna", "river")  # modules of onepass.adapters, named as what they adapt
+# Modules of onepass.adapters, named as what they adapt.
+TO_PEERS = ("coba", "gymnasium", "mab2rec", "mabwiser", "optuna", "river")
 
 
 def pytest_ignore_collect(collection_path):
