@@ -63,7 +63,7 @@ SHARES = (0.25, 0.0625)  # of reg, tried in turn for the logistic loss, whose cu
 SPARSE = 0.1  # share of entries that are not zero up to which wide rows are left to the linear part
 WIDE = 400  # columns from which they may be
 MAPS = ("nystrom", "fourier", "sketched")
-OWN = (
+OWN: tuple[str, ...] = (
     "design.", "w", "phi", "center", "spread", "last_target", "nearness", "early", "targets", "weights", "seen",
 )  # fmt: skip
 NEAR = 16.0  # how much narrower than the map's kernel the vote of the last example is, in squares of the width
@@ -374,14 +374,11 @@ class KernelNewton(Learner):
         return learned, float(loss)
 
     def fits(self, state: Any, begun: Any) -> bool:
-        p, dim = self.params, self.columns(self.dim)
-        size = state.phi.size
-        full, narrow = self.rank + state.slope.size + 2, state.slope.size + 2
-        if size != full and not (size == narrow and self.linear and p["design"] is None and dim > WIDE):
+        p, dim, rank = self.params, self.columns(self.dim), self.rank
+        size, narrow = state.phi.size, state.slope.size + 2
+        if size != rank + narrow and not (size == narrow and self.linear and p["design"] is None and dim > WIDE):
             return False
-        rank = self.rank
-        own: tuple[str, ...] = OWN
-        mapped = True
+        own, mapped = OWN, True
         if p["features"] == "nystrom":
             own, mapped = (*own, "map."), landmarks_fit(state.map, dim, p["size"], rank)
         if p["features"] == "sketched":
