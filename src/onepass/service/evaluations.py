@@ -337,7 +337,9 @@ def policy_of(home: Home, store: Store, asked: PolicyRequest, window: Window, to
         return Plain(lambda decision: judging.by(fold.bandit, decision))
     if asked.kind == "arm":
         return Plain(judging.always(asked.arm or ""))
-    return Plain({"uniform": judging.uniform, "baseline": judging.baseline, "logged": judging.shown}[asked.kind])
+    if asked.kind == "logged":
+        return Plain(judging.shown, changes=True)
+    return Plain({"uniform": judging.uniform, "baseline": judging.baseline}[asked.kind])
 
 
 def answer_of(asked: PolicyRequest, verdict: Verdict, level: float) -> PolicyAnswer:

@@ -2,9 +2,9 @@
 
     w = policy(a | x) / q(a | x),      q: what was shown, exactly as it was logged
 
-A recipe learns as it goes: every decision is weighed by what the rows before it taught, so its estimate is honest and
-limits hold at any time, though it learns. A frozen model must have learned nothing of the window. Of lists the first
-slot counts.
+A recipe learns as it goes: every decision is weighed by what the rows before it taught, so its estimate is honest. What
+it earns is no one value, nor what the loop earned itself: limits of these at any time are of the average. A frozen
+model must have learned nothing of the window. Of lists the first slot counts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -14,9 +14,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from onepass.evaluation.averages import AverageSequence
 from onepass.evaluation.comparing import Difference, summary_of
 from onepass.evaluation.estimators import estimator
 from onepass.evaluation.evaluate import Evaluation
+from onepass.evaluation.policies import changes
 from onepass.evaluation.ranges import Range
 from onepass.evaluation.sample import Sample
 from onepass.evaluation.streaming import Logger, summary
@@ -60,10 +62,11 @@ class Policy(Protocol):
 
 
 class Plain:
-    """A policy that learns nothing. choose: gives probabilities (K,) for a decision."""
+    """A policy that learns nothing. choose: gives probabilities (K,) for a decision; changes: whether it is another one
+    from row to row all the same, as what was shown (default False)."""
 
-    def __init__(self, choose: Callable[[Decision], np.ndarray]):
-        self._choose = choose
+    def __init__(self, choose: Callable[[Decision], np.ndarray], changes: bool = False):
+        self._choose, self.changes = choose, changes
 
     def chances(self, decision: Decision) -> np.ndarray:
         """Probabilities (K,)."""
@@ -75,6 +78,8 @@ class Plain:
 
 class Learning:
     """A recipe that learns as it goes. fold: at its beginning."""
+
+    changes = True
 
     def __init__(self, fold: Fold):
         self._fold = fold
@@ -230,7 +235,10 @@ def judge(
     """
     span, alpha = Range(*rewards), 1.0 - level
     asked = tuple(estimator(name) for name in ASKED)
-    kept = {name: Judged(Tally(span, asked, alpha)) for name in policies}
+    kept = {
+        name: Judged(Tally(span, asked, alpha, AverageSequence(span) if changes(policy) else None))
+        for name, policy in policies.items()
+    }
     earned, waiting, count = list[np.ndarray](), list[float](), 0
 
     def flush() -> None:

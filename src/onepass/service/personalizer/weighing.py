@@ -51,7 +51,8 @@ class Weighed:
         """All numbers of its rows."""
         w, r = np.array(self.weights), np.array(self.rewards)
         range = Range(min(least, float(r.min())), max(largest, float(r.max())))
-        return summed_up(sample_of(w, r), range, ("snips",), LEVEL, self.bound, self.missing / len(r), 0, 0)
+        changes = self.learns is not None or self.source == "Online"  # has no one value, but an average
+        return summed_up(sample_of(w, r), range, ("snips",), LEVEL, self.bound, self.missing / len(r), 0, 0, changes)
 
     def buckets(self) -> dict[int, Moments]:
         """Sums over the rows of every BUCKET, by its number."""
