@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import onepass as op
+from counts import LONG
 
 ARMS, DIM = 5, 3
 
@@ -104,6 +105,41 @@ def test_the_simulator_of_mabwiser_pays_both_alike(mabs):
     assert paid[0] == paid[1]
 
 
+def test_the_example_of_mabwiser_runs_on_with_one_changed_import(mabs):
+    """Advertisements: 15 of them shown, revenues, three features of the user; what its script prints, by both."""
+    theirs, ours, policy = mabs
+    ads = [1, 1, 1, 2, 4, 5, 3, 3, 2, 1, 4, 5, 3, 2, 5]
+    revenues = [10, 17, 22, 9, 4, 20, 7, 8, 20, 9, 50, 5, 7, 12, 10]
+    users = np.random.default_rng(0).standard_normal((15, 3))
+    new, paid = np.array([[0.5, 0.6, 0.0], [-1.2, 0.3, 1.0]]), [7, 13]
+    for kind in (policy.LinUCB(alpha=1.25, l2_lambda=1), policy.LinGreedy(epsilon=0.0)):
+        said = []
+        for mab in (theirs, ours):
+            one = mab([1, 2, 3, 4, 5], kind)
+            one.fit(ads, revenues, users)
+            chosen = one.predict(new)
+            found = one.predict_expectations(new)
+            one.partial_fit(chosen, paid, new)
+            one.add_arm(6)
+            said.append((chosen, [[round(row[arm], 9) for arm in (1, 2, 3, 4, 5)] for row in found], one.predict(new)))
+        assert said[0] == said[1]
+
+
+def test_recommendations_of_mab2rec_are_the_same(mabs):
+    theirs = pytest.importorskip("mab2rec")
+    from onepass.adapters import mab2rec
+
+    contexts, arms, rewards = game(0, 200)
+    for kind in (mabs[2].LinUCB(alpha=0.5), mabs[2].LinGreedy(epsilon=0.0)):
+        lists = []
+        for recommender in (theirs.BanditRecommender, mab2rec.BanditRecommender):
+            one = recommender(kind, top_k=3, seed=1)
+            one.fit(arms, rewards, contexts)
+            lists.append(one.recommend(contexts[:8]))
+        assert lists[0] == lists[1]
+
+
+@pytest.mark.skipif(not LONG, reason="compares seconds, which belong to a machine with nothing else to do")
 def test_a_decision_and_its_reward_cost_a_twentieth_of_mabwiser_from_100_arms_on(mabs):
     theirs, ours, policy = mabs
     contexts = np.random.default_rng(0).standard_normal((100, 10))

@@ -161,6 +161,6 @@ def bandit_of(arguments: str, seed: int = 0) -> CrossedBandit:
     ValueError with one sentence for what has no counterpart.
 
     >>> bandit_of("--cb_explore_adf --softmax --lambda 4").exploration
-    Softmax(temperature=0.25, floor=0.001)
+    Softmax(temperature=0.25, scale=0.1, floor=0.001)
     """
     return CrossedBandit(exploration=built(exploration_of(arguments)), seed=seed)
