@@ -7,6 +7,8 @@ def features(view, x):
     """[L^-1 k(z), scale z, 1 / sqrt(d + 1)]."""
     limit, scale, precision = view.numbers
     z = np.clip((x - view.center) * view.unit, -limit, limit)
+    if view.knots.size:
+        z = np.array([np.interp(*line) for line in zip(x, view.knots, view.heights, strict=True)])
     near = np.exp(-precision * ((view.landmarks.astype(float) - z) ** 2).sum(axis=1))
     return np.concatenate([view.half.astype(float) @ near, scale * z, [1.0 / np.sqrt(x.size + 1.0)]])
 

@@ -79,4 +79,14 @@ def known(state: Mixture, m: int, slot: int, phi: np.ndarray) -> tuple[np.ndarra
 def moving(view: View, x: np.ndarray) -> np.ndarray:
     """By how much the columns' features move with the columns, (d,): not at all where they are cut."""
     limit, scale, _ = view.numbers
+    if view.knots.shape[1] > 0:
+        return scale * np.array([slope(*line) for line in zip(x, view.knots, view.heights, strict=True)])
     return np.where(np.abs((x - view.center) * view.unit) < limit, view.unit * scale, 0.0)
+
+
+def slope(x: float, knots: np.ndarray, heights: np.ndarray) -> float:
+    """Of the line through (knots, heights) at x; 0 beyond the ends."""
+    place = int(np.searchsorted(knots, x, side="right"))
+    if place in (0, len(knots)):
+        return 0.0
+    return float((heights[place] - heights[place - 1]) / (knots[place] - knots[place - 1]))

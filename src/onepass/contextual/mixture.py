@@ -29,7 +29,7 @@ SURPRISE = 20.0  # the most that one reward adds to the suspicion
 SETTLED = 100  # rows before which there is no alarm
 SMALLEST = 1e-12  # a loss that small is none
 NEVER = -1  # the slot of an arm that has not learned, and the round in which it did
-STANDARD, RAW = 0, 1
+STANDARD, RAW, RANKED = range(3)
 KERNEL, COLUMNS = True, False
 # view; kernel and columns, or columns alone; drift; reg, None: the user's; stretch of widths
 MODELS = (
@@ -39,8 +39,9 @@ MODELS = (
     (STANDARD, COLUMNS, 1e-4, 1.0, 1.0),
     (STANDARD, COLUMNS, 1e-3, 1.0, 1.0),
     (RAW, COLUMNS, 0.0, None, 1.5),
+    (RANKED, KERNEL, 0.0, None, 1.0),
 )
-NAMES = ("kernel", "linear", "raw kernel", "drifting linear", "fast linear", "raw linear")
+NAMES = ("kernel", "linear", "raw kernel", "drifting linear", "fast linear", "raw linear", "ranked kernel")
 SEES, START, SIZE = range(3)  # places in a row of `Mixture.plan`
 REG, DRIFT, STRETCH = range(3)  # and of `Mixture.settings`
 CLOCK, KNOWN, ALARMS = range(3)  # and in `Mixture.counts`
@@ -56,7 +57,7 @@ class Mixture(NamedTuple):
     rows (warm_up, d), arms, gains (warm_up,): the first rows, the slots that were played and their rewards.
     """
 
-    views: tuple[View, View]
+    views: tuple[View, View, View]
     plan: np.ndarray
     settings: np.ndarray
     scores: np.ndarray
@@ -110,7 +111,7 @@ def survey(state, rows, slots):
     means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
     for i in range(rows.shape[0]):
         first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
-        for v in range(2):
+        for v in range(len(state.views)):
             phi, t, p = np.empty(0, np.float32), 0, 0
             for m in range(w.size):
                 n, reg, wide = state.plan[m, SIZE], state.settings[m, REG], w[m] * state.settings[m, STRETCH]
@@ -134,20 +135,22 @@ def survey(state, rows, slots):
 @compiled
 def improve(state, slot, x, now, reward):
     """Let every model learn a reward of the arm in a slot: e, h of the best one, and which that is."""
-    best, error, spread, t, p = np.argmax(weights(state)), 0.0, 0.0, 0, 0
+    best, error, spread = np.argmax(weights(state)), 0.0, 0.0
     rest, bound = reward - prior(state.rewards), FAR * state.rewards.numbers[SPREAD]
-    standard = embedded(state.views[STANDARD], x)
-    raw = embedded(state.views[RAW], x)
-    for m in range(state.plan.shape[0]):
-        n = state.plan[m, SIZE]
-        if n > 0:
-            phi = (standard if state.plan[m, SEES] == STANDARD else raw)[state.plan[m, START] :]
-            theta, inverse = state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)]
-            e, h = learn(theta, inverse, phi, kept_of(state, m, slot, now), state.settings[m, REG], rest, bound)
-            state.scores[0, m] += e * e
-            state.scores[1, m] += e * e / (1.0 + h)
-            if m == best:
-                error, spread = e, h
+    for v in range(len(state.views)):
+        phi, t, p = np.empty(0, np.float32), 0, 0
+        for m in range(state.plan.shape[0]):
+            n = state.plan[m, SIZE]
+            if n > 0 and state.plan[m, SEES] == v:
+                if phi.size == 0:
+                    phi = embedded(state.views[v], x)
+                own = phi[state.plan[m, START] :]
+                theta, inverse = state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)]
+                e, h = learn(theta, inverse, own, kept_of(state, m, slot, now), state.settings[m, REG], rest, bound)
+                state.scores[0, m] += e * e
+                state.scores[1, m] += e * e / (1.0 + h)
+                if m == best:
+                    error, spread = e, h
             t, p = t + n, p + length(n)
     state.last[slot] = now
     state.counts[KNOWN] += 1
@@ -211,7 +214,7 @@ def begun_mixture(dim: int, warm_up: int, reg: float) -> Mixture:
     """Nothing is known, and no model is used yet."""
     count, arms = len(MODELS), zeros(warm_up, dtype=np.int64)
     return Mixture(
-        views=(no_view(dim), no_view(dim)),
+        views=(no_view(dim), no_view(dim), no_view(dim)),
         plan=zeros(count, SIZE + 1, dtype=np.int64),
         settings=np.array([[own or reg, drift, stretch] for _, _, drift, own, stretch in MODELS]),
         scores=zeros(2, count),
@@ -227,7 +230,7 @@ def begun_mixture(dim: int, warm_up: int, reg: float) -> Mixture:
     )
 
 
-def planned(views_made: tuple[View, View], used: np.ndarray) -> np.ndarray:
+def planned(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarray:
     """The plan of these views, (M, 3), and of which models are used, (M,)."""
     plan = np.zeros((len(MODELS), SIZE + 1), np.int64)
     for row, (sees, kernel, *_), wanted in zip(plan, MODELS, used, strict=True):
@@ -293,6 +296,8 @@ def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
     for view, other in zip(state.views, begun.views, strict=True):
         count = len(view.landmarks)
         if view.landmarks.shape != (count, dim) or view.half.shape != (count, count):
+            return False
+        if view.knots.shape != view.heights.shape or len(view.knots) != dim:
             return False
         if [one.shape for one in view[:3]] != [one.shape for one in other[:3]]:
             return False

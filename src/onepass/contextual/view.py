@@ -1,12 +1,14 @@
-"""Two views of a context, each with features of a Gaussian kernel beside the columns themselves.
+"""Three views of a context, each with features of a Gaussian kernel beside the columns themselves.
 
     standard   z = clip((x - mean) / deviation, +-3)             every column counts alike
     raw        z = (x - mean) / rms ||x - mean||                 columns count by what they spread
+    ranked     z = clip((s - mean s) / deviation s, +-3)         s: normal scores of ranks, linear between the knots
     phi(x) = [L^-1 k(z), scale z, 1 / sqrt(d + 1)],   k_i = exp(-||z - s_i||^2 / (2 w^2)),   L L^T = k(S, S)
 
 Means, deviations, scales, landmarks S (random rows) and w^2 = WIDTH median ||z - z'||^2 come from the rows at hand. The
 columns and the constant together have a mean square of about 1, as the kernel's features have, so that neither needs a
-penalty of its own. Deviations of constant columns count as none: z_j = 0.
+penalty of its own. Deviations of constant columns count as none: z_j = 0. Normal scores are Phi^-1 of a value's middle
+rank, so that a column may be bent by any growing function, as amounts and counts with long tails are.
 """
 
 from typing import NamedTuple
@@ -14,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
+from scipy.special import ndtri
 
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import zeros
@@ -25,17 +28,37 @@ IN_SPAN = 1e-6  # of k(s, s) = 1: a landmark of which the others leave less is d
 SPARSE = 0.9  # share of zeros from which on rows are sparse
 MANY = 256  # rows of which distances are measured, at most
 NO_END = 1e30  # no clipping, as a finite number
+KNOTS = 64  # of a ranked column, at most: 256 rows say no more
 
 
 class View(NamedTuple):
     """center, unit (d,): z = (x - center) unit; numbers (3,): where z is cut, its scale, 1 / (2 w^2); landmarks (N, d);
-    half (N, N) = L^-1."""
+    half (N, N) = L^-1; knots, heights (d, Q): of a ranked view, whose z_j goes through (knots_jq, heights_jq); Q = 0
+    elsewhere."""
 
     center: np.ndarray
     unit: np.ndarray
     numbers: np.ndarray
     landmarks: np.ndarray
     half: np.ndarray
+    knots: np.ndarray
+    heights: np.ndarray
+
+
+@compiled
+def between(x, knots, heights):
+    """The line through (knots, heights) at x; constant beyond the ends."""
+    first, last = 0, knots.size  # the number of knots up to x lies between these
+    while first < last:
+        middle = (first + last) // 2
+        if knots[middle] <= x:
+            first = middle + 1
+        else:
+            last = middle
+    if first == 0 or first == knots.size:
+        return heights[max(first - 1, 0)]
+    share = (x - knots[first - 1]) / (knots[first] - knots[first - 1])
+    return heights[first - 1] + share * (heights[first] - heights[first - 1])
 
 
 @compiled
@@ -45,8 +68,13 @@ def embedded(view, x):
     phi, near = np.empty(count + dim + 1, np.float32), np.empty(count, np.float32)
     z = np.empty(dim, np.float32)
     limit, scale, precision = view.numbers[0], view.numbers[1], view.numbers[2]
+    if view.knots.shape[1] > 0:
+        for j in range(dim):
+            z[j] = between(x[j], view.knots[j], view.heights[j])
+    else:
+        for j in range(dim):
+            z[j] = min(max((x[j] - view.center[j]) * view.unit[j], -limit), limit)
     for j in range(dim):
-        z[j] = min(max((x[j] - view.center[j]) * view.unit[j], -limit), limit)
         phi[count + j] = z[j] * scale
     phi[count + dim] = 1.0 / np.sqrt(dim + 1.0)
     for i in range(count):
@@ -71,25 +99,56 @@ def no_view(dim: int) -> View:
         numbers=zeros(3),
         landmarks=zeros(0, dim, dtype=np.float32),
         half=zeros(0, 0, dtype=np.float32),
+        knots=zeros(dim, 0),
+        heights=zeros(dim, 0),
     )
 
 
-def views(rows: np.ndarray, size: int, rng: np.random.Generator) -> tuple[View, View]:
-    """The standard and the raw view, from rows (n, d), with at most `size` landmarks each."""
+def views(rows: np.ndarray, size: int, rng: np.random.Generator) -> tuple[View, View, View]:
+    """The standard, the raw and the ranked view, from rows (n, d), with at most `size` landmarks each."""
     center, deviation = rows.mean(axis=0), rows.std(axis=0)
     varies = deviation > CONSTANT * np.abs(rows).max(axis=0)
     unit = np.divide(1.0, deviation, out=np.zeros(center.size), where=varies)
     moved = rows - center
     length = np.sqrt(np.mean((moved**2).sum(axis=1)))
     common = np.full(center.size, 1.0 / length if length > 0.0 else 0.0)
-    return view(rows, center, unit, CLIP, size, rng), view(rows, center, common, NO_END, size, rng)
+    standard = view(np.clip(moved * unit, -CLIP, CLIP), center, unit, CLIP, size, rng)
+    raw = view(moved * common, center, common, NO_END, size, rng)
+    z, knots, heights = ranked(rows, varies)
+    none = np.zeros(center.size)
+    return standard, raw, view(z, none, none, CLIP, size, rng)._replace(knots=knots, heights=heights)
+
+
+def ranked(rows: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """z (n, d), and knots and heights (d, Q); of columns that do not vary all heights are 0."""
+    lines = [
+        scores_of(column) if varied else (column[:1], np.zeros(1))
+        for column, varied in zip(rows.T, varies, strict=True)
+    ]
+    count = max(len(values) for values, _ in lines)
+    knots, heights = np.empty((len(lines), count)), np.empty((len(lines), count))
+    z = np.empty_like(rows)
+    for j, (values, scores) in enumerate(lines):
+        knots[j], heights[j] = values[-1], scores[-1]  # those that are too many repeat the last one
+        knots[j, : len(values)], heights[j, : len(values)] = values, scores
+        z[:, j] = np.interp(rows[:, j], values, scores)
+    return z, knots, heights
+
+
+def scores_of(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values (Q,) of a column (n,) that varies, and their normal scores, standardized and cut."""
+    values, counts = np.unique(column, return_counts=True)
+    scores = ndtri((np.cumsum(counts) - 0.5 * counts) / len(column))
+    mean = scores @ counts / len(column)
+    z = (scores - mean) / np.sqrt((scores - mean) ** 2 @ counts / len(column))
+    few = np.unique(np.linspace(0, len(values) - 1, min(len(values), KNOTS)).astype(np.int64))
+    return values[few], np.clip(z[few], -CLIP, CLIP)
 
 
 def view(
-    rows: np.ndarray, center: np.ndarray, unit: np.ndarray, limit: float, size: int, rng: np.random.Generator
+    z: np.ndarray, center: np.ndarray, unit: np.ndarray, limit: float, size: int, rng: np.random.Generator
 ) -> View:
-    """The view of these scales, with landmarks from rows (n, d)."""
-    z = np.clip((rows - center) * unit, -limit, limit)
+    """The view of these scales, with landmarks from rows (n, d) that are seen as z."""
     length = np.sqrt(np.mean((z**2).sum(axis=1)))
     precision = 0.5 / (WIDTH * median_square(z[rng.permutation(len(z))[:MANY]]))
     some = z[rng.permutation(len(z))[:size]]
@@ -102,6 +161,8 @@ def view(
         numbers=np.array([limit, 1.0 / length if length > 0.0 else 1.0, precision]),
         landmarks=np.ascontiguousarray(some[kept], np.float32),
         half=np.ascontiguousarray(half, np.float32),
+        knots=np.zeros((center.size, 0)),
+        heights=np.zeros((center.size, 0)),
     )
 
 
