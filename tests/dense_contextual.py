@@ -80,7 +80,7 @@ class Mixture:
     def weights(self):
         least = self.losses.min()
         w = np.exp(-0.2 * (self.losses - least) * self.count / (2.0 * least))
-        w[w < 0.01] = 0.0
+        w[w < 0.05] = 0.0
         return w / w.sum()
 
     def survey(self, x):

@@ -56,3 +56,12 @@ def test_long_tails_cost_little():
     rows, weights = rng.standard_normal((900, 6)), rng.standard_normal((6, 3))
     best = np.argmax(rows @ weights, axis=1)
     assert mistakes(np.exp(3.0 * rows), best, 0) < 1.5 * mistakes(rows, best, 0)
+
+
+def test_the_ranked_view_is_the_first_to_go_where_memory_is_short():
+    rng, chosen = np.random.default_rng(4), []
+    for megabytes in (1.4, 1.0, 0.5):
+        bandit = op.ContextualBandit(megabytes=megabytes, landmarks=100, warm_up=128)
+        bandit.learn(rng.standard_normal((128, 4)), rng.random(128), rng.integers(20, size=128).tolist())
+        chosen.append(("ranked kernel" in bandit.choices()["weights"], bandit.choices()["landmarks"][0]))
+    assert chosen == [(True, 100), (False, 100), (True, 50)]

@@ -23,7 +23,7 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.state import zeros
 
 TRUST = 0.2  # of the evidence: .1 to .4 are alike (docs/recommended.md)
-FEW = 0.01  # of the largest weight: models below are not asked
+FEW = 0.05  # of the largest weight: models below are not asked; .01 to .1 are alike, and asking costs a product an arm
 EXPECTED = 2.0  # twice what e^2 / ((1 + h) sigma^2) is on average
 SURPRISE = 20.0  # the most that one reward adds to the suspicion
 SETTLED = 100  # rows before which there is no alarm
@@ -46,6 +46,7 @@ SEES, START, SIZE = range(3)  # places in a row of `Mixture.plan`
 REG, DRIFT, STRETCH = range(3)  # and of `Mixture.settings`
 CLOCK, KNOWN, ALARMS = range(3)  # and in `Mixture.counts`
 SPARSE_MODEL = 5  # the one where rows are sparse; elsewhere it says little that others do not
+RANKED_MODEL = 6  # the first to go where memory is short
 
 
 class Mixture(NamedTuple):
@@ -240,12 +241,14 @@ def planned(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarray
     return plan
 
 
-def choice(rows: np.ndarray, landmarks: int) -> np.ndarray:
-    """Which models are used, (M,): where rows are sparse the raw linear one alone, else all others that say more."""
+def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
+    """Which models are used, (M,): where rows are sparse the raw linear one alone, else all others that say more; that
+    of the ranked view where it is wanted."""
     if np.mean(rows == 0.0) > SPARSE:
         return np.arange(len(MODELS)) == SPARSE_MODEL
     used = np.array([kernel == COLUMNS or landmarks > 0 for _, kernel, *_ in MODELS])
     used[SPARSE_MODEL] = False
+    used[RANKED_MODEL] &= ranked
     return used
 
 
@@ -255,13 +258,15 @@ def bytes_of(sizes: np.ndarray) -> int:
 
 
 def remade(state: Mixture, slots: int, arms: int, landmarks: int, memory: float, seed: int) -> Mixture:
-    """The state with views of all rows so far, which are learned again; landmarks are fewer where the arms known would
-    take more than `memory` bytes."""
+    """The state with views of all rows so far, which are learned again; where the arms known would take more than
+    `memory` bytes, without the model of the ranked view, and then with fewer landmarks."""
     rows, size = state.rows[: state.counts[CLOCK]], landmarks
     while True:
         made = views(rows, size, np.random.default_rng([seed, len(rows)]))
-        plan = planned(made, choice(rows, size))
-        if size == 0 or arms * bytes_of(plan[:, SIZE]) <= memory:
+        plans = [planned(made, choice(rows, size, ranked)) for ranked in (True, False)]
+        fitting = [plan for plan in plans if size == 0 or arms * bytes_of(plan[:, SIZE]) <= memory]
+        if fitting:
+            plan = fitting[0]
             break
         size //= 2
     none = [np.zeros((0, int(sizes.sum())), np.float32) for sizes in (plan[:, SIZE], length(plan[:, SIZE]))]
