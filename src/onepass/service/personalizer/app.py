@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -32,6 +33,21 @@ KINDS = ("application/json", "application/octet-stream")
 MODEL = 1 << 30  # bytes of a model that is sent
 
 Handler = Callable[[Call], Awaitable[Response]]
+
+
+class Rest(Convertor[str]):
+    """The rest of a path, ends of lines in ids too: a dot of the framework's own stops there."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("rest", Rest())
 
 
 class Operation(NamedTuple):
@@ -100,7 +116,7 @@ def routes(service: Any) -> list[Route]:
         service.measures.seconds.labels(label, what).observe(time.perf_counter() - begin)
         return answer
 
-    paths = ("/personalizer/{rest:path}", "/{loop}/personalizer/{rest:path}")
+    paths = ("/personalizer/{rest:rest}", "/{loop}/personalizer/{rest:rest}")
     return [Route(path, served, methods=METHODS, name="personalizer") for path in paths]
 
 
