@@ -71,6 +71,30 @@ def test_arms_of_kernel_bandits_are_explained_from_records():
         fixed.explain(one)
 
 
+def test_terms_of_records_are_explained_as_the_records_are():
+    rng, bandit = np.random.default_rng(0), op.CrossedBandit(context=op.Records(size=12, hashed=3, standardize=True))
+    topics = ["sport", "news", "food"]
+    arms = {f"a{i}": {"topic": topic, "age": 1.5 * i, "tags": ["x", "y"]} for i, topic in enumerate(topics)}
+    for t in range(40):
+        user = {"country": "de" if t % 2 else "fr", "age": float(20 + t), "device": {"os": f"v{t % 9}"}}
+        decision = bandit.decide(user, arms, k=2, id=f"{t}")
+        bandit.learn(decision, rng.random(2).tolist())
+    user |= {"country": "a country that is new", "shoe": 42.0}
+    decision = bandit.decide(user, arms, k=2, id="asked")
+    record = op.Decision.from_dict(json.loads(json.dumps(decision.to_dict())))
+    for arm in (None, *decision.arms):
+        found, whole = bandit.explain(record, arm=arm), bandit.explain(user, arms, arm or decision.arm)
+        assert (found.arm, found.mean, found.width, found.terms) == (whole.arm, whole.mean, whole.width, whole.terms)
+    other = next(name for name in arms if name not in decision.arms)
+    for call, says in (
+        (lambda: bandit.explain(record, arm=other), "arm must be one of the 2 arms offered"),
+        (lambda: bandit.explain(record, arms), "arms must be None beside a decision"),
+        (lambda: bandit.explain(record._replace(context=None)), "has no terms of records"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            call()
+
+
 def test_records_that_cannot_be_explained_are_refused():
     bandit, rows = BANDITS["shared"](), np.eye(K, DIM)
     decision = bandit.decide(rows)

@@ -15,7 +15,7 @@ from onepass.bandit.crossed_explaining import explained
 from onepass.bandit.crossing import Crossed, begun, decide_crossed, learn_crossed
 from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, paired, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision
-from onepass.bandit.explanation import Explanation
+from onepass.bandit.explanation import Explanation, place_of, recalled
 from onepass.bandit.exploring import Exploring
 from onepass.bandit.ledger import Ledger
 from onepass.bandit.names import eligible_arms, everyone
@@ -23,6 +23,7 @@ from onepass.bandit.snapshot import Snapshot
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.optimistic_gap import OptimisticGap
 from onepass.exploration.randomness import noise_once
+from onepass.features.pairs import Pairs
 from onepass.features.records import Records
 from onepass.features.terms import LARGEST, checked_terms, terms
 from onepass.foundation import check, files, state
@@ -131,9 +132,13 @@ class CrossedBandit(Exploring, files.Owner):
         self, context: Any, names: Any, records: Any, rng: np.random.Generator, among: np.ndarray, k: int, greedy: bool
     ) -> Any:
         """What `decide_crossed` finds for a request."""
-        user, items = self.context.pairs(context), self.item.pairs(records)
-        own = self._owned.places(names, len(records))
-        normals, lots = noise_once(self._explores.pairs, len(records), rng, k)
+        return self._judged(self.context.pairs(context), self.item.pairs(records), names, rng, among, k, greedy)
+
+    def _judged(self, user: Pairs, items: Pairs, names: Any, rng: Any, among: np.ndarray, k: int, greedy: bool) -> Any:
+        """The same for pairs."""
+        count = len(items.starts) - 1
+        own = self._owned.places(names, count)
+        normals, lots = noise_once(self._explores.pairs, count, rng, k)
         rule = self._explores.rule
         return decide_crossed(self._learned, rule, user.places, user.values, *items, own, normals, among, lots, greedy)
 
@@ -149,24 +154,43 @@ class CrossedBandit(Exploring, files.Owner):
         return found[2]
 
     @reading
-    def explain(self, context: Any, arms: Any, arm: Any = None) -> Explanation:
+    def explain(self, context: Any, arms: Any = None, arm: Any = None) -> Explanation:
         """What an arm's mean, and its width, come from: terms of the request ("country=de"), of the arm
         ("topic=sport"), of both ("country=de * topic=sport"), what is constant, and the arm's own appeal.
 
-        context, arms, errors: as in `decide`. arm: its name, or its place where arms have none (default: the one with
-        the largest score). There is no `difference`.
+        context, arms, errors: as in `decide`; or a `Decision` of this bandit or one like it, arms None, whose record
+        has the terms of what it chose. arm: its name, or its place where arms have none (default: the one with the
+        largest score; of a decision the first it chose). There is no `difference`.
         """
-        names, records = arms_of(arms)
-        scores = self.score(context, arms)
-        called = list(range(len(records))) if names is None else names
-        if arm is not None and arm not in called:
-            raise ValueError(f"arm must be one that is offered, got {check.shown(arm)}")
-        place = int(np.argmax(scores)) if arm is None else called.index(arm)
-        user, item = self.context.pairs(context), self.item.pairs([records[place]])
-        own = self._owned.places(names, len(records))
-        row = Crossed(user.places, user.values, item.places, item.values, int(own[place]))
+        if isinstance(context, Decision):
+            user, items, called, names, place = self._recalled(context, arms, arm)
+        else:
+            names, records = arms_of(arms)
+            called = list(range(len(records))) if names is None else names
+            user, items = self.context.pairs(context), self.item.pairs(records)
+            place = None if arm is None else place_of("arm", arm, called)
+        rng = np.random.default_rng(self.seed)
+        scores = self._judged(user, items, names, rng, everyone(len(called)), 1, False)[2]
+        if not np.isfinite(scores).all():
+            raise trouble()
+        place = int(np.argmax(scores)) if place is None else place
+        own = self._owned.places(names, len(called))
+        item = slice(*items.starts[place : place + 2])
+        row = Crossed(user.places, user.values, items.places[item], items.values[item], int(own[place]))
         found = (self.context.feature_names(), self.item.feature_names())
         return explained(self._learned, row, *found, called[place], float(scores[place]))
+
+    def _recalled(self, decision: Decision, arms: Any, arm: Any) -> Any:
+        """Pairs of the request and of the arms that a decision chose, what these are called, their names, and the place
+        of the one asked about."""
+        if decision.several or arms is not None:
+            recalled(decision, arms, arm)  # says so
+        every = rows_of_decision(decision, [0.0] * len(decision.arms))
+        called = list(decision.arms)
+        user = self.context.pairs_of_terms([every[0][0]])
+        items = self.item.pairs_of_terms([item for _, item, _, _ in every])
+        place = 0 if arm is None else place_of("arm", arm, called)
+        return user, items, called, None if every[0][2] is None else called, place
 
     @writing
     def learn(self, decisions: Any, rewards: Any, *, again: bool = False) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
+from onepass.features.pairs import Pairs, pairs_of
 from onepass.features.scaling import bounded, floats, scale_of, standardized
 from onepass.features.terms import LARGEST, checked_terms, is_missing, is_number, name_of, rows_of, said_of, terms
 from onepass.foundation import check, files
@@ -27,17 +28,10 @@ DIGEST = 8  # bytes of a hash
 FOUND = 65_536  # terms whose places are looked up at once, at most: some 10 MB
 FEW = 2  # records up to which keys are not worth comparing
 TEXT, NUMBERS = {str}, {float, int, bool}
+NOWHERE = -1  # the place of a term that has none
 LEAST = 16  # places that a dictionary grows by
 MOST = 2**24  # places: more names than anybody explains
 FAR = 3.0  # deviations at which a standardized number is clipped: of a normal one 3 in 1,000 are
-
-
-class Pairs(NamedTuple):
-    """Rows by their numbers that are not 0: row i has values[j] at places[j] for j from starts[i] to starts[i + 1]."""
-
-    starts: np.ndarray
-    places: np.ndarray
-    values: np.ndarray
 
 
 class Learned(NamedTuple):
@@ -162,6 +156,15 @@ class Records(files.Owner):
         """
         return self._pairs(rows_of(records)[1])
 
+    @reading
+    def pairs_of_terms(self, every: list[dict[str, float]]) -> Pairs:
+        """The same of records of which the terms alone are known, as `terms` gives them. ValueError for others."""
+        rows = [[(self._place(name), value) for name, value in checked_terms(one).items()] for one in every]
+        found = pairs_of([[pair for pair in row if pair[0] != NOWHERE] for row in rows])
+        if self.standardize:
+            standardized(found.places, found.values, self._means, self._scales, FAR)
+        return found
+
     def _pairs(self, rows: list[Any]) -> Pairs:
         found = self._columns(rows) if len(rows) > FEW else None
         if found is None:
@@ -244,11 +247,9 @@ class Records(files.Owner):
             return
         own = name_of(space.path, key)
         for name, number in said_of(space.path, key, value):
-            place = self._known.get(name)
-            if place is None:
-                if self._silent(name):
-                    continue
-                place = self._room + self._hash(name)
+            place = self._place(name)
+            if place == NOWHERE:
+                continue
             self._found += 1
             if name == own:
                 space.numbers[key] = place
@@ -262,6 +263,13 @@ class Records(files.Owner):
     def _look_anew(self) -> None:
         """Forget what was looked up, as places change or there is too much of it."""
         self._space, self._found = Space(""), 0
+
+    def _place(self, name: str) -> int:
+        """The place of a term; NOWHERE if it has none and says nothing."""
+        place = self._known.get(name)
+        if place is None:
+            return NOWHERE if self._silent(name) else self._room + self._hash(name)
+        return place
 
     def _silent(self, name: str) -> bool:
         """Whether a name without a place says nothing: something is missing, or a number has no scale."""

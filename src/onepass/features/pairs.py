@@ -1,0 +1,20 @@
+"""Rows of numbers that are mostly 0, by place and value: what records become (records.py)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Pairs(NamedTuple):
+    """Rows by their numbers that are not 0: row i has values[j] at places[j] for j from starts[i] to starts[i + 1]."""
+
+    starts: np.ndarray
+    places: np.ndarray
+    values: np.ndarray
+
+
+def pairs_of(rows: list[list[tuple[int, float]]]) -> Pairs:
+    """Rows of (place, value)."""
+    flat = [pair for row in rows for pair in row]
+    places = np.array([place for place, _ in flat], np.int64)
+    return Pairs(np.cumsum([0, *map(len, rows)]), places, np.array([value for _, value in flat], np.float64))
