@@ -158,7 +158,8 @@ class Records(files.Owner):
 
     @reading
     def pairs_of_terms(self, every: list[dict[str, float]]) -> Pairs:
-        """The same of records of which the terms alone are known, as `terms` gives them. ValueError for others."""
+        """The same of records of which the terms alone are known. every: numbers by name, a dictionary a record, as
+        `onepass.features.terms.terms` gives them. ValueError for others."""
         rows = [[(self._place(name), value) for name, value in checked_terms(one).items()] for one in every]
         found = pairs_of([[pair for pair in row if pair[0] != NOWHERE] for row in rows])
         if self.standardize:
