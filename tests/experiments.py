@@ -64,13 +64,19 @@ class Staircase:
 
 
 class Waiting(Staircase):
-    """A staircase that says in a folder which seed is played, and waits at seed 1 until there is a file `now`."""
+    """A staircase that says in a folder which seed is played, and waits in seed 1 until there is a file `now`: in its
+    second block, for the first is looked at before any seed is played."""
 
     def __init__(self, seed: int, folder: str) -> None:
         super().__init__(seed)
-        Path(folder, f"began-{seed}").touch()
-        while seed == 1 and not Path(folder, "now").exists():
+        self.folder = Path(folder)
+
+    def block(self, number: int) -> Chunk:
+        if number == 1:
+            (self.folder / f"began-{self.seed}").touch()
+        while (number, self.seed) == (1, 1) and not (self.folder / "now").exists():
             sleep(0.02)
+        return super().block(number)
 
 
 class Breaking(Staircase):

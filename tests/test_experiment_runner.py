@@ -30,6 +30,8 @@ from onepass.experiment.datasets import SOURCES
 from onepass.experiment.matrices.figures import ERROR, INVERSE
 from onepass.experiment.news.study import NewsStudy
 from onepass.experiment.results import CURVES, ROWS, json_line, read, write
+from onepass.experiment.tuners.problems import PROBLEMS
+from onepass.experiment.tuners.study import TunerStudy
 
 
 def test_regret_is_what_the_best_arm_would_have_paid_more() -> None:
@@ -223,5 +225,7 @@ def test_every_policy_of_every_suite_can_be_built(suite: Experiment | MatrixStud
     assert len({policy.label for policy in suite.policies}) == len(suite.policies)
     where = {"dim": dim} if isinstance(suite, MatrixStudy) else {"dim": dim, "seed": 0}
     where = {NewsStudy: {"seed": 0}, BakeOff: {**where, "arms": 3}}.get(type(suite), where)
+    if isinstance(suite, TunerStudy):
+        where = {"settings": PROBLEMS[suite.problem]().settings, "seed": 0}
     for policy in suite.policies:
         policy.build(**where)

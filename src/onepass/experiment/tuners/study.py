@@ -2,12 +2,12 @@
 
     onepass run tuning-branin        and -hartmann6, -svc, -ridge, -tree
 
-Optuna's TPE is a policy where Optuna is installed (`onepass[optuna]`); `onepass run tuning-branin --policies onepass`
-needs it not.
+Optuna's TPE is a policy where Optuna is installed (`onepass[optuna]`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from statistics import fmean
 from time import perf_counter
 from typing import Any
@@ -174,7 +174,8 @@ class TunerTrial:
         return curve_rows(self.policies, self.seed, self.points)
 
 
-TUNERS = (Policy("onepass", Ours), Policy("TPE", TPE), Policy("uniform", Uniform))
+PEERS = (Policy("TPE", TPE),) if find_spec("optuna") is not None else ()
+TUNERS = (Policy("onepass", Ours), *PEERS, Policy("uniform", Uniform))
 WHAT = {
     "branin": "Branin's function, two settings: regret",
     "hartmann6": "Hartmann's function, six settings: regret",
