@@ -136,6 +136,8 @@ def test_a_model_that_was_put_back_goes_on_and_so_after_a_restart(started):
     loop = started(store)
     played(loop, 0, 5)
     settled(loop)
+    while loop.learner.serving.rounds < 5:  # copies come at intervals
+        time.sleep(0.01)
     data = op.to_bytes(loop.learner.serving.bandit())
     adopted(loop, begun(loop.settings), "anew")
     played(loop, 5, 8)
