@@ -29,7 +29,7 @@ class Jobs:
 
     def __init__(self, folder: Path, code: str, again: str):
         self.folder, self.code, self.again = folder, code, again
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._queue: queue.SimpleQueue[tuple[dict[str, Any], Work]] = queue.SimpleQueue()
         self._running: dict[str, Work] = {}
         self._thread: threading.Thread | None = None
@@ -50,13 +50,15 @@ class Jobs:
     def get(self, identity: str) -> dict[str, Any]:
         """What is known of a job; Refused where there is none."""
         path = self._path(identity)
-        if not path.exists():
-            raise Problem(404, self.code, "There is none of that id.")
-        return self._read(path)
+        with self._lock:  # a job that ends between two looks would seem to be cut off
+            if not path.exists():
+                raise Problem(404, self.code, "There is none of that id.")
+            return self._read(path)
 
     def all(self) -> list[dict[str, Any]]:
         """All of them, in the order in which they began."""
-        found = [self._read(path) for path in self.folder.glob("*.json")] if self.folder.exists() else []
+        with self._lock:
+            found = [self._read(path) for path in self.folder.glob("*.json")] if self.folder.exists() else []
         return sorted(found, key=lambda one: (one.get("creationTime", ""), one["id"]))
 
     def delete(self, identity: str) -> None:
