@@ -2,6 +2,7 @@
 
 import json
 import time
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -243,6 +244,8 @@ def test_a_loop_is_steered_over_http_from_a_candidate_to_its_promotion_and_back(
     )
     assert staged["candidate"]["model"]["arguments"]["reg"] == 2.0
     until(lambda: client.get("/v1/news").json()["candidate"]["state"] == "waiting")
+    asked = (f"steer both {number}" for number in count())
+    until(lambda: "canary" in log(client, decided(client, id=next(asked))["id"])[0])  # copies are exchanged
     found = decided(client, id="steer both")
     record = log(client, "steer both")[0]
     assert record["canary"]["line"] == was["line"] + 1
