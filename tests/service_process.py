@@ -6,8 +6,11 @@ import select
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import httpx
+
+from onepass.service.loop import Loop
 
 LOOP = """
 name = "news"
@@ -75,3 +78,18 @@ class Served:
             if float(found["waiting"]) == float(found["lag"]) == 0.0:
                 return text
             time.sleep(0.02)
+
+
+@contextmanager
+def loops_in(place):
+    """Starts loops of this process with their models in folders there, and stops them in the end."""
+    loops = []
+
+    def start(settings, store, folder="models"):
+        loops.append(Loop(settings, store, place / folder))
+        return loops[-1]
+
+    yield start
+    for loop in loops:
+        if loop.writer.is_alive():
+            loop.stop()

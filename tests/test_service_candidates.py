@@ -18,9 +18,9 @@ from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
 from onepass.service.answers import answer
-from onepass.service.loop import Loop
 from onepass.service.messages import Arm, DecideRequest, OutcomeRequest, Refused
 from onepass.service.settings import checked
+from service_process import loops_in
 
 ARMS = ["a", "b", "c"]
 PATIENCE = 60.0  # seconds until something must have happened
@@ -85,16 +85,8 @@ def replayed(store):
 @pytest.fixture
 def started(tmp_path):
     """Loops that end with their test."""
-    loops = []
-
-    def start(settings, store, folder="models"):
-        loops.append(Loop(settings, store, tmp_path / folder))
-        return loops[-1]
-
-    yield start
-    for loop in loops:
-        if loop.writer.is_alive():
-            loop.stop()
+    with loops_in(tmp_path) as start:
+        yield start
 
 
 def test_another_model_learns_the_log_and_takes_over_and_replay_agrees_across_the_change(started):

@@ -15,10 +15,10 @@ from onepass.log.replay import Fold
 from onepass.log.verifying import verify
 from onepass.service.join import Joiner
 from onepass.service.late import EARLY, changed
-from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.overview import Overview
 from onepass.service.settings import begun, checked
+from service_process import loops_in
 
 ARMS = ["a", "b", "c"]
 MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
@@ -63,16 +63,8 @@ def corrections(store):
 @pytest.fixture
 def started(tmp_path):
     """Loops that end with their test."""
-    loops = []
-
-    def start(settings, store, folder="models"):
-        loops.append(Loop(settings, store, tmp_path / folder))
-        return loops[-1]
-
-    yield start
-    for loop in loops:
-        if loop.writer.is_alive():
-            loop.stop()
+    with loops_in(tmp_path) as start:
+        yield start
 
 
 def late(loop, store, begin, end):
