@@ -1,7 +1,5 @@
 """Policies weighed on a loop's log, beside ten obvious lines; the forms in which that is said."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,7 @@ from onepass.service.messages import OutcomeRequest, RecordsRequest
 from onepass.service.personalizer.evaluations import BUCKET, evaluated, series
 from onepass.service.personalizer.weighing import Weighed, weighed
 from onepass.service.settings import begun, checked
+from waiting import until
 
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
 RULES = checked({
@@ -34,8 +33,7 @@ def loop(tmp_path_factory):
             found.activate(f"{t}").result()
         value = 1.0 if record.places[0] == 1 else -0.5
         found.outcomes([OutcomeRequest(id=f"{t}", value=value, key="k")])[1].result()
-    while len(found.joiner):
-        time.sleep(0.01)
+    until(lambda: not len(found.joiner))
     yield found
     found.stop()
 
