@@ -14,6 +14,7 @@ from onepass.arena import arena as arenas
 from onepass.arena import learning, moving, playing, scoring, weights
 from onepass.arena.arena import NONE, ArenaState
 from onepass.arena.published import Copies
+from onepass.arena.rewards import unit_of_arms
 from onepass.arena.stores import prior_of, sound
 from onepass.design import contract
 from onepass.design.cutting import Cutting
@@ -71,7 +72,7 @@ class Compact:
         slots, records = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.threads = threads
         self._rule, self._limit, self._weighing = cutting.rule, cutting.limit, weighing.rule
-        self._estimator = estimator
+        self._estimator, self._scaled = estimator, defined(unit_of_arms, weighing.rule)
         self.state = ArenaState(
             basis=np.zeros((0, dim), kind),
             root=np.zeros((0, hold), kind),
@@ -258,6 +259,8 @@ class Compact:
         return np.array([scoring.radius(*known, record, *constants) for record in records])
 
     def units(self, records):
+        if not self._scaled:
+            return np.ones(len(records))
         return scoring.units(self.state, self._weighing, records)
 
     def rows(self, record):

@@ -12,7 +12,7 @@ from onepass.bandit.models import Learned
 from onepass.bandit.reduction import lengths_along
 from onepass.design import contract
 from onepass.estimator.contract import parameter
-from onepass.exploration.contract import Seen, draws, strength
+from onepass.exploration.contract import Seen, draws
 from onepass.exploration.randomness import no_normals
 from onepass.exploration.residuals import Tally, residual
 from onepass.features.factors import Outer
@@ -41,9 +41,9 @@ def evaluated(
             each.append(model(learned, records, lengths[:, None] * user if front.reduced else full, full))
     else:
         rows = front.rows(contexts, (1, 2, 3))
-        single = rows.ndim < 3
+        single, listed = rows.ndim < 3, rows.ndim == 2
         rows = rows.reshape(1, -1, front.map.input_dim) if single else rows
-        if rows.shape[1] != count and (rows.shape[1] != 1 or np.ndim(contexts) == 2):
+        if rows.shape[1] != count and (rows.shape[1] != 1 or listed):
             raise ValueError(f"contexts must have one row, or one per arm ({count}), got shape {np.shape(contexts)}")
         full = front.transform(rows)
         if front.reduced:
@@ -104,7 +104,7 @@ def seen(
     rows (K, k): of the shared model of a hybrid one, which adds its part to the means. normals (pairs, K, and those of
     the shared model): arms share no data, so draws from N(theta_a, A_a^-1) are independent: one normal an arm will do.
     """
-    shared, count, wanted = learned.shared, len(records), strength(explores.rule)
+    shared, count, wanted = learned.shared, len(records), explores.strength
     widths, shifts = np.sqrt(np.maximum(squares, 0.0)), normals
     if len(normals):
         shifts = normals[:, :count] * widths

@@ -239,22 +239,20 @@ class ArmBandit(Knowing, Uniting, BaseBandit):
             self._take(contexts, rows, right, values, names)
             return
         sides = contexts if isinstance(contexts, Outer) else rows
-        with deferred():
-            for span in self._spans(len(rows), time):
-                part = Outer(sides.left[span], sides.right[span]) if isinstance(sides, Outer) and not single else sides
-                part = part if isinstance(part, Outer) else part[span]
-                self._take(part, rows[span], right[span], values[span], names[span])
+        for span in self._spans(len(rows), time):
+            part = Outer(sides.left[span], sides.right[span]) if isinstance(sides, Outer) and not single else sides
+            part = part if isinstance(part, Outer) else part[span]
+            self._take(part, rows[span], right[span], values[span], names[span])
 
     def _take(self, contexts: Any, rows: np.ndarray, right: np.ndarray, values: np.ndarray, names: list[Any]) -> None:
         """Learn rows that are checked, contexts as they were given."""
         left: Any = ()
         if self._explores.residual:
             left = deviations(self._learned, self._front, contexts, values, names, self._roster.record, self._expected)
-        with deferred():
-            self._learned = learn(self._learned, self._roster, self._front, rows, right, values, names)
-            self.rounds += len(rows)
-            for deviation in left:  # of rewards from their means, where the rule looks at them
-                self._tally = counted(self._tally, float(deviation))
+        self._learned = learn(self._learned, self._roster, self._front, rows, right, values, names)
+        self.rounds += len(rows)
+        for deviation in left:  # of rewards from their means, where the rule looks at them
+            self._tally = counted(self._tally, float(deviation))
 
     @composed
     def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:

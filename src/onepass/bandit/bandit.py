@@ -51,6 +51,7 @@ class BaseBandit(Aging, Exploring, files.Owner, ABC):
         self.name = name
         self._clock, self._passed, self._recalled, self._later = clock, 0, 0.0, None
         self._tick: int | None = None if clock is not None and clock.timed else 0
+        self._family = self._model_estimator().family  # of rewards, whose mean is mu(x^T theta); None: x^T theta is it
         self._explore(exploration)
         self.seed = check.integer("seed", seed, 0, None)
         self._dtype = dtype
@@ -157,7 +158,8 @@ class BaseBandit(Aging, Exploring, files.Owner, ABC):
     def _teach(self, contexts: Any, rewards: Any, arm: Any, nu: Any, again: bool, time: Any) -> None:
         """`learn` of rows, or of decisions."""
         if not are_decisions(contexts):
-            self._learn(contexts, rewards, arm, nu, time)
+            with deferred():
+                self._learn(contexts, rewards, arm, nu, time)
             return
         if arm is not None or nu is not None:
             raise ValueError("arm and nu must be None beside decisions, which know their arms")
@@ -180,11 +182,6 @@ class BaseBandit(Aging, Exploring, files.Owner, ABC):
         """ValueError for rewards that the estimator's family does not have."""
         if self._family is not None:
             permit(self._family, rewards)
-
-    @property
-    def _family(self) -> Any:
-        """Of rewards, whose mean is then mu(x^T theta); None: x^T theta is the mean."""
-        return self._model_estimator().family
 
     def _expected(self, values: np.ndarray, ranked: bool = False) -> np.ndarray:
         """Scores x^T theta on the scale of rewards; ranked: what the rule ranks by, which may be on it already."""
@@ -220,7 +217,7 @@ class BaseBandit(Aging, Exploring, files.Owner, ABC):
 
     @abstractmethod
     def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any, time: Any) -> None:
-        """`learn` of rows."""
+        """`learn` of rows, with signals deferred."""
 
     @reading
     def exploring(self, exploration: Exploration) -> Self:

@@ -6,17 +6,19 @@ import numpy as np
 
 from onepass.bandit.decision import DRAWN, GREEDY, Decision, made_id
 from onepass.bandit.rounds import NONE_LEFT, NOT_OFFERED
-from onepass.exploration.contract import draws, wants_residual, wants_rewards, wants_widths
+from onepass.exploration.contract import draws, strength, wants_residual, wants_rewards, wants_widths
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import key_of, keyed
 from onepass.exploration.residuals import Tally
+from onepass.exploration.theory import Strength
 from onepass.exploration.ucb import UCB
 from onepass.foundation import check
 
 
 class Rule(NamedTuple):
     """How a bandit explores: as it was given, as compiled code reads it, as a record names it; pairs: of draws that it
-    counts; widths, residual: whether it looks at them; rewards: whether means must be expected rewards for it."""
+    counts; widths, residual: whether it looks at them; rewards: whether means must be expected rewards for it;
+    strength: of widths and draws."""
 
     exploration: Exploration
     rule: Any
@@ -25,6 +27,7 @@ class Rule(NamedTuple):
     widths: bool
     residual: bool
     rewards: bool
+    strength: Strength
 
 
 def rule_of(exploration: Exploration | None) -> Rule:
@@ -37,7 +40,7 @@ def rule_of(exploration: Exploration | None) -> Rule:
         )
     rule = exploration.rule()
     pairs, looks = (draws(rule) + 1) // 2, [bool(asks(rule)) for asks in (wants_widths, wants_residual, wants_rewards)]
-    return Rule(exploration, rule, repr(exploration), pairs, *looks)
+    return Rule(exploration, rule, repr(exploration), pairs, *looks, strength(rule))
 
 
 class Asked(NamedTuple):
@@ -147,7 +150,7 @@ def failed(place: int) -> Exception:
 
 def checked_tail(tail: Any) -> bool:
     """Whether slots after the first take the best of the rest."""
-    return check.choice("tail", tail, (DRAWN, GREEDY)) == GREEDY
+    return tail is not DRAWN and check.choice("tail", tail, (DRAWN, GREEDY)) == GREEDY
 
 
 def trouble(what: str = "a score") -> FloatingPointError:

@@ -95,8 +95,8 @@ class Front:
             rows = np.hstack([np.broadcast_to(left, (len(places), left.size)), right])
         else:
             every = check.array("contexts", contexts, self.dtype, (1, 2, 3))
-            if request is None and len(places) == 1 and every.ndim == 2 and len(every) == count:
-                return every[places[0]].copy()
+            if request is None and len(places) == 1 and (every.ndim == 1 or (every.ndim == 2 and len(every) == count)):
+                return every.copy() if every.ndim == 1 else every[places[0]].copy()
             rows = (every if request is None else every[request]).reshape(-1, self.map.input_dim)
             rows = rows[places] if len(rows) == count else np.repeat(rows, len(places), axis=0)
         return rows[0] if len(rows) == 1 else rows

@@ -250,13 +250,12 @@ class SharedBandit(Uniting, BaseBandit):
         if nu is not None:
             nus = self._noise_scales(nu, (0,) if single else (1,), () if single else values.shape).reshape(-1)
         self._permit(len(rows), rows)
-        with deferred():
-            z = self._front.advance(rows)
-            if time is None and self._clock is None:
-                self._take(z, values, nus)
-            else:
-                for span in self._spans(len(z), time):
-                    self._take(z[span], values[span], nus[span] if nus.size else nus)
+        z = self._front.advance(rows)
+        if time is None and self._clock is None:
+            self._take(z, values, nus)
+        else:
+            for span in self._spans(len(z), time):
+                self._take(z[span], values[span], nus[span] if nus.size else nus)
 
     def _take(self, z: np.ndarray, values: np.ndarray, nus: np.ndarray) -> None:
         """Learn rows z (n, features) that are checked."""
