@@ -13,13 +13,15 @@ from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
 from onepass.log.verifying import verify
 from onepass.service.answers import answer
+from onepass.service.crossed_features import counted
 from onepass.service.loop import Loop
 from onepass.service.messages import OutcomeRequest, RecordsRequest, Refused
 from onepass.service.page import looked_up
-from onepass.service.settings import begun, checked
+from onepass.service.settings import Limits, begun, checked
 from onepass.service.tables import fingerprint
 
 TOPICS = ["sport", "news", "food"]
+MOST = Limits().features
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
 
 
@@ -122,6 +124,7 @@ def nested(depth):
         ({"a": 10**400}, "a"),
         ({"a": [{"b": 1}]}, "a"),
         (nested(40), "nested"),
+        ({"a": {"b": [1.0] * MOST}, "c": ["x"]}, f"at most {MOST} features each .limits.features., got {MOST + 1}"),
     ],
 )
 def test_records_without_terms_are_refused_before_anything_is_stored(started, wrong, says):
@@ -133,6 +136,10 @@ def test_records_without_terms_are_refused_before_anything_is_stored(started, wr
                         else request(1, **fields))  # fmt: skip
         assert error.value.status == 400
     assert loop.store.last == before
+
+
+def test_features_of_a_record_are_its_values_however_deep():
+    assert counted({"a": {"b": [1.0, 2.0, 3.0], "c": {}}, "d": ["x"], "e": None, "f": 1}) == 6
 
 
 def test_large_whole_numbers_come_out_of_the_log_as_they_went_in(started):

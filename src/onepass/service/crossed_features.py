@@ -18,6 +18,7 @@ from onepass.service.messages import Arm, wrong
 
 CROSSED = "CrossedBandit"
 DEEPEST = 32  # records within records: what reads them calls itself
+FEW = 2  # features of what warms a bandit
 
 
 def is_crossed(recipe: str) -> bool:
@@ -44,23 +45,28 @@ def troubles(arguments: dict[str, Any], seed: int) -> Iterator[str]:
         yield f"model.arguments: {error}"
 
 
-def records(context: Any, arms: Sequence[str | Arm]) -> dict[str, Any]:
-    """The records of a request and of its arms, for the log and the bandit; Refused for what is too deep."""
+def records(context: Any, arms: Sequence[str | Arm], most: int) -> dict[str, Any]:
+    """The records of a request and of its arms, for the log and the bandit; Refused for what is too deep, and for one
+    of more than `most` features."""
     found = [{"arm": arm} if isinstance(arm, str) else arm.features or {} for arm in arms]
     for record in (context or {}, *found):
-        shallow(record)
+        count = counted(record)
+        if count > most:
+            raise wrong(f"a context and an arm must have at most {most} features each (limits.features), got {count}")
     return {"context": context or {}, "arms": found}
 
 
-def shallow(value: Any, depth: int = 0) -> None:
-    """Refused for records within records within more than DEEPEST others. value: of JSON."""
+def counted(value: Any, depth: int = 0) -> int:
+    """How many values there are in a record, all within it counted; Refused for records within records within more than
+    DEEPEST others. value: of JSON."""
     if depth > DEEPEST:
         raise wrong(f"features must not be nested more than {DEEPEST} times")
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        if isinstance(part, dict | list):
-            shallow(part, depth + 1)
+    count = 0
+    for part in value.values() if isinstance(value, dict) else value:
+        count += counted(part, depth + 1) if isinstance(part, dict | list) else 1
+    return count
 
 
 def warming(names: list[str]) -> dict[str, Any]:
     """What a bandit decides on before anything comes, so that it is compiled."""
-    return records({"text": "warm", "number": 1.0}, names)
+    return records({"text": "warm", "number": 1.0}, names, FEW)

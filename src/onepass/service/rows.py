@@ -49,7 +49,8 @@ def offer(request: DecideRequest, settings: LoopSettings) -> Offer:
         raise wrong(f"slots must be from 1 to {most}, as many as limits.slots and the arms left allow, "
                     f"got {request.slots}")  # fmt: skip
     if is_crossed(settings.model.recipe):
-        return Offer(records(request.context, settings.arms if given is None else given), names, eligible)
+        found = records(request.context, settings.arms if given is None else given, limits.features)
+        return Offer(found, names, eligible)
     left = [float(one) for one in numbers("context", request.context, settings.features.context)]
     return Offer(arms.contexts(left), names, eligible, arms.text(left))
 

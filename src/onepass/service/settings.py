@@ -115,13 +115,14 @@ class Operation(Part, frozen=True, kw_only=True):
 
 
 class Limits(Part, frozen=True, kw_only=True):
-    """body: bytes of a request (default 1 MiB); arms: of a decision (default 1000); slots: of a decision (default 10);
-    id: characters of identities, names and keys (default 256); batch: outcomes of a request (default 1000);
-    rate: requests a second of a key, or of an address where there are no keys, above which they are refused (default
-    0.0: any)."""
+    """body: bytes of a request (default 1 MiB); arms: of a decision (default 1000); features: of a context, or of an
+    arm, that is a record, as many as `features` count of rows (default 1000); slots: of a decision (default 10); id:
+    characters of identities, names and keys (default 256); batch: outcomes of a request (default 1000); rate: requests
+    a second of a key, or of an address where there are no keys, above which they are refused (default 0.0: any)."""
 
     body: int = BODY
     arms: int = 1_000
+    features: int = 1_000
     slots: int = 10
     id: int = 256
     batch: int = 1_000

@@ -9,13 +9,14 @@ beside one another. Keys that begin with _ are passed over, as there.
 from typing import Any
 
 from onepass.foundation.check import shown
-from onepass.service.crossed_features import shallow
+from onepass.service.crossed_features import counted
 
 
 def record_of(features: list[dict[str, Any]] | None) -> dict[str, Any]:
     """The record of a list of features; ValueError for a key with values that cannot stand together."""
-    shallow(features)
-    return merged(features or [])
+    given = features or []
+    counted(given)  # none is too deep
+    return merged(given)
 
 
 def merged(records: list[dict[str, Any]]) -> dict[str, Any]:
