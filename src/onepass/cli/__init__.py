@@ -164,11 +164,12 @@ def report_command(
     figure: Annotated[
         str | None, typer.Option(metavar="MODULE:NAME", help="Your own table and picture, where it has one.")
     ] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="The picture and each of its panels as PDF, too.")] = False,
 ) -> None:
     """Make the table and the picture of a folder of results again."""
     from onepass.experiment import own, report
 
-    print(report.rebuild(folder, figure=None if figure is None else own.figure(figure)))
+    print(report.rebuild(folder, figure=None if figure is None else own.figure(figure), paper=pdf))
 
 
 @app.command()

@@ -1,6 +1,10 @@
-"""Pictures of evaluations, comparisons and learning curves; matplotlib is imported when one is asked for."""
+"""Pictures of evaluations, comparisons and learning curves, as PNG, PDF or SVG.
+
+matplotlib is imported when one is asked for. Colours are those of Okabe and Ito, which the colour-blind tell apart.
+"""
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +12,15 @@ import numpy as np
 
 from onepass.evaluation.comparing import Comparison
 from onepass.evaluation.evaluate import Evaluation
+from onepass.foundation.labels import at_end, settle
 
 HEIGHT, WIDTH = 0.45, 7.0  # inches: of a row, of a picture
 DOTS = 150  # an inch
+BLUE, ORANGE, GREEN, RED, PINK, SKY, GREY, BLACK = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#888888", "#222222",
+)  # fmt: skip
+SEVERAL = (BLUE, ORANGE, GREEN, RED, PINK, SKY, GREY, BLACK)
+DASHES = ("-", "--", ":", "-.")
 
 
 def drawn() -> tuple[Any, Any]:
@@ -22,7 +32,9 @@ def drawn() -> tuple[Any, Any]:
             "pictures need matplotlib: pip install onepass[experiment]", name="matplotlib"
         ) from None
     figure = Figure(figsize=(WIDTH, 4.0), layout="constrained")
-    return figure, figure.add_subplot()
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
 
 
 def kept(figure: Any, path: str | Path) -> Path:
@@ -39,16 +51,19 @@ def values(found: Mapping[str, Evaluation], path: str | Path) -> Path:
     figure, axes = drawn()
     figure.set_figheight(1.2 + HEIGHT * len(found))
     for place, one in enumerate(found.values()):
-        axes.plot(one.limits, [place, place], color="tab:gray" if one.value is None else "tab:blue", linewidth=2)
+        axes.plot(one.limits, [place, place], color=GREY if one.value is None else BLUE, linewidth=2)
         if one.value is not None:
-            axes.plot(one.value, place, "o", color="tab:blue")
-    axes.axvline(next(iter(found.values())).logged, color="black", linestyle=":", label="logged")
+            axes.plot(one.value, place, "o", color=BLUE)
+    logged = next(iter(found.values())).logged
+    axes.axvline(logged, color="black", linestyle=":")
+    axes.annotate(
+        "logged", (logged, 1.0), (0, 3), xycoords=axes.get_xaxis_transform(), textcoords="offset points", ha="center"
+    )
     axes.set_yticks(
         range(len(found)), [name if one.value is not None else f"{name} (refused)" for name, one in found.items()]
     )
-    axes.invert_yaxis()
+    axes.set_ylim(len(found) - 0.5, -0.5)
     axes.set_xlabel("reward a decision")
-    axes.legend(frameon=False)
     return kept(figure, path)
 
 
@@ -57,12 +72,12 @@ def differences(comparison: Comparison, path: str | Path) -> Path:
     figure, axes = drawn()
     figure.set_figheight(1.2 + HEIGHT * len(comparison.differences))
     for place, one in enumerate(comparison.differences):
-        color = "tab:green" if one.better else "tab:gray"
+        color = BLUE if one.better else GREY
         axes.plot(one.limits, [place, place], color=color, linewidth=2)
         axes.plot(one.gain, place, "o", color=color)
     axes.axvline(0.0, color="black", linestyle=":")
     axes.set_yticks(range(len(comparison.differences)), [one.name for one in comparison.differences])
-    axes.invert_yaxis()
+    axes.set_ylim(len(comparison.differences) - 0.5, -0.5)
     axes.set_xlabel("gain over the present policy, a decision")
     return kept(figure, path)
 
@@ -71,10 +86,11 @@ def curves(found: Mapping[str, np.ndarray], path: str | Path) -> Path:
     """Learning curves (points, 2), by name: mean w r over all rows so far. path: of the file, whose ending says its
     kind."""
     figure, axes = drawn()
-    for name, curve in found.items():
-        rows = np.diff(curve[:, 0], prepend=0.0)
-        axes.plot(curve[:, 0], np.cumsum(curve[:, 1] * rows) / curve[:, 0], label=name)
+    for (dash, color), (name, curve) in zip(product(DASHES, SEVERAL), found.items()):
+        so_far = np.cumsum(curve[:, 1] * np.diff(curve[:, 0], prepend=0.0)) / curve[:, 0]
+        axes.plot(curve[:, 0], so_far, color=color, linestyle=dash)
+        at_end(axes, name, (float(curve[-1, 0]), float(so_far[-1])), color)
     axes.set_xlabel("decisions")
     axes.set_ylabel("reward a decision so far")
-    axes.legend(frameon=False)
+    settle(figure)
     return kept(figure, path)

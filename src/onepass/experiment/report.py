@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TextIO
 
 from onepass.experiment.best import TUNING
-from onepass.experiment.drawing import draw
+from onepass.experiment.drawing import save, save_panels
 from onepass.experiment.errors import ExperimentError
 from onepass.experiment.figure import Figure
 from onepass.experiment.results import CURVES, ROWS, Results, read, write
@@ -14,7 +14,7 @@ from onepass.experiment.suites import SUITES
 from onepass.experiment.tables import table
 from onepass.experiment.tuning import FILE
 
-PICTURE, TABLE = "figure.png", "table.md"
+PICTURE, TABLE, PAPER = "figure.png", "table.md", "figure.pdf"
 
 
 def publish(results: Results, folder: Path, keeper: Callable[[Results, Path], str], stream: TextIO) -> None:
@@ -41,10 +41,11 @@ def keep_tuning(results: Results, folder: Path) -> str:
     return rebuild(folder, FILE, TUNING)
 
 
-def rebuild(folder: Path, file: str = "", figure: Figure | None = None) -> str:
+def rebuild(folder: Path, file: str = "", figure: Figure | None = None, paper: bool = False) -> str:
     """Make the table and the picture of a folder again, from its Parquet files; returns the table.
 
-    figure: None is the one that the rows name, of the experiments that onepass has.
+    figure: None is the one that the rows name, of the experiments that onepass has. paper: also figure.pdf, and each
+    panel without the title in a PDF of its own, figure-PANEL.pdf.
     """
     if not file:
         file = next((name for name in (ROWS, FILE) if (folder / name).is_file()), ROWS)
@@ -55,7 +56,10 @@ def rebuild(folder: Path, file: str = "", figure: Figure | None = None) -> str:
     figure = figure or named(rows[0]["figure"], folder)
     text = table(figure, rows)
     (folder / TABLE).write_text(text + "\n", encoding="utf-8")
-    draw(figure, rows, curves).savefig(folder / PICTURE)
+    save(figure, rows, curves, folder / PICTURE)
+    if paper:
+        save(figure, rows, curves, folder / PAPER)
+        save_panels(figure, rows, curves, folder / Path(PAPER).stem)
     return text
 
 

@@ -35,8 +35,8 @@ from onepass.foundation.waiting import compiling
 
 NEVER_COMPILED = {
     "__main__.py", "adapters", "benchmark", "cache.py", "cli", "client", "cluster", "disk.py", "experiment", "files.py",
-    "log", "precompile.py", "recipes", "records.py", "registry.py", "service", "sharing.py", "terms.py", "testing",
-    "tuning", "waiting.py",
+    "labels.py", "log", "precompile.py", "recipes", "records.py", "registry.py", "service", "sharing.py", "terms.py",
+    "testing", "tuning", "waiting.py",
 }  # fmt: skip
 PLAIN = (
     types.Array, types.Number, types.Boolean, types.NoneType, types.DType, types.Literal, types.Omitted,

@@ -9,6 +9,7 @@ from onepass.tuning.space import Category, Integer, Real
 
 WIDTH, HEIGHT = 7.0, 2.2  # inches: of a picture, of a row of panels
 DOTS = 150  # an inch
+BLUE, GREY = "#0072B2", "#888888"
 ACROSS = 3  # panels of settings in a row
 FINE = 60  # points of a curve
 DEVIATIONS = 2.0  # of the band
@@ -31,9 +32,9 @@ def drawn(tuner: Any, path: str | Path) -> Path:
     figure: Any = Figure(figsize=(WIDTH, HEIGHT * rows), layout="constrained")
     grid = figure.add_gridspec(rows, ACROSS)
     above = figure.add_subplot(grid[0, :])
-    above.plot([trial.number for trial in told], values, ".", color="tab:gray")
+    above.plot([trial.number for trial in told], values, ".", color=GREY)
     so_far = (np.maximum if tuner.maximize else np.minimum).accumulate(values)
-    above.step([trial.number for trial in told], so_far, where="post", color="tab:blue")
+    above.step([trial.number for trial in told], so_far, where="post", color=BLUE)
     above.annotate("best so far", (told[-1].number, so_far[-1]), (-4, 4), textcoords="offset points", ha="right")
     above.margins(y=0.15)  # room for the words
     above.set_xlabel("trial")
@@ -57,11 +58,11 @@ def slice_of(tuner: Any, axes: Any, name: str, settings: dict[str, Any]) -> None
     axes.set_ylim(min(told) - margin, max(told) + margin)
     values = [one.value(share) for share in shares[:, tuner.space.names.index(name)].tolist()]
     if isinstance(one, Category):
-        axes.errorbar(range(count), means, [means - low, high - means], fmt="o", color="tab:blue")
+        axes.errorbar(range(count), means, [means - low, high - means], fmt="o", color=BLUE)
         axes.set_xticks(range(count), [str(value) for value in values])
     else:
-        axes.fill_between(values, low, high, color="tab:blue", alpha=0.2, linewidth=0)
-        axes.plot(values, means, color="tab:blue")
+        axes.fill_between(values, low, high, color=BLUE, alpha=0.2, linewidth=0)
+        axes.plot(values, means, color=BLUE)
         axes.axvline(settings[name], color="black", linestyle=":")
     if isinstance(one, Real | Integer) and one.log:
         axes.set_xscale("log")

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from math import exp, log
 from statistics import fmean
 
-from onepass.experiment.drawing import BLUE, GREEN, GREY, canvas, legend
+from onepass.experiment.drawing import canvas, logarithmic
 from onepass.experiment.figure import Figure, Line, Picture, Row
+from onepass.experiment.looks import BLUE, GREY, ORANGE, SMALL
 from onepass.experiment.tables import by
 
 OURS, ARGMAX, PEER = "ContextualBandit", "ContextualBandit argmax", "VW"
@@ -108,21 +109,26 @@ def note(rows: Sequence[Row]) -> str:
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Mistakes as shares of Vowpal Wabbit's best, set by set."""
-    figure = canvas(9, 8)
+    figure = canvas(8.5, 1.4 + 0.19 * len(by(rows, set_of)))
     axes = figure.subplots()
+    axes.set_label("mistakes")
     order = sorted(by(rows, set_of), key=lambda name: shares(rows, OURS).get(name, 1.0))
     linear = {name: best(rates(own, TUNED))[1] for name, own in by(rows, set_of).items()}
     peer = {name: best(rates(own, [PEER]))[1] for name, own in by(rows, set_of).items()}
     against = {name: one / other for name in order if (one := linear[name]) and (other := peer[name])}
-    looks = ((OURS, shares(rows, OURS), BLUE, "o"), (ARGMAX, shares(rows, ARGMAX), GREEN, "x"))
+    looks = ((OURS, shares(rows, OURS), BLUE, "o"), (ARGMAX, shares(rows, ARGMAX), ORANGE, "x"))
     for label, found, colour, marker in (*looks, ("best linear of ours", against, GREY, "|")):
         known = [(share, place) for place, name in enumerate(order) if (share := found.get(name)) is not None]
         if known:
             axes.plot(*zip(*known), marker, color=colour, label=label, linestyle="none")
     axes.axvline(1.0, color=GREY, linewidth=0.8)
-    axes.set(xlabel="mistakes / those of Vowpal Wabbit's best of 18 settings for the set", xscale="log")
-    axes.set_yticks(range(len(order)), order, fontsize=7)
-    legend(figure, *axes.get_legend_handles_labels())
+    axes.set(xlabel="mistakes / those of Vowpal Wabbit's best of 18 settings for the set")
+    logarithmic(axes, "x")
+    axes.set_yticks(range(len(order)), order, fontsize=SMALL)
+    axes.margins(y=0.01)
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:  # points of three kinds: above them, in one line
+        figure.legend(handles, labels, loc="outside upper left", ncols=len(handles), frameon=False)
     return figure
 
 

@@ -7,50 +7,52 @@ from statistics import fmean
 from typing import Any
 
 from onepass.experiment.drawing import (
-    GREY,
-    band,
     bars,
     canvas,
     draw_over_reg,
-    legend,
     logarithmic,
+    name_ends,
+    plot,
     regret_panel,
-    styles,
+    tall,
     title,
 )
 from onepass.experiment.figure import Figure, Picture, Row
+from onepass.experiment.looks import GREY, SMALL, styles
 from onepass.experiment.tables import by, group_of, lines_over_reg, policy_of, regret_lines
 
 
 def draw_regret(rows: Sequence[Row], curves: Sequence[Row], bound: bool = False) -> Picture:
-    """Regret over rounds with a band of one standard error; time a round and memory as bars."""
-    figure = canvas(16 if bound else 12, 4.8)
-    axes = figure.subplots(1, 4 if bound else 3, width_ratios=[2, 1.5, 0.8, 0.8] if bound else [2, 0.8, 0.8])
+    """Regret over rounds with one standard error; below, time a round and memory as bars."""
+    places: list[Any] = [["regret"] * 2, ["growth"] * 2, ["time", "memory"]]
+    heights = [4.2, 2.8, tall(rows)]
+    if not bound:
+        del places[1], heights[1]
+    figure = canvas(8.5, 0.4 + sum(heights))
+    axes = figure.subplot_mosaic(places, height_ratios=heights)
     looks = styles(rows, "policy")
-    handles, labels = regret_panel(axes[0], curves, looks)
+    regret_panel(axes["regret"], curves, looks)
     if bound:
-        for label, own in by(curves, policy_of).items():
-            growth(axes[1], own, looks[label])
-        axes[1].axhline(1 / 3, color=GREY, linewidth=1)
-        axes[1].text(axes[1].get_xlim()[1], 1 / 3, "1/3", ha="right", va="bottom", color="#555555")
-        axes[1].set(title="log(error bound) / log(round)", xlabel="round")
-    bars(axes[-2], rows, "microseconds_per_round", 1.0, "microseconds a round", looks)
-    bars(axes[-1], rows, "memory_bytes", 1000.0, "memory, kB", looks)
-    axes[-1].tick_params(labelleft=False)
-    legend(figure, handles, labels)
+        growth(axes["growth"], curves, looks)
+    bars(axes["time"], rows, "microseconds_per_round", 1.0, "microseconds a round", looks)
+    bars(axes["memory"], rows, "memory_bytes", 1000.0, "memory, kB", looks)
+    axes["memory"].tick_params(labelleft=False)
     title(figure, rows, f"{rows[0]['rounds']:,} rounds")
     return figure
 
 
-def growth(axes: Any, rows: Sequence[Row], look: dict[str, Any]) -> None:
+def growth(axes: Any, curves: Sequence[Row], looks: dict[str, dict[str, Any]]) -> None:
     """log(error bound) / log(round), where there is an error above 1 (Wen, Yin et al. figure 1 c)."""
     known = [
-        {"round": row["round"], "growth": log(row["error_bound"]) / log(row["round"]), "seed": row["seed"]}
-        for row in rows
+        {**row, "growth": log(row["error_bound"]) / log(row["round"])}
+        for row in curves
         if isfinite(row["error_bound"]) and row["error_bound"] > 1
     ]
-    if known:
-        band(axes, known, "round", "growth", look, "")
+    plot(axes, known, "growth", looks)
+    axes.set_xlim(0, max(row["round"] for row in curves))
+    axes.axhline(1 / 3, color=GREY, linewidth=1)
+    axes.annotate("1/3", (0, 1 / 3), (4, 3), textcoords="offset points", size=SMALL)
+    axes.set(title="log(error bound) / log(round)", xlabel="round")
 
 
 def draw_bound(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
@@ -62,11 +64,13 @@ def draw_pareto(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Mean regret against time and memory; lines join the settings that no other of their group beats (Wen, Yin et al.
     figure 3).
     """
-    figure = canvas(11, 5)
+    figure = canvas(10, 4.6)
     panels = figure.subplots(1, 2, sharey=True)
     looks = styles(rows, "group")
     costs = (("microseconds_per_round", 1.0, "microseconds a round"), ("memory_bytes", 1000.0, "memory, kB"))
     for axes, (cost, unit, name) in zip(panels, costs):
+        axes.set_label(cost)
+        fronts = {}
         for group, own in by(rows, group_of).items():
             points = sorted(
                 (fmean(row[cost] for row in same) / unit, fmean(row["cumulative_regret"] for row in same))
@@ -78,12 +82,14 @@ def draw_pareto(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
                 {"marker": "o", "markersize": 5} if len(points) > 1 else {"marker": "*", "markersize": 13, "zorder": 4}
             )
             axes.plot(*zip(*best), label=group, **mark, **looks[group])
+            fronts[group] = [x for x, _ in best], [y for _, y in best]
             if beaten:
                 axes.plot(*zip(*beaten), "o", markersize=4, color=looks[group]["color"], alpha=0.3, linewidth=0)
         logarithmic(axes, "xy")
         axes.set_xlabel(name)
-    panels[0].set_ylabel("cumulative regret")
-    legend(figure, *panels[0].get_legend_handles_labels())
+        axes.set_ylabel("cumulative regret")
+        axes.label_outer()
+        name_ends(axes, fronts, looks)
     title(figure, rows, f"regret and its price after {rows[0]['rounds']:,} rounds")
     return figure
 

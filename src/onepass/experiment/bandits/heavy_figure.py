@@ -5,8 +5,9 @@ from statistics import fmean, median
 
 import numpy as np
 
-from onepass.experiment.drawing import canvas, legend, logarithmic, styles, title, wide_range
+from onepass.experiment.drawing import canvas, from_zero, logarithmic, plot, title
 from onepass.experiment.figure import Figure, Line, Picture, Row
+from onepass.experiment.looks import styles
 from onepass.experiment.tables import by, cost, extent, policy_of
 
 
@@ -37,34 +38,23 @@ def bootstrap(values: Sequence[float], samples: int = 10_000) -> tuple[float, fl
     return float(low), float(high)
 
 
+def tenths(values: Sequence[float]) -> tuple[float, float, float]:
+    """The mean between the 10% and the 90% quantile."""
+    low, high = np.quantile(values, (0.1, 0.9))
+    return float(low), fmean(values), float(high)
+
+
 def draw_heavy(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Mean regret over rounds with a band from the 10% to the 90% quantile; seconds against rounds on log axes."""
-    figure = canvas(12, 4.8)
-    regret, seconds = figure.subplots(1, 2, width_ratios=[1.4, 1])
-    looks, ends = styles(rows, "policy"), {}
-    for label, own in by(curves, policy_of).items():
-        points = sorted(by(own, lambda row: row["round"]).items())
-        xs = [x for x, _ in points]
-        values = [[row["cumulative_regret"] for row in same] for _, same in points]
-        means = [fmean(same) for same in values]
-        regret.plot(xs, means, label=label, **looks[label])
-        if len(values[0]) > 1:
-            low, high = np.array([np.quantile(same, (0.1, 0.9)) for same in values]).T
-            regret.fill_between(xs, low, high, color=looks[label]["color"], alpha=0.1, linewidth=0)
-        seconds.plot(xs, [fmean(row["seconds"] for row in same) for _, same in points], **looks[label])
-        ends[label] = means[-1]
-    regret.set(title="cumulative regret, mean and 10% to 90% quantile", xlabel="round")
-    regret.set_xlim(left=0)
-    if wide_range(list(ends.values())):
-        logarithmic(regret, "y")
-        regret.set_ylim(bottom=max(1.0, regret.get_ylim()[0]))
-    else:
-        regret.set_ylim(bottom=0)
-    seconds.set(title="seconds", xlabel="round")
-    logarithmic(seconds, "xy")
-    handles, labels = regret.get_legend_handles_labels()
-    order = sorted(range(len(labels)), key=lambda i: -ends[labels[i]])
-    legend(figure, [handles[i] for i in order], [labels[i] for i in order])
+    """Mean regret over rounds with the 10% and the 90% quantile; seconds against rounds on log axes."""
+    figure = canvas(8.5, 7.2)
+    axes = figure.subplot_mosaic([["regret"], ["seconds"]], height_ratios=[1.4, 1])
+    looks = styles(rows, "policy")
+    from_zero(axes["regret"], plot(axes["regret"], curves, "cumulative_regret", looks, sides=tenths))
+    axes["regret"].set(title="cumulative regret, mean and 10% to 90% quantile", xlabel="round")
+    plot(axes["seconds"], curves, "seconds", looks, sides=lambda values: (0.0, fmean(values), 0.0))
+    axes["seconds"].set(title="seconds", xlabel="round")
+    logarithmic(axes["seconds"], "xy")
+    axes["seconds"].margins(x=0)
     title(figure, rows, f"{rows[0]['rounds']:,} rounds")
     return figure
 

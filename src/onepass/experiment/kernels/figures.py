@@ -3,21 +3,10 @@
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean
-from typing import Any
 
-from onepass.experiment.drawing import (
-    GREY,
-    band,
-    bars,
-    canvas,
-    legend,
-    logarithmic,
-    regret_panel,
-    sample,
-    styles,
-    title,
-)
+from onepass.experiment.drawing import bars, canvas, logarithmic, plot, regret_panel, title
 from onepass.experiment.figure import Figure, Line, Picture, Row
+from onepass.experiment.looks import styles
 from onepass.experiment.tables import by, extent, mean_cell, policy_of, price, standard_error
 
 
@@ -46,26 +35,31 @@ def kernel_lines(rows: Sequence[Row]) -> list[Line]:
 
 def draw_kernel(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Regret, dictionary beside effective dimension, and time, all over rounds; memory as bars."""
-    figure = canvas(18, 4.8)
-    regret, held, pace, memory = figure.subplots(1, 4, width_ratios=[1.5, 1.2, 1.2, 0.7])
+    figure = canvas(10, 7.6)
+    axes = figure.subplot_mosaic([["regret", "dictionary"], ["time", "memory"]])
     looks = styles(rows, "policy")
-    dashed: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.2}
-    handles, labels = regret_panel(regret, curves, looks)
-    for label, own in by(curves, policy_of).items():
-        if own[0]["dictionary_size"] is not None:
-            band(held, own, "round", "dictionary_size", looks[label], "")
-            band(held, own, "round", "effective_dimension", {**looks[label], **dashed}, "")
-        band(pace, paces(own), "round", "microseconds", looks[label], "")
-    held.set(title="dictionary, dashed effective dimension", xlabel="round")
-    held.set_xlim(left=0)
-    held.set_ylim(bottom=0)
-    pace.set(title="microseconds a round", xlabel="round")
-    pace.set_xlim(left=0)
-    logarithmic(pace, "y")
-    bars(memory, rows, "memory_bytes", 1000.0, "memory, kB", looks)
-    legend(figure, [*handles, sample(color=GREY, **dashed)], [*labels, "effective dimension"])
+    regret_panel(axes["regret"], curves, looks)
+    held = [row for row in curves if row["dictionary_size"] is not None]
+    if held:
+        plot(axes["dictionary"], held, "dictionary_size", looks)
+        plot(axes["dictionary"], held, "effective_dimension", looks, named=False, linestyle=(0, (4, 2)), linewidth=1.2)
+    axes["dictionary"].set(title="dictionary; dashed: effective dimension", xlabel="round")
+    spent = [row for own in by(curves, policy_of).values() for row in paces(own)]
+    plot(axes["time"], spent, "microseconds", looks, sides=unsure)
+    axes["time"].set(title="microseconds a round", xlabel="round")
+    for name in ("dictionary", "time"):
+        axes[name].set_xlim(0, max(row["round"] for row in curves))
+    axes["dictionary"].set_ylim(bottom=0)
+    logarithmic(axes["time"], "y")
+    bars(axes["memory"], rows, "memory_bytes", 1000.0, "memory, kB", looks)
     title(figure, rows, f"{rows[0]['rounds']:,} rounds")
     return figure
+
+
+def unsure(values: Sequence[float]) -> tuple[float, float, float]:
+    """The mean alone."""
+    mean = fmean(values)
+    return mean, mean, mean
 
 
 def paces(curves: Sequence[Row]) -> list[Row]:

@@ -14,9 +14,10 @@ import numpy as np
 
 from onepass import BKB, RBF
 from onepass.experiment.definition import Trial
-from onepass.experiment.drawing import BLACK, GREY, canvas, legend, sample, styles, title
+from onepass.experiment.drawing import canvas, title
 from onepass.experiment.figure import Figure, Line, Picture, Row
 from onepass.experiment.kernels.problems import ARMS, FUNCTION, NOISE, gp_draw, line
+from onepass.experiment.looks import BLACK, GREY, SMALL, styles
 from onepass.experiment.policy import Policy
 from onepass.experiment.seeds import stream
 from onepass.experiment.tables import by, mean_cell, policy_of
@@ -92,12 +93,13 @@ def draw_starvation(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """The first seed's f and what each policy believes, mean and 3 deviations: a row per number of evaluations."""
     first = [row for row in curves if row["seed"] == curves[0]["seed"]]
     times, columns = by(first, lambda row: row["round"]), by(first, policy_of)
-    figure = canvas(2.0 + 4.0 * len(columns), 0.8 + 2.4 * len(times))
+    figure = canvas(1.0 + 3.0 * len(columns), 1.0 + 2.2 * len(times))
     panels = figure.subplots(len(times), len(columns), sharex=True, sharey=True, squeeze=False)
     looks = styles(rows, "policy")
     for axes, row in zip(panels.ravel(), (row for own in times.values() for row in own)):
         x, mean, deviation = (np.asarray(row[name]) for name in ("x", "mean", "deviation"))
         look = looks[row["policy"]]
+        axes.set_label(f"{row['policy']} {row['round']}")
         axes.fill_between(x, mean - 3 * deviation, mean + 3 * deviation, color=look["color"], alpha=0.2, linewidth=0)
         axes.plot(x, mean, label=row["policy"], **look)
         axes.plot(x, row["function"], color=GREY, linestyle=(0, (4, 1.5)), linewidth=1.4)
@@ -109,13 +111,10 @@ def draw_starvation(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
         axes.set_title(label)
     for axes, evaluations in zip(panels[:, 0], times):
         axes.set_ylabel(f"{evaluations} evaluations")
-    handles, labels = [sample(**looks[label]) for label in columns], [f"{label}, 3 sd" for label in columns]
-    handles += [
-        sample(color=GREY, linestyle=(0, (4, 1.5)), linewidth=1.4),
-        sample(color=BLACK, marker=".", linewidth=0),
-        sample(color=GREY, marker="|", linewidth=0),
-    ]
-    legend(figure, handles, [*labels, "f", "evaluation", "dictionary"])
+    figure.supxlabel(
+        "line and band: mean and 3 standard deviations; dashed: f; dots: evaluations; ticks below: dictionary",
+        fontsize=SMALL,
+    )
     title(figure, first, "f and what is believed of it")
     return figure
 

@@ -8,8 +8,9 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from onepass.experiment.drawing import band, canvas, legend, logarithmic, styles, title
+from onepass.experiment.drawing import canvas, level, logarithmic, name_ends, plot, title
 from onepass.experiment.figure import Figure, Line, Picture, Row
+from onepass.experiment.looks import styles
 from onepass.experiment.tables import by, group_of, mean_cell, policy_of, standard_error
 
 RATES = {  # Wen, Zhang et al. table 1 (german, svmguide3, spambase, ijcnn1), 2 and 3: mistakes in %
@@ -69,54 +70,53 @@ def percent(rows: Sequence[Row]) -> list[Row]:
 
 def draw_learner(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Mistake rate over examples, and at the end against seconds."""
-    figure = canvas(13, 5.2)
-    rates, seconds = figure.subplots(1, 2, sharey=True)
+    tall = max(3.4, 0.2 * len(by(rows, policy_of)))
+    figure = canvas(8.5, 1.0 + 2.2 * tall)
+    axes = figure.subplot_mosaic([["mistakes"], ["seconds"]], sharey=True)
     looks = styles(rows, "policy")
-    for label, own in by(percent(curves), policy_of).items():
-        band(rates, own, "round", "percent", looks[label], label)
-    rates.set(xlabel="examples", ylabel="mistakes so far, %")
-    against_seconds(seconds, rows, "policy", looks)
+    plot(axes["mistakes"], percent(curves), "percent", looks)
+    axes["mistakes"].set(xlabel="examples", ylabel="mistakes so far, %")
+    axes["mistakes"].set_xlim(0, max(row["round"] for row in curves))
+    against_seconds(axes["seconds"], rows, "policy", looks)
     ends = [fmean(row["percent"] for row in own) for own in by(percent(rows), policy_of).values()]
-    rates.set_ylim(0.8 * min(ends), 1.25 * max(ends))
-    legend(figure, *rates.get_legend_handles_labels())
+    axes["mistakes"].set_ylim(0.8 * min(ends), 1.25 * max(ends))
     title(figure, rows, f"{rows[0]['rounds']:,} examples, every one counted")
     return figure
 
 
 def against_seconds(axes: Any, rows: Sequence[Row], key: str, looks: dict[str, dict[str, Any]]) -> None:
     """Mistakes in % against seconds, joined within a `key`; left out is what took no time to speak of."""
+    points = {}
     for name, own in by(percent(rows), lambda row: row[key]).items():
-        points = [
-            (fmean(row["seconds"] for row in same), fmean(row["percent"] for row in same))
-            for same in by(own, policy_of).values()
-        ]
         if own[0]["recipe"] not in ("Constant", "RepeatLast"):
-            axes.plot(*zip(*points), marker="o", markersize=5, **looks[name])
-            if len(points) == 1:
-                axes.annotate(name, points[0], xytext=(4, 4), textcoords="offset points", fontsize=7)
+            several = list(by(own, policy_of).values())
+            points[name] = [[fmean(row[value] for row in same) for same in several] for value in ("seconds", "percent")]
+            axes.plot(*points[name], marker="o", markersize=5, **looks[name])
     logarithmic(axes, "x")
-    axes.set_xlabel("seconds")
+    axes.set(xlabel="seconds", ylabel="mistakes, %")
+    name_ends(axes, {name: (xs, ys) for name, (xs, ys) in points.items()}, looks)
 
 
 def draw_settings(rows: Sequence[Row], curves: Sequence[Row], *, parameter: str, name: str, scale: str) -> Picture:
     """Mistakes and seconds against one parameter, and against each other; policies without it are levels."""
-    figure = canvas(15, 4.8)
-    panels = figure.subplots(1, 3)
+    figure = canvas(10, 7.6)
+    axes = figure.subplot_mosaic([["percent", "seconds"], ["both", "both"]])
     looks = styles(rows, "group")
-    for axes, value in zip(panels, ("percent", "seconds")):
+    for value in ("percent", "seconds"):
+        found, levels = {}, {}
         for group, own in by(percent(rows), group_of).items():
             settings = sorted(by(own, lambda row: row["params"].get(parameter)).items()) if len(own) > 1 else []
-            points = [(at, fmean(row[value] for row in same)) for at, same in settings]
-            if len(points) > 1:
-                axes.plot(*zip(*points), label=group, marker="o", markersize=4, **looks[group])
+            if len(settings) > 1:
+                found[group] = [at for at, _ in settings], [fmean(row[value] for row in same) for _, same in settings]
+                axes[value].plot(*found[group], label=group, marker="o", markersize=4, **looks[group])
             elif value == "percent" or own[0]["recipe"] not in ("Constant", "RepeatLast"):
-                axes.axhline(fmean(row[value] for row in own), label=group, **looks[group])
-        axes.set_xlabel(name)
-        logarithmic(axes, scale if value == "percent" else scale + "y")
-    panels[0].set_ylabel("mistakes, %")
-    panels[1].set_ylabel("seconds")
-    against_seconds(panels[2], rows, "group", looks)
-    legend(figure, *panels[0].get_legend_handles_labels())
+                levels[group] = fmean(row[value] for row in own)
+                axes[value].axhline(levels[group], label=group, **looks[group])
+        axes[value].set(xlabel=name, ylabel="mistakes, %" if value == "percent" else value)
+        logarithmic(axes[value], scale if value == "percent" else scale + "y")
+        ends = {**found, **{group: level(axes[value], at) for group, at in levels.items()}}
+        name_ends(axes[value], ends, looks)
+    against_seconds(axes["both"], rows, "group", looks)
     title(figure, rows, f"{rows[0]['rounds']:,} examples, every one counted")
     return figure
 

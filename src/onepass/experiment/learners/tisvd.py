@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from onepass.experiment.definition import CHECKPOINTS, Trial, curve_rows, final_rows
-from onepass.experiment.drawing import band, canvas, legend, logarithmic, styles, title
+from onepass.experiment.drawing import canvas, logarithmic, plot, title
 from onepass.experiment.figure import Figure, Line, Picture, Row
 from onepass.experiment.learners.streams import Stream, permuted
+from onepass.experiment.looks import styles
 from onepass.experiment.policy import Policy
 from onepass.experiment.tables import by, mean_cell, policy_of
 from onepass.features.sketched_nystrom import sjlt_row
@@ -103,15 +104,15 @@ def decomposition_lines(rows: Sequence[Row]) -> list[Line]:
 
 def draw_decomposition(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Relative spectral error and seconds over updates (Wen, Zhang et al. figure 4)."""
-    figure = canvas(12, 4.8)
+    figure = canvas(8.5, 6.6)
     looks = styles(rows, "policy")
-    panels = figure.subplots(1, 2)
+    panels = figure.subplots(2, 1)
     for axes, (value, name) in zip(panels, (("spectral_error", "||M - M~|| / ||M||"), ("seconds", "seconds"))):
-        for label, own in by(curves, policy_of).items():
-            band(axes, own, "round", value, looks[label], label)
+        axes.set_label(value)
+        plot(axes, curves, value, looks)
         logarithmic(axes, "y")
         axes.set(xlabel="updates", ylabel=name)
-    legend(figure, *panels[0].get_legend_handles_labels())
+        axes.set_xlim(0, max(row["round"] for row in curves))
     title(figure, rows, "decompositions of the sketch")
     return figure
 

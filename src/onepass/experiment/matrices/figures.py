@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
 
-from onepass.experiment.drawing import GREY, band, canvas, draw_over_reg, legend, sample, styles, title
+from onepass.experiment.drawing import canvas, draw_over_reg, plot, title
 from onepass.experiment.figure import Figure, Line, Picture, Row
+from onepass.experiment.looks import styles
 from onepass.experiment.tables import by, cost, lines_over_reg, policy_of
 
 
@@ -27,18 +28,14 @@ def draw_error(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Spectral error along the stream, dashed its certified bound (Wen, Yin et al. figure 4)."""
     figure = canvas(8.5, 5)
     axes = figure.subplots()
+    axes.set_label("error")
     looks = styles(rows, "policy")
-    for label, own in by(curves, policy_of).items():
-        band(axes, own, "round", "spectral_error", looks[label], label)
-        known = [row for row in own if row["error_bound"] != float("inf")]
-        if known:
-            band(axes, known, "round", "error_bound", {**looks[label], "linestyle": (0, (2, 2)), "linewidth": 1.2}, "")
-    axes.set(xlabel="rows", ylabel="spectral error")
-    axes.set_xlim(left=0)
+    plot(axes, curves, "spectral_error", looks)
+    known = [row for row in curves if row["error_bound"] != float("inf")]
+    plot(axes, known, "error_bound", looks, named=False, linestyle=(0, (2, 2)), linewidth=1.2)
+    axes.set(title="spectral error; dashed: its certified bound", xlabel="rows")
+    axes.set_xlim(0, max(row["round"] for row in curves))
     axes.set_ylim(bottom=0)
-    handles, labels = axes.get_legend_handles_labels()
-    dashed = sample(color=GREY, linestyle=(0, (2, 2)), linewidth=1.2)
-    legend(figure, [*handles, dashed], [*labels, "certified bound"])
     title(figure, rows, "error of the sketch and its bound")
     return figure
 

@@ -9,8 +9,9 @@ from time import thread_time
 from typing import Any
 
 from onepass.experiment.definition import CHECKPOINTS, Trial, curve_rows, final_rows
-from onepass.experiment.drawing import band, bars, canvas, legend, styles, title
+from onepass.experiment.drawing import bars, canvas, plot, tall, title
 from onepass.experiment.figure import Figure, Line, Picture, Row
+from onepass.experiment.looks import styles
 from onepass.experiment.news.site import PATIENCE, Site
 from onepass.experiment.policy import Policy
 from onepass.experiment.tables import by, extent, policy_of, price, standard_error
@@ -100,14 +101,13 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Click rate over requests, and time a request."""
-    figure = canvas(12, 4.8)
-    left, right = figure.subplots(1, 2, width_ratios=[2, 0.8])
+    figure = canvas(8.5, 4.8 + tall(rows))
+    axes = figure.subplot_mosaic([["clicks"], ["time"]], height_ratios=[4.4, tall(rows)])
     looks = styles(rows, "policy")
-    for label, own in by(curves, policy_of).items():
-        band(left, own, "round", "click_rate", looks[label], label)
-    left.set(title="expected click rate so far, mean and standard error", xlabel="request")
-    bars(right, rows, "microseconds_per_round", 1.0, "microseconds a request", looks)
-    legend(figure, *left.get_legend_handles_labels())
+    plot(axes["clicks"], curves, "click_rate", looks)
+    axes["clicks"].set(title="expected click rate so far, mean and standard error", xlabel="request")
+    axes["clicks"].set_xlim(0, max(row["round"] for row in curves))
+    bars(axes["time"], rows, "microseconds_per_round", 1.0, "microseconds a request", looks)
     title(figure, rows, f"{rows[0]['rounds']:,} requests")
     return figure
 

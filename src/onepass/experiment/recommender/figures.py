@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
 
-from onepass.experiment.drawing import bars, canvas, legend, logarithmic, styles, title
+from onepass.experiment.drawing import Curve, bars, canvas, level, logarithmic, name_ends, tall, title
 from onepass.experiment.figure import Figure, Line, Picture, Row
+from onepass.experiment.looks import styles
 from onepass.experiment.tables import by, group_of, mean_cell, policy_of
 
 PUBLISHED = {  # Shustova et al. tables 4 and 5: Hit@10, NDCG@10, MRR@10, coverage; train s, evaluation s, train GB
@@ -64,25 +65,31 @@ def recommender_lines(rows: Sequence[Row], beside: bool = False) -> list[Line]:
 
 def draw_recommender(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Hit@10 of every step, as a share of LinUCB's up to then (Shustova et al. figure 3); time and memory as bars."""
-    figure = canvas(13, 4.8)
-    axes = figure.subplots(1, 3, width_ratios=[2, 0.8, 0.8])
+    heights = [4.2, tall(rows)]
+    figure = canvas(8.5, 0.4 + sum(heights))
+    axes = figure.subplot_mosaic([["hits", "hits"], ["time", "memory"]], height_ratios=heights)
     looks = styles(rows, "policy")
     known = [row for row in curves if row["users"] == "known"]
     totals = {label: running(own) for label, own in by(known, policy_of).items()}
     base = totals.get("LinUCB")
+    shares: dict[str, Curve] = {}
     for label, own in totals.items():
         points = {step: hits / base[step] if base else hits / (i + 1) for i, (step, hits) in enumerate(own.items())
                   if not base or base.get(step)}  # fmt: skip
-        axes[0].plot(list(points), list(points.values()), label=label, **looks[label])
+        if points:
+            shares[label] = [float(step) for step in points], list(points.values())
+            marker = "o" if len(points) == 1 else ""
+            axes["hits"].plot(*shares[label], label=label, marker=marker, **looks[label])
     what = "Hit@10 up to the step, LinUCB = 1" if base else "Hit@10 up to the step"
-    axes[0].set(title=what, xlabel="step")
-    axes[0].set_ylim(bottom=0)
+    axes["hits"].set(title=what, xlabel="step")
+    axes["hits"].set_ylim(bottom=0)
+    axes["hits"].margins(x=0)
+    name_ends(axes["hits"], shares, looks)
     whole = [row for row in rows if row["month"] == "all" and row["users"] == "known"]
     milliseconds = [{**row, "ms": 1e3 * row["decide_seconds_per_user"]} for row in whole]
-    bars(axes[1], milliseconds, "ms", 1.0, "milliseconds a user", looks)
-    bars(axes[2], whole, "memory_bytes", 1e6, "memory, MB", looks)
-    axes[2].tick_params(labelleft=False)
-    legend(figure, *axes[0].get_legend_handles_labels())
+    bars(axes["time"], milliseconds, "ms", 1.0, "milliseconds a user", looks)
+    bars(axes["memory"], whole, "memory_bytes", 1e6, "memory, MB", looks)
+    axes["memory"].tick_params(labelleft=False)
     title(figure, whole, f"{whole[0]['rounds']} steps")
     return figure
 
@@ -104,24 +111,28 @@ def draw_sweep(rows: Sequence[Row], curves: Sequence[Row], *, x: str, name: str,
         ("decide_seconds_per_user", 1e-3, "milliseconds a user"),
         ("memory_bytes", 1e6, "memory, MB"),
     )
-    figure = canvas(15, 4.4)
+    figure = canvas(10, 7.6)
     looks = styles(rows, "group")
     whole = [row for row in rows if row["month"] == "all" and row["users"] == "known"]
-    for axes, (value, unit, label) in zip(figure.subplots(1, len(panels)), panels):
+    for axes, (value, unit, label) in zip(figure.subplots(2, 2).ravel(), panels):
+        axes.set_label(value)
+        found, levels, off = {}, {}, {}
         for group, own in by(whole, group_of).items():
             points = sorted(by([row for row in own if row[x]], lambda row: row[x]).items())
             means = [fmean(row[value] for row in same) / unit for _, same in points]
             if not points:
-                axes.axhline(fmean(row[value] for row in own) / unit, label=group, **looks[group])
-            elif value == "hit_at_10":
-                errors = [fmean(row["hit_at_10_error"] for row in same) for _, same in points]
-                axes.errorbar([at for at, _ in points], means, errors, label=group, capsize=2, **looks[group])
+                levels[group] = fmean(row[value] for row in own) / unit
+                axes.axhline(levels[group], label=group, **looks[group])
             else:
-                axes.plot([at for at, _ in points], means, marker="o", markersize=4, label=group, **looks[group])
+                found[group] = [at for at, _ in points], means
+                axes.plot(*found[group], marker="o", markersize=4, label=group, **looks[group])
+                if value == "hit_at_10":
+                    off[group] = means[-1], fmean(row["hit_at_10_error"] for row in points[-1][1])
         logarithmic(axes, scale if value == "hit_at_10" else scale + "y")
         axes.set(title=label, xlabel=name)
-        axes.tick_params(axis="x", labelsize=8)
-    legend(figure, *axes.get_legend_handles_labels())
+        intervals = {group: (mean - error, mean + error) for group, (mean, error) in off.items()}
+        ends = {**found, **{group: level(axes, at) for group, at in levels.items()}}
+        name_ends(axes, ends, looks, intervals if value == "hit_at_10" else None)
     title(figure, whole, f"against {name}")
     return figure
 

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from onepass.experiment.definition import Study, Trial, curve_rows, final_rows
-from onepass.experiment.drawing import canvas, legend, logarithmic, styles, title
+from onepass.experiment.drawing import canvas, logarithmic, plot, title
 from onepass.experiment.figure import Figure, Line, Picture, Row
+from onepass.experiment.looks import styles
 from onepass.experiment.policy import Policy
 from onepass.experiment.tables import by, policy_of
 from onepass.experiment.tuners.problems import PROBLEMS, Problem
@@ -100,21 +101,21 @@ def best_lines(rows: Sequence[Row]) -> list[Line]:
     return lines
 
 
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    low, middle, high = np.quantile(values, QUARTILES).tolist()
+    return low, middle, high
+
+
 def draw_best(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """The median of the best so far over trials, and its quartiles."""
     figure = canvas(8.5, 4.8)
     axes = figure.subplots()
-    looks = styles(rows, "policy")
-    for label, own in by(curves, policy_of).items():
-        points = sorted(by(own, lambda row: row["round"]).items())
-        sides = np.array([np.quantile([row["best"] for row in same], QUARTILES) for _, same in points]).T
-        at = [round for round, _ in points]
-        axes.plot(at, sides[1], label=label, **looks[label])
-        axes.fill_between(at, sides[0], sides[2], color=looks[label]["color"], alpha=0.12, linewidth=0)
+    axes.set_label("best")
+    plot(axes, curves, "best", styles(rows, "policy"), sides=quartiles)
+    axes.set_xlim(0, max(row["round"] for row in curves))
     if all(row["best"] > 0.0 for row in curves):
         logarithmic(axes, "y")
     axes.set(xlabel="trials", ylabel="best value so far")
-    legend(figure, *axes.get_legend_handles_labels())
     title(figure, rows, "the best so far, median and quartiles")
     return figure
 

@@ -1,0 +1,87 @@
+"""Words at the ends of curves, in place of a legend: they move apart where they would overlap, and a thin line leads to
+what they name.
+
+The places are the least squares ones: labels of heights h in the order of their curves, each at least (h + h') / 2 from
+the next, inside the panel where there is room. In z_i = place_i less the heights below it that is isotonic regression.
+matplotlib is imported by whoever draws.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+APART = 1.08  # of a label's height, from one to the next
+AWAY = 0.02  # of the panel's width, from the curves to their names
+LINE = 0.7  # points: of what leads from a name to its curve
+READABLE = 4.5  # contrast of words on white (WCAG 2, level AA)
+DARKER = 0.95  # a step
+ENDS = "end of a curve"
+
+
+def at_end(axes: Any, text: str, point: tuple[float, float], color: str, away: float = AWAY, **look: Any) -> None:
+    """Write `text` right of the panel, for the curve whose last point is `point`; `settle` moves it to its place."""
+    axes.annotate(
+        text,
+        point,
+        xytext=(1.0 + away, 0.5),
+        textcoords="axes fraction",
+        va="center",
+        color=ink(color),
+        gid=ENDS,
+        annotation_clip=False,
+        arrowprops={
+            "arrowstyle": "-",
+            "color": color,
+            "linewidth": LINE,
+            "shrinkA": 1.0,
+            "shrinkB": 0.0,
+            "relpos": (0.0, 0.5),
+        },  # it begins left of the words
+        **look,
+    )
+
+
+def settle(figure: Any) -> None:
+    """Put every name at the height of its curve, or as near as its neighbours let it."""
+    from matplotlib.text import Text
+
+    figure.draw_without_rendering()  # lays the panels out
+    for axes in figure.axes:
+        ends = [text for text in axes.texts if text.get_gid() == ENDS]
+        if ends:
+            box = axes.get_window_extent()
+            wanted = [(axes.transData.transform(end.xy)[1] - box.y0) / box.height for end in ends]
+            words = [Text.get_window_extent(end) for end in ends]  # without the lines that lead there
+            heights = [APART * one.height / box.height for one in words]
+            for end, place in zip(ends, places(wanted, heights).tolist(), strict=True):
+                end.set_y(place)
+    figure.set_layout_engine("none")  # it stays as it is laid out
+
+
+def places(wanted: list[float], heights: list[float]) -> np.ndarray:
+    """Centres next to the wanted ones, so that no two labels overlap; in [0, 1] where all fit, else about 0.5."""
+    centres, tall = np.clip(wanted, 0.0, 1.0), np.array(heights)
+    order = np.argsort(centres, kind="stable")
+    below = np.concatenate([[0.0], np.cumsum((tall[order][:-1] + tall[order][1:]) / 2.0)])
+    low, high = tall[order[0]] / 2.0, 1.0 - tall[order[-1]] / 2.0 - below[-1]
+    if high < low:
+        low = high = (low + high) / 2.0
+    found = np.empty(len(tall))
+    found[order] = np.clip(isotonic_regression(centres[order] - below).x, low, high) + below
+    return found
+
+
+def ink(color: str) -> str:
+    """The colour, "#rrggbb", as dark as words on white must be."""
+    rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)], np.float64)
+    while contrast(rgb) < READABLE:
+        rgb *= DARKER
+    return "#" + "".join(f"{round(part):02x}" for part in rgb.tolist())
+
+
+def contrast(rgb: np.ndarray) -> float:
+    """Of a colour, 0 to 255 a part, to white: WCAG 2's ratio of relative luminances."""
+    share = np.asarray(rgb, np.float64) / 255.0
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return float(1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05))
