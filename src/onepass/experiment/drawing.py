@@ -16,14 +16,14 @@ from typing import Any
 from onepass.experiment.figure import Figure, Picture, Row
 from onepass.experiment.looks import LOOK, SIZE, SMALL, WIDEST, styles
 from onepass.experiment.tables import by, group_of, policy_of, standard_error
-from onepass.foundation.labels import at_end, ink, settle
+from onepass.foundation.labels import ENDS, at_end, ink, settle
 
 FEW = 3  # bands that a panel bears
 FLAT = 15.0  # the longest bar over the shortest: more and the short ones say nothing
 ALIKE = 1e-9  # relative: curves that differ by less are the same
 BESIDE = 0.016  # of a panel's width: from one interval at the end to the next
 FAINT = 0.13  # opacity of a band
-PANEL = (4.8, 3.2)  # inches: of a panel that stands alone
+PANEL, LINE = (4.8, 3.2), 0.19  # inches: of a panel that stands alone, of a line of words
 LONG = 26  # letters of names that stand in one line
 
 Sides = Callable[[Sequence[float]], tuple[float, float, float]]
@@ -79,8 +79,9 @@ def alone(picture: Picture, place: int) -> None:
     axes.set_subplotspec(picture.add_gridspec(1, 1)[0])
     axes.tick_params(labelleft=True, labelbottom=True)
     picture.suptitle("")
+    named = sum(1 + text.get_text().count("\n") for text in axes.texts if text.get_gid() == ENDS)
     width, height = PANEL
-    picture.set_size_inches(width, max(height, 0.2 * len(axes.get_yticklabels()) if axes.containers else height))
+    picture.set_size_inches(width, max(height, LINE * named + 0.8, LINE * len(axes.get_yticklabels())))
 
 
 def dateless(path: Path) -> dict[str, None]:

@@ -46,9 +46,12 @@ def settle(figure: Any) -> None:
     """Put every name at the height of its curve, or as near as its neighbours let it."""
     from matplotlib.text import Text
 
+    named = {axes: [text for text in axes.texts if text.get_gid() == ENDS] for axes in figure.axes}
+    for axes, ends in named.items():
+        for end in ends:  # lines lead to what is in view: 0 is not, on a log axis
+            end.xy = float(np.clip(end.xy[0], *axes.get_xlim())), float(np.clip(end.xy[1], *sorted(axes.get_ylim())))
     figure.draw_without_rendering()  # lays the panels out
-    for axes in figure.axes:
-        ends = [text for text in axes.texts if text.get_gid() == ENDS]
+    for axes, ends in named.items():
         if ends:
             box = axes.get_window_extent()
             wanted = [(axes.transData.transform(end.xy)[1] - box.y0) / box.height for end in ends]
