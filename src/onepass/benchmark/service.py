@@ -42,6 +42,11 @@ content-length: {size}\r
 \r
 """
 LOOKS = 12  # at the memory, in equal times
+KINDS = 64  # of requests, which come in turn
+MOST = 0.3  # clicks of a decision, on average, of an arm that fits
+CHOSEN = re.compile(rb'\{"id":"([^"]+)","arm":"a(\d+)"')
+KINDS = 64  # of requests, which come in turn
+CLICKS = 0.3  # the chance of a click, at most
 LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
@@ -66,32 +71,36 @@ async def asked(link: Any, request: bytes) -> bytes:
 async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
     """What a load measures."""
     rng = np.random.default_rng(0)
-    requests = [
-        {"context": rng.standard_normal(CONTEXT).round(3).tolist(),
-         "arms": [{"id": f"a{a}", "features": rng.standard_normal(ARM).round(3).tolist()} for a in range(options.arms)]}
-        for _ in range(64)
-    ]  # fmt: skip
-    ready = [posted("decide", one) for one in requests]
-    decided: asyncio.Queue[str] = asyncio.Queue()
+    contexts = rng.standard_normal((KINDS, CONTEXT)).round(3)
+    arms = rng.standard_normal((KINDS, options.arms, ARM)).round(3)
+    chances = MOST / (1.0 + np.exp(-arms @ rng.standard_normal(ARM) - (contexts @ rng.standard_normal(CONTEXT))[:, None]))
+    ready = [
+        posted("decide", {"context": context, "arms": [{"id": f"a{a}", "features": row} for a, row in enumerate(rows)]})
+        for context, rows in zip(contexts.tolist(), arms.tolist(), strict=True)
+    ]
+    decided: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
     latencies: list[float] = []
     total = round(options.rate * options.seconds)
-    number, begin = iter(range(total)), time.perf_counter()
+    lots, number, begin = rng.random(total), iter(range(total)), time.perf_counter()
 
     async def decide() -> None:
         link = await asyncio.open_connection("127.0.0.1", port)
         for t in number:
             due = begin + t / options.rate
             await asyncio.sleep(max(due - time.perf_counter(), 0.0))
-            answer = await asked(link, ready[t % len(ready)])
+            answer = await asked(link, ready[t % KINDS])
             latencies.append(time.perf_counter() - due)
-            decided.put_nowait(answer[7 : answer.index(b'"', 7)].decode())
+            found = CHOSEN.match(answer)
+            assert found is not None
+            click = lots[t] < chances[t % KINDS, int(found[2])] or options.rewards == "ones"
+            decided.put_nowait((found[1].decode(), float(click)))
         link[1].close()
 
     async def reward() -> None:
         link = await asyncio.open_connection("127.0.0.1", port)
         for start in range(0, total, options.batch):
-            ids = [await decided.get() for _ in range(min(options.batch, total - start))]
-            await asked(link, posted("outcome", [{"id": id, "value": 1.0, "key": "k"} for id in ids]))
+            paid = [await decided.get() for _ in range(min(options.batch, total - start))]
+            await asked(link, posted("outcome", [{"id": id, "value": value, "key": "k"} for id, value in paid]))
         link[1].close()
 
     await asyncio.gather(*(decide() for _ in range(options.clients)), reward())
@@ -164,6 +173,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=20, help="outcomes in a request")
     parser.add_argument("--wait", type=float, default=2.0, help="for rewards")
     parser.add_argument("--durability", default="commit")
+    parser.add_argument("--rewards", choices=("clicks", "ones"), default="clicks", help="of which all models explain ones")
     print(json.dumps(measure(parser.parse_args())))
 
 

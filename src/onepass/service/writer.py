@@ -24,6 +24,7 @@ from onepass.service.join import Joiner
 from onepass.service.messages import Refused
 
 IDLE = 0.02  # seconds between two looks at deadlines while nothing comes
+GATHER = 0.004  # seconds from one commit to the next while requests come together: a commit costs as much as five rows
 PATIENCE = 0.2  # seconds before a store that failed is asked again
 TYPED = (Decision, Outcome, Activation, Join)  # made of what was checked when it came
 PAGE = 5_000  # records that are told at a time when the log is read
@@ -124,13 +125,17 @@ class Writer(threading.Thread):
             raise
 
     def _serve(self) -> None:
+        begun, together = 0.0, False
         while True:
+            if together and not self._ending:
+                time.sleep(max(begun + GATHER - time.monotonic(), 0.0))
             with self._some:
                 if not (self._waiting or self._joins or self._acts or self._ending):
                     self._some.wait(IDLE)
                 batch, self._waiting = self._waiting, []
                 acts, self._acts = self._acts, []
                 now, ending = self.clock(), self._ending
+            begun, together = time.monotonic(), len(batch) > 1
             if batch or self._joins:
                 self._write(batch)
             for act, future in acts:
