@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -30,7 +31,6 @@ from onepass.client import (
     Unavailable,
 )
 from service_tls import Lossy, Service
-from waiting import until
 
 DOCS = Path(__file__).parent.parent / "docs"
 CONTEXT, ARMS = {"morning": 0.5, "one": 1.0}, ["a", "b", "c"]
@@ -69,6 +69,13 @@ def lossy(service):
 
 def about(client, id):
     return [record for record in client.log() if record.get("id") == id]
+
+
+def until(true):
+    end = time.monotonic() + 60.0
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_a_decision_its_outcome_and_what_the_log_says_of_them(client):

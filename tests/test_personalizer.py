@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -20,7 +21,6 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
 from onepass.service.personalizer.evaluations import TRIED
 from service_process import Served
-from waiting import until
 
 LOOP = """
 name = "shop"
@@ -38,6 +38,7 @@ publish = 0.0
 CONTEXT = [{"hour": 9, "_secret": "x"}, {"device": {"os": "iOS", "ram": 8}}, {"likes": ["sport", "food"]}]
 ACTIONS = [{"id": f"a{j}", "features": [{"topic": "sport" if j % 2 else "news"}, {"n": {"len": j}}]} for j in range(4)]
 ODD = "e/1 ü%2F"  # an id with a slash, a blank, a letter beyond ASCII, and what looks like an escape
+PATIENCE = 120.0  # seconds
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,15 @@ def admin(endpoint):
 def log(served, id):
     lines = served.client.get("/v1/shop/log", params={"limit": 100_000}).text.splitlines()
     return [record for record in map(json.loads, lines) if record.get("id") == id]
+
+
+def awaited(look):
+    """What a look gives, once it is something."""
+    end = time.monotonic() + PATIENCE
+    while not (found := look()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return found
 
 
 def rank_of_first(first, **fields):
@@ -263,7 +273,7 @@ def played(served, client, count):
         found = client.rank(rank_body())
         client.reward(found["eventId"], {"value": 1.0 if found["rewardActionId"] in ("a1", "a3") else 0.0})
     served.ready("shop")
-    until(lambda: rounds_of(served) > before)
+    awaited(lambda: rounds_of(served) > before)
 
 
 def rounds_of(served):
@@ -284,7 +294,7 @@ def test_an_evaluation_weighs_policies_on_the_log(served, admin, client):
              "policies": [{"name": "careful", "arguments": "--cb_explore_adf --epsilon 0.2 -q ::"}]}  # fmt: skip
     assert admin.create_evaluation("ev/1", asked) is None
     look = {"start_time": begin, "end_time": end}
-    found = until(lambda: (one := admin.get_evaluation("ev/1", **look))["status"] != "Running" and one)
+    found = awaited(lambda: (one := admin.get_evaluation("ev/1", **look))["status"] != "Running" and one)
     assert found["status"] == "Succeeded", found.get("description")
     policies = {one["name"]: one for one in found["content"]["value"]}
     tried = TRIED.keys() if LONG else set()  # each is compiled
@@ -330,7 +340,7 @@ def test_evaluations_of_v1_have_its_form(served, client):
     assert made.status_code == 201
     id = made.json()["id"]
     assert made.headers["location"].endswith(f"{root}/{id}")
-    found = until(lambda: (one := served.client.get(f"{root}/{id}").json())["status"] != "pending" and one)
+    found = awaited(lambda: (one := served.client.get(f"{root}/{id}").json())["status"] != "pending" and one)
     assert found["status"] == "completed"
     assert {one["name"] for one in found["policyResults"]} == {"Online", "Baseline", "Random"}
     total = found["policyResults"][0]["totalSummary"]
@@ -344,7 +354,7 @@ def test_features_are_ranked_by_what_they_count(served, admin, client):
     played(served, client, 4)
     begin, end = (one.isoformat() for one in span())
     assert admin.create_feature_importance("f/1", {"name": "june", "startTime": begin, "endTime": end}) is None
-    found = until(lambda: (one := admin.get_feature_importance("f/1"))["status"] != "Running" and one)
+    found = awaited(lambda: (one := admin.get_feature_importance("f/1"))["status"] != "Running" and one)
     assert found["status"] == "Succeeded", found.get("description")
     scores = [one["score"] for one in found["featureScores"]]
     assert scores == sorted(scores, reverse=True)
@@ -388,16 +398,16 @@ def test_a_policy_is_learned_from_the_log_and_then_followed(served, admin, clien
     new = {"name": "app1", "arguments": "--cb_explore_adf --epsilon 0.4 --power_t 0 -l 0.001 --cb_type mtr -q ::"}
     assert admin.update_policy(new) == admin.get_policy() == new
     assert admin.get_service_configuration()["explorationPercentage"] == 0.4
-    until(lambda: decided_by(served, client) == "Greedy(floor=0.4)")
+    awaited(lambda: decided_by(served, client) == "Greedy(floor=0.4)")
     with pytest.raises(HttpResponseError, match="--cover is refused") as error:
         admin.update_policy({"name": "app2", "arguments": "--cb_explore_adf --cover 3"})
     assert error.value.error.code == "InvalidPolicyContract"
     assert admin.get_policy() == new
     was_configured = admin.get_service_configuration()
     admin.update_service_configuration({**was_configured, "explorationPercentage": 0.3})
-    until(lambda: decided_by(served, client) == "Greedy(floor=0.3)")
+    awaited(lambda: decided_by(served, client) == "Greedy(floor=0.3)")
     assert admin.reset_policy() == was
-    until(lambda: decided_by(served, client).startswith("OptimisticGap"))
+    awaited(lambda: decided_by(served, client).startswith("OptimisticGap"))
 
 
 def decided_by(served, client):
@@ -412,15 +422,15 @@ def test_a_policy_of_an_evaluation_can_be_applied(served, admin, client):
              "policies": [{"name": "careful", "arguments": "--cb_explore_adf --epsilon 0.4"}]}  # fmt: skip
     admin.create_evaluation("applied", asked)
     look = {"start_time": begin, "end_time": end}
-    assert until(lambda: admin.get_evaluation("applied", **look)["status"] != "Running")
+    assert awaited(lambda: admin.get_evaluation("applied", **look)["status"] != "Running")
     for name in ("nobody", "Random"):
         with pytest.raises(HttpResponseError):
             admin.apply_from_evaluation({"evaluationId": "applied", "policyName": name})
     assert admin.apply_from_evaluation({"evaluationId": "applied", "policyName": "careful"}) is None
     assert admin.get_policy()["name"] == "careful"
-    until(lambda: decided_by(served, client) == "Greedy(floor=0.4)")
+    awaited(lambda: decided_by(served, client) == "Greedy(floor=0.4)")
     admin.reset_policy()
-    until(lambda: decided_by(served, client).startswith("OptimisticGap"))
+    awaited(lambda: decided_by(served, client).startswith("OptimisticGap"))
     admin.delete_evaluation("applied")
 
 

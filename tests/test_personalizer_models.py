@@ -1,5 +1,7 @@
 """Models that are replaced and logs that are deleted: what is left goes on, replays and verifies as exactly."""
 
+import time
+
 import pytest
 
 import onepass as op
@@ -16,7 +18,6 @@ from onepass.service.personalizer.holdings import adopted, cleared, received
 from onepass.service.personalizer.places import decided_between, first_and_last, place_at
 from onepass.service.personalizer.weighing import Weighed, weighed
 from onepass.service.settings import begun, checked
-from waiting import settled, until
 
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
 
@@ -48,6 +49,15 @@ def played(loop, begin, end):
         arms = [RecordArm(id=f"a{j}", features={"n": float(j)}) for j in range(3)]
         loop.decide(RecordsRequest(context={"t": float(t)}, arms=arms, id=f"{t}")).result()
         loop.outcomes([OutcomeRequest(id=f"{t}", value=0.5, key="k")])[1].result()
+
+
+def settled(loop):
+    while (
+        len(loop.joiner)
+        or loop.learner.lag
+        or loop.learner.seen < max((one.seq for one in loop.store.read(kinds=["join"])), default=0)
+    ):
+        time.sleep(0.01)
 
 
 def all_verified(store):
@@ -90,18 +100,22 @@ def test_another_policy_learns_what_is_left_of_a_log_that_was_deleted(started, t
         loop.decide(RecordsRequest(context={}, arms=["a", "b"], id="first")).result()
         loop.change(rules(wait=3600.0))
         loop.decide(RecordsRequest(context={}, arms=["a", "b"], id="waits")).result()
-        until(lambda: [*store.read(kinds=["join"])])
+        while not [*store.read(kinds=["join"])]:
+            time.sleep(0.01)
         loop.change(rules())
         cleared(loop)
         assert [(one.id, type(one).__name__) for one in store.read(kinds=["decision", "join"])] == [
             ("waits", "Decision"), ("first", "Join"),
         ]  # fmt: skip
         played(loop, 0, 3)
-        until(lambda: len(loop.joiner) <= 1 and not loop.learner.lag)
+        while len(loop.joiner) > 1 or loop.learner.lag:
+            time.sleep(0.01)
         follow(loop, "other", "--cb_explore_adf --epsilon 0.5")
-        until(lambda: loop.standing.lines.candidate is None)
+        while loop.standing.lines.candidate is not None:
+            time.sleep(0.01)
         assert loop.settings.model.arguments["exploration"]["kind"] == "Greedy"
-        until(lambda: loop.learner.copies.present.line > 1 and loop.learner.fold.bandit.rounds >= 3)
+        while loop.learner.copies.present.line == 1 or loop.learner.fold.bandit.rounds < 3:
+            time.sleep(0.01)
         assert loop.learner.trouble is None
         policies = [Weighed("other", "", "Custom", Fold(store, "shop", begun(rules())))]
         assert weighed(loop, policies, 0, 2**60) == 3
@@ -122,7 +136,8 @@ def test_a_model_that_was_put_back_goes_on_and_so_after_a_restart(started):
     loop = started(store)
     played(loop, 0, 5)
     settled(loop)
-    until(lambda: loop.learner.serving.rounds == 5)  # copies come at intervals
+    while loop.learner.serving.rounds < 5:  # copies come at intervals
+        time.sleep(0.01)
     data = op.to_bytes(loop.learner.serving.bandit())
     adopted(loop, begun(loop.settings), "anew")
     played(loop, 5, 8)

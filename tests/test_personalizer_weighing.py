@@ -1,5 +1,7 @@
 """Policies weighed on a loop's log, beside ten obvious lines; the forms in which that is said."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,6 @@ from onepass.service.messages import OutcomeRequest, RecordsRequest
 from onepass.service.personalizer.evaluations import BUCKET, evaluated, series
 from onepass.service.personalizer.weighing import Weighed, weighed
 from onepass.service.settings import begun, checked
-from waiting import until
 
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
 RULES = checked({
@@ -33,7 +34,8 @@ def loop(tmp_path_factory):
             found.activate(f"{t}").result()
         value = 1.0 if record.places[0] == 1 else -0.5
         found.outcomes([OutcomeRequest(id=f"{t}", value=value, key="k")])[1].result()
-    until(lambda: not len(found.joiner))
+    while len(found.joiner):
+        time.sleep(0.01)
     yield found
     found.stop()
 

@@ -1,6 +1,7 @@
 """Models of a loop that follow one another: candidates by replay, canaries, promotion, ways back; in every bit."""
 
 import json
+import time
 
 import msgspec
 import numpy as np
@@ -20,9 +21,9 @@ from onepass.service.answers import answer
 from onepass.service.messages import Arm, DecideRequest, OutcomeRequest, Refused
 from onepass.service.settings import checked
 from service_process import loops_in
-from waiting import settled, until
 
 ARMS = ["a", "b", "c"]
+PATIENCE = 60.0  # seconds until something must have happened
 
 
 def model(reg=0.5, seed=2, **more):
@@ -36,6 +37,18 @@ def rules(reg=0.5, wait=0.02, **more):
         "name": "news", "features": {"context": 3}, "arms": ARMS, "model": model(reg), "reward": {"wait": wait},
         "operation": {"publish": 0.0}, **more,
     })  # fmt: skip
+
+
+def until(holds):
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def settled(loop):
+    until(lambda: not len(loop.joiner) and not loop.learner.lag
+          and loop.learner.seen >= max((one.seq for one in loop.store.read(kinds=["join"])), default=0))  # fmt: skip
 
 
 def played(loop, begin, end, best="a", **fields):

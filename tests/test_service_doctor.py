@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 
 import pytest
 
@@ -15,7 +16,6 @@ from onepass.service.messages import DecideRequest
 from onepass.service.server import alone
 from onepass.service.settings import read
 from service_process import written
-from waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,10 @@ def played(tmp_path_factory):
         loop = Loop(settings, store, folder / "data" / "news.models")
         for number in range(5):
             loop.decide(DecideRequest(context=[1.0, 0.0, float(number)], arms=["a", "b"])).result()
-        until(lambda: loop.learner.learned == 5)
+        end = time.monotonic() + 60.0
+        while loop.learner.learned < 5:
+            assert time.monotonic() < end
+            time.sleep(0.01)
         loop.stop()
     return folder
 

@@ -1,6 +1,7 @@
 """The native API over HTTP, against a service in a process of its own."""
 
 import json
+import time
 from itertools import count
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
 from onepass.service.server import serve
 from service_process import Served, written
-from waiting import until
 
 ARMS = ["a", "b", "c"]
+PATIENCE = 60.0  # seconds until something must have happened
 ATTEMPTS = 200  # at something that must be done before a deadline
 ASKED = {"context": {"hour": 0.5, "new": 1.0}, "arms": ARMS}
 
@@ -213,6 +214,13 @@ def test_settings_can_be_asked_for_tried_and_changed_but_not_the_model(client):
     assert refused(client.put("/v1/news", json={**new, "exploring": 2.0})) == (400, "InvalidSettings")
     assert refused(client.put("/v1/news", json={**new, "features": {"context": 7}})) == (409, "SettingsFixed")
     assert decided(client)["settings"] == changed["version"]
+
+
+def until(holds):
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_a_loop_is_steered_over_http_from_a_candidate_to_its_promotion_and_back(served, client):
