@@ -9,9 +9,10 @@ import shutil
 import subprocess
 import time
 
+from patience import PATIENCE
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
-PATIENCE = 120.0  # seconds for an answer, and for what a page shall show, on a machine with more to do
 LOOK = 0.05  # seconds between two looks at a page
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",

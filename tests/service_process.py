@@ -1,5 +1,6 @@
 """A service in a process of its own, on loopback, as a user starts it."""
 
+import json
 import os
 import re
 import select
@@ -10,7 +11,9 @@ from contextlib import contextmanager
 
 import httpx
 
+from onepass.service.clock import Clock
 from onepass.service.loop import Loop
+from patience import PATIENCE
 
 LOOP = """
 name = "news"
@@ -30,7 +33,7 @@ publish = 0.0
 [limits]
 body = 20000
 """
-STARTING = 300.0  # seconds: it compiles
+ATTEMPTS = 200  # at something that must be done before a deadline
 
 
 def written(folder, top="", keys="", wait=0.2):
@@ -41,13 +44,19 @@ def written(folder, top="", keys="", wait=0.2):
     return path
 
 
+def timely(records):
+    """Whether nothing about a decision came after its deadline."""
+    due = next(one["extra"]["due"] for one in records if one["kind"] == "decision")
+    return all(one["time"] <= due for one in records if one["kind"] in ("outcome", "activation"))
+
+
 class Served:
     """A running service: `client` asks it; `stop` ends it."""
 
     def __init__(self, data, *paths, key=None, options=(), verify=True):
         command = [sys.executable, "-m", "onepass", "serve", "--data", str(data), "--port", "0", *options]
         self.process = subprocess.Popen([*command, *map(str, paths)], stderr=subprocess.PIPE, env=os.environ)
-        told, end = b"", time.monotonic() + STARTING
+        told, end = b"", time.monotonic() + PATIENCE
         while b"listening at" not in told:
             ready, _, _ = select.select([self.process.stderr], [], [], max(end - time.monotonic(), 0.0))
             part = os.read(self.process.stderr.fileno(), 4096) if ready else b""
@@ -59,16 +68,31 @@ class Served:
                 raise RuntimeError(told.decode())
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
         self.address = re.search(r"listening at (\S+)", told.decode())[1]
-        self.client = httpx.Client(base_url=self.address, headers=headers, timeout=30.0, verify=verify)
+        self.client = httpx.Client(base_url=self.address, headers=headers, timeout=PATIENCE, verify=verify)
 
     def stop(self):
         """End it by a signal as a system does; its exit code."""
         self.client.close()
         self.process.terminate()
-        code = self.process.wait(60)
+        code = self.process.wait(PATIENCE)
         self.told = self.process.stderr.read()
         self.process.stderr.close()
         return code
+
+    def log(self, id, loop="news"):
+        """The records about a decision."""
+        lines = self.client.get(f"/v1/{loop}/log", params={"limit": 100_000}).text.splitlines()
+        return [record for record in map(json.loads, lines) if record.get("id") == id]
+
+    def in_time(self, name, act, loop="news", parts=("",)):
+        """An id for which `act` was done before its deadline, by the log's times: machines may be slow. parts: what is
+        added to the id for other decisions that are made of it."""
+        for number in range(ATTEMPTS):
+            id = f"{name}.{number}"
+            act(id)
+            if all(timely(self.log(f"{id}{part}", loop)) for part in parts):
+                return id
+        raise AssertionError(f"nothing was in time for {name}")
 
     def ready(self, loop="news"):
         """Wait until everything that was taken is joined and learned."""
@@ -81,12 +105,13 @@ class Served:
 
 
 @contextmanager
-def loops_in(place):
-    """Starts loops of this process with their models in folders there, and stops them in the end."""
+def loops_in(place, clock=Clock):
+    """Starts loops of this process with their models in folders there, and stops them in the end. clock: as `Loop`
+    takes it."""
     loops = []
 
     def start(settings, store, folder="models"):
-        loops.append(Loop(settings, store, place / folder))
+        loops.append(Loop(settings, store, place / folder, clock))
         return loops[-1]
 
     yield start

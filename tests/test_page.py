@@ -11,6 +11,7 @@ from onepass.service import simulation
 from onepass.service.drift import EVERY
 from onepass.service.keys import hashed
 from onepass.service.page import FOLDER, KINDS
+from patience import PATIENCE, until
 from service_process import Served
 
 chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)")
@@ -69,7 +70,7 @@ def browser(tmp_path_factory):
 @pytest.fixture(scope="module")
 def visited(served):
     """The service, after a hundred visits at least."""
-    found, end = 0, time.monotonic() + 120.0
+    found, end = 0, time.monotonic() + PATIENCE
     while found < 100:
         assert time.monotonic() < end
         visitors = simulation.simulate(
@@ -110,11 +111,12 @@ def given(browser, key):
 def overview(served):
     """What the page is made of, once everything that was taken is in it."""
     served.ready("demo")
-    while True:
+
+    def whole():
         found = served.client.get("/v1/demo/overview").json()
-        if found["through"] >= found["numbers"]["last"]:
-            return found
-        time.sleep(0.02)
+        return found if found["through"] >= found["numbers"]["last"] else None
+
+    return until(whole)
 
 
 def test_decisions_and_rewards_are_in_the_overview(served, client):
@@ -134,9 +136,14 @@ def test_decisions_and_rewards_are_in_the_overview(served, client):
 
 
 def test_a_decision_is_found_with_its_records_and_explained(served, client):
-    identity = "an id/with ? and ünï"
-    made = client.post("/v1/demo/decide", json={**ASKED, "id": identity}).json()
-    client.post("/v1/demo/outcome", json={"id": identity, "value": 1.0})
+    answers = {}
+
+    def act(id):
+        answers[id] = client.post("/v1/demo/decide", json={**ASKED, "id": id}).json()
+        client.post("/v1/demo/outcome", json={"id": id, "value": 1.0})
+
+    identity = served.in_time("an id/with ? and ünï", act, "demo")
+    made = answers[identity]
     served.ready("demo")
     found = client.get("/v1/demo/event", params={"id": identity}).json()
     assert [one["kind"] for one in found["records"]] == ["decision", "outcome", "join"]
@@ -208,19 +215,23 @@ def test_a_key_is_asked_for_kept_in_the_tab_and_forgotten_with_it(served, browse
 def test_decisions_and_rewards_made_by_a_client_appear_on_the_page(served, client, page):
     shown = "document.querySelector('#facts').innerText"
     assert "Above always local" in page.run(shown)
-    count = overview(served)["counts"]["decision"]
-    made = [client.post("/v1/demo/decide", json=ASKED).json() for _ in range(3)]
-    client.post("/v1/demo/outcome", json=[{"id": one["id"], "value": 1.0, "key": "bought"} for one in made])
-    page.until(f"{shown}.includes({json.dumps(f'{count + 3:,}')})")
-    page.run(f"document.querySelector('#find-field').value = {json.dumps(made[0]['id'])}")
+    count, answers = overview(served)["counts"]["decision"], {}
+
+    def act(id):
+        answers[id] = client.post("/v1/demo/decide", json={**ASKED, "id": id}).json()
+        client.post("/v1/demo/outcome", json={"id": id, "value": 1.0, "key": "bought"})
+
+    identity = [served.in_time(f"made by a client {number}", act, "demo") for number in range(3)][0]
+    page.until(f"{shown}.includes({json.dumps(f'{count + len(answers):,}')})")
+    page.run(f"document.querySelector('#find-field').value = {json.dumps(identity)}")
     page.run("document.querySelector('#find button').click()")
-    page.until(f"document.querySelector('#one').innerText.includes({json.dumps(made[0]['id'])})")
+    page.until(f"document.querySelector('#one').innerText.includes({json.dumps(identity)})")
     served.ready("demo")
     page.run("document.querySelector('#find button').click()")
     text = page.until(
         "document.querySelector('#one').innerText.includes('learned as 1') && document.querySelector('#one').innerText"
     )
-    assert f"{made[0]['arm']} was shown" in text
+    assert f"{answers[identity]['arm']} was shown" in text
     assert "outcome 1 (bought)" in text
     page.run("document.querySelector('#find-field').value = '<b>nobody</b>'")
     page.run("document.querySelector('#find button').click()")

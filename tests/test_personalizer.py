@@ -1,9 +1,7 @@
 """Both of Microsoft's client wheels, unchanged, against a service in a process of its own."""
 
 import io
-import json
 import re
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -20,6 +18,7 @@ from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
 from onepass.service.personalizer.evaluations import TRIED
+from patience import until
 from service_process import Served
 
 LOOP = """
@@ -38,7 +37,6 @@ publish = 0.0
 CONTEXT = [{"hour": 9, "_secret": "x"}, {"device": {"os": "iOS", "ram": 8}}, {"likes": ["sport", "food"]}]
 ACTIONS = [{"id": f"a{j}", "features": [{"topic": "sport" if j % 2 else "news"}, {"n": {"len": j}}]} for j in range(4)]
 ODD = "e/1 ü%2F"  # an id with a slash, a blank, a letter beyond ASCII, and what looks like an escape
-PATIENCE = 120.0  # seconds
 
 
 @pytest.fixture(scope="module")
@@ -80,17 +78,11 @@ def admin(endpoint):
 
 
 def log(served, id):
-    lines = served.client.get("/v1/shop/log", params={"limit": 100_000}).text.splitlines()
-    return [record for record in map(json.loads, lines) if record.get("id") == id]
+    return served.log(id, "shop")
 
 
-def awaited(look):
-    """What a look gives, once it is something."""
-    end = time.monotonic() + PATIENCE
-    while not (found := look()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    return found
+def in_time(served, name, act):
+    return served.in_time(name, act, "shop")
 
 
 def rank_of_first(first, **fields):
@@ -99,16 +91,19 @@ def rank_of_first(first, **fields):
 
 
 def test_the_first_client_ranks_rewards_and_activates(served, first):
-    found = rank_of_first(first, event_id=ODD, excluded_actions=["a0", "a2"], defer_activation=True)
-    assert found.event_id == ODD
-    assert [one.id for one in found.ranking if one.probability == 0.0] == ["a0", "a2"]
-    assert found.ranking[2].id == "a2"
-    assert found.ranking[0].id == found.reward_action_id
-    assert abs(sum(one.probability for one in found.ranking) - 1.0) < 1e-9
-    assert first.events.activate(ODD) is None
-    assert first.events.reward(ODD, -0.5) is None
+    def act(id):
+        found = rank_of_first(first, event_id=id, excluded_actions=["a0", "a2"], defer_activation=True)
+        assert first.events.activate(id) is None
+        assert first.events.reward(id, -0.5) is None
+        assert found.event_id == id
+        assert [one.id for one in found.ranking if one.probability == 0.0] == ["a0", "a2"]
+        assert found.ranking[2].id == "a2"
+        assert found.ranking[0].id == found.reward_action_id
+        assert abs(sum(one.probability for one in found.ranking) - 1.0) < 1e-9
+
+    id = in_time(served, ODD, act)
     served.ready("shop")
-    records = log(served, ODD)
+    records = log(served, id)
     assert [one["kind"] for one in records] == ["decision", "activation", "outcome", "join"]
     assert records[-1]["rewards"] == [-0.5]
     assert records[0]["contexts"]["context"] == {
@@ -150,14 +145,20 @@ def test_a_call_that_is_sent_again_with_its_request_id_counts_once(served, clien
     found = client.rank(rank_body(), **again)
     assert client.rank(rank_body(), **again) == found
     assert client.rank(rank_body(excludedActions=["a0"]), **again)["eventId"] != found["eventId"]
-    for _ in range(2):
-        client.reward(found["eventId"], {"value": 0.25}, **again)
-    assert client.reward(found["eventId"], {"value": 0.75}, headers={"x-ms-client-request-id": "two"}) is None
+
+    def act(id):
+        client.rank(rank_body(eventId=id))
+        for _ in range(2):
+            client.reward(id, {"value": 0.25}, **again)
+        assert client.reward(id, {"value": 0.75}, headers={"x-ms-client-request-id": "two"}) is None
+
+    id = in_time(served, "again", act)
     served.ready("shop")
-    kinds = [one["kind"] for one in log(served, found["eventId"])]
+    kinds = [one["kind"] for one in log(served, id)]
     assert kinds.count("decision") == 1
     assert kinds.count("outcome") == 2
-    assert log(served, found["eventId"])[-1]["rewards"] == [0.25]
+    assert log(served, id)[-1]["rewards"] == [0.25]
+    assert len(log(served, found["eventId"])) == 2  # the decision and its join
 
 
 def test_the_later_client_activates_and_is_told_what_it_did_wrong(served, client):
@@ -182,18 +183,21 @@ def slots_body(**fields):
 
 
 def test_slots_are_filled_one_after_the_other_and_rewarded_by_their_names(served, client):
-    found = client.rank_multi_slot(slots_body(eventId="m/1", deferActivation=True))
-    assert client.rank_multi_slot(slots_body(eventId="m/1", deferActivation=True)) == found
-    taken = [one["rewardActionId"] for one in found["slots"]]
-    assert [one["id"] for one in found["slots"]] == ["top", "side", "end"]
-    assert len(set(taken)) == 3
-    assert taken[1] != "a3"
-    assert client.activate_multi_slot("m/1") is None
-    assert client.reward_multi_slot("m/1", {"reward": [{"slotId": "end", "value": 1.0}]}) is None
+    def act(id):
+        found = client.rank_multi_slot(slots_body(eventId=id, deferActivation=True))
+        assert client.activate_multi_slot(id) is None
+        assert client.reward_multi_slot(id, {"reward": [{"slotId": "end", "value": 1.0}]}) is None
+        assert client.rank_multi_slot(slots_body(eventId=id, deferActivation=True)) == found
+        taken = [one["rewardActionId"] for one in found["slots"]]
+        assert [one["id"] for one in found["slots"]] == ["top", "side", "end"]
+        assert len(set(taken)) == 3
+        assert taken[1] != "a3"
+
+    id = served.in_time("m/1", act, "shop", parts=("", " slot 2", " slot 3"))
     served.ready("shop")
-    rewards = [log(served, id)[-1]["rewards"] for id in ("m/1", "m/1 slot 2", "m/1 slot 3")]
+    rewards = [log(served, id)[-1]["rewards"] for id in (id, f"{id} slot 2", f"{id} slot 3")]
     assert rewards == [[0.0], [0.0], [1.0]]
-    assert log(served, "m/1")[0]["contexts"]["context"]["_slot"] == {"size": "large", "id": "top"}
+    assert log(served, id)[0]["contexts"]["context"]["_slot"] == {"size": "large", "id": "top"}
 
 
 def test_slots_that_do_not_fit_are_refused(client):
@@ -238,17 +242,23 @@ def test_an_apprentice_shows_the_first_action_and_says_how_often_it_agrees(serve
     was = admin.get_service_configuration()
     admin.update_service_configuration({**was, "learningMode": "Apprentice"})
     try:
-        for number in range(3):
-            found = client.rank(rank_body(eventId=f"shown {number}"))
+        asked = []
+
+        def act(id):
+            found = client.rank(rank_body(eventId=id))
+            client.reward(id, {"value": 0.5})
             assert (found["rewardActionId"], found["ranking"][0]["probability"]) == ("a0", 1.0)
-            client.reward(found["eventId"], {"value": 0.5})
+            asked.append(id)
+
+        for number in range(3):
+            in_time(served, f"shown {number}", act)
         slots = client.rank_multi_slot(slots_body())["slots"]
         assert [one["rewardActionId"] for one in slots] == ["a1", "a0", "a2"]
         served.ready("shop")
         metrics = admin.get_service_configuration()["latestApprenticeModeMetrics"]
-        assert metrics["numberOfEvents"] == 6
-        assert 0 <= metrics["numberOfImitatedEvents"] <= 6
-        assert metrics["sumOfRewards"] == 1.5
+        assert metrics["numberOfEvents"] == len(asked) + 3
+        assert 0 <= metrics["numberOfImitatedEvents"] <= len(asked) + 3
+        assert metrics["sumOfRewards"] == sum(log(served, id)[-1]["rewards"][0] for id in asked) >= 1.5
     finally:
         assert admin.update_service_configuration(was)["learningMode"] == "Online"
 
@@ -273,7 +283,7 @@ def played(served, client, count):
         found = client.rank(rank_body())
         client.reward(found["eventId"], {"value": 1.0 if found["rewardActionId"] in ("a1", "a3") else 0.0})
     served.ready("shop")
-    awaited(lambda: rounds_of(served) > before)
+    until(lambda: rounds_of(served) > before)
 
 
 def rounds_of(served):
@@ -294,7 +304,7 @@ def test_an_evaluation_weighs_policies_on_the_log(served, admin, client):
              "policies": [{"name": "careful", "arguments": "--cb_explore_adf --epsilon 0.2 -q ::"}]}  # fmt: skip
     assert admin.create_evaluation("ev/1", asked) is None
     look = {"start_time": begin, "end_time": end}
-    found = awaited(lambda: (one := admin.get_evaluation("ev/1", **look))["status"] != "Running" and one)
+    found = until(lambda: (one := admin.get_evaluation("ev/1", **look))["status"] != "Running" and one)
     assert found["status"] == "Succeeded", found.get("description")
     policies = {one["name"]: one for one in found["content"]["value"]}
     tried = TRIED.keys() if LONG else set()  # each is compiled
@@ -340,7 +350,7 @@ def test_evaluations_of_v1_have_its_form(served, client):
     assert made.status_code == 201
     id = made.json()["id"]
     assert made.headers["location"].endswith(f"{root}/{id}")
-    found = awaited(lambda: (one := served.client.get(f"{root}/{id}").json())["status"] != "pending" and one)
+    found = until(lambda: (one := served.client.get(f"{root}/{id}").json())["status"] != "pending" and one)
     assert found["status"] == "completed"
     assert {one["name"] for one in found["policyResults"]} == {"Online", "Baseline", "Random"}
     total = found["policyResults"][0]["totalSummary"]
@@ -354,7 +364,7 @@ def test_features_are_ranked_by_what_they_count(served, admin, client):
     played(served, client, 4)
     begin, end = (one.isoformat() for one in span())
     assert admin.create_feature_importance("f/1", {"name": "june", "startTime": begin, "endTime": end}) is None
-    found = awaited(lambda: (one := admin.get_feature_importance("f/1"))["status"] != "Running" and one)
+    found = until(lambda: (one := admin.get_feature_importance("f/1"))["status"] != "Running" and one)
     assert found["status"] == "Succeeded", found.get("description")
     scores = [one["score"] for one in found["featureScores"]]
     assert scores == sorted(scores, reverse=True)
@@ -398,16 +408,16 @@ def test_a_policy_is_learned_from_the_log_and_then_followed(served, admin, clien
     new = {"name": "app1", "arguments": "--cb_explore_adf --epsilon 0.4 --power_t 0 -l 0.001 --cb_type mtr -q ::"}
     assert admin.update_policy(new) == admin.get_policy() == new
     assert admin.get_service_configuration()["explorationPercentage"] == 0.4
-    awaited(lambda: decided_by(served, client) == "Greedy(floor=0.4)")
+    until(lambda: decided_by(served, client) == "Greedy(floor=0.4)")
     with pytest.raises(HttpResponseError, match="--cover is refused") as error:
         admin.update_policy({"name": "app2", "arguments": "--cb_explore_adf --cover 3"})
     assert error.value.error.code == "InvalidPolicyContract"
     assert admin.get_policy() == new
     was_configured = admin.get_service_configuration()
     admin.update_service_configuration({**was_configured, "explorationPercentage": 0.3})
-    awaited(lambda: decided_by(served, client) == "Greedy(floor=0.3)")
+    until(lambda: decided_by(served, client) == "Greedy(floor=0.3)")
     assert admin.reset_policy() == was
-    awaited(lambda: decided_by(served, client).startswith("OptimisticGap"))
+    until(lambda: decided_by(served, client).startswith("OptimisticGap"))
 
 
 def decided_by(served, client):
@@ -422,15 +432,15 @@ def test_a_policy_of_an_evaluation_can_be_applied(served, admin, client):
              "policies": [{"name": "careful", "arguments": "--cb_explore_adf --epsilon 0.4"}]}  # fmt: skip
     admin.create_evaluation("applied", asked)
     look = {"start_time": begin, "end_time": end}
-    assert awaited(lambda: admin.get_evaluation("applied", **look)["status"] != "Running")
+    assert until(lambda: admin.get_evaluation("applied", **look)["status"] != "Running")
     for name in ("nobody", "Random"):
         with pytest.raises(HttpResponseError):
             admin.apply_from_evaluation({"evaluationId": "applied", "policyName": name})
     assert admin.apply_from_evaluation({"evaluationId": "applied", "policyName": "careful"}) is None
     assert admin.get_policy()["name"] == "careful"
-    awaited(lambda: decided_by(served, client) == "Greedy(floor=0.4)")
+    until(lambda: decided_by(served, client) == "Greedy(floor=0.4)")
     admin.reset_policy()
-    awaited(lambda: decided_by(served, client).startswith("OptimisticGap"))
+    until(lambda: decided_by(served, client).startswith("OptimisticGap"))
     admin.delete_evaluation("applied")
 
 

@@ -1,7 +1,6 @@
 """Models of a loop that follow one another: candidates by replay, canaries, promotion, ways back; in every bit."""
 
 import json
-import time
 
 import msgspec
 import numpy as np
@@ -20,10 +19,11 @@ from onepass.log.verifying import verify
 from onepass.service.answers import answer
 from onepass.service.messages import Arm, DecideRequest, OutcomeRequest, Refused
 from onepass.service.settings import checked
+from patience import HeldClock, learned, until
 from service_process import loops_in
 
 ARMS = ["a", "b", "c"]
-PATIENCE = 60.0  # seconds until something must have happened
+PAUSE = 0.006  # seconds between two decisions: joins come while others decide
 
 
 def model(reg=0.5, seed=2, **more):
@@ -39,21 +39,16 @@ def rules(reg=0.5, wait=0.02, **more):
     })  # fmt: skip
 
 
-def until(holds):
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 def settled(loop):
-    until(lambda: not len(loop.joiner) and not loop.learner.lag
-          and loop.learner.seen >= max((one.seq for one in loop.store.read(kinds=["join"])), default=0))  # fmt: skip
+    """All is joined and learned."""
+    loop.clock.forward(1.0)
+    learned(loop)
 
 
 def played(loop, begin, end, best="a", **fields):
-    """Decisions, of which one arm is rewarded."""
+    """Decisions, of which one arm is rewarded, in time."""
     for t in range(begin, end):
+        loop.clock.forward(PAUSE)
         context = [1.0, *np.random.default_rng(t).standard_normal(2).tolist()]
         found = answer(loop.decide(DecideRequest(context=context, id=f"{t}", **fields)).result())
         if found.arm == best:
@@ -85,7 +80,7 @@ def replayed(store):
 @pytest.fixture
 def started(tmp_path):
     """Loops that end with their test."""
-    with loops_in(tmp_path) as start:
+    with loops_in(tmp_path, HeldClock()) as start:
         yield start
 
 
@@ -273,6 +268,7 @@ def test_a_reward_beyond_its_range_is_refused_and_one_that_the_log_has_stops_no_
     assert trial.gain().mean != 0.0
     loop.change(rules(reg=20.0, mode="canary", share=0.5))
     played(loop, 30, 40)
+    loop.clock.forward(1.0)
     until(lambda: loop.building.trial.gain().rows == 11)
     assert loop.trouble() is None
     loop.stop()

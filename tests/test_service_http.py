@@ -1,7 +1,6 @@
 """The native API over HTTP, against a service in a process of its own."""
 
 import json
-import time
 from itertools import count
 from pathlib import Path
 
@@ -13,11 +12,10 @@ from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
 from onepass.service.server import serve
+from patience import until
 from service_process import Served, written
 
 ARMS = ["a", "b", "c"]
-PATIENCE = 60.0  # seconds until something must have happened
-ATTEMPTS = 200  # at something that must be done before a deadline
 ASKED = {"context": {"hour": 0.5, "new": 1.0}, "arms": ARMS}
 
 
@@ -59,23 +57,6 @@ def refused(answer):
     return answer.status_code, answer.json()["error"]["code"]
 
 
-def log(client, id):
-    lines = client.get("/v1/news/log", params={"limit": 100_000}).text.splitlines()
-    return [record for record in map(json.loads, lines) if record.get("id") == id]
-
-
-def in_time(client, name, act):
-    """An id for which `act` was done before its deadline, by the log's times: machines may be slow."""
-    for number in range(ATTEMPTS):
-        id = f"{name}.{number}"
-        act(id)
-        records = log(client, id)
-        due = next(one["extra"]["due"] for one in records if one["kind"] == "decision")
-        if all(one["time"] <= due for one in records if one["kind"] in ("outcome", "activation")):
-            return id
-    raise AssertionError(f"nothing was in time for {name}")
-
-
 def test_an_answer_names_an_arm_its_probability_and_all_others(client):
     found = decided(client)
     assert found["arm"] in ARMS
@@ -87,22 +68,22 @@ def test_an_answer_names_an_arm_its_probability_and_all_others(client):
 def test_an_answer_is_in_the_log_when_it_comes_and_its_reward_is_learned(served, client):
     def act(id):
         found = decided(client, id=id, subject="user 7")
-        record = log(client, id)[0]
+        record = served.log(id)[0]
         assert (record["propensities"], record["subject"]) == ([found["propensity"]], "user 7")
         said = client.post("/v1/news/outcome", json={"id": id, "value": 1.0, "key": "click"})
         assert (said.status_code, said.json()) == (200, {"taken": 1, "stored": 1})
 
-    id = in_time(client, "e1", act)
+    id = served.in_time("e1", act)
     served.ready()
-    assert [one["kind"] for one in log(client, id)] == ["decision", "outcome", "join"]
-    assert log(client, id)[-1]["rewards"] == [1.0]
+    assert [one["kind"] for one in served.log(id)] == ["decision", "outcome", "join"]
+    assert served.log(id)[-1]["rewards"] == [1.0]
 
 
-def test_the_same_request_gets_the_same_answer_and_another_one_of_that_id_none(client):
+def test_the_same_request_gets_the_same_answer_and_another_one_of_that_id_none(served, client):
     first = decided(client, id="e2")
     assert decided(client, id="e2") == first
     assert refused(client.post("/v1/news/decide", json={**ASKED, "id": "e2", "slots": 2})) == (409, "EventConflict")
-    assert [one["kind"] for one in log(client, "e2")].count("decision") == 1
+    assert [one["kind"] for one in served.log("e2")].count("decision") == 1
 
 
 def test_an_outcome_that_is_sent_again_counts_once(served, client):
@@ -116,9 +97,9 @@ def test_an_outcome_that_is_sent_again_counts_once(served, client):
         assert client.post("/v1/news/outcome", json=batch).json() == {"taken": 3, "stored": 2}
         assert client.post("/v1/news/outcome", json=batch[0]).json() == {"taken": 1, "stored": 0}
 
-    id = in_time(client, "e3", act)
+    id = served.in_time("e3", act)
     served.ready()
-    assert log(client, id)[-1]["count"] == 2
+    assert served.log(id)[-1]["count"] == 2
 
 
 def test_a_deferred_decision_is_learned_once_it_is_activated_and_else_never(served, client):
@@ -128,11 +109,11 @@ def test_a_deferred_decision_is_learned_once_it_is_activated_and_else_never(serv
             assert client.post("/v1/news/activate", json={"id": id}).status_code == 204
 
     decided(client, id="e4", defer=True)
-    id = in_time(client, "e5", act)
+    id = served.in_time("e5", act)
     assert refused(client.post("/v1/news/activate", json={"id": "nobody"})) == (404, "EventNotFound")
     served.ready()
-    assert [one["kind"] for one in log(client, "e4")] == ["decision"]
-    assert [one["kind"] for one in log(client, id)] == ["decision", "activation", "join"]
+    assert [one["kind"] for one in served.log("e4")] == ["decision"]
+    assert [one["kind"] for one in served.log(id)] == ["decision", "activation", "join"]
 
 
 def test_slots_are_rewarded_one_by_one_and_excluded_arms_are_not_drawn(served, client):
@@ -144,9 +125,9 @@ def test_slots_are_rewarded_one_by_one_and_excluded_arms_are_not_drawn(served, c
 
     for number in range(9):
         act(f"e6 {number}")
-    id = in_time(client, "e6", act)
+    id = served.in_time("e6", act)
     served.ready()
-    assert log(client, id)[-1]["rewards"] == [0.0, 0.75]
+    assert served.log(id)[-1]["rewards"] == [0.0, 0.75]
 
 
 BAD = {
@@ -182,11 +163,11 @@ def test_what_cannot_be_decided_is_refused_in_one_shape(client, body):
     "outcome", ['{"id": "x", "value": NaN}', '{"id": "x", "value": 1.5}', '{"id": "", "value": 1}', "[]",
                 '{"id": "x", "value": 1, "slot": -1}', '{"id": "x"}', '{"id": "\\u0000", "value": 1}'],
 )  # fmt: skip
-def test_outcomes_out_of_range_are_refused_and_nothing_of_their_batch_is_stored(client, outcome):
+def test_outcomes_out_of_range_are_refused_and_nothing_of_their_batch_is_stored(served, client, outcome):
     for body in (outcome, f'[{{"id": "batch", "value": 1.0}}, {outcome}]'):
         answer = client.post("/v1/news/outcome", content=body, headers={"content-type": "application/json"})
         assert refused(answer) == (400, "BadArgument")
-    assert log(client, "batch") == []
+    assert served.log("batch") == []
 
 
 def test_other_paths_methods_types_and_hosts_are_refused_in_the_same_shape(client):
@@ -216,13 +197,6 @@ def test_settings_can_be_asked_for_tried_and_changed_but_not_the_model(client):
     assert decided(client)["settings"] == changed["version"]
 
 
-def until(holds):
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_a_loop_is_steered_over_http_from_a_candidate_to_its_promotion_and_back(served, client):
     was = client.get("/v1/news").json()
     assert refused(client.post("/v1/news/promote", json={})) == (409, "NoCandidate")
@@ -245,9 +219,9 @@ def test_a_loop_is_steered_over_http_from_a_candidate_to_its_promotion_and_back(
     assert staged["candidate"]["model"]["arguments"]["reg"] == 2.0
     until(lambda: client.get("/v1/news").json()["candidate"]["state"] == "waiting")
     asked = (f"steer both {number}" for number in count())
-    until(lambda: "canary" in log(client, decided(client, id=next(asked))["id"])[0])  # copies are exchanged
+    until(lambda: "canary" in served.log(decided(client, id=next(asked))["id"])[0])  # copies are exchanged
     found = decided(client, id="steer both")
-    record = log(client, "steer both")[0]
+    record = served.log("steer both")[0]
     assert record["canary"]["line"] == was["line"] + 1
     assert record["showing"][record["shown"][0]] == found["propensity"]
     promoted = client.post("/v1/news/promote", json={}).json()
