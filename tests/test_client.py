@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
@@ -30,6 +29,7 @@ from onepass.client import (
     Unauthorized,
     Unavailable,
 )
+from patience import until
 from service_tls import Lossy, Service
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -69,13 +69,6 @@ def lossy(service):
 
 def about(client, id):
     return [record for record in client.log() if record.get("id") == id]
-
-
-def until(true):
-    end = time.monotonic() + 60.0
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_decision_its_outcome_and_what_the_log_says_of_them(client):

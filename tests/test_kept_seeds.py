@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -11,8 +10,8 @@ import pytest
 from experiments import Scripted, Staircase, Waiting
 from onepass.experiment import Experiment, Policy, run, tune
 from onepass.experiment.kept import Kept
+from patience import until
 
-PATIENCE = 120.0  # seconds until a process must have come to its second seed, however loaded the machine is
 KILLED = """
 import sys
 from test_kept_seeds import study
@@ -43,11 +42,8 @@ def test_a_run_that_was_killed_plays_only_what_it_had_not_finished(tmp_path):
     place = tmp_path / "killed"
     place.mkdir()
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(place)], cwd=Path(__file__).parent)
-    until = time.monotonic() + PATIENCE
-    while not (place / "began-1").exists():
-        assert process.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    until(lambda: (place / "began-1").exists() or process.poll() is not None)
+    assert process.poll() is None
     process.kill()
     process.wait()
     assert begun(place) == ["began-0", "began-1"]

@@ -2,7 +2,6 @@
 
 import sqlite3
 import threading
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -11,8 +10,8 @@ import pytest
 from onepass.log import Outcome
 from onepass.log import copying as cp
 from onepass.log.sqlite import SqliteStore
+from patience import until
 
-PATIENCE = 60.0  # seconds until a copier has done what it should
 BATCH = 20
 MOST = 100_000  # records, many times what it takes
 
@@ -30,13 +29,6 @@ def copiers():
 
 def batch(number):
     return [Outcome(loop="news", time=number, id=f"{number}.{part}", value=float(part)) for part in range(BATCH)]
-
-
-def until(holds):
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def begun(path):

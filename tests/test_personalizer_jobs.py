@@ -1,12 +1,12 @@
 """Jobs in the background: kept in files, once for an id, told when they fail or were cut off."""
 
 import threading
-import time
 
 import pytest
 
 from onepass.service.personalizer.errors import Problem
 from onepass.service.personalizer.jobs import Jobs
+from patience import PATIENCE, until
 
 
 def jobs(folder):
@@ -14,9 +14,7 @@ def jobs(folder):
 
 
 def finished(found, id):
-    while (one := found.get(id))["status"] == "Running":
-        time.sleep(0.01)
-    return one
+    return until(lambda: (one := found.get(id))["status"] != "Running" and one)
 
 
 def failing():
@@ -46,11 +44,11 @@ def test_a_job_that_was_cut_off_is_canceled_and_one_that_was_deleted_leaves_noth
 
     def slow():
         begun.set()
-        assert held.wait(120)
+        assert held.wait(PATIENCE)
         return {"value": "old"}
 
     found.begin({"id": "x"}, slow)
-    assert begun.wait(120)
+    assert begun.wait(PATIENCE)
     assert found.get("x")["status"] == "Running"
     assert jobs(tmp_path).get("x")["status"] == "Canceled"
     found.delete("x")

@@ -1,7 +1,5 @@
 """Models that are replaced and logs that are deleted: what is left goes on, replays and verifies as exactly."""
 
-import time
-
 import pytest
 
 import onepass as op
@@ -18,6 +16,7 @@ from onepass.service.personalizer.holdings import adopted, cleared, received
 from onepass.service.personalizer.places import decided_between, first_and_last, place_at
 from onepass.service.personalizer.weighing import Weighed, weighed
 from onepass.service.settings import begun, checked
+from patience import learned, until
 
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
 
@@ -51,15 +50,6 @@ def played(loop, begin, end):
         loop.outcomes([OutcomeRequest(id=f"{t}", value=0.5, key="k")])[1].result()
 
 
-def settled(loop):
-    while (
-        len(loop.joiner)
-        or loop.learner.lag
-        or loop.learner.seen < max((one.seq for one in loop.store.read(kinds=["join"])), default=0)
-    ):
-        time.sleep(0.01)
-
-
 def all_verified(store):
     for line in lines_of(store, "shop").each:
         if any(one.line == line and one.data for one in store.read(kinds=["checkpoint"])):
@@ -73,7 +63,7 @@ def test_after_its_log_was_deleted_a_loop_goes_on_with_its_model_and_what_waited
         seldom = 3600.0  # so that what serves knows less than what has learned
         loop = started(store, publish=seldom)
         played(loop, 0, 10)
-        settled(loop)
+        learned(loop)
         loop.change(rules(wait=3600.0, publish=seldom))
         played(loop, 10, 13)
         begun_at = store.last
@@ -100,22 +90,18 @@ def test_another_policy_learns_what_is_left_of_a_log_that_was_deleted(started, t
         loop.decide(RecordsRequest(context={}, arms=["a", "b"], id="first")).result()
         loop.change(rules(wait=3600.0))
         loop.decide(RecordsRequest(context={}, arms=["a", "b"], id="waits")).result()
-        while not [*store.read(kinds=["join"])]:
-            time.sleep(0.01)
+        until(lambda: [*store.read(kinds=["join"])])
         loop.change(rules())
         cleared(loop)
         assert [(one.id, type(one).__name__) for one in store.read(kinds=["decision", "join"])] == [
             ("waits", "Decision"), ("first", "Join"),
         ]  # fmt: skip
         played(loop, 0, 3)
-        while len(loop.joiner) > 1 or loop.learner.lag:
-            time.sleep(0.01)
+        until(lambda: len(loop.joiner) <= 1 and not loop.learner.lag)
         follow(loop, "other", "--cb_explore_adf --epsilon 0.5")
-        while loop.standing.lines.candidate is not None:
-            time.sleep(0.01)
+        until(lambda: loop.standing.lines.candidate is None)
         assert loop.settings.model.arguments["exploration"]["kind"] == "Greedy"
-        while loop.learner.copies.present.line == 1 or loop.learner.fold.bandit.rounds < 3:
-            time.sleep(0.01)
+        until(lambda: loop.learner.copies.present.line != 1 and loop.learner.fold.bandit.rounds >= 3)
         assert loop.learner.trouble is None
         policies = [Weighed("other", "", "Custom", Fold(store, "shop", begun(rules())))]
         assert weighed(loop, policies, 0, 2**60) == 3
@@ -135,17 +121,16 @@ def test_a_model_that_was_put_back_goes_on_and_so_after_a_restart(started):
     store = MemoryStore()
     loop = started(store)
     played(loop, 0, 5)
-    settled(loop)
-    while loop.learner.serving.rounds < 5:  # copies come at intervals
-        time.sleep(0.01)
+    learned(loop)
+    until(lambda: loop.learner.serving.rounds >= 5)  # copies come at intervals
     data = op.to_bytes(loop.learner.serving.bandit())
     adopted(loop, begun(loop.settings), "anew")
     played(loop, 5, 8)
-    settled(loop)
+    learned(loop)
     assert loop.learner.fold.bandit.rounds == 3
     adopted(loop, received(loop, data), "back")
     played(loop, 8, 10)
-    settled(loop)
+    learned(loop)
     assert loop.learner.fold.bandit.rounds == 7
     bits = op.to_bytes(loop.learner.fold.bandit)
     loop.stop()
@@ -165,7 +150,7 @@ def test_places_are_found_by_time(started):
     store = MemoryStore()
     loop = started(store)
     played(loop, 0, 20)
-    settled(loop)
+    learned(loop)
     times = [one.time for one in store.read(kinds=["decision"])]
     assert first_and_last(store, "shop") == (times[0], times[-1])
     assert place_at(store, times[3]) <= 3

@@ -16,6 +16,7 @@ from onepass.service.personalizer.app import FIRST, LATER, OPERATIONS
 from onepass.service.personalizer.description import SAID
 from onepass.service.settings import checked
 from openapi_asking import FIT, HOST, JSON, MODES, PATIENCE, asked, cases
+from patience import until
 
 EXAMPLES = many(1, 2_000)
 
@@ -120,4 +121,5 @@ def test_whatever_is_asked_the_answer_is_one_that_the_document_has(service, path
 
     counts = asked(operation, mode, EXAMPLES, put_right)
     service.loop.change(checked(SHOP))
+    until(lambda: service.loop.building is None)  # a model that a request asked for gives way
     assert mode is FIT or set(counts) <= {200, 201, 204, 400, 404}

@@ -1,7 +1,5 @@
 """Policies weighed on a loop's log, beside ten obvious lines; the forms in which that is said."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,7 @@ from onepass.service.messages import OutcomeRequest, RecordsRequest
 from onepass.service.personalizer.evaluations import BUCKET, evaluated, series
 from onepass.service.personalizer.weighing import Weighed, weighed
 from onepass.service.settings import begun, checked
+from patience import HeldClock, learned
 
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
 RULES = checked({
@@ -24,7 +23,7 @@ LATER = 2**60  # microseconds: after everything
 @pytest.fixture(scope="module")
 def loop(tmp_path_factory):
     """A loop with decisions of three arms, one excluded now and then, some deferred and activated, all joined."""
-    found = Loop(RULES, MemoryStore(), tmp_path_factory.mktemp("weighing") / "models")
+    found = Loop(RULES, MemoryStore(), tmp_path_factory.mktemp("weighing") / "models", HeldClock())
     for t in range(30):
         exclude = ["a"] if t % 5 == 0 else []
         request = RecordsRequest(context={"t": float(t % 3)}, arms=["a", "b", "c"], id=f"{t}", exclude=exclude,
@@ -34,8 +33,8 @@ def loop(tmp_path_factory):
             found.activate(f"{t}").result()
         value = 1.0 if record.places[0] == 1 else -0.5
         found.outcomes([OutcomeRequest(id=f"{t}", value=value, key="k")])[1].result()
-    while len(found.joiner):
-        time.sleep(0.01)
+    found.clock.forward(1.0)
+    learned(found)
     yield found
     found.stop()
 

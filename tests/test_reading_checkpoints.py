@@ -3,7 +3,6 @@
 import asyncio
 import pickle
 import sys
-import time
 
 import msgspec
 import numpy as np
@@ -17,6 +16,7 @@ from onepass.log.replay import Fold
 from onepass.log.verifying import verify
 from onepass.service.messages import Refused
 from onepass.service.settings import begun, read
+from patience import until
 
 RULES = """
 name = "news"
@@ -33,7 +33,6 @@ wait = 0.05
 publish = 0.0
 checkpoint = 0.1
 """
-PATIENCE = 60.0  # seconds until what was paid must have been learned
 
 
 @pytest.fixture
@@ -51,13 +50,6 @@ def request(t, **changes):
 def asked(keeper):
     """The keeper here."""
     return lambda method, data: getattr(keeper, method)(data)
-
-
-def eventually(done):
-    until = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def played(readers, begin, end):
@@ -90,8 +82,8 @@ def test_readers_follow_the_one_learner_and_the_log_is_the_truth(rules, tmp_path
     keeper = Keeper(str(rules), str(data), None)
     readers = [Reader("news", str(data), asked(keeper), follow=0.02) for _ in range(2)]
     answers = played(readers, 0, 30)
-    eventually(lambda: keeper.loop.learner.fold.bandit.rounds == 30)
-    eventually(lambda: all(reader.rounds() == 30 for reader in readers))
+    until(lambda: keeper.loop.learner.fold.bandit.rounds == 30)
+    until(lambda: all(reader.rounds() == 30 for reader in readers))
     answers.update(played(readers, 30, 40))
     assert {msgspec.json.decode(answers[f"{t}"])["rounds"] for t in range(30, 40)} >= {30}
 
@@ -107,7 +99,7 @@ def test_readers_follow_the_one_learner_and_the_log_is_the_truth(rules, tmp_path
     assert asyncio.run(posted(readers[0], "decide", b"["))[0] == 400
     assert asyncio.run(posted(readers[0], "nothing", b"{}"))[0] == 404
 
-    eventually(lambda: keeper.loop.learner.fold.bandit.rounds == 40)
+    until(lambda: keeper.loop.learner.fold.bandit.rounds == 40)
     keeper.stop()
     keeper = Keeper(str(rules), str(data), None)  # it was lost: the next one goes on from the log
     reader = Reader("news", str(data), asked(keeper))

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -20,6 +19,7 @@ from onepass.service.answers import answer
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.settings import begun, read
+from patience import until
 from service_process import written
 
 COPIES = 5
@@ -53,8 +53,7 @@ def test_a_copy_made_under_load_is_a_whole_log_from_which_a_service_goes_on(tmp_
         thread.start()
         for number in range(COPIES):
             least = store.last + 5
-            while store.last < least and thread.is_alive():
-                time.sleep(0.005)
+            until(lambda least=least: store.last >= least or not thread.is_alive())
             code, found = onepass(capsys, "log", "backup", tmp_path / "log", tmp_path / f"copy {number}")
             assert (code, found["ok"]) == (0, True)
             copies.append(found["last"])

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 
 import pytest
 
@@ -15,6 +14,7 @@ from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest
 from onepass.service.server import alone
 from onepass.service.settings import read
+from patience import until
 from service_process import written
 
 
@@ -28,10 +28,7 @@ def played(tmp_path_factory):
         loop = Loop(settings, store, folder / "data" / "news.models")
         for number in range(5):
             loop.decide(DecideRequest(context=[1.0, 0.0, float(number)], arms=["a", "b"])).result()
-        end = time.monotonic() + 60.0
-        while loop.learner.learned < 5:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: loop.learner.learned >= 5)
         loop.stop()
     return folder
 

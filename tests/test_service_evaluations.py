@@ -1,7 +1,6 @@
 """Evaluations of a loop's log in the background: beside plain arithmetic, honest about what a log cannot tell."""
 
 import json
-import time
 
 import msgspec
 import numpy as np
@@ -17,12 +16,12 @@ from onepass.service.evaluations import EvaluationRequest, PolicyRequest, place_
 from onepass.service.loop import Loop
 from onepass.service.messages import Refused
 from onepass.service.settings import Model, begun, checked
+from patience import until
 
 ARMS = ["a", "b", "c"]
 CHANCES = [0.5, 0.3, 0.2]
 PAYS = [0.2, 0.5, 0.8]  # of an arm: how often it is rewarded
 N = 600
-PATIENCE = 60.0  # seconds until an evaluation must be done
 EXPLORES = {"kind": "Thompson", "exploration": 0.4, "draws": 5}
 LEARNS = Model(recipe="OFUL", arguments={"parameters": "disjoint", "reg": 0.5, "exploration": EXPLORES}, seed=2)
 SETTINGS = checked({"name": "news", "features": {"context": 2}, "arms": ARMS, "reward": {"wait": 1e5},
@@ -70,12 +69,8 @@ def started(tmp_path):
 
 def done(loop, **fields):
     answer = loop.evaluations.ask(EvaluationRequest(**fields))
-    end = time.monotonic() + PATIENCE
-    while answer.status not in ("done", "failed"):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-        answer = loop.evaluations.one(answer.id)
-    return answer
+    until(lambda: loop.evaluations.one(answer.id).status in ("done", "failed"))
+    return loop.evaluations.one(answer.id)
 
 
 def policies(*kinds, **fields):
@@ -191,10 +186,7 @@ def test_what_was_not_done_when_the_service_ended_is_done_by_the_next_one(starte
         plain = json.loads(place.read_text())
         place.write_text(json.dumps({**plain, "status": "running", "policies": []}))
         loop = started(store)
-        end = time.monotonic() + PATIENCE
-        while loop.evaluations.one("first").status != "done":
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: loop.evaluations.one("first").status == "done")
         assert loop.evaluations.one("first") == first
         loop.evaluations.remove("first")
         assert not place.exists()

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 
 import httpx
 import numpy as np
@@ -20,6 +19,7 @@ from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest, Refused
 from onepass.service.rates import KNOWN, Rates
 from onepass.service.settings import begun, read
+from patience import learned
 from service_process import written
 
 SUBJECT = "subject-to-be-forgotten"
@@ -41,15 +41,6 @@ def played(loop, first, last):
 
 def joined(store):
     return sorted(int(one.id) for one in store.read(kinds=["join"]))
-
-
-def settled(loop):
-    """Wait until everything is joined and learned."""
-    while len(loop.joiner) or loop.learner.lag:
-        time.sleep(0.01)
-    last = max((one.seq for one in loop.store.read(kinds=["join"])), default=0)
-    while loop.learner.through < last:
-        time.sleep(0.01)
 
 
 def test_decisions_about_a_subject_that_wait_are_forgotten_and_never_joined(tmp_path):
@@ -74,11 +65,11 @@ def test_a_subject_that_was_learned_is_forgotten_by_the_log_and_learning_and_res
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")
         played(loop, 0, 12)
-        settled(loop)
+        learned(loop)
         assert forget(loop, SUBJECT).result() == 3 * len(GONE)
         loop.outcomes([OutcomeRequest(id="0", value=1.0, key="later")])[1].result()
         played(loop, 12, 14)
-        settled(loop)
+        learned(loop)
         assert loop.trouble() is None
         loop.stop()
         assert joined(store) == [t for t in range(14) if t not in GONE]
@@ -100,7 +91,7 @@ def test_a_log_from_which_another_process_forgot_what_waited_is_learned_without_
         with SqliteStore(tmp_path / "log") as other:
             other.forget(SUBJECT)
         played(loop, 12, 14)
-        settled(loop)
+        learned(loop)
         assert loop.trouble() is None
         loop.stop()
         twin = Fold(store, "news", begun(settings))

@@ -1,7 +1,5 @@
 """Outcomes after the deadline: kept, counted, and learned as corrections, which a replay of the log knows as well."""
 
-import time
-
 import msgspec
 import numpy as np
 import pytest
@@ -18,12 +16,12 @@ from onepass.service.late import EARLY, changed
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.overview import Overview
 from onepass.service.settings import begun, checked
+from patience import until
 from service_process import loops_in
 
 ARMS = ["a", "b", "c"]
 MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
                                   "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
-PATIENCE = 60.0  # seconds until something must have happened
 
 
 def rules(model=MODEL, **reward):
@@ -31,13 +29,6 @@ def rules(model=MODEL, **reward):
         "name": "news", "features": {"context": 3}, "arms": ARMS, "model": model, "operation": {"publish": 0.0},
         "reward": {"wait": 0.02, "late": "correct", **reward},
     })  # fmt: skip
-
-
-def until(holds):
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def decided(loop, t, **fields):

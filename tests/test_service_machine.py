@@ -4,7 +4,6 @@ twice, activations, other settings, time, restarts and crashes. Time is an argum
 import shutil
 import sqlite3
 import tempfile
-import time
 from math import fsum
 from pathlib import Path
 
@@ -23,11 +22,11 @@ from onepass.service.answers import answer
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest, Refused
 from onepass.service.settings import begun, checked
+from patience import PATIENCE, until
 
 ARMS = ["a", "b", "c"]
 EARLY = 120  # seconds for which outcomes wait for their decision
 WAIT = 10.5  # seconds; times in the model are whole, so no outcome comes at a deadline
-PATIENCE = 60.0  # seconds for what other threads do
 AGGREGATE = {"earliest": lambda values: values[0], "sum": lambda values: min(fsum(values), 1.0), "max": max}
 
 
@@ -77,13 +76,6 @@ class Model:
                            if of == id and one["time"] - EARLY < when < one["due"] and slot in (None, each)]
                           for each in range(one["request"].slots)]  # fmt: skip
                 self.joined[id] = [AGGREGATE[self.aggregation](each) if each else 0.25 for each in values]
-
-
-def until(true):
-    end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.002)
 
 
 @settings(max_examples=many(4, 100), stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck),

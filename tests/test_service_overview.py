@@ -1,6 +1,5 @@
 """The overview of a log, beside naive counts of the whole log; however it is read, its sums are the same."""
 
-import time
 from collections import Counter
 
 import msgspec
@@ -12,6 +11,7 @@ from onepass.log.memory import MemoryStore
 from onepass.service.overview import LAPSED, NAMED, OTHERS, PIECES, Overview, Sums
 from onepass.service.settings import checked
 from onepass.service.watching import HELD, Watcher
+from patience import until
 
 SECOND = 1_000_000
 BEGIN = 1_700_000_000 * SECOND
@@ -172,10 +172,7 @@ def watched(store, place, then=()):
     for part in then:
         seqs = store.append(part)
         watcher.taken([msgspec.structs.replace(record, seq=seq) for record, seq in zip(part, seqs, strict=True)])
-    end = time.monotonic() + 60.0
-    while not watcher.current or watcher.through < store.last:
-        assert time.monotonic() < end
-        time.sleep(0.005)
+    until(lambda: watcher.current and watcher.through >= store.last)
     watcher.stop()
     return watcher.shown()
 

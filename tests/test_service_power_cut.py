@@ -1,7 +1,6 @@
 """A power cut, imitated: the log's last bytes never came to the disk. What is left is a log of a shorter life."""
 
 import shutil
-import time
 
 import numpy as np
 
@@ -14,11 +13,11 @@ from onepass.service.answers import answer
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.settings import begun, read
+from patience import until
 from service_process import written
 
 CUTS = many(6, 200)
 DECISIONS = 40
-PATIENCE = 60.0  # seconds until rewards are joined
 
 
 def request(t):
@@ -39,10 +38,7 @@ def test_a_log_without_its_last_bytes_goes_on_with_the_model_and_the_answers_of_
     with SqliteStore(tmp_path / "log") as store, store.copier.paused():  # all is in the write-ahead log alone
         loop = Loop(settings, store, tmp_path / "models")
         answers = played(loop, 0, DECISIONS)
-        end = time.monotonic() + PATIENCE
-        while sum(1 for _ in store.read(kinds=["join"])) < DECISIONS:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: sum(1 for _ in store.read(kinds=["join"])) >= DECISIONS)
         loop.learner.stop()  # makes a checkpoint of what was joined
         played(loop, DECISIONS, DECISIONS + 5)
         for name in ("log", "log-wal", "models"):

@@ -1,7 +1,5 @@
 """A loop whose requests and arms are records: log, replay, verify and checkpoints are as exact as for rows."""
 
-import time
-
 import msgspec
 import numpy as np
 import pytest
@@ -14,11 +12,12 @@ from onepass.log.replay import Fold
 from onepass.log.verifying import verify
 from onepass.service.answers import answer
 from onepass.service.crossed_features import counted
-from onepass.service.loop import Loop
 from onepass.service.messages import OutcomeRequest, RecordsRequest, Refused
 from onepass.service.page import looked_up
 from onepass.service.settings import Limits, begun, checked
 from onepass.service.tables import fingerprint
+from patience import HeldClock, learned
+from service_process import loops_in
 
 TOPICS = ["sport", "news", "food"]
 MOST = Limits().features
@@ -41,27 +40,16 @@ def request(t, **fields):
 
 
 def settled(loop):
-    while (
-        len(loop.joiner)
-        or loop.learner.lag
-        or loop.learner.seen < max((one.seq for one in loop.store.read(kinds=["join"])), default=0)
-    ):
-        time.sleep(0.01)
+    """All is joined and learned."""
+    loop.clock.forward(1.0)
+    learned(loop)
 
 
 @pytest.fixture
 def started(tmp_path):
     """Loops that end with their test."""
-    loops = []
-
-    def start(settings, store):
-        loops.append(Loop(settings, store, tmp_path / "models"))
-        return loops[-1]
-
-    yield start
-    for loop in loops:
-        if loop.writer.is_alive():
-            loop.stop()
+    with loops_in(tmp_path, HeldClock()) as start:
+        yield start
 
 
 @pytest.mark.parametrize("how", [{}, {"mode": "apprentice"}, {"mode": "apprentice", "exploring": 0.5}])
@@ -73,6 +61,7 @@ def test_a_loop_of_records_that_stops_and_starts_has_the_model_of_one_that_went_
             slots = 1 + (t % 3 == 0 and how.get("exploring", 0.0) == 0.0)
             record = loop.decide(request(t, slots=slots, exclude=[f"a{t + 4}"] if t % 2 else [])).result()
             loop.outcomes([OutcomeRequest(id=record.id, value=-0.5, key="k")])[1].result()
+            loop.clock.forward(0.02)  # joins come while others decide
         settled(loop)
         loop.stop()
         if life == 1:

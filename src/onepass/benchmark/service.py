@@ -73,7 +73,9 @@ async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     contexts = rng.standard_normal((KINDS, CONTEXT)).round(3)
     arms = rng.standard_normal((KINDS, options.arms, ARM)).round(3)
-    chances = MOST / (1.0 + np.exp(-arms @ rng.standard_normal(ARM) - (contexts @ rng.standard_normal(CONTEXT))[:, None]))
+    chances = MOST / (
+        1.0 + np.exp(-arms @ rng.standard_normal(ARM) - (contexts @ rng.standard_normal(CONTEXT))[:, None])
+    )
     ready = [
         posted("decide", {"context": context, "arms": [{"id": f"a{a}", "features": row} for a, row in enumerate(rows)]})
         for context, rows in zip(contexts.tolist(), arms.tolist(), strict=True)
@@ -173,7 +175,9 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=20, help="outcomes in a request")
     parser.add_argument("--wait", type=float, default=2.0, help="for rewards")
     parser.add_argument("--durability", default="commit")
-    parser.add_argument("--rewards", choices=("clicks", "ones"), default="clicks", help="of which all models explain ones")
+    parser.add_argument(
+        "--rewards", choices=("clicks", "ones"), default="clicks", help="of which all models explain ones"
+    )
     print(json.dumps(measure(parser.parse_args())))
 
 
