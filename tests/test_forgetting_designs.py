@@ -65,7 +65,9 @@ def test_decayed_designs_equal_dense_decayed_ones(name, reg):
         if t % 97 == 0:
             inverse, matrix = far(design, truth)
             known = np.finfo(np.float64).eps * np.linalg.norm(truth.scaled, 2) / reg**0.5
-            assert inverse < max(PRECISE, known), f"{name}: {inverse:.1e} in round {t}, of which {known:.1e} is rounding"
+            assert inverse < max(PRECISE, known), (
+                f"{name}: {inverse:.1e} in round {t}, of which {known:.1e} is rounding"
+            )
             assert matrix < PRECISE, f"{name}: {matrix:.1e} in round {t}"
 
 

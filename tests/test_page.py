@@ -221,7 +221,7 @@ def test_decisions_and_rewards_made_by_a_client_appear_on_the_page(served, clien
         answers[id] = client.post("/v1/demo/decide", json={**ASKED, "id": id}).json()
         client.post("/v1/demo/outcome", json={"id": id, "value": 1.0, "key": "bought"})
 
-    identity = [served.in_time(f"made by a client {number}", act, "demo") for number in range(3)][0]
+    identity, _, _ = (served.in_time(f"made by a client {number}", act, "demo") for number in range(3))
     page.until(f"{shown}.includes({json.dumps(f'{count + len(answers):,}')})")
     page.run(f"document.querySelector('#find-field').value = {json.dumps(identity)}")
     page.run("document.querySelector('#find button').click()")
