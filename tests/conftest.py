@@ -1,6 +1,16 @@
-"""Order of the tests: the slow ones first, so that no worker is left with one when the others have finished."""
+"""Order of the tests: the slow ones first, so that no worker is left with one when the others have finished.
 
+Examples of hypothesis are the same in every run, and may take as long as a loaded machine needs; `make test-long` draws
+others each time.
+"""
+
+from hypothesis import settings
+
+from counts import LONG
 from onepass.foundation import cache, compilation, waiting
+
+settings.register_profile("onepass", derandomize=not LONG, deadline=None, database=None)
+settings.load_profile("onepass")
 
 
 def pytest_collection_modifyitems(items):

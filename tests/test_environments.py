@@ -15,6 +15,7 @@ import pytest
 from jupyter_client.manager import KernelManager
 
 import onepass as op
+from patience import PATIENCE
 
 SOURCE = Path(op.__file__).parent
 README = Path(__file__).parent.parent / "README.md"
@@ -158,7 +159,7 @@ def kernel(tmp_path_factory):
     client = manager.blocking_client()
     client.start_channels()
     try:
-        client.wait_for_ready(timeout=60.0)
+        client.wait_for_ready(timeout=PATIENCE)
         yield manager, client
     finally:
         client.stop_channels()
@@ -166,7 +167,7 @@ def kernel(tmp_path_factory):
         manager.cleanup_resources()
 
 
-def answered(client, asked, timeout=60.0):
+def answered(client, asked, timeout=PATIENCE):
     """What a cell gave, what it said on standard error, and the name of its error."""
     given, said, error = None, "", None
     end = time.monotonic() + timeout
@@ -197,7 +198,7 @@ def test_a_cell_that_is_interrupted_leaves_a_bandit_that_goes_on(kernel):
     manager, client = kernel
     answered(client, client.execute(CELLS["a bandit decides and learns"][0]))
     asked = client.execute("print('begun', flush=True)\nwhile True: bandit.learn(rows[0], 1.0)")
-    while client.get_iopub_msg(timeout=60.0)["msg_type"] != "stream":
+    while client.get_iopub_msg(timeout=PATIENCE)["msg_type"] != "stream":
         pass
     time.sleep(0.2)
     manager.interrupt_kernel()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import onepass as op
+from patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 
@@ -41,7 +42,7 @@ for _ in range(forks):
     if child == 0:
         decide()
         os._exit(7)
-    end = time.monotonic() + 60.0
+    end = time.monotonic() + 200.0
     while not (found := os.waitpid(child, os.WNOHANG))[0]:
         if time.monotonic() > end:
             os.kill(child, 9)
@@ -67,4 +68,6 @@ def outcome(tmp_path, kind, forks, warm, variables):
     environment = {**os.environ, "PYTHONPATH": str(Path(op.__file__).parent.parent), **variables}
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, "-W", "ignore::DeprecationWarning", str(tmp_path / "script.py"), kind, str(forks), warm]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=100.0).stdout
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+    ).stdout

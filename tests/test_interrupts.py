@@ -16,6 +16,7 @@ import onepass as op
 from onepass.bandit.rounds import learn_rows
 from onepass.foundation.interrupts import deferred
 from onepass.learner.contract import progress
+from patience import PATIENCE
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # as finalizers may be hit
 
@@ -53,7 +54,7 @@ def raising(number):
 
 def until_done(listen, step, done):
     """Repeat `step` until `done`, through all interruptions; how many there were."""
-    came, end = 0, time.monotonic() + 100.0
+    came, end = 0, time.monotonic() + PATIENCE
     while True:
         try:
             while not done(came):
@@ -182,11 +183,11 @@ def test_wherever_a_handler_raises_all_handlers_are_in_their_places_afterwards()
 def test_deferring_takes_about_a_microsecond():
     spent = []
     for _ in range(20):
-        begin = time.perf_counter()
+        begin = time.process_time()
         for _ in range(1000):
             with deferred():
                 pass
-        spent.append(time.perf_counter() - begin)
+        spent.append(time.process_time() - begin)
     assert min(spent) < 10e-3  # of 1,000; by way of `signal.signal` it was 10e-3 and more
 
 

@@ -16,6 +16,7 @@ import pytest
 import onepass as op
 from counts import many
 from onepass.foundation.sharing import Shared, composed, reading, writing
+from patience import PATIENCE
 from test_interrupts import Interrupted, alarms
 from thread_games import ASKED, ROWS, SKETCH, switching, together
 
@@ -57,7 +58,7 @@ def free(shared):
     """Whether nobody has it."""
     lock = shared.sharing
     others: list[bool] = []
-    asked = threading.Thread(target=lambda: others.append(lock.turn.acquire(timeout=1.0)) or lock.turn.release())
+    asked = threading.Thread(target=lambda: others.append(lock.turn.acquire(timeout=PATIENCE)) or lock.turn.release())
     asked.start()
     asked.join()
     return others == [True] and not (lock.readers or lock.writer or lock.waiting or lock.queue or lock.waits)
@@ -156,7 +157,7 @@ def test_after_handlers_that_raise_at_any_time_nothing_stays_locked():
     with switching(), alarms() as listen:
         signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.00013)
         for wave in range(2):
-            came, end = 0, time.monotonic() + 60.0
+            came, end = 0, time.monotonic() + PATIENCE / 2
             while came < many(400, 40_000) and time.monotonic() < end:
                 try:
                     listen[0] = True
@@ -192,7 +193,7 @@ def test_writes_that_handlers_break_off_leave_nothing_locked():
     one.score(ASKED)
     for thread in threads:
         thread.start()
-    came, end = 0, time.monotonic() + 60.0
+    came, end = 0, time.monotonic() + PATIENCE / 2
     with switching(), alarms() as listen:
         while came < many(200, 20_000) and time.monotonic() < end:
             try:
@@ -236,7 +237,7 @@ def test_a_handler_decides_and_saves_whatever_the_thread_does_and_learns_between
     acts = (lambda: one.score(ASKED), lambda: one.score(ASKED), lambda: one.learn(ROWS[1], 0.5))
     threads = [threading.Thread(target=others, args=(act,)) for act in acts]
     usual = signal.signal(signal.SIGALRM, handler)
-    end = time.monotonic() + 60.0
+    end = time.monotonic() + PATIENCE
     try:
         with switching():
             for thread in threads:
@@ -288,7 +289,7 @@ def test_whoever_forks_waits_for_readers_and_others_read_again_afterwards():
 
     reader = threading.Thread(target=one.read, args=(linger,))
     reader.start()
-    assert inside.wait(60.0)
+    assert inside.wait(PATIENCE)
     child = os.fork()
     if child == 0:
         os._exit(7 if left == ["reader"] and one.read() == 0 and one.write() == 1 else 3)
@@ -329,7 +330,7 @@ for _ in range(int(sys.argv[3])):
         there = kind.read(one).tobytes() in known and kind.read(op.from_bytes(op.to_bytes(one))).tobytes() in known
         kind.write(one, 0)
         os._exit(7 if there else 3)
-    end = time.monotonic() + 60.0
+    end = time.monotonic() + 200.0
     while not (found := os.waitpid(child, os.WNOHANG))[0]:
         if time.monotonic() > end:
             os.kill(child, 9)
@@ -351,7 +352,9 @@ def test_a_child_forked_while_threads_learn_and_copy_has_a_whole_state_and_goes_
     environment = {**os.environ, "PYTHONPATH": str(Path(op.__file__).parent.parent)}
     command = [sys.executable, "-W", "ignore::DeprecationWarning", str(tmp_path / "forks.py")]
     command += [str(Path(__file__).parent), name, str(many(40, 2000))]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=many(100, 3000))
+    run = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=many(PATIENCE, 3000)
+    )
     told = [line for line in run.stderr.splitlines() if not line.startswith("onepass: compiling")]  # on a cold cache
     assert (run.stdout, told) == ("all went on\n", [])
 

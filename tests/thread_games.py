@@ -13,6 +13,7 @@ import numpy as np
 
 import onepass as op
 from counts import LONG
+from patience import PATIENCE
 
 SWITCH = 0.0005  # seconds between two switches of threads
 READERS = 4
@@ -255,11 +256,15 @@ def played(kind: Kind, known: dict[bytes, list[int]], path: Any) -> dict[str, in
     return seen
 
 
-def for_seconds(seconds: float, game: Callable[[], dict[str, int]]) -> dict[str, int]:
-    """The game again and again; the sums of its counts."""
+def for_seconds(seconds: float, game: Callable[[], dict[str, int]], least: dict[str, int]) -> dict[str, int]:
+    """The game again and again, also until there is as much of everything as `least` says; the sums of its counts."""
     total: dict[str, int] = {}
-    end = time.monotonic() + seconds
-    while not total or time.monotonic() < end:
+    begun = time.monotonic()
+    while (
+        not total
+        or (passed := time.monotonic() - begun) < seconds
+        or (passed < PATIENCE and any(total[name] < count for name, count in least.items()))
+    ):
         for name, count in game().items():
             total[name] = total.get(name, 0) + count
     return total
