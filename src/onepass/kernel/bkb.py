@@ -204,9 +204,10 @@ class BKB(KernelBandit):
         it is drawn lazily anyway, a few that may stay: more points than were drawn are no less accurate.
         """
         s = self._state
-        members = s.members[: s.used]
-        others = chosen[~np.isin(chosen, members) & (chosen != place)]
-        more = s.used - np.isin(members, chosen).sum()
+        members, drawn, there = s.members[: s.used], *np.zeros((2, s.size), np.bool_)
+        drawn[chosen] = there[members] = True
+        others = chosen[~there[chosen] & (chosen != place)]
+        more = s.used - drawn[members].sum()
         if not s.used or more > (SPARE * len(chosen) if self.staleness > 1.0 else 0):
             return False
         rest = s.prior[others] - (s.rows[: s.used, others] ** 2).sum(axis=0)

@@ -10,7 +10,7 @@ import numpy as np
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.roots import shift_root
-from onepass.kernel.posterior import LOG_DET, STALE, USED, combined, played
+from onepass.kernel.posterior import LOG_DET, STALE, USED, combined, combined_both, played
 
 
 @compiled
@@ -49,43 +49,44 @@ def grown(state, row, place, reward, rest, reg):
 
     z gains the coordinate g = (k(x, .) - z(x)^T z) / sqrt(rest), 0 in the dictionary; V a row w = sum of z g over all
     plays and a column, V^-1 the square of (R, -V^-1 w / sqrt(s); 0, 1 / sqrt(s)), s = reg + sum of g^2 - w^T V^-1 w.
-    There must be room.
+    Where all played points are in the dictionary, g is 0 at all of them: w = 0, s = reg, and before the play nothing
+    moves. There must be room.
     """
     used, size = int(state.tally[USED]), state.size
     z, known = np.empty(used), np.zeros(size, np.bool_)
     for i in range(used):
         z[i] = state.rows[i, place]
         known[state.members[i]] = True
-    scale, total, weighted = 1.0 / np.sqrt(rest), 0.0, np.zeros(used)
+    scale, total, weighted, others = 1.0 / np.sqrt(rest), 0.0, np.zeros(used), False
     for a in range(size):
         if state.plays[a] > 0.0 and not known[a]:
-            column = state.rows[:used, a].copy()
+            column, others = state.rows[:used, a].copy(), True
             own = (row[a] - (float(dot(z, column)) if used > 0 else 0.0)) * scale
             total += state.plays[a] * own * own
             for i in range(used):
                 weighted[i] += state.plays[a] * own * column[i]
-    root = state.root[:used]
-    across = dot(root, dot(weighted, root)) if used > 0 else weighted
+    root, across = state.root[:used], np.zeros(used)
+    if others and used > 0:
+        across = dot(root, dot(weighted, root))
     s = reg + max(total - (float(dot(weighted, across)) if used > 0 else 0.0), 0.0)
     state.root[:used, used] = -across / np.sqrt(s)
     state.root[used, used] = 1.0 / np.sqrt(s)
     longer = state.root[: used + 1]
     v = dot(np.append(z, np.sqrt(rest)), longer)
     q, u = float(dot(v, v)), dot(longer, v)
-    z_rows, covariance = combined(z, state.rows), combined(u[:used], state.rows)
-    new, part = state.rows[used], np.zeros(size)
-    if used > 0 and weighted.any():
-        part -= combined(across, state.rows)[:size]
+    z_rows, covariance = combined_both(z, u, state.rows)
+    new = state.rows[used]
     for a in range(size):
         new[a] = 0.0 if known[a] else (row[a] - z_rows[a]) * scale
     for a in range(size):
-        part[a] += new[a]
         covariance[a] = reg * (covariance[a] + u[used] * new[a])
-    paid, ones = float(dot(state.sums[:size], part)), float(dot(state.plays[:size], part))
-    for a in range(size):
-        state.variances[a] = max(state.variances[a] + part[a] * part[a] / s - new[a] * new[a] / reg, 0.0)
-        state.means[a] += part[a] * paid / s
-        state.ones[a] += part[a] * ones / s
+    if others:
+        part = new[:size] - combined(across, state.rows)[:size]
+        paid, ones = float(dot(state.sums[:size], part)), float(dot(state.plays[:size], part))
+        for a in range(size):
+            state.variances[a] = max(state.variances[a] + part[a] * part[a] / s - new[a] * new[a] / reg, 0.0)
+            state.means[a] += part[a] * paid / s
+            state.ones[a] += part[a] * ones / s
     state.members[used] = place
     state.tally[USED] += 1.0
     state.tally[LOG_DET] += np.log(s / reg)

@@ -150,9 +150,9 @@ class GPUCB(KernelBandit):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         members = state.members[: state.used]
         root = state.root[: state.used, : state.used]
-        half = root.T @ gram
         sums, plays = state.sums[members], state.plays[members]
-        weights = root.T @ np.stack([sums / plays, np.ones(len(plays))], axis=1)
+        found = root.T @ np.column_stack([gram, sums / plays, np.ones(len(plays))])  # one pass over a large root
+        half, weights = found[:, :-2], found[:, -2:]
         means, ones = weights.T @ half
         return means, ones, np.maximum(prior - np.einsum("ij,ij->j", half, half), 0.0) / self.reg
 

@@ -253,6 +253,25 @@ class KernelModel(files.Owner, ABC):
             self._state = self._rebuilt(self._state)
             self._fits, self._first = False, []
 
+    @writing
+    def refit(self, kernel: Any, reg: float) -> None:
+        """All plays so far under another kernel and reg, as if they had been learned so, by one factorization.
+
+        kernel, reg: as the constructor takes them; a fit that `fit_after` still had before it is not made any more.
+        ValueError, and nothing has changed, for others and for kernels that are not positive definite.
+        """
+        found = as_kernel(kernel), check.positive("reg", reg)
+        probed(found[0], self._state.points[: self._state.size])
+        held = self.kernel, self.reg, self._state
+        try:
+            with deferred():
+                self.kernel, self.reg = found
+                self._state = self._rebuilt(held[2]) if self.rounds else self._begun(held[2].points)
+                self._fits, self._first = False, []
+        except BaseException:
+            self.kernel, self.reg, self._state = held
+            raise
+
     @reading
     def memory_usage(self) -> int:
         """Bytes of all arrays held."""

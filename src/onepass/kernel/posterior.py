@@ -21,6 +21,7 @@ from onepass.foundation.state import zeros
 
 ROOM = 8  # rows at the beginning, and beside the growth of those there are
 GROWTH = 1.25  # of capacities
+ABREAST = 4  # rows that are summed at once
 EQUAL = 10.0  # roundings of their mean, below which a deviation of rewards is none
 USED, ROUNDS, CENTRE, SCATTER, LOG_DET, STALE = range(6)
 """The tally: rows in use, plays, mean of the rewards and sum of squares about it, log det of (K + reg I) / reg,
@@ -182,6 +183,29 @@ def combined(weights, rows):
     if weights.size == 0:
         return np.zeros(rows.shape[1])
     return dot(weights, rows[: weights.size])
+
+
+@compiled
+def combined_both(first, second, rows):
+    """`combined` of two weights, in one pass over the rows: where they are larger than a cache, half the time.
+
+    Four rows at a time, so that the two sums are read and written a fourth as often.
+    """
+    one, other = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+    whole = first.size - first.size % ABREAST
+    for i in range(0, whole, ABREAST):
+        p, q, r, s = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+        p1, q1, r1, s1 = first[i], first[i + 1], first[i + 2], first[i + 3]
+        p2, q2, r2, s2 = second[i], second[i + 1], second[i + 2], second[i + 3]
+        for a in range(one.size):
+            one[a] += p1 * p[a] + q1 * q[a] + r1 * r[a] + s1 * s[a]
+            other[a] += p2 * p[a] + q2 * q[a] + r2 * r[a] + s2 * s[a]
+    for i in range(whole, first.size):
+        p, p1, p2 = rows[i], first[i], second[i]
+        for a in range(one.size):
+            one[a] += p1 * p[a]
+            other[a] += p2 * p[a]
+    return one, other
 
 
 class Saved(NamedTuple):

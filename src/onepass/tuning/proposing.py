@@ -6,9 +6,6 @@ Candidates: uniform ones, neighbours of the best points so far, and then, in rou
 a neighbour moves some settings by normal steps of many sizes, or to another choice. With pending trials the posterior
 is that in which each paid its mean: variances do not depend on rewards, so the widths are exactly those after these
 trials, whatever they pay (hallucinated updates: Desautels, Krause and Burdick 2014).
-
-Where values jump from neighbour to neighbour (a tree's, whose every split may change with every setting), expected
-improvement stays at the points whose mean is best: a share of the trials is drawn near these at random.
 """
 
 from collections.abc import Callable
@@ -16,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr
+from scipy.stats import qmc
 
 from onepass.tuning.space import Category, Settings, Space
 
@@ -26,9 +24,8 @@ ROUNDS = 3  # of neighbours of the best candidates
 MOVED = 2.0  # settings that a neighbour moves, on average
 STEPS = (0.2, 0.05, 0.01)  # deviations of steps, in units of the cube
 SHRINKS = 0.3  # of steps from round to round
-ROUGH = 1e-3  # of fitted noise, in units of the values: above it neighbours differ by more than the posterior knows
-TURN = 4  # where they do, every so many trials one is drawn near the best, whatever the posterior says
 TRIES = 50  # draws for one that a constraint allows, and times as many candidates as are wanted
+WAY_OUT = "allow more, or give a space that fits"
 FAR = -1e6  # of z, below which log h is its leading term
 
 Allowed = Callable[[Settings], bool]
@@ -78,21 +75,35 @@ class Candidates(NamedTuple):
         return self.keep(np.where(moved, steps, base))
 
 
+def started(candidates: Candidates, seed: int, drawn: int) -> tuple[Settings, int]:
+    """The next point of a scrambled Sobol sequence that is allowed, after so many, and how many were drawn then."""
+    sequence = qmc.Sobol(len(candidates.space.names), seed=np.random.default_rng([seed, 1]))
+    if drawn:
+        sequence.fast_forward(drawn)
+    for count in range(drawn + 1, drawn + 1 + TRIES * FEWEST):
+        shares = sequence.random()
+        if len(candidates.keep(shares)):
+            return candidates.space.settings(shares[0]), count
+    raise none_left()
+
+
+def none_left() -> ValueError:
+    """What to say where a constraint allows nothing."""
+    return ValueError(f"allowed refuses all of {TRIES * FEWEST:,} settings that were drawn; {WAY_OUT}")
+
+
 def proposed(
     candidates: Candidates,
     posterior: Callable[[np.ndarray], Any],
     best: float,
     centres: np.ndarray,
     dictionary: int,
-    anyhow: bool = False,
-) -> np.ndarray | None:
-    """The shares (names,) of the largest expected improvement that were found; None where a constraint allowed none.
+) -> np.ndarray:
+    """The shares (names,) of the largest expected improvement; ValueError where a constraint allowed none.
 
     posterior: means and deviations of rows; best: what is to be improved on; centres (m, names): shares of the best
-    points; dictionary: points that the posterior rests on; anyhow: a neighbour of theirs, whatever the posterior says.
+    points; dictionary: points that the posterior rests on.
     """
-    if anyhow and len(found := candidates.around(centres, FEWEST, 1.0)):
-        return found[candidates.rng.integers(len(found))]
 
     def scored(shares: np.ndarray) -> np.ndarray:
         means, deviations = posterior(candidates.space.rows(shares))
@@ -107,7 +118,7 @@ def proposed(
             break
         shares = candidates.uniform(count)
     if not len(shares):
-        return None
+        raise none_left()
     scores = scored(shares)
     for turn in range(ROUNDS):
         top = np.argsort(-scores, kind="stable")[:NEAR]

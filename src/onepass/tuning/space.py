@@ -297,10 +297,10 @@ class Space:
                 found[name] = one.value(share)
         return found
 
-    def shares(self, settings: Settings) -> np.ndarray:
-        """The inverse of `settings`, shape (names,), the middle where a setting is not active."""
+    def shares(self, settings: Settings, idle: float = MIDDLE) -> np.ndarray:
+        """The inverse of `settings`, shape (names,), `idle` where a setting is not active."""
         dimensions = self.dimensions.items()
-        return np.array([one.share(settings[name]) if name in settings else MIDDLE for name, one in dimensions])
+        return np.array([one.share(settings[name]) if name in settings else idle for name, one in dimensions])
 
     def rows(self, shares: np.ndarray) -> np.ndarray:
         """The points that settings at shares (n, names) are for a kernel, (n, coordinates)."""

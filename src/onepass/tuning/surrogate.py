@@ -5,7 +5,8 @@
 The good half of the values keeps its shape, the bad half is pressed together: of settings that are ten times as bad
 nobody needs to know how bad. A failed trial pays 0, the median of the first: no setting near it is thought to be among
 the best, and no cliff makes the kernel short. Kernel and noise are fitted again when
-there are `AGAIN` times as many values as at the last fit; between fits a trial is one play of `GPUCB`.
+there are `AGAIN` times as many values as at the last fit; between fits a trial is one play of `GPUCB`. A new fit is one
+factorization, of plays and sums alone: a loaded tuner, whose bandit learns all anew, has the same in every bit.
 """
 
 from typing import Any, NamedTuple
@@ -97,14 +98,6 @@ def refitted(
 def kernel_of(fit: Fit, owners: np.ndarray) -> Kernel:
     """The kernel on rows (n, coordinates)."""
     return fit.variance * Matern(2.5, tuple(fit.lengths[owner] for owner in owners))
-
-
-def begun(kernel: Kernel, noise: float, rows: np.ndarray, inside: np.ndarray) -> GPUCB:
-    """A bandit that has learned values (n,) at rows (n, coordinates)."""
-    bandit = GPUCB(None, kernel, reg=noise)
-    if len(rows):
-        bandit.learn(rows, inside)
-    return bandit
 
 
 def moments(bandit: GPUCB, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

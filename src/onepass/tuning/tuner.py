@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
-from scipy.stats import qmc
 
 from onepass.features.kernels import Kernel
 from onepass.foundation import check, files
@@ -18,15 +17,14 @@ from onepass.foundation.check import shown
 from onepass.foundation.registry import built, plain, savable
 from onepass.foundation.sharing import reading, writing
 from onepass.kernel.gp_ucb import GPUCB
-from onepass.tuning import bounding, proposing, surrogate
-from onepass.tuning.space import Dimension, Settings, Space
+from onepass.tuning import bounding, parzen, proposing, surrogate
+from onepass.tuning.space import MIDDLE, Dimension, Settings, Space
 from onepass.tuning.surrogate import Model, Units
 
 PENDING, TOLD, FAILED = "pending", "told", "failed"
 EACH = 2  # trials of the start for every setting
 START = 6  # and beside them
 KNOWN = Units(centre=0.0, scale=1.0, bent=False)
-NO_MORE = "allowed refuses all of {tries:,} settings that were drawn; allow more, or give a space that fits"
 
 
 class Trial(NamedTuple):
@@ -105,7 +103,9 @@ class Tuner(files.Owner):
         self.seed = check.integer("seed", seed, 0, None)
         self._trials: list[Trial] = []
         self._points: list[np.ndarray] = []  # of each trial, its row
+        self._shares: list[np.ndarray] = []  # of each trial, of its settings, NaN where they play no part
         self._places: dict[bytes, int] = {}  # of distinct rows of told trials, in the order in which they were told
+        self._seats: list[int] = []  # those of the trials of `_order`
         self._order: list[int] = []  # numbers of trials that are told or failed, as they came
         self._drawn = 0  # points of the Sobol sequence
         self._rng = np.random.default_rng(self.seed)
@@ -140,7 +140,7 @@ class Tuner(files.Owner):
             for _ in range(wanted):
                 self._add(self._next())
         except BaseException:
-            del self._trials[before[0] :], self._points[before[0] :]
+            del self._trials[before[0] :], self._points[before[0] :], self._shares[before[0] :]
             self._drawn, self._rng.bit_generator.state = before[1:]
             raise
         found = self._trials[-wanted:]
@@ -179,6 +179,7 @@ class Tuner(files.Owner):
         """A trial more."""
         trial = Trial(len(self._trials), settings)
         self._points.append(self.space.rows(self.space.shares(settings)[None])[0])
+        self._shares.append(self.space.shares(settings, np.nan))
         self._trials.append(trial)
         return trial
 
@@ -186,12 +187,11 @@ class Tuner(files.Owner):
         """What came of a trial."""
         self._trials[number] = self._trials[number]._replace(value=value, status=status)
         self._order.append(number)
-        self._places.setdefault(self._points[number].tobytes(), len(self._places))
+        self._seats.append(self._places.setdefault(self._points[number].tobytes(), len(self._places)))
 
     def _means(self, bandit: GPUCB) -> np.ndarray:
         """Posterior means at the trials in the order in which they were told: the bandit's table has them."""
-        places = [self._places[self._points[number].tobytes()] for number in self._order]
-        return bandit.posterior().means[places]
+        return bandit.posterior().means[self._seats]
 
     def _values(self) -> np.ndarray:
         """What trials paid in the order in which it was told, more is better, NaN where they failed."""
@@ -203,71 +203,69 @@ class Tuner(files.Owner):
     def _units(self) -> Units:
         return KNOWN if self._model is None else self._model.units
 
-    def _inside(self, values: np.ndarray) -> np.ndarray:
-        """Values (n,) as the bandit learns them."""
-        return surrogate.inside(self._units, values)
-
     def _learned(self) -> GPUCB:
         """The bandit that has learned all that was told, fitted anew where it is time to."""
-        values = self._values()
-        if self.kernel is None and (
-            self._model is None or len(values) >= max(surrogate.AGAIN * self._model.told, self._model.told + 1)
-        ):
+        values, last = self._values(), self._model
+        if self.kernel is None and (last is None or len(values) >= max(surrogate.AGAIN * last.told, last.told + 1)):
             rows = self._rows(self._order)
-            self._model = surrogate.refitted(rows, values, self.start, self.space.owners, self._model, self.seed)
-            self._bandit = None
+            self._model = surrogate.refitted(rows, values, self.start, self.space.owners, last, self.seed)
+            if last is None or last.units != self._model.units:
+                self._bandit = None
+            if self._bandit is not None:
+                self._hear(self._bandit, values)
+                self._bandit.refit(*self._chosen())
         if self._bandit is None:
-            known = len(values) if self._model is None else min(self._model.told, len(values))
-            kernel = self.kernel if self._model is None else surrogate.kernel_of(self._model.fit, self.space.owners)
-            noise = self.noise if self._model is None else self._model.fit.noise
-            assert kernel is not None
-            assert noise is not None
-            self._bandit = surrogate.begun(kernel, noise, self._rows(self._order[:known]), self._inside(values)[:known])
-        new = self._bandit.rounds
-        for row, value in zip(self._rows(self._order[new:]), self._inside(values)[new:].tolist(), strict=True):
-            self._bandit.learn(row, value)
+            kernel, noise = self._chosen()
+            self._bandit = GPUCB(None, kernel, reg=noise)
+            if self._model is not None:
+                self._hear(self._bandit, values[: self._model.told])
+                self._bandit.refit(kernel, noise)
+        self._hear(self._bandit, values)
         return self._bandit
+
+    def _chosen(self) -> tuple[Kernel, float]:
+        """Kernel and noise, as given or fitted."""
+        if self._model is not None:
+            return surrogate.kernel_of(self._model.fit, self.space.owners), self._model.fit.noise
+        assert self.kernel is not None
+        assert self.noise is not None
+        return self.kernel, self.noise
+
+    def _hear(self, bandit: GPUCB, values: np.ndarray) -> None:
+        """Learn those of the first values (n,) that are new."""
+        new = slice(bandit.rounds, len(values))
+        learned = surrogate.inside(self._units, values[new]).tolist()
+        for row, value in zip(self._rows(self._order[new]), learned, strict=True):
+            bandit.learn(row, value)
 
     def _next(self) -> Settings:
         """The settings of the next trial."""
-        told = sum(trial.status == TOLD for trial in self._trials)
-        if len(self._trials) < self.start or not told:
-            return self._sobol()
+        candidates = proposing.Candidates(self.space, self.allowed, self._rng)
+        if len(self._trials) < self.start or not any(trial.status == TOLD for trial in self._trials):
+            settings, self._drawn = proposing.started(candidates, self.seed, self._drawn)
+            return settings
         bandit = self._learned()
         waiting = [trial.number for trial in self._trials if trial.status == PENDING]
         if waiting:
             bandit = bandit.copy()
-            rows = self._rows(waiting)
-            for row in rows:
+            for row in self._rows(waiting):
                 bandit.learn(row, float(bandit.posterior(row[None]).means[0]))
-        means = self._means(bandit)
-        succeeded = np.flatnonzero(np.isfinite(self._values()))
+        means, values = self._means(bandit), self._values()
+        succeeded = np.flatnonzero(np.isfinite(values))
         order = succeeded[np.argsort(-means[succeeded], kind="stable")[: proposing.NEAR]]
-        centres = np.stack([self.space.shares(self._trials[self._order[i]].settings) for i in order])
-        rough = self._model is not None and self._model.fit.noise > proposing.ROUGH
-        found = proposing.proposed(
-            proposing.Candidates(self.space, self.allowed, self._rng),
-            lambda rows: surrogate.moments(bandit, rows),
-            float(means[order[0]]),
-            centres,
-            bandit.dictionary_size,
-            rough and len(self._trials) % proposing.TURN == 0,
-        )
+        shares = np.array([self._shares[number] for number in self._order])
+        found = None
+        if self._model is not None and len(self._trials) % parzen.TURN == 0 and parzen.still(values):
+            found = parzen.proposed(candidates, shares, values)
         if found is None:
-            raise ValueError(NO_MORE.format(tries=proposing.TRIES * proposing.FEWEST))
+            found = proposing.proposed(
+                candidates,
+                lambda rows: surrogate.moments(bandit, rows),
+                float(means[order[0]]),
+                np.nan_to_num(shares[order], nan=MIDDLE),
+                bandit.dictionary_size,
+            )
         return self.space.settings(found)
-
-    def _sobol(self) -> Settings:
-        """The next point of the sequence that is allowed."""
-        sequence = qmc.Sobol(len(self.space.names), seed=np.random.default_rng([self.seed, 1]))
-        if self._drawn:
-            sequence.fast_forward(self._drawn)
-        for _ in range(proposing.TRIES * proposing.FEWEST):
-            self._drawn += 1
-            settings = self.space.settings(sequence.random()[0])
-            if self.allowed is None or self.allowed(settings):
-                return settings
-        raise ValueError(NO_MORE.format(tries=proposing.TRIES * proposing.FEWEST))
 
     def _best(self) -> int:
         """The number of the told trial of the largest posterior mean."""
@@ -376,8 +374,7 @@ class Tuner(files.Owner):
         if sorted(extra["order"]) != done:
             raise ValueError("the order of what was told does not fit the trials")
         for number in extra["order"]:
-            trial = found._trials[check.integer("order", number, 0)]
-            found._close(trial.number, trial.value, trial.status)
+            found._close(number, *found._trials[check.integer("order", number, 0)][2:])
         most = len(found._trials) * proposing.TRIES * proposing.FEWEST
         found._drawn = check.integer("drawn", extra["drawn"], 0, most)
         found._limited = bool(check.choice("limited", extra["limited"], (False, True)))
