@@ -105,7 +105,7 @@ def started():
 
 open_ = [[] for _ in range(CLIENTS)]
 def enough():
-    """On a slow machine lives are short, and there are more of them."""
+    '''On a slow machine lives are short, and there are more of them.'''
     return lives >= kills and (counts["decisions"] > 5 * kills < counts["again"] / 2 or lives > 100 + kills)
 
 while not enough():

@@ -39,8 +39,16 @@ def rule_of(exploration: Exploration | None) -> Rule:
             f"{check.shown(exploration)}"
         )
     rule = exploration.rule()
-    pairs, looks = (draws(rule) + 1) // 2, [bool(asks(rule)) for asks in (wants_widths, wants_residual, wants_rewards)]
-    return Rule(exploration, rule, repr(exploration), pairs, *looks, strength(rule))
+    return Rule(
+        exploration,
+        rule,
+        text=repr(exploration),
+        pairs=(draws(rule) + 1) // 2,
+        widths=bool(wants_widths(rule)),
+        residual=bool(wants_residual(rule)),
+        rewards=bool(wants_rewards(rule)),
+        strength=strength(rule),
+    )
 
 
 class Asked(NamedTuple):
