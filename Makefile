@@ -15,7 +15,7 @@ run serve docs test test-long bench: export OPENBLAS_NUM_THREADS := 1
 run serve docs test test-long bench: export OMP_NUM_THREADS := 1
 run serve docs test test-long bench: export MKL_NUM_THREADS := 1
 
-.PHONY: run serve docs test test-long check format bench clean
+.PHONY: run serve docs test test-long check types format bench clean
 
 run: .venv/stamp
 	@$(BIN)/onepass run digits --out results/digits
@@ -48,6 +48,11 @@ check: .venv/stamp
 	@$(BIN)/ruff check
 	@$(BIN)/mypy
 	@$(BIN)/stubtest onepass.recipes
+
+# The public names as pyright sees them in the strict mode of packages; it brings node, 270 MB, so not part of `check`.
+types: .venv/stamp
+	@$(BIN)/pip install -q -c constraints.txt 'pyright[nodejs]'
+	@$(BIN)/python tests/public_types.py
 
 format: .venv/stamp
 	@$(BIN)/ruff format

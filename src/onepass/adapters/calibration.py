@@ -28,7 +28,10 @@ def sigmoid(z: float) -> float:
 class Calibration:
     """logs, firm: lists of two, log a and h, of which several classes use the first."""
 
-    def __init__(self, loss: str):
+    logs: list[float]
+    firm: list[float]
+
+    def __init__(self, loss: str) -> None:
         self.logs, self.firm = [math.log(SLOPES.get(loss, 1.0))] * 2, [FIRM] * 2
 
     def plain(self) -> dict[str, list[float]]:

@@ -39,11 +39,11 @@ class LinUCB:
         fit_intercept: bool = True,
         random_state: int = 1,
     ):
-        self.nchoices = check.integer("nchoices", nchoices, 1)
-        self.alpha = alpha if isinstance(alpha, Exploration) else check.real("alpha", alpha)
-        self.lambda_ = check.positive("lambda_", lambda_)
-        self.fit_intercept = bool(check.choice("fit_intercept", fit_intercept, (False, True)))
-        self.random_state = check.integer("random_state", random_state, 0)
+        self.nchoices: int = check.integer("nchoices", nchoices, 1)
+        self.alpha: Exploration | float = alpha if isinstance(alpha, Exploration) else check.real("alpha", alpha)
+        self.lambda_: float = check.positive("lambda_", lambda_)
+        self.fit_intercept: bool = bool(check.choice("fit_intercept", fit_intercept, (False, True)))
+        self.random_state: int = check.integer("random_state", random_state, 0)
         self._bandit: ArmBandit | None = None
 
     def _rows(self, X: Any) -> np.ndarray:

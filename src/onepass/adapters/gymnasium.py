@@ -52,7 +52,10 @@ class Rounds(gymnasium.Env):
     begins another one. info of a step: "expected" and "regret" of the arm played. ValueError outside those ranges.
     """
 
-    def __init__(self, game: Callable[[int], Game], rounds: int = 1000, seed: int = 0):
+    rounds: int
+    game: Game
+
+    def __init__(self, game: Callable[[int], Game], rounds: int = 1000, seed: int = 0) -> None:
         self.make, self.rounds = game, check.integer("rounds", rounds, 1)
         self.seed = check.integer("seed", seed, 0)
         self._begin()
@@ -91,7 +94,10 @@ class Points(gymnasium.Env):
     rounds, seed, and what a step gives: as of `Rounds`. ValueError outside those ranges.
     """
 
-    def __init__(self, problem: Callable[[int], Choice], rounds: int = 1000, seed: int = 0):
+    rounds: int
+    problem: Choice
+
+    def __init__(self, problem: Callable[[int], Choice], rounds: int = 1000, seed: int = 0) -> None:
         self.make, self.rounds = problem, check.integer("rounds", rounds, 1)
         self.seed = check.integer("seed", seed, 0)
         self.problem, self._round = problem(self.seed), 0
@@ -121,7 +127,7 @@ class Agent:
     arms are then 0, 1, ...; a kernel bandit, of fixed arms or not, on `Points`.
     """
 
-    def __init__(self, bandit: Any):
+    def __init__(self, bandit: Any) -> None:
         self.bandit = bandit
         self.decision: Decision | None = None
 

@@ -22,4 +22,4 @@ class BanditRecommender(Theirs):
     """
 
     def _init(self, arms: list[Any]) -> None:
-        self.mab = MAB(arms, self.learning_policy, self.neighborhood_policy, self.seed, self.n_jobs, self.backend)
+        self.mab: MAB = MAB(arms, self.learning_policy, self.neighborhood_policy, self.seed, self.n_jobs, self.backend)

@@ -43,7 +43,10 @@ def bandit_of(policy: Any, dim: int, seed: int) -> ArmBandit | None:
 class Linear(BaseMAB):
     """What MABWiser asks of an implementor, done by an `ArmBandit`."""
 
-    def __init__(self, theirs: Any, policy: Any, seed: int):
+    policy: Any
+    seed: int
+
+    def __init__(self, theirs: Any, policy: Any, seed: int) -> None:
         super().__init__(theirs.rng, theirs.arms, theirs.n_jobs, theirs.backend)
         self.policy, self.seed = policy, seed
         self.bandit: ArmBandit | None = None

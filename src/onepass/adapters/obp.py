@@ -25,13 +25,16 @@ class Policy:
 
     policy_type = "contextual"
 
-    def __init__(self, bandit: ArmBandit, n_actions: int, len_list: int = 1):
+    bandit: ArmBandit
+    dim: int
+
+    def __init__(self, bandit: ArmBandit, n_actions: int, len_list: int = 1) -> None:
         if not isinstance(bandit, ArmBandit):
             raise ValueError(f'bandit must have parameters="disjoint", got {shown(bandit)}')
         self.bandit, self.dim = bandit, bandit.dim
-        self.n_actions = check.integer("n_actions", n_actions, 1)
-        self.len_list = check.integer("len_list", len_list, 1, self.n_actions)
-        self.policy_name = f"onepass {type(bandit).__name__}"
+        self.n_actions: int = check.integer("n_actions", n_actions, 1)
+        self.len_list: int = check.integer("len_list", len_list, 1, self.n_actions)
+        self.policy_name: str = f"onepass {type(bandit).__name__}"
         for action in range(self.n_actions):
             if action not in bandit.arms:
                 bandit.add_arm(action)

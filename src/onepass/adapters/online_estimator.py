@@ -59,7 +59,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
     n_features_in_: int
     _classifies: bool
 
-    def __init__(self, learner: Learner | None = None):
+    def __init__(self, learner: Learner | None = None) -> None:
         self.learner = learner
 
     @abstractmethod

@@ -63,9 +63,9 @@ class BanditSampler(BaseSampler):
     seed: of all that is drawn, at least 0 (default 0). ValueError outside those ranges, and for several objectives.
     """
 
-    def __init__(self, *, start: int | None = None, seed: int = 0):
-        self.start = start if start is None else check.integer("start", start, 2)
-        self.seed = check.integer("seed", seed, 0)
+    def __init__(self, *, start: int | None = None, seed: int = 0) -> None:
+        self.start: int | None = start if start is None else check.integer("start", start, 2)
+        self.seed: int = check.integer("seed", seed, 0)
         self._independent = RandomSampler(seed=self.seed % 2**32)
         self._shared = IntersectionSearchSpace()
         self._tuner: Tuner | None = None

@@ -29,7 +29,11 @@ class KernelClassifier(Classifier):
     ranges.
     """
 
-    def __init__(self, classes: Any = (False, True), size: int = COLUMNS, seed: int = 0):
+    classes: Any
+    size: int
+    seed: int
+
+    def __init__(self, classes: Any = (False, True), size: int = COLUMNS, seed: int = 0) -> None:
         self.classes, self.size, self.seed = classes, size, seed
         self._records, self._model = Records(size=size, seed=seed), OnlineKernelClassifier()
         self._begun = False
@@ -59,7 +63,10 @@ class KernelRegressor(Regressor):
     ranges.
     """
 
-    def __init__(self, size: int = COLUMNS, seed: int = 0):
+    size: int
+    seed: int
+
+    def __init__(self, size: int = COLUMNS, seed: int = 0) -> None:
         self.size, self.seed = size, seed
         self._records, self._model = Records(size=size, seed=seed), OnlineKernelRegressor()
         self._begun = False
@@ -82,6 +89,11 @@ class LinearPolicy(ContextualPolicy):
     size: columns of contexts, from 2 (default 64), one of which is constant.
     reward_obj, burn_in: as of River's policies. seed: at least 0 (default 0). ValueError outside those ranges.
     """
+
+    exploration: Any
+    reg: float
+    size: int
+    seed: int
 
     def __init__(
         self,

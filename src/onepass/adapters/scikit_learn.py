@@ -55,7 +55,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     counts_: np.ndarray
     calibration_: Calibration
 
-    def __init__(self, learner: Learner | None = None, class_weight: Any = None):
+    def __init__(self, learner: Learner | None = None, class_weight: Any = None) -> None:
         super().__init__(learner)
         self.class_weight = class_weight
 
@@ -139,7 +139,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
 
     def _begun(self) -> None:
         """Learners that know nothing, of `classes_`."""
-        self.learners_ = self._anew(self._count())
+        self.learners_: list[Learner] = self._anew(self._count())
         self.calibration_ = Calibration(str(self.learners_[0].params.get("loss", "hinge")))
         self.counts_ = np.zeros(len(self.classes_))
 
@@ -325,7 +325,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
             rows, y = self._examples(X, y)
             weights = self._weights(given, rows)
             if not self.__sklearn_is_fitted__():
-                self.learners_ = self._anew(1)
+                self.learners_: list[Learner] = self._anew(1)
             targets = self.learners_[0]._targets(y, rows.shape[0])
         if weights is not None and not weights.all():
             rows, targets, weights = rows[weights > 0.0], targets[weights > 0.0], weights[weights > 0.0]

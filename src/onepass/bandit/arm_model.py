@@ -44,7 +44,10 @@ class ArmModel(files.Owner):
     ([0.5, 0.0], 1)
     """
 
-    def __init__(self, estimator: Disjoint, features: FeatureMap | None = None):
+    estimator: Disjoint
+    features: FeatureMap | None
+
+    def __init__(self, estimator: Disjoint, features: FeatureMap | None = None) -> None:
         if not isinstance(estimator, Disjoint):
             raise ValueError(
                 "estimator must be Disjoint: an arm of a hybrid model is known to its shared part too, "

@@ -81,11 +81,13 @@ class ArmBandit(Knowing, Uniting, BaseBandit):
             for each in (estimator.arms, *(() if estimator.shared is None else (estimator.shared,))):
                 forgets(each)
         design, shared = estimator.arms.design, estimator.shared
-        self.estimator, self.features = estimator, features
+        self.estimator: Any = estimator
+        self.features: Any = features
         self._set(exploration, seed, name, design.dtype, clock)
         self._width = design.dim
         self._front = Front(features, self._width, self._dtype)
-        self.dim, full, factors = self._front.map.input_dim, self._front.map.output_dim, self._front.factors
+        self.dim: int = self._front.map.input_dim
+        full, factors = self._front.map.output_dim, self._front.factors
         wanted, sides = (factors.left, factors.right) if factors is not None and factors.reduce else (full, 0)
         if design.dim != wanted or (shared is not None and shared.design.dim != full):
             sizes = f"{wanted}" if shared is None else f"{wanted} for the arms and {full} for the shared part"
@@ -384,7 +386,7 @@ class ArmBandit(Knowing, Uniting, BaseBandit):
         held = fitting(self.estimator, self.features, self._learned, self._front.learned, model)
         with deferred():
             self._learned = imported(self._learned, self._roster, arm, held)
-            self.rounds += model.rows
+            self.rounds: int = self.rounds + model.rows
 
     def _side(self) -> Side:
         store = self._learned.store

@@ -53,9 +53,9 @@ class BaseBandit(Aging, Exploring, files.Owner, ABC):
         self._tick: int | None = None if clock is not None and clock.timed else 0
         self._family = self._model_estimator().family  # of rewards, whose mean is mu(x^T theta); None: x^T theta is it
         self._explore(exploration)
-        self.seed = check.integer("seed", seed, 0, None)
+        self.seed: int = check.integer("seed", seed, 0, None)
         self._dtype = dtype
-        self.rounds = 0  # rows learned so far
+        self.rounds: int = 0  # rows learned so far
         self._tally = Tally(rows=0, squares=0.0)
         self._rewarded = Ledger()
         self._rng = np.random.default_rng(self.seed)

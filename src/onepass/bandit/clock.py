@@ -26,9 +26,9 @@ class Clock:
     ValueError for other values. Ticks are those of half_life.py.
     """
 
-    def __init__(self, half_life: float, unit: str = ROUNDS):
-        self.half_life = check.positive("half_life", half_life, "rounds, a timedelta, or None to forget nothing")
-        self.unit = check.choice("unit", unit, (ROUNDS, SECONDS))
+    def __init__(self, half_life: float, unit: str = ROUNDS) -> None:
+        self.half_life: float = check.positive("half_life", half_life, "rounds, a timedelta, or None to forget nothing")
+        self.unit: Any = check.choice("unit", unit, (ROUNDS, SECONDS))
 
     @property
     def params(self) -> dict[str, Any]:

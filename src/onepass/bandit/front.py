@@ -12,7 +12,7 @@ import numpy as np
 
 from onepass.features import contract
 from onepass.features.factors import Outer, sides_of
-from onepass.features.feature_map import FeatureMap, arrays, checked_map, fits, write
+from onepass.features.feature_map import Factors, FeatureMap, arrays, checked_map, fits, write
 from onepass.features.identity import Identity
 from onepass.foundation import check
 from onepass.foundation import state as states
@@ -21,18 +21,20 @@ from onepass.foundation import state as states
 class Front:
     """A feature map at work in one bandit. features: None for rows as they are, `width` of them."""
 
+    dtype: np.dtype[Any]
+    factors: Factors | None
     _state: Any
     _transform: Callable[[Any, np.ndarray], np.ndarray]
     _advance: Callable[[Any, np.ndarray], np.ndarray]
     _held: tuple[Any, ...] | None  # what a file or a copy holds, until the state is drawn
 
-    def __init__(self, features: FeatureMap | None, width: int, dtype: np.dtype):
+    def __init__(self, features: FeatureMap | None, width: int, dtype: np.dtype) -> None:
         self.map: FeatureMap = Identity(dim=width) if features is None else checked_map("features", features)
         self.dtype, self._state, self._held = dtype, None, None
         self.factors, self._plain = self.map.factors, features is None
-        self.reduced = self.factors is not None and self.factors.reduce  # whether arms work in d_u dimensions
+        self.reduced: bool = self.factors is not None and self.factors.reduce  # whether arms work in d_u dimensions
         with states.abstract():
-            self.moves = bool(arrays(self.learned))
+            self.moves: bool = bool(arrays(self.learned))
 
     @property
     def state(self) -> Any:

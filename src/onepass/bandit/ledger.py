@@ -22,7 +22,7 @@ def _bits(identity: str) -> int:
 class Ledger:
     """Identities in the order in which their rewards were learned."""
 
-    def __init__(self, bits: Iterable[int] = ()):
+    def __init__(self, bits: Iterable[int] = ()) -> None:
         self._bits: dict[int, None] = dict.fromkeys(bits)
 
     def copy(self) -> "Ledger":

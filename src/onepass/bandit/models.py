@@ -70,8 +70,11 @@ class Disjoint:
     ValueError for what is not an estimator.
     """
 
-    def __init__(self, estimator: Estimator, *, compact: bool | None = None, threads: int | None = None):
-        self.arms = _own(estimator)
+    compact: bool
+    threads: int | None
+
+    def __init__(self, estimator: Estimator, *, compact: bool | None = None, threads: int | None = None) -> None:
+        self.arms: Estimator = _own(estimator)
         self.compact, self.threads = _options(self.arms, compact, threads)
         self._store: Callable[[], Any] | None = None  # makes stores of another kind
 
@@ -114,9 +117,14 @@ class Hybrid:
         ridge regression, and what they leave to the shared part are rows of a least-squares problem, for either.
     """
 
+    shared: Ridge | OnlineNewton
+    arms: Ridge
+    compact: bool
+    threads: int | None
+
     def __init__(
         self, *, shared: Ridge | OnlineNewton, arms: Ridge, compact: bool | None = None, threads: int | None = None
-    ):
+    ) -> None:
         self.shared, self.arms = _shared(shared), _arms(arms)
         if self.shared.design.dtype != self.arms.design.dtype:
             raise ValueError(f"shared and arms must have one dtype, got {shown(shared)} and {shown(arms)}")

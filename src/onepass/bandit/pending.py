@@ -42,11 +42,16 @@ class Pending(files.Owner):
     (0, 1)
     """
 
-    def __init__(self, bandit: BaseBandit | CrossedBandit, *, after: float = 3600.0, default: float | None = 0.0):
+    bandit: BaseBandit | CrossedBandit
+    after: float
+
+    def __init__(
+        self, bandit: BaseBandit | CrossedBandit, *, after: float = 3600.0, default: float | None = 0.0
+    ) -> None:
         if not isinstance(bandit, BaseBandit | CrossedBandit):
             raise ValueError(f"bandit must be a SharedBandit or an ArmBandit, got {check.shown(bandit)}")
         self.bandit, self.after = bandit, check.positive("after", after)
-        self.default = None if default is None else check.real("default", default)
+        self.default: float | None = None if default is None else check.real("default", default)
         self._waiting: dict[str, tuple[float, Decision]] = {}
 
     def __len__(self) -> int:

@@ -35,7 +35,12 @@ class Restarting(Shared):
     (1, True, np.float64(-1.0))
     """
 
-    def __init__(self, bandit: BaseBandit, *, every: float = 1e5, recent: int = 1000, seed: int = 0):
+    rewards: int
+    alarms: list[int]
+
+    bandit: BaseBandit
+
+    def __init__(self, bandit: BaseBandit, *, every: float = 1e5, recent: int = 1000, seed: int = 0) -> None:
         if not isinstance(bandit, BaseBandit):
             raise ValueError(f"bandit must be a SharedBandit or an ArmBandit, got {check.shown(bandit)}")
         self.bandit, self._begun = bandit, bandit.copy()

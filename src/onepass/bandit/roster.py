@@ -21,7 +21,7 @@ NAMING = open_at_fork(threading.RLock())  # of all bandits: held for a moment
 class Roster:
     """Names and their records; the last request is kept, since the same arms are mostly offered again and again."""
 
-    def __init__(self, records: Mapping[Hashable, int] | Iterable[tuple[Hashable, int]] = ()):
+    def __init__(self, records: Mapping[Hashable, int] | Iterable[tuple[Hashable, int]] = ()) -> None:
         self._records: dict[Hashable, int] = dict(records)
         self._kept: tuple[Any, list[Any], np.ndarray] | None = None  # what was asked for, its names and records
 

@@ -54,6 +54,8 @@ class SharedBandit(Uniting, BaseBandit):
     ValueError for parts that do not fit.
     """
 
+    rounds: int
+
     def __init__(
         self,
         estimator: Estimator,
@@ -66,7 +68,8 @@ class SharedBandit(Uniting, BaseBandit):
     ):
         if not isinstance(estimator, Estimator):
             raise ValueError(f"estimator must be an estimator such as Ridge(design), got {check.shown(estimator)}")
-        self.estimator, self.features = estimator, features
+        self.estimator: Any = estimator
+        self.features: Any = features
         clock = clock_of(half_life)
         if clock is not None:
             forgets(estimator)
@@ -80,7 +83,7 @@ class SharedBandit(Uniting, BaseBandit):
             raise ValueError(
                 f"features must be repeatable for {kind}, which knows an arm by its row, got {shown(features)}"
             )
-        self.dim = self._front.map.input_dim
+        self.dim: int = self._front.map.input_dim
         self._learned = estimator.begin()
         self._before = known_before(estimator)
 

@@ -20,7 +20,7 @@ class Snapshot:
 
     __slots__ = ("_bandit",)
 
-    def __init__(self, bandit: Any):
+    def __init__(self, bandit: Any) -> None:
         self._bandit = bandit
 
     @property

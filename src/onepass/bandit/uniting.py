@@ -17,6 +17,7 @@ class Uniting(Aging, ABC):
     _learned: Any
     _tally: Tally
     _rewarded: Ledger
+    rounds: int
 
     def _merged_with(self, other: Any, since: Any) -> Self:
         """`merge`: other and since are copied first, so that no bandit is written while it waits for another one."""

@@ -141,7 +141,7 @@ def plain(value: Any) -> Any:
 class Tries:
     """How often a request is sent again. retries: at most; again: whether it counts once."""
 
-    def __init__(self, retries: int, again: bool):
+    def __init__(self, retries: int, again: bool) -> None:
         self._left, self._again, self._pause = retries, again, PAUSE
 
     def after(self, came: Came) -> float | None:
@@ -176,7 +176,9 @@ def read(call: Call[T], came: Came) -> T:
 class Pages:
     """The log, a page a request. since: the place after which; limit: how many records at most, None: all."""
 
-    def __init__(self, since: int, limit: int | None):
+    since: int
+
+    def __init__(self, since: int, limit: int | None) -> None:
         self.since, self.left, self.more = since, limit, limit is None or limit > 0
         self._room, self._part = 0, b""
 

@@ -7,7 +7,12 @@ class ServiceError(Exception):
     """A request that was not served. status: of HTTP, 0 where there was no answer; code: a word for programs; message:
     a sentence for people; sent: the body, with the id and the keys that the client made, to be sent again."""
 
-    def __init__(self, status: int, code: str, message: str, sent: Any = None):
+    status: int
+    code: str
+    message: str
+    sent: Any
+
+    def __init__(self, status: int, code: str, message: str, sent: Any = None) -> None:
         super().__init__(status, code, message, sent)
         self.status, self.code, self.message, self.sent = status, code, message, sent
 

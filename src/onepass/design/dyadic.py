@@ -19,7 +19,7 @@ al. theorem 1 (error), theorems 7 and 8 (monotone, well conditioned) when compen
 for rounding, are answered to rounding. Cost O(dim l) a row and memory O(dim l) for the l directions held.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -328,7 +328,7 @@ class Dyadic(Design):
     def __init__(
         self, *, dim: int, size: int, error: float, reg: float = 1.0, base: str = "fd", dtype: str = "float64"
     ):
-        self.params = common(dim, reg, dtype)
+        self.params: dict[str, Any] = common(dim, reg, dtype)
         self.params["size"] = check.integer("size", size, 1, self.dim, "use Exact for a design without a sketch")
         self.params["error"] = check.positive("error", error)
         self.params["base"] = check.choice("base", base, ("fd", "rfd"))

@@ -13,7 +13,7 @@ Cost O(dim^2) a row, memory 2 dim^2 + 64 dim numbers. Also the design of OFUL (A
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -355,8 +355,8 @@ class Exact(Design):
     [0.4, 2.0]
     """
 
-    def __init__(self, *, dim: int, reg: float = 1.0, dtype: str = "float64"):
-        self.params = common(dim, reg, dtype)
+    def __init__(self, *, dim: int, reg: float = 1.0, dtype: str = "float64") -> None:
+        self.params: dict[str, Any] = common(dim, reg, dtype)
 
     def begin(self) -> ExactState:
         return begun_exact(self.dim, self.params["reg"], self.dtype)

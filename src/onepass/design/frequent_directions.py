@@ -22,7 +22,7 @@ compensation = 0 is FD, 1 is SCFD of Chen et al. (Wen, Yin et al. call it RFD), 
 Cost O(dim size) a row, memory (2 size) (dim + 4 size) numbers, a quarter more once the buffer has grown.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -323,8 +323,10 @@ class FrequentDirections(Design):
     (True, True)
     """
 
-    def __init__(self, *, dim: int, size: int, reg: float = 1.0, compensation: float = 0.0, dtype: str = "float64"):
-        self.params = common(dim, reg, dtype)
+    def __init__(
+        self, *, dim: int, size: int, reg: float = 1.0, compensation: float = 0.0, dtype: str = "float64"
+    ) -> None:
+        self.params: dict[str, Any] = common(dim, reg, dtype)
         self.params["size"] = check.integer("size", size, 1, self.dim, "use Exact for a design without a sketch")
         self.params["compensation"] = check.fraction("compensation", compensation)
 

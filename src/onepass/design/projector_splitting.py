@@ -22,7 +22,7 @@ truncate by the spectrum of A, compensated or not: their root is symmetric (aren
 Cost O(dim rank) a row (amortized), memory 4 rank dim numbers.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -359,8 +359,10 @@ class ProjectorSplitting(Design):
     ([0.291666666667], True)
     """
 
-    def __init__(self, *, dim: int, rank: int, reg: float = 1.0, compensate: bool = False, dtype: str = "float64"):
-        self.params = common(dim, reg, dtype)
+    def __init__(
+        self, *, dim: int, rank: int, reg: float = 1.0, compensate: bool = False, dtype: str = "float64"
+    ) -> None:
+        self.params: dict[str, Any] = common(dim, reg, dtype)
         hint = "use Exact when the rank is that of the data"
         self.params["rank"] = check.integer("rank", rank, 1, self.dim, hint)
         self.params["compensate"] = bool(check.choice("compensate", compensate, (False, True)))

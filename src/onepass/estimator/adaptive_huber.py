@@ -202,9 +202,9 @@ class AdaptiveHuber(Estimator):
         parameter_bound: float | None = None,
         theory: Theory | None = None,
     ):
-        self.design = checked_design(design, Exact)
+        self.design: Exact = checked_design(design, Exact)
         tail = checked_tail(self.design, epsilon, horizon, 1.0, parameter_bound, theory, DELTAS)
-        self.has_radius = theory is not None
+        self.has_radius: bool = theory is not None
         self._noise = checked_noise(nu)
         self._settings = Clipping(tail=tail, practice=checked_practice(radius, clip, floor, theory))
         self._options = {

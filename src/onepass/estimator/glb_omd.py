@@ -234,6 +234,9 @@ class OnePassGLM(Estimator):
     ValueError outside those ranges, and for what `theory` decides beside it.
     """
 
+    design: Design
+    family: Any
+
     def __init__(
         self,
         design: Design,
@@ -266,7 +269,7 @@ class OnePassGLM(Estimator):
                 raise ValueError(
                     f"design must have a reg above {least:g} beside theory={shown(theory)}, got {shown(self.design)}"
                 )
-        self.has_radius = theory is not None and not design.knows
+        self.has_radius: bool = theory is not None and not design.knows
         self._settings = GLBOMDSettings(
             family=self.family,
             step=eta,

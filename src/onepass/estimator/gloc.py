@@ -87,7 +87,10 @@ class RegressedGLM(Estimator):
 
     has_radius = False
 
-    def __init__(self, design: Design, *, family: Any = "logistic", parameter_bound: float = BOUND):
+    design: Design
+    family: Any
+
+    def __init__(self, design: Design, *, family: Any = "logistic", parameter_bound: float = BOUND) -> None:
         self.design, self.family = checked_design(design), family_of(family)
         bound = check.positive("parameter_bound", parameter_bound)
         kappa = min(slope(self.family, bound), slope(self.family, -bound))

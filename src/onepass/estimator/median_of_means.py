@@ -164,9 +164,9 @@ class MedianOfMeans(Estimator):
         repeats: int | None = None,
         theory: Theory | None = None,
     ):
-        self.design = checked_design(design)
+        self.design: Design = checked_design(design)
         tail = checked_tail(self.design, epsilon, horizon, 1.0, None, theory)
-        self.has_radius = theory is not None
+        self.has_radius: bool = theory is not None
         self._settings = MedianOfMeansSettings(tail=tail, bound=check.positive("moment", moment))
         self._repeats = repetitions(repeats, tail, 24.0, float(np.e))
         self._options = {

@@ -105,7 +105,9 @@ class OfflineGLM(Estimator):
 
     has_radius = False
 
-    def __init__(self, design: Exact, *, family: Any = "logistic"):
+    family: Any
+
+    def __init__(self, design: Exact, *, family: Any = "logistic") -> None:
         self.design, self.family = checked_design(design, Exact), family_of(family)
         self._settings = OfflineGLMSettings(family=self.family)
         self._options = {"family": as_given(self.family)}

@@ -256,10 +256,10 @@ class OnePassHuber(Estimator):
         parameter_bound: float | None = None,
         theory: Theory | None = None,
     ):
-        self.design = checked_design(design)
+        self.design: Design = checked_design(design)
         a = (4.0 if theory is not None else STEP) if step is None else check.positive("step", step)
         self._tail = checked_tail(self.design, epsilon, horizon, a, parameter_bound, theory, DELTAS)
-        self.has_radius = theory is not None
+        self.has_radius: bool = theory is not None
         self._noise, self._practice = checked_noise(nu), checked_practice(radius, clip, floor, theory)
         self._settings = Clipping(tail=self._tail, practice=self._practice)
         self._options = {

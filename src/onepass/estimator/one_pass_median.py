@@ -76,7 +76,7 @@ class OnePassMedian(Estimator):
         repeats: int | None = None,
         parameter_bound: float | None = None,
     ):
-        self.design = checked_design(design)
+        self.design: Design = checked_design(design)
         self._tail = checked_tail(self.design, 1.0, horizon, 2.0, parameter_bound, None)
         self._repeats = repetitions(repeats, self._tail, 16.0, 4.0)
         self._options = {"horizon": horizon, "repeats": repeats, "parameter_bound": parameter_bound}

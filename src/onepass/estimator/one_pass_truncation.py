@@ -81,7 +81,7 @@ class OnePassTruncation(Estimator):
         clip: float = 1.0,
         parameter_bound: float | None = None,
     ):
-        self.design = checked_design(design)
+        self.design: Design = checked_design(design)
         tail = checked_tail(self.design, epsilon, horizon, 2.0, parameter_bound, None)
         bound, clip = check.positive("moment", moment), check.positive("clip", clip)
         self._settings = Truncation(tail=tail, bound=bound, clip=clip)

@@ -164,9 +164,11 @@ class OnlineNewton(Estimator):
     >>> bandit = op.Bandit(op.OnlineNewton(op.FrequentDirections(dim=300, size=20, reg=0.1)), op.UCB(0.1))
     """
 
-    def __init__(self, design: Design, *, step: float = 1.0):
+    design: Design
+
+    def __init__(self, design: Design, *, step: float = 1.0) -> None:
         self.design, self._options = checked_design(design), {"step": check.positive("step", step)}
-        self.has_radius = self._options["step"] == 1.0
+        self.has_radius: Any = self._options["step"] == 1.0
 
     def begin(self) -> OnlineNewtonState:
         (design, theta), known = begun(self.design), Energy(gained=0.0, rise=0.0, lift=0.0)

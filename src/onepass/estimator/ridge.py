@@ -70,7 +70,9 @@ class Ridge(Estimator):
     design: rows that it holds are known already, with rewards of 0; it is copied. ValueError for what is no design.
     """
 
-    def __init__(self, design: Design):
+    design: Design
+
+    def __init__(self, design: Design) -> None:
         self.design, self._options = checked_design(design), {}
 
     def begin(self) -> RidgeState:

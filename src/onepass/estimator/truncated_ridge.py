@@ -132,9 +132,9 @@ class TruncatedRidge(Estimator):
         clip: float = 1.0,
         theory: Theory | None = None,
     ):
-        self.design = checked_design(design, Exact)
+        self.design: Exact = checked_design(design, Exact)
         tail = checked_tail(self.design, epsilon, horizon, 1.0, None, theory)
-        self.has_radius = theory is not None
+        self.has_radius: bool = theory is not None
         bound, clip = check.positive("moment", moment), check.positive("clip", clip)
         self._settings = Truncation(tail=tail, bound=bound, clip=clip)
         self._options = {

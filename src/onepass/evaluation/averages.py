@@ -22,7 +22,10 @@ class AverageSequence:
     rewards: their range; bound: W, the largest weight that there can be, at least 1; None (default): not known.
     """
 
-    def __init__(self, rewards: Range, bound: float | None = None):
+    rewards: Range
+    bound: float | None
+
+    def __init__(self, rewards: Range, bound: float | None = None) -> None:
         self.rewards, self.bound = rewards, bound
         self._averages = RunningAverages(2 if bound is None else 3)
 

@@ -134,7 +134,7 @@ class BettingSequence:
     center: the value near which limits matter most, None (default): the ends of the range.
     """
 
-    def __init__(self, rewards: Range, bound: float, points: int = POINTS, center: float | None = None):
+    def __init__(self, rewards: Range, bound: float, points: int = POINTS, center: float | None = None) -> None:
         self.rewards = rewards
         near = None if center is None else (center - rewards.least) / rewards.span
         self._state = begun(points, near, max(float(bound), 1.0))

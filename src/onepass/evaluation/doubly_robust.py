@@ -30,7 +30,11 @@ class LowerLimits:
     limit so far.
     """
 
-    def __init__(self, alpha: float):
+    rows: int
+    total: float
+    squares: float
+
+    def __init__(self, alpha: float) -> None:
         self.log = np.log(1.0 / alpha)
         self.rows, self.total, self.squares = 0, 0.0, 0.0
         self.sums, self.highest = np.zeros(3), -np.inf
@@ -77,7 +81,9 @@ class DoublyRobustSequence:
     alpha: how often they may ever fail, above 0 and below 1 (default 0.05).
     """
 
-    def __init__(self, rewards: Range, bound: float = 1.0, alpha: float = 0.05):
+    rewards: Range
+
+    def __init__(self, rewards: Range, bound: float = 1.0, alpha: float = 0.05) -> None:
         self.rewards, self.bound = rewards, max(float(bound), 1.0)
         self._sides = LowerLimits(alpha / 2), LowerLimits(alpha / 2)
 

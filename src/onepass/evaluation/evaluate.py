@@ -185,8 +185,10 @@ def looked_at(
 class Bound:
     """The largest weight that there can be: given, told by the logger's distributions, or the largest one seen."""
 
-    def __init__(self, given: float | None):
-        self.given = None if given is None else check.real("weight_bound", given)
+    known: bool
+
+    def __init__(self, given: float | None) -> None:
+        self.given: float | None = None if given is None else check.real("weight_bound", given)
         if self.given is not None and self.given < 1.0:
             raise ValueError(f"weight_bound must be at least 1, got {given}")
         self.known, self.most, self._same = True, 1.0, 0.0

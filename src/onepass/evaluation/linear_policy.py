@@ -23,7 +23,10 @@ class LinearPolicy:
     ValueError for other numbers or shapes.
     """
 
-    def __init__(self, theta: Any, temperature: float = 0.0, floor: float = 0.0):
+    temperature: float
+    floor: float
+
+    def __init__(self, theta: Any, temperature: float = 0.0, floor: float = 0.0) -> None:
         self.theta = check.finite("theta", check.array("theta", theta, NUMBER, (1, 2)))
         self.temperature, self.floor = check.real("temperature", temperature), check.fraction("floor", floor)
         if self.temperature < 0.0:

@@ -45,7 +45,7 @@ class Log:
         self.rewards = check.finite("rewards", check.array("rewards", rewards, NUMBER, (1,)))
         self.arms = places("arms", arms, len(self.rewards))
         least = int(self.arms.max(initial=-1)) + 1
-        self.n_arms = least if n_arms is None else check.integer("n_arms", n_arms, max(least, 1))
+        self.n_arms: int = least if n_arms is None else check.integer("n_arms", n_arms, max(least, 1))
         self.propensities = propensities_of(propensities, len(self.rewards))
         self.slots = None if slots is None else places("slots", slots, len(self.rewards))
         self.contexts = None if contexts is None else check.array("contexts", contexts, NUMBER, (2, 3))

@@ -26,8 +26,8 @@ class Always:
     arm: its place, at least 0.
     """
 
-    def __init__(self, arm: int):
-        self.arm = check.integer("arm", arm, 0)
+    def __init__(self, arm: int) -> None:
+        self.arm: int = check.integer("arm", arm, 0)
 
     def on(self, block: Log) -> np.ndarray:
         """Probabilities (n, K) for a block of a log."""
@@ -45,8 +45,8 @@ class Logged:
 
     changes = True
 
-    def __init__(self, floor: float = 0.0):
-        self.floor = check.fraction("floor", floor)
+    def __init__(self, floor: float = 0.0) -> None:
+        self.floor: float = check.fraction("floor", floor)
 
     def on(self, block: Log) -> np.ndarray:
         """Probabilities (n, K) for a block of a log; ValueError where it does not have its distributions."""

@@ -27,7 +27,10 @@ class Learning:
 
     changes = True
 
-    def __init__(self, bandit: Any, every: int = 1):
+    bandit: Any
+    every: int
+
+    def __init__(self, bandit: Any, every: int = 1) -> None:
         self.bandit, self.every = bandit, check.integer("every", every, 1)
 
     def on(self, block: Log) -> np.ndarray:

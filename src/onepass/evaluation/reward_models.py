@@ -24,7 +24,7 @@ class Linear:
     reg: regularization (default 1.0). `fit(log)` learns more rows, `predict(log)` gives rewards (n, K).
     """
 
-    def __init__(self, reg: float = REG):
+    def __init__(self, reg: float = REG) -> None:
         self._reg, self._states = reg, {}  # type: ignore[var-annotated]
 
     def fit(self, log: Log) -> None:
@@ -64,7 +64,7 @@ class Regressor:
     model: with `fit(X, y)` and `predict(X)`; it is fitted in place.
     """
 
-    def __init__(self, model: Any):
+    def __init__(self, model: Any) -> None:
         self._model, self._rows, self._rewards = model, [], []  # type: ignore[var-annotated]
 
     def fit(self, log: Log) -> None:

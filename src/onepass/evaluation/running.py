@@ -25,7 +25,9 @@ class RunningAverages:
     """Several averages of numbers that come row by row. count: how many; sums (2, count): of x and of (x - c)^2 so far
     (default None: no rows yet), of `rows` rows (default 0)."""
 
-    def __init__(self, count: int, sums: np.ndarray | None = None, rows: int = 0):
+    rows: int
+
+    def __init__(self, count: int, sums: np.ndarray | None = None, rows: int = 0) -> None:
         self.rows, self._sums = rows, np.zeros((2, count)) if sums is None else sums
 
     def add(self, x: np.ndarray) -> None:

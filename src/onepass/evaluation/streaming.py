@@ -28,8 +28,11 @@ from onepass.foundation import check
 class Logger:
     """What is known of the policy that wrote a log: which arms it may choose, how large weights can be."""
 
-    def __init__(self, given: float | None):
-        self.given = None if given is None else check.real("weight_bound", given)
+    known: bool
+    most: float
+
+    def __init__(self, given: float | None) -> None:
+        self.given: float | None = None if given is None else check.real("weight_bound", given)
         if self.given is not None and self.given < 1.0:
             raise ValueError(f"weight_bound must be at least 1, got {check.shown(given)}")
         self.known, self.most, self._same = True, 1.0, 0.0

@@ -111,6 +111,14 @@ class Tally:
     average values, for a policy or a world that changes; None (default): one value that stays.
     """
 
+    rewards: Range
+    estimators: tuple[Estimator, ...]
+    alpha: float
+    moments: Moments
+    path: Path
+    unsupported: float
+    logged: float
+
     def __init__(
         self, rewards: Range, estimators: tuple[Estimator, ...], alpha: float, average: AverageSequence | None = None
     ):
@@ -119,9 +127,9 @@ class Tally:
         self.moments, self.terms, self.path = Moments(), [nothing for _ in estimators], Path()
         self.unsupported, self.logged, self.bound = 0.0, 0.0, 1.0
         self.average = average
-        self.betting = BettingSequence(rewards, 1.0)
+        self.betting: BettingSequence = BettingSequence(rewards, 1.0)
         models = any(one.models for one in estimators)
-        self.doubly_robust = DoublyRobustSequence(rewards, 1.0, alpha) if models else None
+        self.doubly_robust: DoublyRobustSequence | None = DoublyRobustSequence(rewards, 1.0, alpha) if models else None
 
     def add(self, sample: Sample, tops: np.ndarray, unsupported: float) -> None:
         """A block of rows; tops: (n,) the largest weight that each could have had; unsupported: the policy's mass on

@@ -35,8 +35,8 @@ class EDetector:
     True
     """
 
-    def __init__(self, *, every: float = 1e5, seed: int = 0):
-        self.every = check.positive("every", every)
+    def __init__(self, *, every: float = 1e5, seed: int = 0) -> None:
+        self.every: float = check.positive("every", every)
         if self.every <= 1.0:
             raise ValueError(f"every must be above 1, got {check.shown(every)}")
         self._rng = np.random.default_rng(check.integer("seed", seed, 0, None))

@@ -27,7 +27,7 @@ class Greedy(Exploration):
 
     floor: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "floor", floored(self.floor))
 
     def rule(self) -> GreedyRule:
@@ -44,7 +44,7 @@ class EpsilonGreedy(Exploration):
 
     epsilon: float = 0.1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check.fraction("epsilon", self.epsilon))
 
     def rule(self) -> GreedyRule:

@@ -87,7 +87,7 @@ class InverseGap(Exploration):
     scale: float = 10.0
     floor: float = 0.001
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.exploration is not None:
             object.__setattr__(self, "exploration", checked("exploration", self.exploration))
             if not isinstance(self.exploration, Theory) and self.exploration < 0.0:

@@ -82,7 +82,7 @@ class OptimisticGap(Exploration):
     scale: float = 20.0
     floor: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "exploration", checked("exploration", self.exploration))
         if not isinstance(self.exploration, Theory) and self.exploration < 0.0:
             raise ValueError(f"exploration must be at least 0, got {check.shown(self.exploration)}")

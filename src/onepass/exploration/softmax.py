@@ -72,7 +72,7 @@ class Softmax(Exploration):
     scale: float = 0.1
     floor: float = 0.001
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.temperature is not None:
             object.__setattr__(self, "temperature", check.positive("temperature", self.temperature))
         object.__setattr__(self, "scale", check.positive("scale", self.scale))

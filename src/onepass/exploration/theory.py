@@ -31,7 +31,7 @@ class Theory:
     delta: float = 0.01
     scale: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("noise", "parameter_bound", "row_bound", "delta"):
             object.__setattr__(self, name, check.positive(name, getattr(self, name)))
         if not self.delta < 1.0:

@@ -79,7 +79,7 @@ class Thompson(Exploration):
     draws: int = 100
     floor: float = 0.001
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "exploration", checked("exploration", self.exploration))
         object.__setattr__(self, "draws", check.integer("draws", self.draws, 1))
         object.__setattr__(self, "floor", floored(self.floor))
@@ -100,7 +100,7 @@ class PlainThompson(Exploration):
 
     exploration: float | Theory = 0.1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "exploration", checked("exploration", self.exploration))
 
     def rule(self) -> ThompsonRule:

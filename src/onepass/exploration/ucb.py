@@ -50,7 +50,7 @@ class UCB(Exploration):
     exploration: float | Theory = 0.1
     floor: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "exploration", checked("exploration", self.exploration))
         object.__setattr__(self, "floor", floored(self.floor))
 

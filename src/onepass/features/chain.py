@@ -1,10 +1,11 @@
 """Chain: one map after another, z = b(a(x))."""
 
-from typing import NamedTuple, final
+from collections.abc import Iterable
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import joined
+from onepass.features.attribution import Attribution, Linear, joined
 from onepass.features.contract import advance, embed, output_dim, part_by_part, transform
 from onepass.features.feature_map import FeatureMap, checked_map
 from onepass.foundation.check import shown
@@ -59,33 +60,36 @@ class Chain(FeatureMap):
     (3, 50)
     """
 
-    def __init__(self, first: FeatureMap, second: FeatureMap, *others: FeatureMap):
-        self.first = checked_map("first", first)
-        self.second = Chain(second, *others) if others else checked_map("second", second)
+    input_dim: int
+    output_dim: int
+
+    def __init__(self, first: FeatureMap, second: FeatureMap, *others: FeatureMap) -> None:
+        self.first: Any = checked_map("first", first)
+        self.second: Chain | Any = Chain(second, *others) if others else checked_map("second", second)
         if self.second.input_dim != self.first.output_dim:
             raise ValueError(
                 f"second must take rows of length {self.first.output_dim}, as {shown(self.first)} gives them, "
                 f"got {shown(self.second)}, which takes {self.second.input_dim}"
             )
         self.input_dim, self.output_dim = self.first.input_dim, self.second.output_dim
-        self.params = {"first": self.first, "second": self.second}
-        self.certified = self.first.certified and self.second.certified
-        self.repeatable = self.first.repeatable and self.second.repeatable
-        self.sides = self.first.sides
+        self.params: dict[str, Any] = {"first": self.first, "second": self.second}
+        self.certified: bool = self.first.certified and self.second.certified
+        self.repeatable: bool = self.first.repeatable and self.second.repeatable
+        self.sides: tuple[int, int] | None = self.first.sides
 
     def begin(self, dtype: np.dtype) -> ChainState:
         return ChainState(first=self.first.started(dtype), second=self.second.started(dtype))
 
-    def learned(self, state):
+    def learned(self, state: Any) -> tuple[Any, ...]:
         return self.first.learned(state.first), self.second.learned(state.second)
 
-    def consistent(self, learned):
+    def consistent(self, learned: tuple[Any, ...]) -> bool:
         return self.first.consistent(learned[0]) and self.second.consistent(learned[1])
 
-    def named(self, names):
+    def named(self, names: tuple[str, ...]) -> Iterable[str]:
         return self.second.feature_names(self.first.feature_names(names))
 
-    def explained(self, state, x, features, names):
+    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         between = transform(state.first, x[None])[0]
         outer = self.second.explained(state.second, between, features, self.first.feature_names(names))
         if outer.inputs is None:

@@ -1,10 +1,11 @@
 """Concatenate: maps of one row beside each other, z = (a(x), b(x))."""
 
-from typing import NamedTuple, final
+from collections.abc import Iterable
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import Linear, added, joined, primed
+from onepass.features.attribution import Attribution, Linear, added, joined, primed
 from onepass.features.contract import advance, embed, output_dim, part_by_part, transform
 from onepass.features.feature_map import FeatureMap, checked_map
 from onepass.foundation.check import shown
@@ -72,35 +73,35 @@ class Concatenate(FeatureMap):
     ('hour', 'age', 'intercept', 'cos0', 'cos1', 'sin0', 'sin1')
     """
 
-    def __init__(self, first: FeatureMap, second: FeatureMap, *others: FeatureMap):
-        self.first = checked_map("first", first)
-        self.second = Concatenate(second, *others) if others else checked_map("second", second)
+    def __init__(self, first: FeatureMap, second: FeatureMap, *others: FeatureMap) -> None:
+        self.first: Any = checked_map("first", first)
+        self.second: Concatenate | Any = Concatenate(second, *others) if others else checked_map("second", second)
         sides = {part.sides for part in (self.first, self.second) if part.sides is not None}
         if self.second.input_dim != self.first.input_dim or len(sides) > 1:
             raise ValueError(
                 f"second must take the same rows as first, got {shown(self.first)} of {self.first.input_dim} and "
                 f"{shown(self.second)} of {self.second.input_dim}{', with other sides' if len(sides) > 1 else ''}"
             )
-        self.input_dim = self.first.input_dim
-        self.output_dim = self.first.output_dim + self.second.output_dim
-        self.params = {"first": self.first, "second": self.second}
-        self.certified = self.first.certified and self.second.certified
-        self.repeatable = self.first.repeatable and self.second.repeatable
-        self.sides = sides.pop() if sides else None
+        self.input_dim: int = self.first.input_dim
+        self.output_dim: int = self.first.output_dim + self.second.output_dim
+        self.params: dict[str, Any] = {"first": self.first, "second": self.second}
+        self.certified: bool = self.first.certified and self.second.certified
+        self.repeatable: bool = self.first.repeatable and self.second.repeatable
+        self.sides: tuple[int, int] | None = sides.pop() if sides else None
 
     def begin(self, dtype: np.dtype) -> ConcatenateState:
         return ConcatenateState(first=self.first.started(dtype), second=self.second.started(dtype))
 
-    def learned(self, state):
+    def learned(self, state: Any) -> tuple[Any, ...]:
         return self.first.learned(state.first), self.second.learned(state.second)
 
-    def consistent(self, learned):
+    def consistent(self, learned: tuple[Any, ...]) -> bool:
         return self.first.consistent(learned[0]) and self.second.consistent(learned[1])
 
-    def named(self, names):
+    def named(self, names: tuple[str, ...]) -> Iterable[str]:
         return primed((*self.first.feature_names(names), *self.second.feature_names(names)))
 
-    def explained(self, state, x, features, names):
+    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         width = self.first.output_dim
         left, right = (
             Linear(features.slopes[:, part], features.parts[:, part]) for part in (slice(width), slice(width, None))

@@ -7,6 +7,7 @@ directions with v_a once for all users. A shared model scores the K arms of one 
 numbers.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -71,17 +72,20 @@ class OuterProduct(FeatureMap):
     sides: tuple[int, int]
     factors: Factors
 
-    def __init__(self, *, left: int, right: int, reduce: bool = True):
+    input_dim: int
+    output_dim: int
+
+    def __init__(self, *, left: int, right: int, reduce: bool = True) -> None:
         left, right = check.integer("left", left, 1), check.integer("right", right, 1)
         self.factors = Factors(left, right, bool(check.choice("reduce", reduce, (False, True))))
         self.sides = (left, right)
         self.input_dim, self.output_dim = left + right, left * right
-        self.params = {"left": left, "right": right, "reduce": self.factors.reduce}
+        self.params: dict[str, Any] = {"left": left, "right": right, "reduce": self.factors.reduce}
 
     def begin(self, dtype: np.dtype) -> OuterProductState:
         return OuterProductState(*self.sides)
 
-    def named(self, names):
+    def named(self, names: tuple[str, ...]) -> Iterable[str]:
         left, _ = self.sides
         return (f"{u}*{v}" for u in names[:left] for v in names[left:])
 

@@ -4,12 +4,13 @@ Rows of W are drawn from N(0, I / width^2), so E phi(x)^T phi(y) = exp(-||x - y|
 and no other, with a standard deviation below sqrt(1 / D), and ||phi(x)|| = 1 whatever was drawn. Cost O(D dim) a row.
 """
 
+from collections.abc import Iterable
 from math import factorial
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import Linear, named
+from onepass.features.attribution import Attribution, Linear, named
 from onepass.features.contract import embed, output_dim
 from onepass.features.feature_map import FeatureMap
 from onepass.features.kernels import RBF
@@ -106,16 +107,16 @@ class Fourier(FeatureMap):
 
     repeatable = True
 
-    def __init__(self, *, dim: int, size: int, length_scale: Any = 1.0, seed: int = 0):
-        self.input_dim = check.integer("dim", dim, 1)
-        self.output_dim = check.integer("size", size, 2)
+    def __init__(self, *, dim: int, size: int, length_scale: Any = 1.0, seed: int = 0) -> None:
+        self.input_dim: int = check.integer("dim", dim, 1)
+        self.output_dim: int = check.integer("size", size, 2)
         if self.output_dim % 2:
             raise ValueError(f"size must be even, a cosine and a sine of every frequency, got {shown(size)}")
-        self.length_scale = RBF(length_scale).length_scale
+        self.length_scale: Any = RBF(length_scale).length_scale
         if np.ndim(self.length_scale) and len(self.length_scale) != self.input_dim:
             raise ValueError(f"length_scale must be one number or {dim}, one per column, got {len(self.length_scale)}")
-        self.seed = check.integer("seed", seed, 0, check.LARGEST_SEED)
-        self.params = {
+        self.seed: int = check.integer("seed", seed, 0, check.LARGEST_SEED)
+        self.params: dict[str, Any] = {
             "dim": self.input_dim, "size": self.output_dim, "length_scale": self.length_scale, "seed": self.seed
         }  # fmt: skip
 
@@ -127,10 +128,10 @@ class Fourier(FeatureMap):
             frequencies=normal / np.asarray(self.length_scale)
         )  # in float64: an angle may be many turns
 
-    def named(self, names):
+    def named(self, names: tuple[str, ...]) -> Iterable[str]:
         return (f"{wave}{j}" for wave in ("cos", "sin") for j in range(self.output_dim // 2))
 
-    def explained(self, state, x, features, names):
+    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         half = self.output_dim // 2  # by frequency: cosine and sine are a wave; value: its angle, slope: its amplitude
         waves = Linear(
             np.hypot(features.slopes[:, :half], features.slopes[:, half:]) / np.sqrt(half),

@@ -1,10 +1,11 @@
 """Identity: z = x. Of use within `Concatenate`, beside what is made of x."""
 
-from typing import NamedTuple, final
+from collections.abc import Iterable
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import handed_on
+from onepass.features.attribution import Attribution, Linear, handed_on
 from onepass.features.contract import embed, output_dim, transform
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
@@ -49,15 +50,19 @@ class Identity(FeatureMap):
     certified = True
     repeatable = True
 
-    def __init__(self, *, dim: int):
+    output_dim: int
+
+    input_dim: int
+
+    def __init__(self, *, dim: int) -> None:
         self.input_dim = self.output_dim = check.integer("dim", dim, 1)
-        self.params = {"dim": self.input_dim}
+        self.params: dict[str, Any] = {"dim": self.input_dim}
 
     def begin(self, dtype: np.dtype) -> IdentityState:
         return IdentityState(dim=self.input_dim)
 
-    def named(self, names):
+    def named(self, names: tuple[str, ...]) -> Iterable[str]:
         return names
 
-    def explained(self, state, x, features, names):
+    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         return handed_on(features)

@@ -1,10 +1,11 @@
 """Intercept: z = 1, a reward that does not depend on x."""
 
-from typing import NamedTuple, final
+from collections.abc import Iterable
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import Linear, named
+from onepass.features.attribution import Attribution, Linear, named
 from onepass.features.contract import embed, output_dim
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
@@ -44,16 +45,16 @@ class Intercept(FeatureMap):
     repeatable = True
     output_dim = 1
 
-    def __init__(self, *, dim: int):
-        self.input_dim = check.integer("dim", dim, 1)
-        self.params = {"dim": self.input_dim}
+    def __init__(self, *, dim: int) -> None:
+        self.input_dim: int = check.integer("dim", dim, 1)
+        self.params: dict[str, Any] = {"dim": self.input_dim}
 
     def begin(self, dtype: np.dtype) -> InterceptState:
         return InterceptState(dim=self.input_dim)
 
-    def named(self, names):
+    def named(self, names: tuple[str, ...]) -> Iterable[str]:
         return ("intercept",)
 
-    def explained(self, state, x, features, names):
+    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         none = np.zeros((len(features.parts), 0))
         return named((), (), Linear(none, none), features.parts[:, 0])

@@ -111,7 +111,7 @@ class RBF(Stationary):
 
     length_scale: Any = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "length_scale", _length_scale(self.length_scale))
 
     def _of_squared(self, squared: np.ndarray) -> np.ndarray:
@@ -132,7 +132,7 @@ class Matern(Stationary):
     nu: float = 2.5
     length_scale: Any = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "nu", float(check.choice("nu", self.nu, (0.5, 1.5, 2.5))))
         object.__setattr__(self, "length_scale", _length_scale(self.length_scale))
 
@@ -160,7 +160,7 @@ class Linear(Kernel):
 
     bias: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "bias", _bias(self.bias))
 
     def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -182,7 +182,7 @@ class Polynomial(Kernel):
     degree: int = 3
     bias: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "degree", check.integer("degree", self.degree, 1))
         object.__setattr__(self, "bias", _bias(self.bias))
 
@@ -223,7 +223,7 @@ class Scaled(Kernel):
     kernel: Kernel
     scale: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _part("kernel", self.kernel)
         object.__setattr__(self, "scale", check.positive("scale", self.scale))
 
@@ -250,7 +250,7 @@ class Sum(Kernel):
     left: Kernel
     right: Kernel
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _part("left", self.left)
         _part("right", self.right)
 
@@ -277,7 +277,7 @@ class Product(Kernel):
     left: Kernel
     right: Kernel
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _part("left", self.left)
         _part("right", self.right)
 

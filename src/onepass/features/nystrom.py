@@ -6,13 +6,14 @@ the points that add nothing: a point of which the others leave at most 1e-9 of i
 largest, so that points of small k(x, x) stay: z^T z = k(x, x) at every point of S, but for 1e-9 of it.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
-from onepass.features.attribution import Linear, constant_in, named
+from onepass.features.attribution import Attribution, Linear, constant_in, named
 from onepass.features.contract import advance, embed, output_dim, transform
 from onepass.features.feature_map import FeatureMap
 from onepass.features.kernels import JITTER, Kernel, as_kernel, indefinite, probed, rows_of
@@ -97,7 +98,11 @@ class Nystrom(FeatureMap):
 
     certified = True
 
-    def __init__(self, points: Any, kernel: Any, *, reduced: bool = False):
+    kernel: Kernel
+    output_dim: int
+    input_dim: int
+
+    def __init__(self, points: Any, kernel: Any, *, reduced: bool = False) -> None:
         points, self.kernel = rows_of("points", points), as_kernel(kernel)
         if len(points) == 0:
             raise ValueError(f"points must have at least one row, got shape {points.shape}")
@@ -108,11 +113,11 @@ class Nystrom(FeatureMap):
         if not (reduced or is_abstract()):
             kept, _ = pivoted(self.kernel, self.kernel.gram(points, points))
             points = points[np.sort(kept)]
-        self.points = points.copy()
+        self.points: Any = points.copy()
         if not is_abstract():
             self._lower = self._factor()
         self.output_dim, self.input_dim = self.points.shape
-        self.params = {"points": self.points.tolist(), "kernel": self.kernel, "reduced": True}
+        self.params: dict[str, Any] = {"points": self.points.tolist(), "kernel": self.kernel, "reduced": True}
 
     @property
     def size(self) -> int:
@@ -136,10 +141,10 @@ class Nystrom(FeatureMap):
         lower = zeros(self.size, self.size) if is_abstract() else self.lower
         return NystromState(points=self.points, lower=lower, kernel=self.kernel)
 
-    def named(self, names):
+    def named(self, names: tuple[str, ...]) -> Iterable[str]:
         return (f"landmark{j}" for j in range(self.output_dim))
 
-    def explained(self, state, x, features, names):
+    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         # by landmark: slopes^T L^-1 k_S(x) = (L^-T slopes)^T k_S(x)
         near = state.kernel.gram(state.points, x[None].astype(np.float64))[:, 0]
         slopes = solve_triangular(state.lower, features.slopes.T, lower=True, trans=1, check_finite=False).T

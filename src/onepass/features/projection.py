@@ -1,10 +1,11 @@
 """z = R x with R (size, dim) of N(0, 1 / size): the random projection of CBRAP (Yu, Lyu and King 2017)."""
 
-from typing import NamedTuple, final
+from collections.abc import Iterable
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import Linear, constant_in, handed_on
+from onepass.features.attribution import Attribution, Linear, constant_in, handed_on
 from onepass.features.contract import embed, output_dim, transform
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
@@ -54,11 +55,11 @@ class GaussianProjection(FeatureMap):
     (50,)
     """
 
-    def __init__(self, *, dim: int, size: int, seed: int = 0):
-        self.input_dim = check.integer("dim", dim, 1)
-        self.output_dim = check.integer("size", size, 1, self.input_dim, "a projection must not add dimensions")
-        self.seed = check.integer("seed", seed, 0, check.LARGEST_SEED)
-        self.params = {"dim": self.input_dim, "size": self.output_dim, "seed": self.seed}
+    def __init__(self, *, dim: int, size: int, seed: int = 0) -> None:
+        self.input_dim: int = check.integer("dim", dim, 1)
+        self.output_dim: int = check.integer("size", size, 1, self.input_dim, "a projection must not add dimensions")
+        self.seed: int = check.integer("seed", seed, 0, check.LARGEST_SEED)
+        self.params: dict[str, Any] = {"dim": self.input_dim, "size": self.output_dim, "seed": self.seed}
 
     def begin(self, dtype: np.dtype) -> GaussianProjectionState:
         if is_abstract():
@@ -66,9 +67,9 @@ class GaussianProjection(FeatureMap):
         normal = np.random.RandomState(self.seed).standard_normal((self.input_dim, self.output_dim))
         return GaussianProjectionState(transposed=np.ascontiguousarray(normal / np.sqrt(self.output_dim), dtype=dtype))
 
-    def named(self, names):
+    def named(self, names: tuple[str, ...]) -> Iterable[str]:
         return (f"projection{j}" for j in range(self.output_dim))
 
-    def explained(self, state, x, features, names):
+    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         slopes = features.slopes @ state.transposed.T.astype(np.float64)
         return handed_on(Linear(slopes, slopes * x), constant_in(features, transform(state, x[None])[0]))

@@ -52,7 +52,7 @@ class Space:
     __slots__ = ("inner", "numbers", "path", "strings")
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path: str = path
         self.strings: dict[str, dict[str, int]] = {}
         self.numbers: dict[str, int] = {}
         self.inner: dict[str, Space] = {}
@@ -81,12 +81,12 @@ class Records(files.Owner):
     ('country=de', 'age', 'country=fr', 'age?')
     """
 
-    def __init__(self, *, size: int = 256, hashed: int | None = None, standardize: bool = False, seed: int = 0):
-        self.size = check.integer("size", size, 2, MOST)
+    def __init__(self, *, size: int = 256, hashed: int | None = None, standardize: bool = False, seed: int = 0) -> None:
+        self.size: int = check.integer("size", size, 2, MOST)
         share = max(self.size // 8, 1) if hashed is None else hashed  # an eighth: what is rare rarely collides there
-        self.hashed = check.integer("hashed", share, 1, self.size - 1)
-        self.standardize = bool(check.choice("standardize", standardize, (False, True)))
-        self.seed = check.integer("seed", seed, 0)
+        self.hashed: int = check.integer("hashed", share, 1, self.size - 1)
+        self.standardize: bool = bool(check.choice("standardize", standardize, (False, True)))
+        self.seed: int = check.integer("seed", seed, 0)
         self._room = self.size - self.hashed
         self._key = self.seed.to_bytes(8, "little")
         self._begin([], [], {}, {})

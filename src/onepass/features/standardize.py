@@ -13,11 +13,12 @@ would be about rows that no single map gives, so none is passed on. The first ro
 of a decision before it. Cost O(dim) a row.
 """
 
-from typing import NamedTuple, final
+from collections.abc import Iterable
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from onepass.features.attribution import Linear, handed_on
+from onepass.features.attribution import Attribution, Linear, handed_on
 from onepass.features.contract import advance, embed, output_dim
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check
@@ -90,26 +91,30 @@ class Standardize(FeatureMap):
     array([2., 0.])
     """
 
-    def __init__(self, *, dim: int):
+    output_dim: int
+
+    input_dim: int
+
+    def __init__(self, *, dim: int) -> None:
         self.input_dim = self.output_dim = check.integer("dim", dim, 1)
-        self.params = {"dim": self.input_dim}
+        self.params: dict[str, Any] = {"dim": self.input_dim}
 
     def begin(self, dtype: np.dtype) -> StandardizeState:
         least = CONSTANT * float(np.finfo(dtype).eps)
         return StandardizeState(seen=zeros(1), mean=zeros(self.input_dim), spread=zeros(self.input_dim), least=least)
 
-    def learned(self, state):
+    def learned(self, state: Any) -> tuple[Any, ...]:
         return state.seen, state.mean, state.spread
 
-    def consistent(self, learned):
+    def consistent(self, learned: tuple[Any, ...]) -> bool:
         seen, mean, spread = learned
         whole = bool(seen[0] >= 0.0 and seen[0] == np.floor(seen[0]))
         return whole and bool(np.isfinite(mean).all() and (spread >= 0.0).all() and np.isfinite(spread).all())
 
-    def named(self, names):
+    def named(self, names: tuple[str, ...]) -> Iterable[str]:
         return names
 
-    def explained(self, state, x, features, names):
+    def explained(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         deviation = np.sqrt(state.spread / max(state.seen[0], 1.0))
         told = (state.spread > LEAST_SPREAD) & (deviation > state.least * np.abs(state.mean))
         per_unit = np.divide(1.0, deviation, out=np.zeros(x.size), where=told)

@@ -101,7 +101,7 @@ class Entries(NullCache):
         self.function = function
         home, line = function.__module__.rpartition(".")[2], function.__code__.co_firstlineno
         title = f"{prefix}{home}.{function.__qualname__}-{line}"
-        self.title = title.replace("<", "").replace(">", "")[:LONGEST]
+        self.title: str = title.replace("<", "").replace(">", "")[:LONGEST]
 
     @property
     def cache_path(self) -> str:
@@ -135,6 +135,9 @@ class Entries(NullCache):
 
 class Compiler:
     """numba's compiler of one function: in turn with other processes, kept at once, and timed."""
+
+    usual: Any
+    kept: Entries | None
 
     def __init__(self, usual: Any, kept: Entries | None):
         self.usual, self.kept = usual, kept

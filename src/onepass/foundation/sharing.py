@@ -65,12 +65,12 @@ class Sharing:
         self.readers: dict[int, Any] = {}  # threads that read
         self.waiting: dict[int, Any] = {}  # threads that wait to read, and the gates at which they do
         self.queue: dict[int, Any] = {}  # threads that wait to write, in order
-        self.turn = threading.RLock()
-        self.writer = NOBODY  # has the turn
-        self.waits = False  # for readers to leave
-        self.composed = False  # writes in parts, between which the state is whole
-        self.closed = False  # by one who forks
-        self.left = _shut()  # opened by the last reader
+        self.turn: Any = threading.RLock()
+        self.writer: int = NOBODY  # has the turn
+        self.waits: bool = False  # for readers to leave
+        self.composed: bool = False  # writes in parts, between which the state is whole
+        self.closed: bool = False  # by one who forks
+        self.left: threading.Lock = _shut()  # opened by the last reader
         number = next(_numbers)
         with _forking:  # none is made while a thread forks
             _living[number] = weakref.ref(self, functools.partial(_living.pop, number))

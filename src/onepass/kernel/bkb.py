@@ -97,13 +97,13 @@ class BKB(KernelBandit):
         fit_after: int = 0,
         seed: int = 0,
     ):
-        self.oversampling = check.positive("oversampling", oversampling)
-        self.staleness = float("inf") if staleness == float("inf") else check.real("staleness", staleness)
+        self.oversampling: float = check.positive("oversampling", oversampling)
+        self.staleness: float = float("inf") if staleness == float("inf") else check.real("staleness", staleness)
         if self.staleness < 1.0:
             raise ValueError(
                 f"staleness must be at least 1, where every play draws a dictionary, got {shown(staleness)}"
             )
-        self.redundancy = check.fraction("redundancy", redundancy)
+        self.redundancy: float = check.fraction("redundancy", redundancy)
         if self.redundancy == 1.0:
             raise ValueError(f"redundancy must be below 1, or nothing joins the dictionary, got {shown(redundancy)}")
         if not isinstance(incremental, bool):

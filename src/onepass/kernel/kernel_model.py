@@ -42,6 +42,8 @@ class KernelModel(files.Owner, ABC):
     reg: float
     _state: KernelState
 
+    fixed: bool
+
     @abstractmethod
     def __init__(self, arms: Any = None, kernel: Any = None, **options: Any):
         """Members check their own options, then all others by `_set`."""
@@ -51,11 +53,11 @@ class KernelModel(files.Owner, ABC):
     ) -> None:
         """Check the arguments that all kernel bandits have, and begin."""
         self.reg = check.positive("reg", reg, "it is the variance of the noise where the kernel's is the function's")
-        self.fit_after = check.integer("fit_after", fit_after, 0)
+        self.fit_after: int = check.integer("fit_after", fit_after, 0)
         if not (normalize is None or isinstance(normalize, bool)):
             raise ValueError(f"normalize must be True, False or None, got {shown(normalize)}")
-        self.normalize = self.fit_after > 0 if normalize is None else normalize
-        self.seed = check.integer("seed", seed, 0, None)
+        self.normalize: bool = self.fit_after > 0 if normalize is None else normalize
+        self.seed: int = check.integer("seed", seed, 0, None)
         self.exploration = exploration
         points, self.fixed = table_of(arms), arms is not None
         if kernel is None and not self.fixed:

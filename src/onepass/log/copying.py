@@ -28,7 +28,9 @@ class Copier:
     connect: opens a connection; alone: held by whoever writes.
     """
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], alone: threading.Lock):
+    copies: int
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection], alone: threading.Lock) -> None:
         self._connect, self._alone, self._copying = connect, alone, threading.Lock()
         self._some, self._new, self._working, self._ended = threading.Condition(), 0, False, False
         self._thread: threading.Thread | None = None

@@ -12,7 +12,11 @@ from onepass.log.store import Row, StoreError
 class Waiting:
     """A batch that waits for its commit, or for its turn to write."""
 
-    def __init__(self, rows: list[Row]):
+    rows: list[Row]
+    seqs: list[int]
+    done: bool
+
+    def __init__(self, rows: list[Row]) -> None:
         self.rows, self.seqs = rows, list[int]()
         self.turn, self.done = threading.Event(), False
         self.error: StoreError | None = None
@@ -21,7 +25,7 @@ class Waiting:
 class Groups:
     """write: stores all rows of a group by one commit and returns their places, or raises and stores none."""
 
-    def __init__(self, write: Callable[[list[Row]], list[int]]):
+    def __init__(self, write: Callable[[list[Row]], list[int]]) -> None:
         self._write = write
         self._queue: list[Waiting] = []
         self._lock, self._busy = threading.Lock(), False

@@ -24,7 +24,10 @@ class JoinedStore(Store):
     with this one.
     """
 
-    def __init__(self, archive: Store, live: Store):
+    archive: Store
+    live: Store
+
+    def __init__(self, archive: Store, live: Store) -> None:
         self.archive, self.live = archive, live
 
     def put(self, rows: list[Row]) -> list[int]:

@@ -43,7 +43,9 @@ class ParquetStore(Store):
     folder: made where there is none; one process at a time may write. StoreError where it cannot be read.
     """
 
-    def __init__(self, folder: str | Path):
+    folder: Path
+
+    def __init__(self, folder: str | Path) -> None:
         self.folder, self._closed = Path(folder), False
         self._lock = threading.RLock()
         with self._told():
@@ -192,7 +194,9 @@ class ParquetStore(Store):
 class Told:
     """Errors of the disk and of polars as sentences."""
 
-    def __init__(self, folder: Path, loss: str):
+    folder: Path
+
+    def __init__(self, folder: Path, loss: str) -> None:
         self.folder, self._loss = folder, loss
 
     def __enter__(self) -> None:

@@ -39,7 +39,7 @@ class PostgresStore(Tables):
     StoreError where the database cannot be reached, or the schema holds something else.
     """
 
-    def __init__(self, conninfo: str, *, schema: str = "onepass"):
+    def __init__(self, conninfo: str, *, schema: str = "onepass") -> None:
         super().__init__()
         self.schema = schema
         self._conninfo, self._closed = conninfo, False
@@ -143,7 +143,7 @@ def abandoned(connection: "psycopg.Connection") -> None:
 class Asked:
     """A connection of PostgreSQL."""
 
-    def __init__(self, connection: "psycopg.Connection"):
+    def __init__(self, connection: "psycopg.Connection") -> None:
         self._connection = connection
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:

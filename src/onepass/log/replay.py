@@ -38,6 +38,12 @@ class Fold:
     join that it learns (default None: there is no end).
     """
 
+    store: Store
+    loop: str
+    bandit: Any
+    line: int
+    end: int | None
+
     def __init__(
         self, store: Store, loop: str, bandit: Any, through: int = 0, *, line: int = 0, end: int | None = None
     ):

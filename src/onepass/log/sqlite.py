@@ -32,12 +32,14 @@ class SqliteStore(Tables):
     store, or cannot be opened.
     """
 
-    def __init__(self, path: str | Path, *, readonly: bool = False, wait: float = 10.0, synced: bool = True):
+    path: Path
+
+    def __init__(self, path: str | Path, *, readonly: bool = False, wait: float = 10.0, synced: bool = True) -> None:
         super().__init__()
         self.path, self._readonly, self._synced = Path(path), readonly, synced
         self._wait = check.positive("wait", wait)
         self._alone, self._asking = threading.Lock(), threading.Lock()
-        self.copier = Copier(self._connection, self._alone)
+        self.copier: Copier = Copier(self._connection, self._alone)
         self._writer = self._connection()
         self._reader = self._connection()
         try:
@@ -173,7 +175,7 @@ def synced(path: Path) -> None:
 class Asked:
     """A connection of SQLite."""
 
-    def __init__(self, connection: sqlite3.Connection):
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:

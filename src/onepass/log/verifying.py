@@ -89,7 +89,7 @@ def verify(fold: Fold, until: int | None = None, told: Callable[[int], object] |
 class Verifying:
     """Decisions in the order of their models, and the joins between them."""
 
-    def __init__(self, fold: Fold, until: int | None):
+    def __init__(self, fold: Fold, until: int | None) -> None:
         self._fold = fold
         saved = fold.store.read(fold.through, until, ("checkpoint",), fold.loop)
         ours = (one for one in saved if one.line == fold.line and one.through >= fold.through and one.digest)

@@ -99,7 +99,7 @@ class Real(Dimension):
     log: bool = False
     when: Any = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         low, high = check.real("low", self.low), check.real("high", self.high)
         if low >= high:
             raise ValueError(f"low must be below high, got {low} and {high}")
@@ -154,7 +154,7 @@ class Integer(Dimension):
     log: bool = False
     when: Any = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         low = check.integer("low", self.low, 1 if _logged(self.log) else -check.MOST)
         high = check.integer("high", self.high, low + 1)
         for name, value in (("low", low), ("high", high), ("when", _needs(self.when))):
@@ -206,7 +206,7 @@ class Category(Dimension):
     choices: Any
     when: Any = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         several = isinstance(self.choices, tuple | list)
         choices = list(self.choices) if several else []
         keys = {(type(choice), choice) for choice in choices if isinstance(choice, PLAIN)}
@@ -255,11 +255,11 @@ class Space:
     settings: {name: `Real`, `Integer` or `Category`}, at least one. ValueError for anything else.
     """
 
-    def __init__(self, settings: Mapping[str, Dimension]):
+    def __init__(self, settings: Mapping[str, Dimension]) -> None:
         given = list(settings.items()) if isinstance(settings, Mapping) else []
         if not given or not all(isinstance(name, str) and isinstance(one, Dimension) for name, one in given):
             raise ValueError(f'settings must be a dictionary such as {{"x": Real(0.0, 1.0)}}, got {shown(settings)}')
-        self.dimensions = dict(given)
+        self.dimensions: dict[str, Dimension] = dict(given)
         before: dict[str, Dimension] = {}
         for name, one in given:
             for parent, values in one.when:

@@ -19,7 +19,9 @@ class Lines:
     bad: "refuse": a bad line is a ValueError with its number; "skip": it is left out and told to `report`.
     """
 
-    def __init__(self, path: str | Path, bad: str = "refuse", report: Report | None = None):
+    path: Path
+
+    def __init__(self, path: str | Path, bad: str = "refuse", report: Report | None = None) -> None:
         self.path, self.bad, self._report = Path(path), check.choice("bad", bad, ("refuse", "skip")), report
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:

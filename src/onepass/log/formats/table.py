@@ -29,6 +29,14 @@ class Names:
     (default: none). arms: the names of all arms (default None: arms are places from 0).
     """
 
+    arm: str
+    reward: str
+    propensity: str
+    id: str | None
+    time: str | None
+    features: tuple[str, ...]
+    probabilities: tuple[str, ...]
+
     def __init__(
         self, *, arm: str = "arm", reward: str = "reward", propensity: str = "propensity", id: str | None = None,
         time: str | None = None, features: Sequence[str] = (), probabilities: Sequence[str] = (),
@@ -36,7 +44,7 @@ class Names:
     ):  # fmt: skip
         self.arm, self.reward, self.propensity, self.id, self.time = arm, reward, propensity, id, time
         self.features, self.probabilities = tuple(features), tuple(probabilities)
-        self.arms = None if arms is None else list(arms)
+        self.arms: list[Any] | None = None if arms is None else list(arms)
         self._places = {str(name): place for place, name in enumerate(self.arms or ())}
 
     def check(self, columns: Sequence[str]) -> None:
