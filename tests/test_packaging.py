@@ -25,6 +25,17 @@ def test_the_version_stands_in_one_place():
     assert f'\n__version__ = "{onepass.__version__}"\n' in source.read_text()
 
 
+def test_the_changelog_and_the_citation_tell_the_same_version_newest_first():
+    told = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert told[0] == "Unreleased"
+    versions = [
+        tuple(map(int, re.fullmatch(r"(\d+)\.(\d+)\.(\d+) - \d{4}-\d\d-\d\d", one).groups())) for one in told[1:]
+    ]
+    assert versions == sorted(versions, reverse=True)
+    assert ".".join(map(str, versions[0])) == onepass.__version__
+    assert f"\nversion: {onepass.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
 def test_types_are_told():
     assert (Path(onepass.__file__).parent / "py.typed").is_file()
 

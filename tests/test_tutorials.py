@@ -3,6 +3,7 @@
 Two of them in `make test`; all in `make docs` and `make test-long`.
 """
 
+import time
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,15 @@ from counts import many
 
 DOCS = Path(__file__).parent.parent / "docs"
 ALL = sorted(path.stem for path in (DOCS / "tutorials").glob("*.md"))
+A_MINUTE_OF_TWO_CORES = 120.0  # seconds of processor
 CHEAP = ["heavy_tails", "recommending"]  # under half a second each, with code that other tests compile
 
 
 @pytest.mark.parametrize("tutorial", many(CHEAP, ALL))
 def test_a_tutorial_runs_and_prints_what_it_shows(tutorial):
+    begun = time.process_time()
     found = near.run(DOCS / "tutorials" / f"{tutorial}.md")
+    assert time.process_time() - begun < A_MINUTE_OF_TWO_CORES  # with what is compiled the first time
     assert found.attempted > 5
     assert found.failed == 0
 

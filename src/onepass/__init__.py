@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from onepass.public import *  # noqa: F403
     from onepass.public import __all__ as __all__
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if "numba" in sys.modules:  # another one is refused at once, where that costs nothing
     import_module("onepass.foundation")
