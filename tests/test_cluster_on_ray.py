@@ -9,7 +9,7 @@ from counts import many as often
 from experiments import Scripted, Staircase, Until
 from local_ray import local_ray
 from onepass import evaluation as ev
-from onepass.cluster import ShardedBandit, evaluate, fit
+from onepass.cluster import Replicas, ShardedBandit, evaluate, fit
 from onepass.experiment import Experiment, ExperimentError, Policy, run
 from sharded_driver import EVERY, Mortal, batch, recipe, same
 
@@ -40,6 +40,23 @@ def test_actors_that_are_killed_while_they_learn_come_back(ray, tmp_path):
         one.learn(*batch(seq))
     assert bandit.recommend(users, 3).arms == one.recommend(users, 3).arms
     bandit.close()
+
+
+def test_workers_of_a_stream_that_are_killed_while_they_learn_come_back(ray):
+    kills, rng = often(1, 34), np.random.default_rng(3)
+    rounds = 6 * (kills + 1)
+    strikes = set(rng.choice(np.arange(1, rounds), kills, replace=False).tolist())
+    x, reg = rng.standard_normal((rounds, 10, 4)), 0.3
+    with Replicas(op.OFUL(dim=4, reg=reg), 2, every=25, ray="local") as stream:
+        for place, rows in enumerate(x):
+            if place in strikes:
+                ray.kill(stream.crew.members[int(rng.integers(2))].shard)
+            stream.learn(rows, rows.sum(1))
+        found = stream.merge()
+    whole = np.vstack(x)
+    theta = np.linalg.solve(reg * np.eye(4) + whole.T @ whole, whole.T @ whole.sum(1))
+    np.testing.assert_allclose(found.parameter, theta, rtol=0.0, atol=1e-9)
+    assert (found.rounds, stream.crew.recovered) == (len(whole), kills)
 
 
 def test_fit_and_evaluate_on_ray_are_those_of_one_process(ray, tmp_path):

@@ -26,7 +26,8 @@ from onepass.foundation.generic import defined
 
 BLOCK_BYTES = 32_000_000  # of rows learned at a time: slots are reserved for them, and most are given back
 LEAST_ROWS, MOST_ROWS = 64, 1024  # of a block; more where slots are many, as it reserves one a row
-GROWTH = 8  # arrays that are full grow by an eighth
+SHARE = 8  # of the slots in use, that much of a block more
+GROWTH = 64  # arrays that are full grow by so much, in place: pages move, not bytes, and little room is spare
 RECORDS = 16  # and by as many arms more
 ONE_THREAD = 4_000_000  # numbers: a smaller batch is learned before another thread has begun
 
@@ -99,6 +100,7 @@ class Compact:
         self._vacant: list[int] = []
         self._copies = Copies()  # for readers
         self._count = 0  # records in use or vacant; the arrays may be longer
+        self._free = 0  # slots that are known to be free, and perhaps more
 
     def fits(self, state: ArenaState) -> bool:
         """Whether the arrays of a state from a file fit together, and its lists are orderly."""
@@ -113,7 +115,7 @@ class Compact:
 
     def restore(self, state: ArenaState) -> None:
         """Take a state that fits."""
-        self.state, self._count, self._copies = state, self.records(state), Copies()
+        self.state, self._count, self._free, self._copies = state, self.records(state), 0, Copies()
         self._vacant = self.vacant(state).tolist()
 
     def template(self, records: int) -> ArenaState:
@@ -175,11 +177,17 @@ class Compact:
         twin._vacant, twin._copies = list(self._vacant), Copies()
         return twin
 
-    def _room(self, slots: int) -> None:
-        """Make sure that `slots` more can be taken above the top."""
-        top, capacity = self.state.top, self.state.link.size
-        if top + slots > capacity:
-            self._grow(arenas.PER_SLOT, top + slots + top // GROWTH)
+    def _room(self, slots: int, holes: bool = False) -> None:
+        """Make sure that `slots` more can be taken above the top; holes: or from those that are free."""
+        state, self._free = self.state, max(0, self._free - slots)
+        if state.top + slots <= state.link.size or (holes and self._free > 0):
+            return
+        if holes:
+            taken = state.held[: self._count].sum() + np.count_nonzero(state.outside[: self._count] != NONE)
+            self._free = int(state.top - taken - slots)
+        if not holes or self._free < 0:
+            self._free = 0
+            self._grow(arenas.PER_SLOT, state.top + slots + state.top // GROWTH)
 
     def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
         self._room(2)
@@ -193,11 +201,11 @@ class Compact:
 
         Arms are dealt to threads in blocks; every arm is computed by one of them, so results do not depend on how many.
         """
-        increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
+        found = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
         counts, hold = np.diff(starts), self.state.root.shape[1]
         width = self.state.basis.shape[1] * rows.itemsize
         wanted = np.cumsum(np.minimum(counts, hold) + 1)
-        step = max(min(BLOCK_BYTES // width, MOST_ROWS + self.state.top // GROWTH), LEAST_ROWS)
+        step = max(min(BLOCK_BYTES // width, MOST_ROWS + self.state.top // SHARE), LEAST_ROWS)
         threads = (self.threads or os.cpu_count() or 1) if len(rows) * width > ONE_THREAD else 1
         with ThreadPoolExecutor(threads) as pool:
             begin = 0
@@ -205,25 +213,40 @@ class Compact:
                 before = wanted[begin - 1] if begin else 0
                 end = int(np.searchsorted(wanted, before + step, side="right"))
                 end = max(end, begin + 1)
-                block = records[begin:end]
-                self._room(int(wanted[end - 1] - before))
-                free, top = arenas.reserve(self.state, block, counts[begin:end])
-                settings = (self.state, self._rule, self._limit, self._weighing)
-                work: Any = (*settings, records, starts, order, rows, right, rewards, extra)
-                edges = np.searchsorted(starts, np.linspace(starts[begin], starts[end], threads + 1)[1:-1])
-                edges = np.unique([begin, *edges, end])
-                if edges.size == 2:
-                    learning.learn_arms(*work, begin, end, increments, targets)
-                else:
-                    jobs = [
-                        pool.submit(learning.learn_arms, *work, int(a), int(b), increments, targets)  # type: ignore[call-arg]
-                        for a, b in pairwise(edges)
-                    ]
-                    for job in jobs:
-                        job.result()
-                self._settle(arenas.release(self.state, block, free), top, block.tolist())
+                self._learn_block(
+                    begin, end, (records, starts, order, rows, right, rewards, extra), found, pool, threads
+                )
                 begin = end
-        return increments, targets
+        return found
+
+    def _learn_block(
+        self, begin: int, end: int, batch: Any, found: Any, pool: ThreadPoolExecutor, threads: int
+    ) -> None:
+        """Groups begin .. end - 1 of a batch. Nothing refers to the arrays afterwards, which may then grow in place."""
+        records, starts = batch[:2]
+        block, counts = records[begin:end], np.diff(starts[begin : end + 1])
+        self._room(self._missing(block, counts))
+        free, top = arenas.reserve(self.state, block, counts)
+        work: Any = (self.state, self._rule, self._limit, self._weighing, *batch)
+        edges = np.searchsorted(starts, np.linspace(starts[begin], starts[end], threads + 1)[1:-1])
+        edges = np.unique([begin, *edges, end])
+        if edges.size == 2:
+            learning.learn_arms(*work, begin, end, *found)
+        else:
+            jobs = [
+                pool.submit(learning.learn_arms, *work, int(a), int(b), *found)  # type: ignore[call-arg]
+                for a, b in pairwise(edges)
+            ]
+            for job in jobs:
+                job.result()
+        self._settle(arenas.release(self.state, block, free), top, block.tolist())
+
+    def _missing(self, block: np.ndarray, counts: np.ndarray) -> int:
+        """How many slots `reserve` will take for `counts` more rows of arms."""
+        state, dim, hold = self.state, self.state.basis.shape[1], self.state.root.shape[1]
+        reach = state.used[block] + counts
+        loses = (reach > hold) & (dim > hold) & (state.outside[block] == NONE)
+        return int((np.minimum(reach, hold) - state.held[block] + loses).sum())
 
     def play(self, rule, rounds, tally, records, contexts, rewards, normals, lots):
         """Rounds by playing.py: the tally, the arms, and the records (K,) as they are after."""
@@ -324,7 +347,7 @@ class Compact:
 
     def adopt(self, arms):
         """Take arms that were exported; the records that they have here."""
-        self._room(sum(len(arm.moment) + len(arm.outside) for arm in arms))
+        self._room(sum(len(arm.moment) + len(arm.outside) for arm in arms), holes=True)
         records = [self._record() for _ in arms]
         for record, arm in zip(records, arms, strict=True):
             self._put(record, arm)
@@ -337,14 +360,15 @@ class Compact:
     def carry(self, other, records):
         """Take arms of another store of the same kind; the records that they have here."""
         theirs = other.state
-        self._room(int(theirs.used[records].sum() + np.count_nonzero(theirs.outside[records] != NONE)))
+        wanted = theirs.used[records].sum() + np.count_nonzero(theirs.outside[records] != NONE)
+        self._room(int(wanted), holes=True)
         targets = [self._record() for _ in range(len(records))]
         free, top = moving.carried(self.state, theirs, records, np.array(targets, np.int64))
         self._settle(free, top, targets)
         return targets
 
     def replace(self, record, arm):
-        self._room(len(arm.moment) + len(arm.outside))
+        self._room(len(arm.moment) + len(arm.outside), holes=True)
         self._settle(arenas.vacate(self.state, record), self.state.top, [record])
         self._put(record, arm)
 

@@ -1,15 +1,18 @@
-"""What more cores and shards cost: `python -m onepass.benchmark.cluster rows [ROWS]`, `arms [ARMS ROWS]`, `latency`.
+"""What more cores and shards cost: `python -m onepass.benchmark.cluster WHAT`: `rows [ROWS]`, `latency`,
+`arms [ARMS ROWS [REPEATS [here]]]`.
 
 rows   seconds to learn files: one thread, two threads, two workers of Ray, and, as the limit of the machine, two
        processes that do nothing but the arithmetic, on rows that they have in memory
-arms   ROWS rows of each of ARMS arms on two shards: bytes, the share of learning that is not the shards' own, the ten
-       best of all arms for 100 users; shards in this process, then actors of Ray, each beside one bandit
+arms   ROWS rows of each of ARMS arms on two shards: bytes, the share of learning that is not the shards' own, by the
+       clock and by CPU time, the ten best of all arms for 100 users, REPEATS times; shards in this process, then actors
+       of Ray (not with "here"), each beside one bandit
 latency  what calls take when messages to shards take 1, 5 and 20 ms, beside the model of docs/cluster.md
 
 Not part of `onepass bench`: needs Ray, both cores and some gigabytes. Alternating runs, medians of their ratios. With
 POLARS_MAX_THREADS=1 and OPENBLAS_NUM_THREADS=1 before it, so that one thread is one.
 """
 
+import os
 import sys
 import tempfile
 import time
@@ -28,6 +31,7 @@ from onepass.cluster.rays import connected
 BAR, LIMIT = 1.6, 30.0  # times as fast as one worker; percent of learning that routing may take
 BYTES, BEST = 1.3, 1.5  # of the rows that must be kept; of the time of one process
 REPEATS = 5
+HERE = "here"  # no actors
 FILES = 4
 DIM, RANK = 128, 8  # of an arm
 DELAYS = (0.001, 0.005, 0.02)  # seconds: of a rack, a region, two regions
@@ -142,9 +146,19 @@ def recipe() -> Any:
     return op.Bandit(op.Disjoint(op.Ridge(op.ProjectorSplitting(dim=DIM, rank=RANK, dtype="float32"))), op.UCB(0.5))
 
 
-def taught(bandit: Any, arms: int, rows: int) -> float:
-    """Seconds of learning all rows; making them does not count."""
-    return sum(seconds(lambda: bandit.learn(x, rewards, names)) for x, rewards, names in batches(arms, rows))  # noqa: B023
+def taught(bandit: Any, arms: int, rows: int) -> tuple[float, float]:
+    """Seconds of learning all rows, by the clock and of this process's CPU; making them does not count."""
+    begun, worked = 0.0, 0.0
+    for x, rewards, names in batches(arms, rows):
+        begun, worked = begun - time.perf_counter(), worked - time.process_time()
+        bandit.learn(x, rewards, names)
+        begun, worked = begun + time.perf_counter(), worked + time.process_time()
+    return begun, worked
+
+
+def resident() -> int:
+    """Bytes of memory that this process has now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def of_arms(arms: int, rows: int, *, ray: str | None = "local", repeats: int = REPEATS) -> list[Line]:
@@ -154,7 +168,7 @@ def of_arms(arms: int, rows: int, *, ray: str | None = "local", repeats: int = R
     keeps = arms * min(rows, RANK) * DIM * 4.0
     one = recipe()
     taught(recipe(), 100, 1)  # compiles
-    alone = taught(one, arms, rows)
+    alone, _ = taught(one, arms, rows)
     told = f"{arms:,} arms, {arms * rows:,} rows"
     held = one.memory_usage()
     lines: list[Line] = [
@@ -164,20 +178,26 @@ def of_arms(arms: int, rows: int, *, ray: str | None = "local", repeats: int = R
         where, joined = ("here", sum) if address is None else ("as actors", max)
         many = ShardedBandit(recipe(), 2, ray=address)
         taught(many, 100, 1)  # actors have begun, and loaded what they need
-        before = joined(many.crew.ask_all("seconds"))
-        spent, bytes_ = taught(many, arms, rows), many.memory_usage()
-        work = joined(many.crew.ask_all("seconds")) - before
+        had, before = resident(), np.array(many.crew.ask_all("spent"))
+        wall, front = taught(many, arms, rows)
+        grown, bytes_ = resident() - had, many.memory_usage()
+        busy, work, whole = (np.array(many.crew.ask_all("spent")) - before).T
+        clock = 100.0 * (1.0 - joined(busy) / wall)
+        cpu = 100.0 * (1.0 - work.sum() / (front if address is None else front + whole.sum()))
         ratios, mine = [], []
         ask(one), ask(many)
         for _ in range(repeats):
             mine.append(seconds(lambda: ask(many)))  # noqa: B023
             ratios.append(mine[-1] / seconds(lambda: ask(one)))
         many.close()
-        share, each = 100.0 * (1.0 - work / spent), 1e6 * spent / (arms * rows)
+        each, learns = 1e6 * wall / (arms * rows), f"  two shards {where}: learn a row"
         best, of = float(np.median(ratios)), f"times as long as one bandit (bar {BEST})"
+        if address is None:
+            lines.append(("  two shards here: the process grew by", grown / 1e9, "GB", grown / keeps, "of the rows"))
         lines += [
             (f"  two shards {where}: bytes", bytes_ / 1e9, "GB", bytes_ / keeps, f"of the rows (bar {BYTES})"),
-            (f"  two shards {where}: learn a row", each, "us", share, f"% of it no shard is at work (bar {LIMIT:g})"),
+            (learns, each, "us", clock, f"% of it no shard is at work (bar {LIMIT:g})"),
+            (learns, each, "us", cpu, f"% of the CPU time is not the shards' own (bar {LIMIT:g})"),
             (f"  two shards {where}: the {TOP} best for {USERS} users", float(np.median(mine)), "s", best, of),
         ]
     return lines
@@ -237,14 +257,15 @@ def of_latency(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeats: i
 
 def main(arguments: list[str]) -> None:
     """Print the lines."""
-    what, given = arguments[0], [int(one) for one in arguments[1:]]
+    what, given = arguments[0], [int(one) for one in arguments[1:] if one != HERE]
     if what == "rows":
         connected("local")
         found = [line for name in MODELS for line in of_rows(name, *given[:1])]
     elif what == "latency":
         found = of_latency()
     else:
-        found = of_arms(*(given[:2] if len(given) > 1 else (125_000, 8)))
+        sizes = given[:2] if len(given) > 1 else (125_000, 8)
+        found = of_arms(*sizes, ray=None if HERE in arguments else "local", repeats=(*given[2:], REPEATS)[0])
     for label, measured, unit, ratio, of in found:
         print(f"{label:<62} {measured:9.2f} {unit:<2}  {ratio:7.2f} {of}", flush=True)
 

@@ -1,17 +1,16 @@
-"""All shards of a bandit: each is told what changes it in order, by number, and comes back where it is lost.
+"""Shards of a bandit, or workers of a stream: each is told what changes it, in order, and comes back where it is lost.
 
-    lost shard = its file of the last cut + what it was told since, again
+    lost shard = what was kept of it at the last cut + what it was told since, again
 
 What shards are told is kept until the next cut. A shard that may have done something whose answer was lost is asked
 again: it knows by `seq` what it has done. Without a folder there are no cuts, nothing is kept, and a lost shard is
 `ShardLost`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from onepass.bandit.models import Disjoint, Hybrid
 from onepass.cluster.links import LOST, Links
 
 TRIES = 5  # of one call: a shard that is lost each time will be lost again
@@ -22,9 +21,9 @@ class ShardLost(RuntimeError):
 
 
 class Member:
-    """A shard, what it was told since the last cut, and the file that it comes back from (None: it began then)."""
+    """A shard, what it was told since the last cut, and what it comes back from, a file (None: it began then)."""
 
-    def __init__(self, shard: Any, seq: int, file: Path | None):
+    def __init__(self, shard: Any, seq: int, file: Any):
         self.shard, self.seq, self.file = shard, seq, file
         self.told: list[tuple[Any, ...]] = []
 
@@ -32,11 +31,11 @@ class Member:
 class Crew:
     """Shards by their numbers.
 
-    models: of each; links: how they are reached; keeps: whether what they are told is kept.
+    part: begins one, from what was kept of it; links: how they are reached; keeps: whether what they are told is kept.
     """
 
-    def __init__(self, models: Disjoint | Hybrid, links: Links, keeps: bool):
-        self.models, self.links, self.keeps = models, links, keeps
+    def __init__(self, part: Callable[[Any], Any], links: Links, keeps: bool):
+        self.part, self.links, self.keeps = part, links, keeps
         self.members: dict[int, Member] = {}
         self.gone: list[int] = []  # published versions that nobody reads any more
         self.messages = 0  # sent
@@ -53,7 +52,7 @@ class Crew:
 
     def begin(self, number: int, seq: int = 0, file: Path | None = None) -> None:
         """Start a shard."""
-        self.members[number] = Member(self.links.begun(self.models, file), seq, file)
+        self.members[number] = Member(self.links.begun(self.part, file), seq, file)
 
     def end(self, number: int) -> None:
         """Let a shard go."""
@@ -98,12 +97,21 @@ class Crew:
                 raise ShardLost(
                     f"shard {number} is lost; with a folder, shards come back from cuts and what came after"
                 )
-            member.shard = self.links.begun(self.models, member.file)
+            member.shard = self.links.begun(self.part, member.file)
             self.recovered += 1
             for what in member.told:
                 (answer,) = self.links.answers([self.links.send(member.shard, "told", *what)])
                 if answer is LOST:
                     break
+
+    def undo(self, numbers: Iterable[int]) -> None:
+        """Take the last change back from those who were told it: they begin again, and are told the rest."""
+        for number in numbers:
+            member = self.members[number]
+            member.told.pop()
+            member.seq -= 1
+            self.links.end(member.shard)
+            self._bring_back([number])
 
     def save(self, folder: Path) -> dict[int, Path]:
         """Write every shard to the folder, as it is now: the files by number."""
@@ -111,8 +119,8 @@ class Crew:
         self.ask({number: ("save", str(file)) for number, file in files.items()})
         return files
 
-    def settle(self, files: dict[int, Path]) -> None:
-        """A cut is complete: shards come back from these files, and what they were told before is forgotten."""
+    def settle(self, files: dict[int, Any]) -> None:
+        """A cut is complete: shards come back from these, and what they were told before is forgotten."""
         for number, file in files.items():
             member = self.members[number]
             member.file = file

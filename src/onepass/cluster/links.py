@@ -1,66 +1,72 @@
-"""How a shard is reached: in this process, or as an actor of Ray. One contract for both.
+"""How a part of a cluster is reached: in this process, or as an actor of Ray. One contract for all.
 
-`begun` starts a shard, from its models or from a file; `send` hands it a call; `answers` waits for calls, and gives
-`LOST` for one that can have no answer: its shard, process or machine, is gone.
+`begun` starts a part, new or from what was kept of it; `send` hands it a call; `answers` waits for calls, and gives
+`LOST` for one that can have no answer: its part, process or machine, is gone.
 """
 
-from pathlib import Path
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
-
-from onepass.bandit.models import Disjoint, Hybrid
-from onepass.cluster.shard import Shard
-from onepass.foundation.check import quoted
-from onepass.foundation.files import load
 
 
 class Lost:
-    """The answer of a shard that is gone."""
+    """The answer of a part that is gone."""
 
 
 LOST = Lost()
 
 
 class Links(Protocol):
-    """A way to reach shards."""
+    """A way to reach parts."""
 
-    def begun(self, models: Disjoint | Hybrid, file: Path | None) -> Any:
-        """Start a shard of such models, or (file) as it was saved; what it is called from then on."""
+    def begun(self, part: Callable[[Any], Any], kept: Any) -> Any:
+        """Start part(kept), kept: what it comes back from, None where it is new; what it is called from then on."""
         ...
 
-    def send(self, shard: Any, method: str, *given: Any) -> Any:
+    def send(self, one: Any, method: str, *given: Any) -> Any:
         """Let it do something; a call whose answer `answers` waits for."""
         ...
 
     def answers(self, calls: list[Any]) -> list[Any]:
-        """The answers of calls, in their order, `LOST` where there is none; what a shard raises is raised."""
+        """The answers of calls, in their order, `LOST` where there is none; what a part raises is raised."""
         ...
 
-    def end(self, shard: Any) -> None:
+    def end(self, one: Any) -> None:
         """It is needed no more."""
         ...
 
 
-def shard_of(models: Disjoint | Hybrid, file: Path | None) -> Shard:
-    """A shard that begins, or one from a file. ValueError for a file of something else."""
-    if file is None:
-        return Shard(models)
-    found = load(file)
-    if not isinstance(found, Shard):
-        raise ValueError(f"{quoted(file)} holds no shard")
-    return found
-
-
 class Local:
-    """Shards in this process."""
+    """Parts in this process, one after the other."""
 
-    def begun(self, models: Disjoint | Hybrid, file: Path | None) -> list[Shard]:
-        return [shard_of(models, file)]
+    def begun(self, part: Callable[[Any], Any], kept: Any) -> list[Any]:
+        return [part(kept)]
 
-    def send(self, shard: list[Shard], method: str, *given: Any) -> Any:
-        return getattr(shard[0], method)(*given) if shard else LOST
+    def send(self, one: list[Any], method: str, *given: Any) -> Any:
+        return getattr(one[0], method)(*given) if one else LOST
 
     def answers(self, calls: list[Any]) -> list[Any]:
         return calls
 
-    def end(self, shard: list[Shard]) -> None:
-        shard.clear()
+    def end(self, one: list[Any]) -> None:
+        one.clear()
+
+
+class Beside:
+    """Parts in this process, each call in a thread."""
+
+    def __init__(self, threads: int):
+        self._local, self._pool = Local(), ThreadPoolExecutor(threads)
+
+    def begun(self, part: Callable[[Any], Any], kept: Any) -> list[Any]:
+        return self._local.begun(part, kept)
+
+    def send(self, one: list[Any], method: str, *given: Any) -> Future[Any]:
+        return self._pool.submit(self._local.send, one, method, *given)
+
+    def answers(self, calls: list[Future[Any]]) -> list[Any]:
+        wait(calls)
+        return [call.result() for call in calls]
+
+    def end(self, one: list[Any]) -> None:
+        self._local.end(one)

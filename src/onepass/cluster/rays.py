@@ -1,13 +1,12 @@
-"""Ray, where it is installed: `pip install onepass[ray]`. Here: how to find it, and shards as its actors."""
+"""Ray, where it is installed: `pip install onepass[ray]`. How to find it, and parts of a cluster as its actors."""
 
 import importlib
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from onepass.bandit.models import Disjoint, Hybrid
-from onepass.cluster.links import LOST, shard_of
+from onepass.cluster.links import LOST
 from onepass.foundation import check
 
 LOCAL = "local"  # the address that starts Ray on this machine
@@ -48,28 +47,28 @@ def own(value: Any) -> Any:
 
 
 class Actor:
-    """A shard in a process of its own."""
+    """A part of a cluster in a process of its own."""
 
-    def __init__(self, models: Disjoint | Hybrid, file: str | None):
-        self.shard = shard_of(models, None if file is None else Path(file))
+    def __init__(self, part: Callable[[Any], Any], kept: Any):
+        self.part = part(own(kept))
 
     def do(self, method: str, *given: Any) -> Any:
-        """Let the shard do something."""
-        return getattr(self.shard, method)(*own(given))
+        """Let the part do something."""
+        return getattr(self.part, method)(*own(given))
 
 
 class Actors:
-    """Shards as actors: each has a share of one core, so that any number fits; arrays go by Ray's store of objects."""
+    """Parts as actors: each has a share of one core, so that any number fits; arrays go by Ray's store of objects."""
 
     def __init__(self, address: str):
         self.ray = connected(address)
         self._actor = self.ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0)(Actor)
 
-    def begun(self, models: Disjoint | Hybrid, file: Path | None) -> Any:
-        return self._actor.remote(models, None if file is None else str(file))
+    def begun(self, part: Callable[[Any], Any], kept: Any) -> Any:
+        return self._actor.remote(part, kept)
 
-    def send(self, shard: Any, method: str, *given: Any) -> Any:
-        return shard.do.remote(method, *given)
+    def send(self, one: Any, method: str, *given: Any) -> Any:
+        return one.do.remote(method, *given)
 
     def answers(self, calls: list[Any]) -> list[Any]:
         out = []
@@ -82,5 +81,5 @@ class Actors:
                 raise error.cause from None
         return out
 
-    def end(self, shard: Any) -> None:
-        self.ray.kill(shard)
+    def end(self, one: Any) -> None:
+        self.ray.kill(one)

@@ -1,11 +1,8 @@
 """A shard: the models of some arms, in a store of their own, wherever it runs.
 
-Arms have numbers here, given by who is in front, and rows come as the designs see them. What changes a shard has a
-number, `seq`: one that was done already is not done again, and its answer is given once more. So whoever has had no
-answer asks again, and every row is learned once.
+Arms have numbers here, given by who is in front, and rows come as the designs see them.
 """
 
-from time import perf_counter
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
@@ -15,11 +12,12 @@ from onepass.bandit.arm_means import seen
 from onepass.bandit.deciding import Rule, trouble
 from onepass.bandit.models import Disjoint, Hybrid, Learned
 from onepass.cluster.placing import NOBODY
+from onepass.cluster.telling import Told
 from onepass.exploration.choosing import best
 from onepass.exploration.contract import score
 from onepass.exploration.randomness import no_normals
 from onepass.exploration.residuals import Tally
-from onepass.foundation import files, state
+from onepass.foundation import check, files, state
 from onepass.foundation.registry import built, savable
 
 GROWTH = 8  # the list of places grows by an eighth
@@ -45,7 +43,7 @@ class Query(NamedTuple):
 
 @final
 @savable
-class Shard(files.Owner):
+class Shard(Told, files.Owner):
     """Some of a bandit's arms.
 
     models: `Disjoint` or `Hybrid`, as the whole bandit's; seq: of the last change.
@@ -55,29 +53,8 @@ class Shard(files.Owner):
         self.models, self.seq = models, seq
         self.store: Any = models.store()
         self.places = np.zeros(0, np.int64)
-        self._answer: Any = None
-        self._busy = 0.0
         self._published: dict[int, tuple[np.ndarray, Any]] = {}
         self._requests: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-
-    def asked(self, method: str, *given: Any) -> Any:
-        """What a method that changes nothing says."""
-        return getattr(self, method)(*given)
-
-    def told(self, seq: int, method: str, *given: Any) -> Any:
-        """Do what changes the shard, once. ValueError where something between is missing."""
-        if seq <= self.seq:
-            return self._answer if seq == self.seq else None
-        if seq != self.seq + 1:
-            raise ValueError(f"seq must be {self.seq + 1}, got {seq}: a change is missing")
-        begun = perf_counter()
-        self._answer = getattr(self, method)(*given)
-        self.seq, self._busy = seq, self._busy + perf_counter() - begun
-        return self._answer
-
-    def seconds(self) -> float:
-        """How long changes took, since it began here: the rest of their time is that of messages and of the front."""
-        return self._busy
 
     # ---- changes ----
 
@@ -193,6 +170,16 @@ class Shard(files.Owner):
     def _fits(self, found: Kept) -> bool:
         held = np.sort(np.concatenate([found.places[found.places != NOBODY], self.store.vacant(found.store)]))
         return bool(np.array_equal(held, np.arange(self.store.records(found.store))) and self.store.fits(found.store))
+
+
+def shard_of(models: Disjoint | Hybrid, file: Any) -> Shard:
+    """A shard that begins, or (file, a path) as it was saved. ValueError for a file of something else."""
+    if file is None:
+        return Shard(models)
+    found = files.load(file)
+    if not isinstance(found, Shard):
+        raise ValueError(f"{check.quoted(file)} holds no shard")
+    return found
 
 
 def best_of(

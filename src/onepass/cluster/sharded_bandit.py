@@ -9,28 +9,29 @@ Models are those of one process, bit for bit, on any number of shards; so are de
 
 import json
 from collections.abc import Collection, Hashable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, final
 
 import numpy as np
 
+from onepass.bandit.arm_model import ArmModel
 from onepass.bandit.arms import ArmBandit
-from onepass.bandit.deciding import are_decisions
 from onepass.bandit.decision import DRAWN, Decision, Recommendation
 from onepass.bandit.explanation import Explanation
 from onepass.bandit.snapshot import Snapshot
 from onepass.cluster.crew import Crew
 from onepass.cluster.front import Front, sharded
-from onepass.cluster.journal import BANDIT, EMPTY, Change, Entry, Journal, written
+from onepass.cluster.journal import BANDIT, Entry, Journal, written
 from onepass.cluster.links import Links, Local
 from onepass.cluster.rays import Actors
+from onepass.cluster.recording import joined, of_name, recorded
 from onepass.cluster.searching import Search
+from onepass.cluster.shard import shard_of
 from onepass.cluster.store import Store
-from onepass.features.factors import Outer
 from onepass.foundation import check
 from onepass.foundation.files import load
 from onepass.foundation.sharing import Shared, reading, writing
-from onepass.foundation.state import objects
 
 ROWS = 1_000_000  # learned between two cuts, where there is a folder
 
@@ -86,7 +87,7 @@ class ShardedBandit(Shared):
         self._front, self._journal, self._every = front, journal, check.integer("every", every, 1)
         store: Any = front.bandit.learned.store
         self._store: Store = store
-        self.crew = store.crew = Crew(store.models, links, journal is not None)
+        self.crew = store.crew = Crew(partial(shard_of, store.models), links, journal is not None)
         self._search = Search(front.bandit, store)
         self._since = 0  # rows since the last cut
 
@@ -143,6 +144,28 @@ class ShardedBandit(Shared):
     def memory_usage(self) -> int:
         """Bytes of all arrays on all shards, spare room included, and of the numbers here."""
         return self.bandit.memory_usage() + sum(self.crew.ask_all("nbytes"))
+
+    @reading
+    def parameter_of(self, arm: Hashable) -> np.ndarray:
+        """theta of an arm; shape, arm and errors as of `ArmBandit.parameter_of`."""
+        return self.bandit.parameter_of(arm)
+
+    @reading
+    def rows_of(self, arm: Hashable) -> int:
+        """Rows learned from an arm; ValueError if it is not known."""
+        return self.bandit.rows_of(arm)
+
+    @reading
+    def error_bound(self) -> float:
+        """The largest certificate of all arms, as of `ArmBandit.error_bound`."""
+        return self.bandit.error_bound()
+
+    @reading
+    def export_arm(self, arm: Hashable) -> ArmModel:
+        """A copy of what an arm has learned, for any bandit; arm and errors as of `ArmBandit.export_arm`."""
+        models: Any = self._store.models
+        held = self.bandit.export_arm(arm).held
+        return ArmModel(models, self.bandit.features).holding(held)
 
     # ---- decisions ----
 
@@ -222,6 +245,18 @@ class ShardedBandit(Shared):
             frame = self._frame("remove_arm", of_name, arm)
             self.bandit.remove_arm(arm)
             self._done(frame)
+
+    @writing
+    def import_arm(self, arm: Hashable, model: ArmModel, *, seq: int | None = None) -> None:
+        """Take an arm from elsewhere; arm, model and errors as of `ArmBandit.import_arm`, seq as in `learn`.
+
+        With a folder all shards are written then.
+        """
+        if self._new(seq):
+            self.bandit.import_arm(arm, model)
+            self._front.seq += 1
+            if self._journal is not None:
+                self._cut()
 
     def _new(self, seq: int | None) -> bool:
         """Whether a change is one that was not made yet. OSError where it could not be logged."""
@@ -324,40 +359,3 @@ class ShardedBandit(Shared):
 def linked(ray: str | None) -> Links:
     """How shards are reached."""
     return Local() if ray is None else Actors(ray)
-
-
-def recorded(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[str, Any], Change]:
-    """What `learn` was given, as it is logged."""
-    if are_decisions(contexts):
-        each = [one for part in (contexts if isinstance(contexts, list) else [contexts]) for one in part.each()]
-        paid = rewards if isinstance(contexts, list) or contexts.several else [rewards]
-        texts = [*(json.dumps(one.to_dict()) for one in each), json.dumps(plain(paid))]
-        return {"again": again, "single": False}, EMPTY._replace(texts=objects(texts))
-    outer = isinstance(contexts, Outer)
-    rows = np.asarray(contexts.left if outer else contexts)
-    single = rows.ndim == 1
-    right = np.atleast_2d(np.asarray(contexts.right, rows.dtype)) if outer else np.zeros((0, 0), rows.dtype)
-    names = [arm] if single else arm.tolist() if hasattr(arm, "tolist") else list(arm)
-    values = np.asarray(rewards, np.float64).reshape(-1)
-    return {"again": again, "single": single}, EMPTY._replace(
-        rows=np.atleast_2d(rows), right=right, rewards=values, names=objects(names)
-    )
-
-
-def of_name(arm: Any) -> tuple[dict[str, Any], Change]:
-    """What `add_arm` and `remove_arm` were given."""
-    return {}, EMPTY._replace(names=objects([arm]))
-
-
-def plain(paid: Any) -> Any:
-    """Rewards as JSON."""
-    if hasattr(paid, "tolist"):
-        return paid.tolist()
-    return [plain(one) for one in paid] if isinstance(paid, list | tuple) else paid
-
-
-def joined(change: Change, place: Any) -> Any:
-    """Rows of a change, as they were given."""
-    if change.right.shape[1]:
-        return Outer(change.rows[place], change.right[place])
-    return change.rows[place]

@@ -222,6 +222,21 @@ class Store:
         """A copy of an arm, bit for bit."""
         return self._of_one("export", record)
 
+    def template_of_arm(self) -> Any:
+        """What an exported arm looks like."""
+        return self.beside.template_of_arm()
+
+    def rows_in(self, arm: Any) -> int:
+        """Rows learned by an arm that was exported."""
+        return int(self.beside.rows_in(arm))
+
+    def adopt(self, arms: list[Any]) -> list[int]:
+        """Take arms that were exported; their numbers."""
+        records = np.array([self.open() for _ in arms], np.int64)
+        self.crew.tell({s: ("adopt", records[at], [arms[i] for i in at]) for s, at in self.spread(records)})
+        self._placed.rows[records] = [self.rows_in(arm) for arm in arms]
+        return records.tolist()
+
     def _of_one(self, method: str, record: int, *given: Any) -> Any:
         if record == NONE:
             return getattr(self.beside, method)(record, *given)

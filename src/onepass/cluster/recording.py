@@ -1,0 +1,48 @@
+"""What a bandit on shards was given, as its journal has it, and back."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from onepass.bandit.deciding import are_decisions
+from onepass.cluster.journal import EMPTY, Change
+from onepass.features.factors import Outer
+from onepass.foundation.state import objects
+
+
+def recorded(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[str, Any], Change]:
+    """What `learn` was given, as it is logged."""
+    if are_decisions(contexts):
+        each = [one for part in (contexts if isinstance(contexts, list) else [contexts]) for one in part.each()]
+        paid = rewards if isinstance(contexts, list) or contexts.several else [rewards]
+        texts = [*(json.dumps(one.to_dict()) for one in each), json.dumps(plain(paid))]
+        return {"again": again, "single": False}, EMPTY._replace(texts=objects(texts))
+    outer = isinstance(contexts, Outer)
+    rows = np.asarray(contexts.left if outer else contexts)
+    single = rows.ndim == 1
+    right = np.atleast_2d(np.asarray(contexts.right, rows.dtype)) if outer else np.zeros((0, 0), rows.dtype)
+    names = [arm] if single else arm.tolist() if hasattr(arm, "tolist") else list(arm)
+    values = np.asarray(rewards, np.float64).reshape(-1)
+    return {"again": again, "single": single}, EMPTY._replace(
+        rows=np.atleast_2d(rows), right=right, rewards=values, names=objects(names)
+    )
+
+
+def of_name(arm: Any) -> tuple[dict[str, Any], Change]:
+    """What `add_arm` and `remove_arm` were given."""
+    return {}, EMPTY._replace(names=objects([arm]))
+
+
+def plain(paid: Any) -> Any:
+    """Rewards as JSON."""
+    if hasattr(paid, "tolist"):
+        return paid.tolist()
+    return [plain(one) for one in paid] if isinstance(paid, list | tuple) else paid
+
+
+def joined(change: Change, place: Any) -> Any:
+    """Rows of a change, as they were given."""
+    if change.right.shape[1]:
+        return Outer(change.rows[place], change.right[place])
+    return change.rows[place]
