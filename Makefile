@@ -40,7 +40,10 @@ test-long: export ONEPASS_TEST_LONG := 1
 # A test that hangs is named and ended after 300 s; none takes a tenth of it.
 test: PATIENCE := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 
-test test-long: .venv/stamp
+test: .venv/stamp
+test-long: .venv/long
+
+test test-long:
 	@$(BIN)/pytest -q -n 2 --dist worksteal $(PATIENCE)
 
 check: .venv/stamp
@@ -67,6 +70,10 @@ clean:
 
 .venv/docs: .venv/stamp
 	@$(BIN)/pip install -q -c constraints.txt -e '.[docs]'
+	@touch $@
+
+.venv/long: .venv/stamp
+	@$(BIN)/pip install -q -c constraints.txt -e '.[ray-serve,ray-data]'
 	@touch $@
 
 .venv/stamp: pyproject.toml constraints.txt
