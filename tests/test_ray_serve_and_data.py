@@ -15,7 +15,8 @@ from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
 from onepass.service.settings import begun, read
-from test_reading_checkpoints import RULES, eventually, request
+from patience import until
+from test_reading_checkpoints import RULES, request
 
 pytestmark = [
     pytest.mark.xdist_group("ray"),
@@ -58,7 +59,7 @@ def test_replicas_decide_while_their_keeper_is_killed_and_nothing_is_lost(ray, t
         with pytest.raises(Exception, match="another request"):
             ask("decide", request(3, exclude=["a"]))
         new = lambda: f"{10**6 + int(rng.integers(1 << 40))}"  # noqa: E731
-        eventually(lambda: json.loads(ask("decide", request(0, id=new())))["rounds"])
+        until(lambda: json.loads(ask("decide", request(0, id=new())))["rounds"])
         ray.get(keeper.stop.remote(), timeout=WITHIN)
         ray.kill(keeper)
     finally:
