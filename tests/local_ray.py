@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+TOKEN = secrets.token_hex(32)  # one a process, which remembers the first, whatever Ray it starts next
+
 
 @contextmanager
 def local_ray() -> Iterator[Any]:
@@ -17,7 +19,7 @@ def local_ray() -> Iterator[Any]:
     paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "token")
-        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        patch.setenv("RAY_AUTH_TOKEN", TOKEN)
         patch.setenv("PYTHONPATH", os.pathsep.join(paths))
         import ray
 
