@@ -35,6 +35,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 SECOND = 1_000_000  # microseconds
 DETAILS = ("slots", "offered", "context", "scores", "means", "widths", "tail", "rounds", "rule", "seed")
+HELD = ("id", "places", "propensities", "probabilities", *DETAILS)  # what a record and a `onepass.Decision` both have
+ARRAYS = (np.ndarray, np.generic)
 HOLDING = (float, list, tuple, dict)  # what a number that is not finite may hide in
 NOT_FINITE = b"null"  # what msgspec writes for it, and for None
 
@@ -172,18 +174,22 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
         for name in ("contexts", "eligible"):
             if name in fields:
                 fields[name] = listed(fields[name])
+        if not decision.several and decision.offered and set(map(type, decision.offered)) == {str}:  # written as they are
+            held = {name: _plain(getattr(decision, name)) for name in HELD}
+            if decision.arms == _named(decision.offered, held["places"]):
+                return cls(loop=loop, time=time, arms=None, **held, **fields)
         whole = decision.to_dict()
         names = whole["arms"]
         if names == _named(whole["offered"], whole["places"]):
             names = None
-        held = {name: whole[name] for name in ("id", "places", "propensities", "probabilities", *DETAILS)}
+        held = {name: whole[name] for name in HELD}
         return cls(loop=loop, time=time, arms=names, **held, **fields)
 
     def decided(self) -> Decided:
         """The `onepass.Decision` that this is the record of, equal in every bit; ValueError where it is of another
         origin."""
         arms = _named(self.offered, self.places) if self.arms is None else self.arms
-        whole = {name: getattr(self, name) for name in ("id", "places", "propensities", "probabilities", *DETAILS)}
+        whole = {name: getattr(self, name) for name in HELD}
         return Decided.from_dict({"format": DECISION_FORMAT, "arms": arms, **whole})
 
 
@@ -356,6 +362,11 @@ def listed(value: Any) -> Any:
     if isinstance(value, Outer):
         return {"left": listed(value.left), "right": listed(value.right)}
     return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists, numbers of NumPy as numbers; plain data as it is."""
+    return value.tolist() if isinstance(value, ARRAYS) else value
 
 
 def _named(offered: Any, places: list[int]) -> list[Any]:

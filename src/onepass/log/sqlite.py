@@ -60,6 +60,7 @@ class SqliteStore(Tables):
                     raise StoreError(f"the store {self.path} cannot have a write-ahead log where it is")
                 self._writer.execute(f"pragma synchronous = {'full' if self._synced else 'normal'}")
                 self._writer.execute("pragma secure_delete = on")
+                self._writer.execute("pragma temp_store = memory")  # of statements of many rows, else a file each
                 self._writer.execute(f"pragma wal_autocheckpoint = {LONGEST}")
                 self._writer.execute("begin immediate")
                 for statement in SCHEMA:

@@ -21,6 +21,7 @@ FORM = 1  # of the tables
 PAGE = 1_000  # rows read at a time: no reader holds a transaction open
 MOST = 512  # parameters of one question: SQLite takes at least 999
 WIDEST = 64  # rows of one statement: fewer parameters than that
+DIGITS = 4  # binary digits of the number of rows of a statement: there are 32 such statements
 
 SCHEMA = (
     "create table if not exists record (seq bigint primary key, loop text not null, kind text not null, event text, "
@@ -32,6 +33,7 @@ SCHEMA = (
     f"insert into mark values ('form', {FORM}), ('first', 1), ('last', 0) on conflict do nothing",
 )
 MARKS = "select name, value from mark"
+LAST = "select value from mark where name = 'last'"
 COLUMNS = ", ".join(Row._fields)
 VALUES = f"({', '.join('?' * len(Row._fields))})"
 INSERT = f"insert into record ({COLUMNS}) values {VALUES}"
@@ -78,10 +80,10 @@ class Tables(Store):
 
     def _write(self, rows: list[Row]) -> list[int]:
         with self._writing() as connection:
-            last = dict(connection.ask(MARKS))["last"]
+            ((last,),) = connection.ask(LAST)
             seqs, new = stored(rows, known(connection, rows), last)
             if new:
-                for part in parts(new, WIDEST):
+                for part in parts(new):
                     connection.tell(inserting(len(part)), [value for row in part for value in row])
                 connection.tell("update mark set value = ? where name = 'last'", (last + len(new),))
         return seqs
@@ -151,13 +153,23 @@ def inserting(count: int) -> str:
     return f"insert into record ({COLUMNS}) values {', '.join([VALUES] * count)}"
 
 
-def parts(found: list[Any], most: int) -> Iterator[list[Any]]:
-    """A list in parts whose lengths are powers of two, up to `most`: so there are few statements, which are kept."""
+def parts(found: list[Any]) -> Iterator[list[Any]]:
+    """A list in parts of at most `WIDEST`, as few as have lengths m 2^i with m < 16: statements are few, and kept."""
     start = 0
     while start < len(found):
-        length = min(1 << (len(found) - start).bit_length() - 1, most)
+        length = min(len(found) - start, WIDEST)
+        shift = max(length.bit_length() - DIGITS, 0)
+        length = length >> shift << shift
         yield found[start : start + length]
         start += length
+
+
+def repeated(names: list[str]) -> Iterator[list[str]]:
+    """Names in parts of at most `MOST`, the last one repeated until their number is a power of two: one statement asks
+    for as many."""
+    for start in range(0, len(names), MOST):
+        part = names[start : start + MOST]
+        yield part + part[-1:] * ((1 << (len(part) - 1).bit_length()) - len(part))
 
 
 def known(connection: Connection, rows: list[Row]) -> dict[tuple[str, str], int]:
@@ -168,7 +180,7 @@ def known(connection: Connection, rows: list[Row]) -> dict[tuple[str, str], int]
             wanted.setdefault(row.loop, []).append(row.once)
     found = {}
     for loop, names in wanted.items():
-        for part in parts(names, MOST):
+        for part in repeated(names):
             question = f"select once, seq from record where loop = ? and once in ({', '.join('?' * len(part))})"
             found.update({(loop, once): seq for once, seq in connection.ask(question, (loop, *part))})
     return found

@@ -7,6 +7,7 @@ its record is durable. Bodies must be application/json, so that no page of anoth
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -37,7 +38,7 @@ from onepass.service.openapi import document
 from onepass.service.page import routes as page
 from onepass.service.personalizer import app as personalizer
 from onepass.service.rates import Rates
-from onepass.service.reading import JSON, body_of, durable, read
+from onepass.service.reading import JSON, Heard, Said, body_of, durable, read
 from onepass.service.settings import BODY, checked
 from onepass.service.watching import Watcher
 
@@ -53,7 +54,7 @@ _records = msgspec.json.Decoder(RecordsRequest)
 _outcomes = msgspec.json.Decoder(OutcomeRequest | list[OutcomeRequest])
 _activate = msgspec.json.Decoder(ActivateRequest)
 
-Handler = Callable[[Request, Loop], Awaitable[Response]]
+Handler = Callable[[Any, Loop], Awaitable[Response]]
 
 
 class Service:
@@ -65,7 +66,7 @@ class Service:
         self.measures = Measures(loops, watched)
         self._rates = Rates()
         self.open = not any(map(len, keys.values()))
-        self._frequent: dict[tuple[str, str], tuple[str, Callable[[Request], Awaitable[Response]]]] = {}
+        self._frequent: dict[tuple[str, str], Callable[[Heard], Awaitable[Response]]] = {}
         self.app = Starlette(
             routes=[
                 self._route("/v1/{loop}/decide", "POST", "decide", self._decide),
@@ -89,8 +90,8 @@ class Service:
     def _route(self, path: str, method: str, role: Role, handler: Handler) -> Route:
         operation = handler.__name__.strip("_")
 
-        async def served(request: Request) -> Response:
-            begin, name, status = time.perf_counter(), request.path_params["loop"], 500
+        async def served(request: Request | Heard, name: str) -> Response:
+            begin, status = time.perf_counter(), 500
             known = name in self.loops
             try:
                 loop = self._admitted(request, name, role)
@@ -104,21 +105,23 @@ class Service:
             finally:
                 self.measures.served(name if known else "", operation, status, time.perf_counter() - begin)
 
+        async def routed(request: Request) -> Response:
+            return await served(request, request.path_params["loop"])
+
         for name in self.loops if operation in FREQUENT else ():
-            self._frequent[path.format(loop=name), method] = name, served
-        return Route(path, served, methods=[method], name=operation)
+            self._frequent[path.format(loop=name), method] = partial(served, name=name)
+        return Route(path, routed, methods=[method], name=operation)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """ASGI. What comes a thousand times a second is spared the way through the framework: half its time."""
-        name, served = self._frequent.get((scope.get("path"), scope.get("method")), (None, None))
-        if served is None:
+        frequent = self._frequent.get((scope.get("path"), scope.get("method")))
+        if frequent is None:
             await self.app(scope, receive, send)
             return
-        scope["path_params"] = {"loop": name}
-        response = await served(Request(scope, receive))
+        response = await frequent(Heard(scope, receive))
         await response(scope, receive, send)
 
-    def _admitted(self, request: Request, name: str, role: Role) -> Loop:
+    def _admitted(self, request: Request | Heard, name: str, role: Role) -> Loop:
         """The loop that a request is for; Refused where it must not."""
         self.reachable(request)
         loop = self.loops.get(name)
@@ -128,7 +131,9 @@ class Service:
                 raise Refused(401, "Unauthorized", "send a key of this loop: Authorization: Bearer KEY")
             raise Refused(404, "LoopNotFound", f"there is no loop {shown(name)}")
         self.keys[name].require(presented, role)
-        self._rates.admit(name, presented if len(self.keys[name]) else address(request), loop.settings.limits.rate)
+        rate = loop.settings.limits.rate
+        if rate > 0.0:
+            self._rates.admit(name, presented if len(self.keys[name]) else address(request), rate)
         return loop
 
     def _presented(self, request: Request) -> str | None:
@@ -136,7 +141,7 @@ class Service:
         self.reachable(request)
         return key_of(request)
 
-    def reachable(self, request: Request) -> None:
+    def reachable(self, request: Request | Heard) -> None:
         """Without keys, refuse what a page of another name sends here."""
         host = request.headers.get("host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
@@ -145,18 +150,18 @@ class Service:
 
     # ---- the loop's ----
 
-    async def _decide(self, request: Request, loop: Loop) -> Response:
+    async def _decide(self, request: Request | Heard, loop: Loop) -> Response:
         body = await body_of(request, loop.settings.limits.body)
         decoder = _records if is_crossed(loop.settings.model.recipe) else loop.tables
         record = await durable(loop.decide(read(decoder, body)))
-        return Response(_encoder.encode(answer(record)), media_type=JSON)
+        return Said(_encoder.encode(answer(record)))
 
-    async def _outcome(self, request: Request, loop: Loop) -> Response:
+    async def _outcome(self, request: Request | Heard, loop: Loop) -> Response:
         found = read(_outcomes, await body_of(request, loop.settings.limits.body))
         records, future = loop.outcomes(found if isinstance(found, list) else [found])
         await durable(future)
         stored = sum(record.seq != 0 for record in records)
-        return Response(_encoder.encode(OutcomeAnswer(taken=len(records), stored=stored)), media_type=JSON)
+        return Said(_encoder.encode(OutcomeAnswer(taken=len(records), stored=stored)))
 
     async def _activate(self, request: Request, loop: Loop) -> Response:
         found = read(_activate, await body_of(request, loop.settings.limits.body))
@@ -214,7 +219,7 @@ class Service:
 # ---- requests ----
 
 
-def key_of(request: Request) -> str | None:
+def key_of(request: Request | Heard) -> str | None:
     """The key that was presented."""
     given = request.headers.get("authorization", "")
     return given[len(BEARER) :].strip() if given[: len(BEARER)].lower() == BEARER else None
@@ -225,7 +230,7 @@ async def message(request: Request, loop: Loop, decoder: Any) -> Any:
     return read(decoder, await body_of(request, loop.settings.limits.body))
 
 
-def address(request: Request) -> str:
+def address(request: Request | Heard) -> str:
     """Whom a request comes from."""
     return "" if request.client is None else request.client.host
 

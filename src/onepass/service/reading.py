@@ -1,17 +1,56 @@
 """What handlers do with a request: its body is read and checked, and what the writer promised is waited for."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from typing import Any
 
+from starlette.datastructures import Address
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
 from onepass.service.messages import Refused
 
 JSON = "application/json"
+CONTENT_TYPE = (b"content-type", JSON.encode())
 
 
-async def body_of(request: Request, most: int) -> bytes:
+class Heard:
+    """A request as handlers read it, for what comes a thousand times a second: the framework's own takes four times as
+    long to make and to ask. scope, receive: of ASGI; of headers that come twice the first one counts."""
+
+    __slots__ = ("_receive", "_scope", "headers")
+
+    def __init__(self, scope: Any, receive: Any):
+        self._scope, self._receive = scope, receive
+        self.headers = {name.decode("latin-1"): said.decode("latin-1") for name, said in reversed(scope["headers"])}
+
+    @property
+    def client(self) -> Address | None:
+        """Whom it comes from."""
+        found = self._scope.get("client")
+        return None if found is None else Address(*found)
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """The body, in pieces."""
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            more = message.get("more_body", False)
+            yield message.get("body", b"")
+
+
+class Said(Response):
+    """An answer in JSON, with the status 200. body: its bytes."""
+
+    def __init__(self, body: bytes):
+        self.status_code, self.body, self.background = 200, body, None
+        self.raw_headers = [(b"content-length", b"%d" % len(body)), CONTENT_TYPE]
+
+
+async def body_of(request: Request | Heard, most: int) -> bytes:
     """The body; Refused where it is no JSON by its type, or larger than `most` bytes."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise Refused(415, "UnsupportedMediaType", f"content-type must be {JSON}")
