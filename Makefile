@@ -21,7 +21,7 @@ run: .venv/stamp
 	@$(BIN)/onepass run digits --out results/digits
 
 # Decide and reward over HTTP, with a page that shows simulated visitors: http://127.0.0.1:8080 (docs/service.md, docs/page.md).
-serve: .venv/stamp
+serve: .venv/serve
 	@$(BIN)/onepass serve --demo --data results/service examples/service.toml
 
 # The site: every block of code on it is run, then it is built into build/site, where a warning is an error. It needs no network to read.
@@ -76,11 +76,20 @@ clean:
 	@$(BIN)/pip install -q -c constraints.txt -e '.[ray-serve,ray-data]'
 	@touch $@
 
-.venv/stamp: pyproject.toml constraints.txt
+.venv/made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		echo "onepass needs Python 3.11 or newer, but '$(PYTHON)' is older or missing: name one that is, as in 'make PYTHON=python3.12'." >&2; \
 		exit 1; }
-	@echo "Setting up .venv: installing onepass and what it needs, about a minute"
 	@$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/stamp: .venv/made pyproject.toml constraints.txt
+	@echo "Setting up .venv: installing onepass and what it needs, about a minute"
 	@$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	@touch $@ .venv/serve
+
+# What a service needs is a fifth of it: a first look does not wait for the rest.
+.venv/serve: .venv/made pyproject.toml constraints.txt
+	@echo "Setting up .venv: installing onepass and what a service needs, half a minute"
+	@$(BIN)/pip install -q -c constraints.txt -e '.[serve]'
 	@touch $@

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,22 +68,37 @@ async def asked(link: Any, request: bytes) -> bytes:
     return body
 
 
-async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
-    """What a load measures."""
+class Traffic(NamedTuple):
+    """Requests of `KINDS` kinds: contexts (n, CONTEXT), arms (n, K, ARM), chances (n, K) of clicks; lots of all
+    decisions, uniform: a click where they are below."""
+
+    contexts: np.ndarray
+    arms: np.ndarray
+    chances: np.ndarray
+    lots: np.ndarray
+
+
+def traffic(options: argparse.Namespace) -> Traffic:
+    """The requests of a load, always the same."""
     rng = np.random.default_rng(0)
     contexts = rng.standard_normal((KINDS, CONTEXT)).round(3)
     arms = rng.standard_normal((KINDS, options.arms, ARM)).round(3)
-    chances = MOST / (
-        1.0 + np.exp(-arms @ rng.standard_normal(ARM) - (contexts @ rng.standard_normal(CONTEXT))[:, None])
-    )
+    scores = arms @ rng.standard_normal(ARM) + (contexts @ rng.standard_normal(CONTEXT))[:, None]
+    chances = np.ones(scores.shape) if options.rewards == "ones" else MOST / (1.0 + np.exp(-scores))
+    return Traffic(contexts, arms, chances, rng.random(round(options.rate * options.seconds)))
+
+
+async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
+    """What a load measures."""
+    contexts, arms, chances, lots = traffic(options)
     ready = [
         posted("decide", {"context": context, "arms": [{"id": f"a{a}", "features": row} for a, row in enumerate(rows)]})
         for context, rows in zip(contexts.tolist(), arms.tolist(), strict=True)
     ]
     decided: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
     latencies: list[float] = []
-    total = round(options.rate * options.seconds)
-    lots, number, begin = rng.random(total), iter(range(total)), time.perf_counter()
+    total = lots.size
+    number, begin = iter(range(total)), time.perf_counter()
 
     async def decide() -> None:
         link = await asyncio.open_connection("127.0.0.1", port)
@@ -94,7 +109,7 @@ async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
             latencies.append(time.perf_counter() - due)
             found = CHOSEN.match(answer)
             assert found is not None
-            click = lots[t] < chances[t % KINDS, int(found[2])] or options.rewards == "ones"
+            click = lots[t] < chances[t % KINDS, int(found[2])]
             decided.put_nowait((found[1].decode(), float(click)))
         link[1].close()
 
@@ -106,10 +121,14 @@ async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
         link[1].close()
 
     await asyncio.gather(*(decide() for _ in range(options.clients)), reward())
-    taken = time.perf_counter() - begin
+    return told(options, latencies, time.perf_counter() - begin)
+
+
+def told(options: argparse.Namespace, latencies: list[float], taken: float) -> dict[str, Any]:
+    """How it went, without the first tenth. latencies, taken: seconds."""
     found = np.array(latencies[len(latencies) // 10 :])
     p50, p99 = (round(1e3 * float(np.quantile(found, q)), 2) for q in (0.5, 0.99))
-    return {"arms": options.arms, "decisions_per_s": round(total / taken), "p50_ms": p50, "p99_ms": p99}
+    return {"arms": options.arms, "decisions_per_s": round(len(latencies) / taken), "p50_ms": p50, "p99_ms": p99}
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -165,9 +184,9 @@ def looked(process: int, every: float, over: threading.Event, memory: list[float
         memory.append(round(resident(process), 1))
 
 
-def main() -> None:
-    """Print one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """What a load may be told."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--arms", type=int, default=20)
     parser.add_argument("--rate", type=float, default=1_000.0, help="decisions a second")
     parser.add_argument("--seconds", type=float, default=20.0)
@@ -175,10 +194,13 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=20, help="outcomes in a request")
     parser.add_argument("--wait", type=float, default=2.0, help="for rewards")
     parser.add_argument("--durability", default="commit")
-    parser.add_argument(
-        "--rewards", choices=("clicks", "ones"), default="clicks", help="of which all models explain ones"
-    )
-    print(json.dumps(measure(parser.parse_args())))
+    parser.add_argument("--rewards", choices=("clicks", "ones"), default="clicks", help="all models explain ones")
+    return parser
+
+
+def main() -> None:
+    """Print one JSON object."""
+    print(json.dumps(measure(arguments(__doc__).parse_args())))
 
 
 if __name__ == "__main__":

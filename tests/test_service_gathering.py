@@ -1,0 +1,128 @@
+"""Requests that come together are committed together, a lone one at once; a commit asks few statements."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+from starlette.requests import Request
+
+from onepass.log import Outcome
+from onepass.log import tables as tb
+from onepass.log.memory import MemoryStore
+from onepass.service import writer as wr
+from onepass.service.join import Joiner
+from onepass.service.messages import Refused
+from onepass.service.reading import Heard, body_of
+from onepass.service.settings import checked
+
+PATIENCE = 60.0  # seconds for an answer
+LONG = 3.0  # seconds in which a thread submits ten records, however busy the machine is
+
+
+class Gated(MemoryStore):
+    """A store whose commits wait until the gate is open."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.inside, self.sizes = threading.Event(), threading.Event(), []
+
+    def put(self, rows):
+        self.inside.set()
+        assert self.gate.wait(PATIENCE)
+        self.sizes.append(len(rows))
+        return super().put(rows)
+
+
+@pytest.fixture
+def begun():
+    """A writer that ends with its test, and its store."""
+    store = Gated()
+    times = iter(range(1, 10**9))
+    settings = checked({"name": "news", "features": {"context": 1}, "arms": ["a"]})
+    writer = wr.Writer(store, "news", lambda: next(times), Joiner(settings), lambda _: None, 0)
+    writer.start()
+    yield writer, store
+    store.gate.set()
+    writer.stop()
+
+
+def paid(writer, number):
+    return writer.submit([Outcome(loop="news", time=0, id=f"{number}", value=1.0)])
+
+
+def test_after_a_commit_of_several_the_next_one_waits_for_others(begun, monkeypatch):
+    monkeypatch.setattr(wr, "GATHER", LONG)
+    writer, store = begun
+    waiting = [paid(writer, 0)]
+    assert store.inside.wait(PATIENCE)
+    waiting += [paid(writer, 1), paid(writer, 2)]  # they meet while the first one is stored
+    store.gate.set()
+    assert [each for one in waiting for each in one.result(PATIENCE)] == [1, 2, 3]
+    more = []
+    for number in range(3, 13):
+        more.append(paid(writer, number))
+        time.sleep(0.01)  # ten times as long as a commit takes
+    assert [each for one in more for each in one.result(PATIENCE)] == [*range(4, 14)]
+    assert store.sizes == [1, 2, 10]
+
+
+def test_who_comes_alone_waits_for_nobody(begun, monkeypatch):
+    monkeypatch.setattr(wr, "GATHER", 100 * PATIENCE)
+    writer, store = begun
+    store.gate.set()
+    for number in range(20):
+        assert paid(writer, number).result(PATIENCE) == [number + 1]
+    assert store.sizes == [1] * 20
+
+
+def test_a_commit_has_few_statements_of_few_kinds():
+    kinds = set()
+    for count in range(400):
+        found = list(range(count))
+        parts = [*tb.parts(found)]
+        assert [one for part in parts for one in part] == found
+        assert len(parts) <= -(-count // tb.WIDEST) + 1
+        kinds.update(map(len, parts))
+    assert max(kinds) == tb.WIDEST
+    assert len(kinds) == 32
+
+
+def test_names_are_asked_for_in_numbers_that_are_powers_of_two():
+    for count in (1, 2, 3, 5, 8, 9, 100, tb.MOST, tb.MOST + 1, 3 * tb.MOST):
+        names = [f"{one}" for one in range(count)]
+        parts = [*tb.repeated(names)]
+        assert {one for part in parts for one in part} == set(names)
+        assert all(len(part) <= tb.MOST and len(part) & (len(part) - 1) == 0 for part in parts)
+
+
+def of(headers, *messages):
+    """A request as the framework has it, and as the frequent way reads it."""
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "client": ("127.0.0.1", 5)}
+
+    def receiving():
+        said = iter(messages)
+
+        async def receive():
+            return next(said)
+
+        return receive
+
+    return Request(scope, receiving()), Heard(scope, receiving())
+
+
+def test_a_frequent_request_is_read_as_the_framework_reads_it():
+    headers = [(b"host", b"a"), (b"content-type", b"application/json"), (b"host", b"b"), (b"x", "é".encode("latin-1"))]
+    body = [{"type": "http.request", "body": part, "more_body": bool(part)} for part in (b"[1", b", 2]", b"")]
+    theirs, ours = of(headers, *body)
+    for name in ("host", "content-type", "x", "authorization"):
+        assert ours.headers.get(name, "none") == theirs.headers.get(name, "none")
+    assert ours.client == theirs.client
+    assert asyncio.run(body_of(ours, 100)) == asyncio.run(body_of(theirs, 100)) == b"[1, 2]"
+    for most, messages in ((3, body), (100, [body[0], {"type": "http.disconnect"}])):
+        refusals = []
+        for request in of(headers, *messages):
+            with pytest.raises(Refused) as refused:
+                asyncio.run(body_of(request, most))
+            refusals.append(refused.value.code)
+        assert refusals == [["TooLarge", "TooLarge"], ["Disconnected", "Disconnected"]][most == 100]
