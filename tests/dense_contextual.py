@@ -42,6 +42,7 @@ class Mixture:
         self.views, self.models, self.count = views, models, 0
         self.arms = {(a, m): None for a in range(arms) for m in range(len(models))}
         self.losses, self.noises, self.rewards = np.zeros(len(models)), np.zeros(len(models)), []
+        self.learned = np.zeros(arms)
 
     def phi(self, m, x):
         sees, start, *_ = self.models[m]
@@ -76,6 +77,7 @@ class Mixture:
             self.losses[m] += e * e
             self.noises[m] += e * e / (1.0 + h)
         self.count += 1
+        self.learned[a] += 1
 
     def weights(self):
         least = self.losses.min()
@@ -91,5 +93,7 @@ class Mixture:
                 phi = self.phi(m, x)
                 theta, covariance = self.model(a, m, phi.size).at(self.count)
                 means[a] += weight * phi @ theta
-                widths[a] += weight * self.models[m][4] * np.sqrt(phi @ covariance @ phi)
+                if weight == w.max():
+                    precision = 1.0 / (phi @ covariance @ phi) + 0.01 * self.learned[a] / (phi @ phi)
+                    widths[a] = self.models[m][4] / np.sqrt(precision)
         return means, widths, w @ np.sqrt(self.noises / self.count)

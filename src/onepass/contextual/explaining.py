@@ -1,7 +1,9 @@
 """What the mean and the width of an arm are made of, column by column.
 
     mean  = prior + sum_m w_m (sum_j theta_mj phi_mj)
-    width = sum_m v_m ||phi_m||_P = sum_m v_m (sum_j phi_mj (P_m phi_m)_j) / ||phi_m||_P,   v_m = w_m stretch_m
+    width = cut ||phi||_P = cut (sum_j phi_j (P phi)_j) / ||phi||_P,   of the model with the largest w_m
+
+cut: the stretch of widths, and what the arm's rows leave of them (mixture.py).
 
 Column j has a feature in every model that is believed; what the kernel's features say together is one term.
 """
@@ -11,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from onepass.bandit.explanation import Side
-from onepass.contextual.mixture import CLOCK, NEVER, REG, SEES, SIZE, START, STRETCH, Mixture, kept_of, weights
+from onepass.contextual.mixture import CLOCK, NEVER, REG, SEES, SIZE, START, STRETCH, Mixture, cut, kept_of, weights
 from onepass.contextual.model import length
 from onepass.contextual.rewards import prior
 from onepass.contextual.view import View, embedded
@@ -42,17 +44,19 @@ def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str
     means, halves, slopes = np.zeros(dim + 2), np.zeros(dim + 2), np.zeros((2, dim + 2))
     if state != ():
         means[-1] = prior(state.rewards)
-        for m, weight in enumerate(weights(state)):
+        w = weights(state)
+        for m, weight in enumerate(w):
             if weight > 0.0:
                 view = state.views[state.plan[m, SEES]]
                 phi = embedded(view, x)[state.plan[m, START] :].astype(np.float64)
                 theta, solved = known(state, m, slot, phi)
-                norm = max(float(np.sqrt(max(phi @ solved, 0.0))), np.finfo(np.float64).tiny)
-                stretched = state.settings[m, STRETCH] * solved * phi / norm
-                for total, each in ((means, theta * phi), (halves, stretched)):
-                    total[:dim] += weight * each[-dim - 1 : -1]
-                    total[dim] += weight * each[: -dim - 1].sum()
-                    total[dim + 1] += weight * each[-1]
+                square = max(float(phi @ solved), np.finfo(np.float64).tiny)
+                left = np.sqrt(cut(square, phi @ phi, 0 if slot == NEVER else state.learned[slot]))
+                widened = float(m == np.argmax(w)) * state.settings[m, STRETCH] * left / square
+                for total, each in ((means, weight * theta * phi), (halves, widened * solved * phi)):
+                    total[:dim] += each[-dim - 1 : -1]
+                    total[dim] += each[: -dim - 1].sum()
+                    total[dim + 1] += each[-1]
                 slopes[0, :dim] += weight * theta[-dim - 1 : -1] * moving(view, x)
     width = halves.sum()
     terms = Terms(

@@ -2,11 +2,12 @@
 
     w_m ~ exp(-TRUST (L_m - L_min) / (2 L_min / n)),  L_m = sum of e^2 as it was before each row;  below FEW of the
     largest: 0
-    mean_a = prior + sum_m w_m phi_m^T theta_ma,   width_a = sum_m w_m stretch_m sqrt(phi_m^T P_ma phi_m)
-    sigma = sum_m w_m sqrt(S_m / n),               S_m = sum of e^2 / (1 + h)
+    mean_a = prior + sum_m w_m phi_m^T theta_ma,   sigma = sum_m w_m sqrt(S_m / n),   S_m = sum of e^2 / (1 + h)
+    width_a = stretch / sqrt(1 / h_a + ANYWHERE n_a / ||phi||^2),   h_a = phi^T P_a phi of the largest w_m alone
 
-Every model learns from every reward, of the arm that was played. After 1, 2, 4, ..., 256 rows the views (view.py) are
-made again of all rows so far, which are then learned again; later they stay.
+Every model learns from every reward, of the arm that was played. A width is cut as if each of the arm's n_a rows had
+said a little of every direction: what has not been met in so many rows is not worth as many again. After 1, 2, 4, ...,
+256 rows the views (view.py) are made again of all rows so far, which are then learned again; later they stay.
 
 Alarm of change: g <- max(0, g + min(e^2 / ((1 + h) sigma^2), 20) - 2) of the model with the largest weight, 0 while
 recent rewards are not clearly worse than all; above `patience` all is forgotten but the views.
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.contextual.model import begin, learn, length, look, unknown
+from onepass.contextual.model import begin, guess, learn, length, look, unknown
 from onepass.contextual.rewards import FAR, SEEN, SPREAD, Rewards, no_rewards, paid, prior, worse
 from onepass.contextual.view import SPARSE, View, embedded, no_view, views
 from onepass.foundation.generic import compiled
@@ -24,6 +25,7 @@ from onepass.foundation.state import zeros
 
 TRUST = 0.2  # of the evidence: .1 to .4 are alike (docs/recommended.md)
 FEW = 0.05  # of the largest weight: models below are not asked; .01 to .1 are alike, and asking costs a product an arm
+ANYWHERE = 0.01  # of a row, that it says of every direction: .005 to .02 are alike, and without widths stay too long
 EXPECTED = 2.0  # twice what e^2 / ((1 + h) sigma^2) is on average
 SURPRISE = 20.0  # the most that one reward adds to the suspicion
 SETTLED = 100  # rows before which there is no alarm
@@ -54,7 +56,8 @@ class Mixture(NamedTuple):
     (M, 3): reg, drift, stretch; scores (2, M): L and S.
 
     Of arms in slots, all models one after the other: theta (slots, T), inverse (slots, P), last (slots,): the row with
-    which they learned last. counts (3,): rows learned, rows since the last alarm, alarms; suspicion (1,): g.
+    which they learned last, learned (slots,): n_a. counts (3,): rows learned, rows since the last alarm, alarms;
+    suspicion (1,): g.
     rows (warm_up, d), arms, gains (warm_up,): the first rows, the slots that were played and their rewards.
     """
 
@@ -65,6 +68,7 @@ class Mixture(NamedTuple):
     theta: np.ndarray
     inverse: np.ndarray
     last: np.ndarray
+    learned: np.ndarray
     rewards: Rewards
     counts: np.ndarray
     suspicion: np.ndarray
@@ -106,29 +110,37 @@ def kept_of(state, m, slot, now):
 
 
 @compiled
+def cut(square, norm, learned):
+    """A squared width h, as rows that an arm has learned cut it; norm: ||phi||^2, above 0."""
+    return square / (1.0 + ANYWHERE * learned * square / norm)
+
+
+@compiled
 def survey(state, rows, slots):
     """Means and widths (K,) of arms in slots for rows (K, d), or (1, d) of all arms alike; and sigma."""
     w, now = weights(state), state.counts[CLOCK]
-    means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
+    means, widths, best = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size), np.argmax(w)
     for i in range(rows.shape[0]):
         first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
         for v in range(len(state.views)):
             phi, t, p = np.empty(0, np.float32), 0, 0
             for m in range(w.size):
-                n, reg, wide = state.plan[m, SIZE], state.settings[m, REG], w[m] * state.settings[m, STRETCH]
+                n, reg, wide = state.plan[m, SIZE], state.settings[m, REG], state.settings[m, STRETCH]
                 if w[m] > 0.0 and state.plan[m, SEES] == v:
                     if phi.size == 0:
                         phi = embedded(state.views[v], rows[i])
                     own = phi[state.plan[m, START] :]
+                    norm = unknown(own, 1.0)
                     for a in range(first, last):
-                        slot = slots[a]
-                        if slot == NEVER or state.last[slot] == NEVER:
-                            widths[a] += wide * np.sqrt(unknown(own, reg))
-                        else:
-                            theta, inverse = state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)]
-                            mean, square = look(theta, inverse, own, kept_of(state, m, slot, now), reg)
-                            means[a] += w[m] * mean
-                            widths[a] += wide * np.sqrt(square)
+                        slot, square = slots[a], norm / reg
+                        if slot != NEVER and state.last[slot] != NEVER:
+                            theta, kept = state.theta[slot, t : t + n], kept_of(state, m, slot, now)
+                            means[a] += w[m] * guess(theta, own, kept)
+                            if m == best:
+                                square = look(state.inverse[slot, p : p + length(n)], own, kept, reg)
+                                square = cut(square, norm, state.learned[slot])
+                        if m == best:
+                            widths[a] = wide * np.sqrt(square)
                 t, p = t + n, p + length(n)
     return means, widths, sigma_of(state, w)
 
@@ -154,6 +166,7 @@ def improve(state, slot, x, now, reward):
                     error, spread = e, h
             t, p = t + n, p + length(n)
     state.last[slot] = now
+    state.learned[slot] += 1
     state.counts[KNOWN] += 1
     return error, spread, best
 
@@ -167,6 +180,7 @@ def vacate(state, slot):
         begin(state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)], state.settings[m, REG])
         t, p = t + n, p + length(n)
     state.last[slot] = NEVER
+    state.learned[slot] = 0
     for i in range(state.arms.size):
         if state.arms[i] == slot:
             state.arms[i] = NEVER
@@ -222,6 +236,7 @@ def begun_mixture(dim: int, warm_up: int, reg: float) -> Mixture:
         theta=zeros(0, 0, dtype=np.float32),
         inverse=zeros(0, 0, dtype=np.float32),
         last=zeros(0, dtype=np.int64),
+        learned=zeros(0, dtype=np.int64),
         rewards=no_rewards(),
         counts=zeros(ALARMS + 1, dtype=np.int64),
         suspicion=zeros(1),
@@ -282,12 +297,13 @@ def grown(state: Mixture, slots: int) -> Mixture:
         theta=np.zeros((slots, int(sizes.sum())), np.float32),
         inverse=np.zeros((slots, int(length(sizes).sum())), np.float32),
         last=np.zeros(slots, np.int64),
+        learned=np.zeros(slots, np.int64),
         arms=np.full(len(state.arms), NEVER),
     )
     for slot in range(held, slots):
         vacate(more, slot)
-    for mine, old in ((more.theta, state.theta), (more.inverse, state.inverse), (more.last, state.last)):
-        mine[:held] = old[:held]
+    for name in ("theta", "inverse", "last", "learned"):
+        getattr(more, name)[:held] = getattr(state, name)[:held]
     return more._replace(arms=state.arms)
 
 
@@ -315,6 +331,8 @@ def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
         and (state.theta.shape, state.inverse.shape) == room
         and (len(state.last) >= top or clock == 0)
         and ((state.last >= NEVER) & (state.last <= clock)).all()
+        and np.array_equal(state.learned > 0, state.last > NEVER)
+        and state.learned.sum() <= known
         and (state.arms >= NEVER).all()
         and 0 <= known <= clock == state.rewards.numbers[SEEN]
         and alarms >= 0

@@ -6,8 +6,8 @@
 
 With drift = 0 P^-1 = reg I + sum of phi phi^T. With drift above 0 the parameter is a stationary Gaussian process whose
 prior is N(0, I / reg) for ever, and this is its Kalman filter: what is not heard of is forgotten, down to the prior.
-P is symmetric: its lower triangle is kept, row after row, in float32. O(n^2) of n features. `look` and `learn` are
-given the arm's own theta (n,) and inverse (n (n + 1) / 2,), and change them in place.
+P is symmetric: its lower triangle is kept, row after row, in float32. O(n^2) of n features. Functions are
+given the arm's own theta (n,) and inverse (n (n + 1) / 2,); `learn` changes them in place.
 """
 
 import numpy as np
@@ -31,11 +31,19 @@ def unknown(phi, reg):
 
 
 @compiled
-def look(theta, inverse, phi, kept, reg):
-    """Mean, and squared width, of which the share `kept` = f is left."""
-    mean, quadratic, place = np.float32(0.0), np.float32(0.0), 0
+def guess(theta, phi, kept):
+    """The mean, of which sqrt(kept) = sqrt(f) is left."""
+    mean = np.float32(0.0)
     for j in range(phi.size):
         mean += theta[j] * phi[j]
+    return np.sqrt(kept) * float(mean)
+
+
+@compiled
+def look(inverse, phi, kept, reg):
+    """The squared width h, of which the share `kept` = f is left."""
+    quadratic, place = np.float32(0.0), 0
+    for j in range(phi.size):
         total, row = np.float32(0.0), inverse[place : place + j]  # a slice: its loop becomes one of vectors
         for k in range(j):
             total += row[k] * phi[k]
@@ -44,7 +52,7 @@ def look(theta, inverse, phi, kept, reg):
     square = kept * float(quadratic)
     if kept < 1.0:
         square += (1.0 - kept) * unknown(phi, reg)
-    return np.sqrt(kept) * float(mean), max(square, 0.0)
+    return max(square, 0.0)
 
 
 @compiled

@@ -67,7 +67,7 @@ def embedded(view, x):
     count, dim = view.landmarks.shape
     phi, near = np.empty(count + dim + 1, np.float32), np.empty(count, np.float32)
     z = np.empty(dim, np.float32)
-    limit, scale, precision = view.numbers[0], view.numbers[1], view.numbers[2]
+    limit, scale, precision = view.numbers[0], view.numbers[1], np.float32(view.numbers[2])
     if view.knots.shape[1] > 0:
         for j in range(dim):
             z[j] = between(x[j], view.knots[j], view.heights[j])
