@@ -17,7 +17,7 @@ DIM = 3
 POINTS = np.random.default_rng(8).standard_normal((6, 2))
 BANDITS = {
     "shared": lambda **more: op.Bandit(op.Ridge(op.Exact(dim=DIM, reg=0.4)), seed=3, **more),
-    "float32": lambda **more: op.Bandit(op.Ridge(op.FrequentDirections(dim=DIM, size=2, dtype="float32")), **more),
+    "float32": lambda **more: op.Bandit(op.Ridge(op.Exact(dim=DIM, dtype="float32")), **more),
     "standardized": lambda **more: op.Bandit(
         op.Ridge(op.Exact(dim=DIM)), features=op.Standardize(dim=DIM), seed=3, **more
     ),
