@@ -52,6 +52,7 @@ from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection
 from onepass.features.records import Records
 from onepass.features.standardize import Standardize
+from onepass.features.unit_length import UnitLength
 from onepass.foundation.files import from_bytes, load, to_bytes
 from onepass.foundation.merged import merged
 from onepass.foundation.registry import on_demand, savable
@@ -86,6 +87,7 @@ from onepass.recipes import (
     DBSLinUCB,
     HeavyOFUL,
     HvtUCB,
+    ItemModels,
     LinTS,
     LinUCB,
     PSILinUCB,
@@ -149,6 +151,7 @@ __all__ = [
     "Identity",
     "Intercept",
     "InverseGap",
+    "ItemModels",
     "Kernel",
     "KernelNewton",
     "LinTS",
@@ -192,6 +195,7 @@ __all__ = [
     "Theory",
     "Thompson",
     "TruncatedRidge",
+    "UnitLength",
     "Validation",
     "WeightUCB",
     "bkb_oversampling",

@@ -39,16 +39,9 @@ def rule_of(exploration: Exploration | None) -> Rule:
             f"{check.shown(exploration)}"
         )
     rule = exploration.rule()
-    return Rule(
-        exploration,
-        rule,
-        text=repr(exploration),
-        pairs=(draws(rule) + 1) // 2,
-        widths=bool(wants_widths(rule)),
-        residual=bool(wants_residual(rule)),
-        rewards=bool(wants_rewards(rule)),
-        strength=strength(rule),
-    )
+    widths, residual, rewards = (bool(asks(rule)) for asks in (wants_widths, wants_residual, wants_rewards))
+    pairs, text = (draws(rule) + 1) // 2, repr(exploration)
+    return Rule(exploration, rule, text, pairs, widths, residual, rewards, strength(rule))
 
 
 class Asked(NamedTuple):

@@ -9,6 +9,7 @@ from onepass.recipes.generalized import GLBOMD, GLOC
 from onepass.recipes.heavy_tailed import CRMM, CRTM, MENU, TOFU, HeavyOFUL, HvtUCB
 from onepass.recipes.linear import OFUL, LinTS, LinUCB
 from onepass.recipes.sketched import CBRAP, CBSCFD, SOFUL, DBSLinUCB, PSILinUCB
+from onepass.recipes.taken import ItemModels
 
 __all__ = [
     "CBRAP",
@@ -24,6 +25,7 @@ __all__ = [
     "DBSLinUCB",
     "HeavyOFUL",
     "HvtUCB",
+    "ItemModels",
     "LinTS",
     "LinUCB",
     "PSILinUCB",

@@ -19,6 +19,7 @@ __all__ = [
     "DBSLinUCB",
     "HeavyOFUL",
     "HvtUCB",
+    "ItemModels",
     "LinTS",
     "LinUCB",
     "PSILinUCB",
@@ -688,3 +689,13 @@ def GLOC(
     dtype: str | None = None,
     half_life: Any = None,
 ) -> SharedBandit | ArmBandit: ...
+def ItemModels(
+    *,
+    dim: int,
+    taste: float = 4.0,
+    reg: float = 1000.0,
+    exploration: Explore = 0.0,
+    seed: int = 0,
+    dtype: str = "float64",
+    half_life: Any = None,
+) -> ArmBandit: ...

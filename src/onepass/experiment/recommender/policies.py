@@ -10,6 +10,7 @@ from onepass import (
     UCB,
     Bandit,
     Disjoint,
+    ItemModels,
     LinUCB,
     Outer,
     OuterProduct,
@@ -96,6 +97,26 @@ class CBRAP:
 
     def error_bound(self) -> float:
         return float("inf")
+
+
+class Taken:
+    """`ItemModels` on users' features. Strangers, whose features nobody knows, are the row 0; what they have taken is
+    learned, too, as if rated as by others (trial.py)."""
+
+    def __init__(self, *, dim: Any, seed: int = 0, **options: Any) -> None:
+        self.bandit = ItemModels(dim=dim[0] if isinstance(dim, tuple) else dim, seed=seed, **options)
+
+    def learn(self, contexts: Outer, rewards: np.ndarray, arm: np.ndarray) -> None:
+        self.bandit.learn(contexts.left, rewards, arm=arm)
+
+    def recommend(self, contexts: Outer, k: int, arms: Any, exclude: Any = None) -> Recommendation:
+        return self.bandit.recommend(contexts.left, k, arms=arms, exclude=exclude)
+
+    def memory_usage(self) -> int:
+        return self.bandit.memory_usage()
+
+    def error_bound(self) -> float:
+        return self.bandit.error_bound()
 
 
 class Popularity:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from onepass.experiment.definition import Study
 from onepass.experiment.recommender.figures import ARMS, BATCH, SIZE, WIDTH
+from onepass.experiment.recommender.generated import implicit
 from onepass.experiment.recommender.interactions import load
 from onepass.experiment.recommender.policies import (
     CBRAP,
@@ -15,12 +16,14 @@ from onepass.experiment.recommender.policies import (
     PSILinUCBSplit,
     Random,
     Recommender,
+    Taken,
 )
 from onepass.experiment.recommender.study import RecommenderStudy
 
 RULE = {"reg": 1.0, "exploration": -0.1}  # Shustova et al.'s; ALGORITHMS section 7
 
 PER_ARM = {"parameters": "disjoint"}
+UNTUNED = (Recommender("ItemModels", Taken), Recommender("Popularity", Popularity), Recommender("Random", Random))
 
 
 def disjoint(label: str, recipe: str, **params: object) -> Recommender:
@@ -41,8 +44,12 @@ def recommenders(ranks: Sequence[int], size: int, **rule: float) -> tuple[Recomm
         Recommender("CBRAP", CBRAP, {"size": 2 * size, **RULE}),
         disjoint("DBSLinUCB", "DBSLinUCB", size=size, error=8.0),
     )
-    others = (Recommender("Popularity", Popularity), Recommender("Random", Random))
-    return (*(replace(policy, params={**policy.params, **rule}) for policy in found), *others)
+    return (*(replace(policy, params={**policy.params, **rule}) for policy in found), *UNTUNED)
+
+
+def defaults(label: str, recipe: str, **params: object) -> Recommender:
+    """A recipe per arm as it is."""
+    return Recommender(label, recipe, {**PER_ARM, **params})
 
 
 def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...]:
@@ -92,6 +99,20 @@ SUITES: tuple[Study, ...] = (
         (*recommenders((4, 8, 16), size=4, reg=10.0), Recommender("HvtUCB", "HvtUCB", {**PER_ARM, "reg": 10.0})),
         rounds=7,
         unit="week",
+    ),
+    RecommenderStudy(
+        "implicit",
+        "top ten of 1,200 generated items, month by month, of which only is known who took them; recipes at defaults",
+        implicit,
+        16,
+        (
+            defaults("LinUCB", "LinUCB"),
+            defaults("PSILinUCB", "PSILinUCB", rank=8, compensate=False),
+            defaults("PSILinUCB compensated", "PSILinUCB", rank=8, compensate=True),
+            defaults("CBSCFD", "CBSCFD", size=8),
+            *UNTUNED,
+        ),
+        rounds=6,
     ),
     RecommenderStudy(
         "magazine-leaking",

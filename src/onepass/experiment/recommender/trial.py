@@ -15,9 +15,9 @@ import numpy as np
 
 from onepass import UCB, Outer
 from onepass.experiment.policy import Policy
-from onepass.experiment.recommender.interactions import Interactions, Problem, Step, metrics
+from onepass.experiment.recommender.interactions import UNKNOWN, Interactions, Problem, Step, metrics
 from onepass.experiment.recommender.measure import measured
-from onepass.experiment.recommender.policies import CBRAP, Popularity, Recommender
+from onepass.experiment.recommender.policies import CBRAP, Popularity, Recommender, Taken
 from onepass.experiment.seeds import FIRST_TUNING_SEED
 
 K = 10
@@ -38,9 +38,10 @@ class Model:
     peak: int = 0
 
     def learn(self, log: Interactions, rewards: np.ndarray, items: np.ndarray) -> None:
-        """Learn a log of known users; of `items`, (m,), everyone's, popularity alone makes use."""
+        """Learn a log of known users; of `items`, (m,), everyone's, popularity makes use, and who knows strangers."""
         for users, arms, paid in batches(log, items, rewards, self.model, self.batch):
-            contexts = Outer(self.problem.users[users], self.problem.arms[arms])
+            left = np.where((users == UNKNOWN)[:, None], 0.0, self.problem.users[users])
+            contexts = Outer(left, self.problem.arms[arms])
             _, seconds, peak = measured(self.model, self.model.learn, contexts, paid, arm=arms)
             self.seconds += seconds
             self.peak = max(self.peak, peak)
@@ -144,7 +145,7 @@ class RecommenderTrial:
 def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict[str, Any]]:
     """The lists of one step and what they are worth: a point for known and a point for cold users, where any came."""
     problem, bandit = model.problem, explored(model.model, policy.params.get("exploration"))
-    mean = problem.users.mean(axis=0, keepdims=True)
+    mean = (0.0 if isinstance(bandit, Taken) else 1.0) * problem.users.mean(axis=0, keepdims=True)
     known = problem.users[step.users], step.relevant, [problem.seen[user] for user in step.users]
     found = []
     for users, (left, relevant, seen) in (("known", known), ("cold", (mean, step.cold, [set[int]()]))):
@@ -175,7 +176,7 @@ def explored(model: Any, exploration: float | None) -> Any:
     """The same learned model seen with another exploration; what has none is returned as it is."""
     if exploration is None:
         return model
-    if not isinstance(model, CBRAP):
+    if not isinstance(model, CBRAP | Taken):
         return model.exploring(UCB(exploration))
     twin = copy.copy(model)
     twin.bandit = explored(model.bandit, exploration)
@@ -188,6 +189,13 @@ def batches(
     """Users, arms and rewards of every call of `learn`: at most `batch` rows of an arm in one, in time order."""
     if isinstance(model, Popularity):
         return [(np.zeros(len(items), np.int64), items, np.ones(len(items)))]
+    if isinstance(model, Taken):
+        others = np.bincount(items, minlength=1 + log.items.max(initial=0)).astype(np.int64)
+        np.subtract.at(others, log.items, 1)
+        strange = np.repeat(np.arange(len(others)), others)
+        users, arms = np.append(log.users, np.full(len(strange), UNKNOWN)), np.append(log.items, strange)
+        paid = np.append(rewards, np.full(len(strange), rewards.mean() if len(rewards) else 1.0))
+        return [(users, arms, paid)] if len(arms) else []
     if len(log.items) == 0:
         return []
     if batch is None:

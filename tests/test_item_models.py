@@ -1,0 +1,67 @@
+"""Models of items from what was taken: ridge regressions on (1, taste direction), which beat counting."""
+
+import numpy as np
+import pytest
+
+import onepass as op
+from counts import many
+from onepass.experiment import Recommender, RecommenderStudy, run
+from onepass.experiment.recommender.generated import implicit
+from onepass.experiment.recommender.policies import Popularity, Taken
+from onepass.testing import check_feature_map
+
+
+def directions(rows):
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0.0)
+
+
+def test_unit_length_keeps_the_contract_and_loses_no_square_of_small_and_large_rows():
+    features = op.UnitLength(dim=3, length=2.5)
+    rows = np.random.default_rng(0).standard_normal((20, 3))
+    rows[3] = 0.0
+    check_feature_map(lambda: op.UnitLength(dim=3, length=2.5))
+    for scale in (1.0, 1e-170, 1e150):
+        np.testing.assert_allclose(features.transform(scale * rows), 2.5 * directions(rows), rtol=1e-14)
+    assert features.feature_names(["x", "y", "z"])[1] == "direction of y"
+    with pytest.raises(ValueError, match="length must be a finite number above 0"):
+        op.UnitLength(dim=3, length=0.0)
+
+
+def test_scores_are_those_of_dense_ridge_regressions():
+    rng = np.random.default_rng(1)
+    rows, items, paid = rng.standard_normal((60, 4)), rng.integers(3, size=60), rng.random(60)
+    for reg, taste, exploration in ((0.3, 1.0, 0.4), (1000.0, 4.0, 0.0), (20.0, 2.0, -0.1)):
+        bandit = op.ItemModels(dim=4, taste=taste, reg=reg, exploration=exploration)
+        bandit.learn(rows, paid, items)
+        z, x = np.hstack([np.ones((60, 1)), taste * directions(rows)]), rng.standard_normal((1, 4))
+        asked = np.append(1.0, taste * directions(x)[0])
+        for item, score in enumerate(bandit.score(x[0], arms=range(3))):
+            own = z[items == item]
+            inverse = np.linalg.inv(reg * np.eye(5) + own.T @ own)
+            wanted = asked @ inverse @ own.T @ paid[items == item] + exploration * np.sqrt(asked @ inverse @ asked)
+            assert score == pytest.approx(wanted, rel=1e-9)
+
+
+def test_strangers_are_shown_more_of_what_more_have_taken():
+    """e^T A^-1 b = 1 - reg e^T A^-1 e for rewards 1 and e the constant: it grows with every row."""
+    rng, bandit = np.random.default_rng(2), op.ItemModels(dim=3)
+    rows, last = rng.standard_normal((40, 3)), 0.0
+    for row in rows:
+        bandit.learn(row, 1.0, "a")
+        score = float(bandit.score(np.zeros(3), arms=["a"])[0])
+        assert last < score < 1.0
+        last = score
+
+
+def test_of_what_was_taken_alone_models_of_items_recommend_better_than_counting():
+    """Known users and strangers, at the defaults; and better than ridge regression at its default reg."""
+    users, items = many(800, 8000), many(300, 1200)
+    ridge = Recommender("ridge", "LinUCB", {"parameters": "disjoint"})
+    policies = (Recommender("models", Taken), ridge, Recommender("counting", Popularity))
+    problem = RecommenderStudy("taken", "", lambda: implicit(users, items), 16, policies, rounds=3)
+    rows = [row for row in run(problem, quiet=True).rows if row["month"] == "all"]
+    known = {row["policy"]: row["ndcg_at_10_unseen"] for row in rows if row["users"] == "known"}
+    strange = {row["policy"]: row["hit_at_10_unseen"] for row in rows if row["users"] == "cold"}
+    assert known["models"] > 1.2 * max(known["counting"], known["ridge"])
+    assert strange["models"] > 0.9 * strange["counting"] > strange["ridge"]
