@@ -81,6 +81,7 @@ def test_what_is_refused_changes_nothing():
             lambda: stream_of.learn(x, np.ones(4)),
             lambda: stream_of.learn(np.eye(DIM + 1), np.ones(DIM + 1)),  # by the workers
             lambda: stream_of.learn(x, np.ones(DIM), ["arm"] * DIM),
+            lambda: stream_of.learn(x, None, ["arm"] * DIM),
             lambda: stream_of.learn(op.OFUL(dim=DIM).decide(x), 1.0),
         ):
             with pytest.raises((ValueError, TypeError)):

@@ -21,6 +21,7 @@ from onepass.cluster.rays import Actors
 from onepass.cluster.telling import Told
 from onepass.design.design import Design
 from onepass.foundation import check
+from onepass.foundation.interrupts import deferred
 from onepass.foundation.merged import merged
 from onepass.foundation.sharing import Shared, reading, writing
 
@@ -68,7 +69,8 @@ class Replicas(Shared):
     TypeError and ValueError for a recipe that cannot be merged; ModuleNotFoundError without Ray.
 
     A worker that is lost comes back from its model at the last merge and the rows since, which are kept here. After a
-    loss of this process go on from a saved `model`: it has learned the first `rounds` rows of the stream, no others.
+    loss of this process go on from a saved `model`: beside the recipe's it has learned the first rows of the stream, no
+    others, and its `rounds` say how many.
 
     >>> import onepass as op
     >>> from onepass.cluster import Replicas
@@ -134,6 +136,8 @@ class Replicas(Shared):
             columns.append(np.atleast_1d(np.asarray(rewards)))
         if arm is not None:
             columns.append([arm] if single else list(arm))
+        if rewards is None and arm is not None:
+            raise ValueError("rewards must be given where arm is")
         if any(len(column) != len(rows) for column in columns):
             raise ValueError(f"rewards and arm must be as many as contexts, got {[len(column) for column in columns]}")
         for column in columns[:2]:
@@ -142,7 +146,8 @@ class Replicas(Shared):
         start = 0
         while start < len(rows):
             stop = min(len(rows), start + self.every - self._lag)
-            self._deal([column[start:stop] for column in columns])
+            with deferred():
+                self._deal([column[start:stop] for column in columns])
             start = stop
 
     def _deal(self, columns: list[Any]) -> None:
@@ -170,8 +175,9 @@ class Replicas(Shared):
     @writing
     def merge(self) -> Any:
         """Merge now; the model, which lacks nothing."""
-        if self._lag:
-            self._merge()
+        with deferred():
+            if self._lag:
+                self._merge()
         return self._model
 
     @reading
