@@ -47,16 +47,17 @@ def test_workers_of_a_stream_that_are_killed_while_they_learn_come_back(ray):
     rounds = 6 * (kills + 1)
     strikes = set(rng.choice(np.arange(1, rounds), kills, replace=False).tolist())
     x, reg = rng.standard_normal((rounds, 10, 4)), 0.3
-    with Replicas(op.OFUL(dim=4, reg=reg), 2, every=25, ray="local") as stream:
+    with Replicas(op.OFUL(dim=4, reg=reg), often(1, 3), every=25, ray="local") as stream:
         for place, rows in enumerate(x):
             if place in strikes:
-                ray.kill(stream.crew.members[int(rng.integers(2))].shard)
+                ray.kill(rng.choice(list(stream.crew.members.values())).shard)
             stream.learn(rows, rows.sum(1))
         found = stream.merge()
     whole = np.vstack(x)
     theta = np.linalg.solve(reg * np.eye(4) + whole.T @ whole, whole.T @ whole.sum(1))
     np.testing.assert_allclose(found.parameter, theta, rtol=0.0, atol=1e-9)
-    assert (found.rounds, stream.crew.recovered) == (len(whole), kills)
+    assert found.rounds == len(whole)
+    assert 0 < stream.crew.recovered <= kills  # two may fall between the same two answers
 
 
 def test_fit_and_evaluate_on_ray_are_those_of_one_process(ray, tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
+from counts import LONG
 from counts import many as often
 from onepass.cluster import Replicas
 
@@ -93,7 +94,7 @@ def test_what_is_refused_changes_nothing():
 
 
 def test_a_recipe_that_cannot_be_merged_is_refused_at_once():
-    for recipe in (op.ProjectorSplitting(dim=DIM, rank=2), "OFUL"):
+    for recipe in ("OFUL", *([op.ProjectorSplitting(dim=DIM, rank=2)] * LONG)):
         with pytest.raises(TypeError, match=r"merge|recipe"):
             Replicas(recipe)
     with pytest.raises(ValueError, match="every"):
