@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from counts import LONG, many
+from onepass.experiment.news.costs import AS_IT_IS, AT_ONCE, TOLD, earned
 from onepass.experiment.news.fixed import ARTICLE, USER, article_rows, best_fixed, user_row
 from onepass.experiment.news.served import LAST, served
 from onepass.experiment.news.site import PER_DAY, Site
@@ -54,3 +55,12 @@ def test_a_service_reaches_nine_tenths_of_the_best_fixed_policy_by_late_clicks_a
         waits = {one.id: one.time for one in store.read(kinds=["decision"])}
         minutes = [(one.time - waits[one.id]) / 6e7 for one in store.read(kinds=["outcome"])]
         assert np.mean(minutes) == pytest.approx(5.0, abs=5.0 * 4.5 / np.sqrt(clicks))  # exponential, of five minutes
+
+
+def test_the_bandit_alone_earns_the_chances_of_what_it_shows_and_most_where_it_is_told_them():
+    requests = list(islice(Site(0).requests(), 600))
+    found = {way: earned(requests, 0, way) for way in (AS_IT_IS, AT_ONCE, TOLD)}
+    for own in found.values():
+        assert all(np.abs(one.chances - each).min() < 1e-9 for each, one in zip(own, requests, strict=True))
+    told = found.pop(TOLD)[-300:].mean()
+    assert all(told > 1.2 * own[-300:].mean() for own in found.values())
