@@ -110,7 +110,7 @@ def certificate():
         ax.plot(when, stated, color=BLUE)
         ax.plot(when, made, color=ORANGE)
         if stated[-1] < 1.05 * made[-1]:
-            at(ax, rows, 0.3 * stated[-1], "certified, and made:\nthe same", BLUE, ha="right", va="top")
+            at(ax, rows, 0.2 * stated[-1], "certified, and made:\nthe same", BLUE, ha="right", va="top")
         else:
             at(ax, rows, stated[-1] + 45.0, "what it certifies", BLUE, ha="right")
             at(ax, rows, made[-1] - 45.0, "the error it makes", ORANGE, ha="right")
@@ -150,7 +150,7 @@ def bounds():
         )
         ax.set_title(f"{end:,} rounds", fontsize=12)
         ax.set(xlabel="arm", xticks=range(5), ylim=(-0.6, 1.6))
-    at(panels[2], -0.2, -0.5, "x: the truth", ORANGE)
+    at(panels[0], 2.6, 1.35, "x: the truth", ORANGE)
     panels[0].set(ylabel="mean and upper bound")
     return figure
 
@@ -199,7 +199,7 @@ def link():
         at(
             ax,
             middle + (0.3 if middle > 0 else -1.8),
-            mean + (0.0 if middle > 0 else 0.1),
+            mean + (0.0 if middle > 0 else 0.2),
             f"{name}: {low:.1%} to {high:.1%}",
             color,
         )
@@ -321,7 +321,24 @@ def first_days():
     return figure
 
 
-PICTURES = (regret, propensity, certificate, bounds, cut, influence, link, posterior, landmarks, crossed, first_days)
+def bake_off():
+    """The table of the bake-off on docs/recommended.md, as `onepass run bake-off` draws it."""
+    from onepass.experiment.bakeoff.figures import ARGMAX, OURS, PEER, TUNED, draw
+
+    table = [line for line in (HERE.parent / "recommended.md").read_text().splitlines() if line.startswith("| ")]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    names = next(line for line in lines if "ours / VW" in line)
+    wanted = {"ours, %": OURS, "argmax, %": ARGMAX, "best VW, %": PEER, "best linear of ours, %": TUNED[0]}
+    rows = [
+        {"set": line[0], "policy": label, "group": label, "rate": float(line[names.index(column)])}
+        for line in lines[lines.index(names) + 2 :]
+        if len(line) == len(names)
+        for column, label in wanted.items()
+    ]
+    return draw(rows, [])
+
+
+PICTURES = (regret, propensity, certificate, bounds, cut, influence, link, posterior, landmarks, crossed, first_days, bake_off)
 
 
 def main(names):
