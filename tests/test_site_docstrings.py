@@ -16,6 +16,13 @@ def test_arguments_become_a_list_and_what_follows_them_a_paragraph():
     assert found.split("\n\n") == ["A thing.", *listed, "ValueError for others.\n"]
 
 
+def test_a_sentence_about_an_argument_may_go_on_in_the_next_line():
+    assert (
+        restructured("rule: any, which\ngives all. No other.\nMore.")
+        == "- **rule**: any, which gives all. No other.\n\nMore.\n"
+    )
+
+
 def test_formulas_keep_their_stars_bars_and_underscores_and_code_stays_code():
     assert restructured("a * b <= |x|, x_ and **named") == "a \\* b <= \\|x\\|, x\\_ and \\*\\*named\n"
     assert restructured("`Ridge` of `x + y`, *before* it") == "`Ridge` of ``x + y``, *before* it\n"

@@ -7,6 +7,7 @@ import inspect
 import re
 
 ARGUMENT = re.compile(r"^(\*{0,2}[A-Za-z_]\w*(?:(?:, | \([^)]*\), | and )\*{0,2}[A-Za-z_]\w*)*(?: \([^)]*\))?): (.*)$")
+SENTENCE = re.compile(r"[.:]\s*$")  # where one ends, what follows is no more of the argument, unless it is indented
 SPANS = re.compile(r"(``[^`]+``|`[^`]+`|\*\w(?:[\w ]*\w)?\*)")  # code, and *emphasis*
 SPECIAL = re.compile(r"([*|\\]|_(?=\W|$)|`)")
 
@@ -57,7 +58,7 @@ def as_text(run):
             if argument:
                 found.extend([f"- **{argument[0]}**: {joined(argument[1])}", ""])
             argument = (plain(start[1]), [start[2]])
-        elif argument and line.startswith(" "):
+        elif argument and (line.startswith(" ") or not SENTENCE.search(argument[1][-1])):
             argument[1].append(line)
         else:
             if argument:
