@@ -59,6 +59,9 @@ def test_a_row_a_play_is_the_same_gp_ucb_and_a_long_run_is_integrated():
     np.testing.assert_allclose(usual.variances / 0.01, ours.posterior().variances, atol=1e-9)
     assert 0 < kernels.row_a_play(points, kernel, f, noise, 0.01) < 60
     assert 0 < kernels.row_a_play_long(points, kernel, 100, repeats=2) < 60
+    name, spent, _, ratio, _ = kernels.against("gp-1d", 1, 40)
+    assert "gp-1d" in name
+    assert spent > 0 < ratio
     assert 0 < kernels.seconds(op.BKB(points, kernel), f, noise) < 60
 
 

@@ -7,6 +7,7 @@ import dense_kernel as dense
 import onepass as op
 from counts import pairs
 from kernel_games import BANDITS, KERNELS, REGS, SMOOTH, agree, close, history, points, same, value
+from onepass.kernel.posterior import combined_both
 
 # ---- BKB ----
 
@@ -320,3 +321,12 @@ def test_the_dictionary_is_drawn_again_once_the_variances_of_plays_left_out_add_
         held = now
     assert abs(len(held) - 240) < 5 * np.sqrt(400 * 0.6 * 0.4)
     assert {1.0: drawings > 380, 1.105: 8 < drawings < 20, 1.505: drawings == 3, 5.1: drawings == 0}[staleness]
+
+
+@pytest.mark.parametrize("used", [0, 1, 3, 4, 5, 8, 11])
+def test_two_sums_over_rows_in_one_pass_are_two_products(used):
+    rng = np.random.default_rng(used)
+    rows, first, second = rng.standard_normal((used + 3, 17)), *rng.standard_normal((2, used))
+    found = combined_both(first, np.append(second, 9.0), rows)  # the second may be longer: its end is not looked at
+    for weights, one in zip((first, second), found, strict=True):
+        np.testing.assert_allclose(one, weights @ rows[:used], atol=1e-13)
