@@ -275,3 +275,25 @@ def test_the_sampler_finds_what_optuna_asks_for_and_knows_failures():
     again.optimize(objective, n_trials=20, catch=ArithmeticError, n_jobs=2)
     assert again.best_value < 0.3
     assert (again.best_params["n"], again.best_params["kind"]) == (10, 3.5)
+
+
+def test_parameters_that_only_some_trials_have_are_found_by_the_sampler():
+    optuna = pytest.importorskip("optuna")
+    from onepass.adapters.optuna import BanditSampler
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+    def objective(trial):
+        if trial.suggest_categorical("kind", ["plain", "steep"]) == "plain":
+            return 1.0 + trial.suggest_float("x", 0.0, 1.0)
+        return (
+            abs(trial.suggest_float("rate", 1e-4, 1e2, log=True) - 0.05)
+            + abs(trial.suggest_int("n", 1, 50) - 17) / 10.0
+        )
+
+    found = []
+    for seed in range(5):
+        study = optuna.create_study(sampler=BanditSampler(seed=seed))
+        study.optimize(objective, n_trials=60)
+        found.append(study.best_value)
+    assert np.median(found) < 0.5  # "steep" loses on average: by the kinds alone, "plain" is the better one

@@ -1,7 +1,5 @@
 """`refit`: plays so far under another kernel and reg, as if they had been learned so."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,11 @@ from kernel_games import agree, history, points, value
 from kernel_games import same as equal
 
 OLD, NEW = op.RBF(0.4), 1.7 * op.Matern(2.5, (0.3, 0.6))
-KINDS = {"GPUCB": op.GPUCB, "BKB": op.BKB, "BKB, all": partial(op.BKB, oversampling=1e12, redundancy=0.0)}
+KINDS = {
+    "GPUCB": op.GPUCB,
+    "BKB": op.BKB,
+    "BKB, all": lambda *a, **b: op.BKB(*a, oversampling=1e12, redundancy=0.0, **b),
+}
 
 
 @pytest.mark.parametrize("reg", [0.01, 0.37])

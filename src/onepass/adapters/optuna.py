@@ -2,14 +2,17 @@
 
     study = optuna.create_study(sampler=BanditSampler(seed=0))
 
-Settings that every trial has are proposed together, those that only some trials have, one by one, uniformly. Failed
-and pruned trials count as failures, those that this sampler proposed and that still run as pending: `n_jobs` may be
-anything. One objective. The tuner is made of the study's trials, so that a study loaded from its storage goes on.
+Where all trials have the same settings, these are proposed together. Where some have settings of their own, all are
+drawn one by one, where they lie more densely in the best trials than in the others (`onepass.tuning.parzen`; uniformly
+before ten are known): what one setting is worth without those that it brings along, a tuner of the common ones would
+not see. Failed and pruned trials count as failures, those that this sampler proposed and that still run as pending:
+`n_jobs` may be anything. One objective. The tuner is made of the study's trials: one loaded from its storage goes on.
 """
 
 from threading import Lock
 from typing import Any
 
+import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.search_space import IntersectionSearchSpace
@@ -18,8 +21,11 @@ from optuna.trial import FrozenTrial, TrialState
 
 from onepass.foundation import check
 from onepass.foundation.check import shown
-from onepass.tuning import Category, Dimension, Integer, Real, Tuner
+from onepass.tuning import Category, Dimension, Integer, Real, Tuner, parzen
+from onepass.tuning.proposing import Candidates
+from onepass.tuning.space import Space
 
+ENOUGH = 10  # trials that have a parameter, from which on they say where to try it next
 OVER = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED)
 
 
@@ -67,6 +73,7 @@ class BanditSampler(BaseSampler):
         self.start: int | None = start if start is None else check.integer("start", start, 2)
         self.seed: int = check.integer("seed", seed, 0)
         self._independent = RandomSampler(seed=self.seed % 2**32)
+        self._rng = np.random.default_rng([self.seed, 1])
         self._shared = IntersectionSearchSpace()
         self._tuner: Tuner | None = None
         self._space: dict[str, BaseDistribution] = {}
@@ -77,12 +84,15 @@ class BanditSampler(BaseSampler):
     def reseed_rng(self) -> None:
         """For a process of its own: independent parameters are drawn anew."""
         self._independent.reseed_rng()
+        self._rng = np.random.default_rng()
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """The parameters that all trials so far have in common."""
+        """The parameters that all trials so far have in common; none, where some have others beside them."""
         if len(study.directions) > 1:
             raise ValueError("BanditSampler is for one objective")
-        return self._shared.calculate(study)
+        shared = self._shared.calculate(study)
+        over = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        return shared if all(one.distributions.keys() <= shared.keys() for one in over) else {}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -101,8 +111,20 @@ class BanditSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """One parameter that not all trials have, uniformly."""
-        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+        """One parameter by itself."""
+        one = dimension_of(param_distribution)
+        over = [each for each in study.get_trials(deepcopy=False, states=OVER) if param_name in each.params]
+        same = [each for each in over if each.distributions[param_name] == param_distribution]
+        if one is None or sum(each.state == TrialState.COMPLETE for each in same) < ENOUGH:
+            return self._independent.sample_independent(study, trial, param_name, param_distribution)
+        sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+        paid = [each.value if each.state == TrialState.COMPLETE else None for each in same]
+        values = np.array([np.nan if value is None else sign * value for value in paid])
+        shares = np.array([[one.share(inward(param_distribution, each.params[param_name]))] for each in same])
+        with self._alone:
+            found = parzen.proposed(Candidates(Space({param_name: one}), None, self._rng), shares, values)
+        assert found is not None
+        return outward(param_distribution, one.value(float(found[0])))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_alone"}

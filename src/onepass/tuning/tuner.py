@@ -6,6 +6,7 @@ are the truth, the posterior is made of them when it is needed, and a loaded tun
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
@@ -258,13 +259,9 @@ class Tuner(files.Owner):
         if self._model is not None and len(self._trials) % parzen.TURN == 0 and parzen.still(values):
             found = parzen.proposed(candidates, shares, values)
         if found is None:
-            found = proposing.proposed(
-                candidates,
-                lambda rows: surrogate.moments(bandit, rows),
-                float(means[order[0]]),
-                np.nan_to_num(shares[order], nan=MIDDLE),
-                bandit.dictionary_size,
-            )
+            centres, best = np.nan_to_num(shares[order], nan=MIDDLE), float(means[order[0]])
+            posterior, size = partial(surrogate.moments, bandit), bandit.dictionary_size
+            found = proposing.proposed(candidates, posterior, best, centres, size)
         return self.space.settings(found)
 
     def _best(self) -> int:
