@@ -40,6 +40,17 @@ class Held(NamedTuple):
     slots: np.ndarray
 
 
+def counted(held: files.Holds) -> files.Holds:
+    """The same where rows of arms are counted; in files from before they were, all arms have as many."""
+    last, counts = held.arrays.get("mixture.last"), held.arrays.get("mixture.counts")
+    old = isinstance(held, files.Foreign) and "mixture.learned" not in held.arrays
+    if not old or last is None or counts is None or counts.shape != (ALARMS + 1,):
+        return held
+    known = last > NEVER
+    each = max(int(counts[KNOWN]) // max(np.count_nonzero(known), 1), 1)
+    return files.Foreign({**held.arrays, "mixture.learned": np.where(known, each, 0)})
+
+
 class Known:
     """models: a `Mixture`, () until the width of contexts is known; roster: names and slots; given: the settings."""
 
@@ -145,7 +156,7 @@ class Known:
             few = len(found.names) == len(found.slots) and len(set(slots)) == len(slots) and min(slots, default=0) >= 0
             return few and (begun == () or consistent(found.mixture, begun, max(slots, default=NEVER) + 1))
 
-        found = held.take(Held(mixture=begun, names=objects([]), slots=np.zeros(0, np.int64)), fits)
+        found = counted(held).take(Held(mixture=begun, names=objects([]), slots=np.zeros(0, np.int64)), fits)
         if len(set(found.names.tolist())) != len(found.names):
             raise ValueError("an arm is there twice")
         self.models, self.roster = found.mixture, Roster(zip(found.names, found.slots.tolist(), strict=True))

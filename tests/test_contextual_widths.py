@@ -1,0 +1,68 @@
+"""Widths of `ContextualBandit`: of the model that is believed most, and cut by the rows that an arm has learned."""
+
+import numpy as np
+import pytest
+
+import onepass as op
+from onepass.contextual.known import counted
+from onepass.contextual.mixture import ANYWHERE, SIZE, weights
+from onepass.contextual.model import length
+from onepass.foundation import files
+
+KIND = {"landmarks": 5, "warm_up": 16}  # small, and of the other tests
+
+
+def learned(rounds=60, dim=3):
+    """A bandit of four arms, two of which learn twice as often, and rows."""
+    rng = np.random.default_rng(1)
+    rows, bandit = rng.standard_normal((rounds, dim)), op.ContextualBandit(**KIND)
+    bandit.learn(rows, rng.random(rounds), (rng.integers(6, size=rounds) % 4).tolist())
+    return bandit, rows
+
+
+def test_no_direction_is_wider_than_an_arms_rows_leave_it():
+    """width^2 <= ||phi||^2 / (ANYWHERE n_a), also of contexts unlike all that were seen; an unknown arm has more."""
+    bandit, rows = learned()
+    state = bandit.learned
+    for x in (rows[0], np.full(3, 100.0)):
+        found = bandit.decide(x, [0, 1, 2, 3, "new"])
+        norm = found.widths[4] ** 2 * state.settings[np.argmax(weights(state)), 0]  # ||phi||^2 / reg, and no rows
+        slots = [bandit.roster.record(arm) for arm in range(4)]
+        assert (found.widths[:4] ** 2 < norm / (ANYWHERE * state.learned[slots])).all()
+        assert found.widths[4] > found.widths[:4].max()
+
+
+def test_rows_are_counted_by_arm_and_forgotten_with_it():
+    rng, bandit = np.random.default_rng(2), op.ContextualBandit(**KIND)
+    bandit.learn(rng.standard_normal((40, 3)), rng.random(40), np.repeat(range(4), [20, 10, 7, 3]).tolist())
+    assert bandit.learned.learned.tolist() == [20, 10, 7, 3]
+    bandit.remove_arm(1)
+    assert bandit.learned.learned.tolist() == [20, 0, 7, 3]
+
+
+def test_means_are_of_all_models_and_widths_of_the_one_believed_most():
+    """Scaling the others' inverses moves no width; scaling that one's does."""
+    bandit, rows = learned()
+    state, before = bandit.learned, bandit.decide(rows[0], range(4))
+    w, ends = weights(state), length(state.plan[:, SIZE]).cumsum()
+    assert np.count_nonzero(w) > 1
+    for m, end in enumerate(ends):
+        state.inverse[:, end - length(state.plan[m, SIZE]) : end] *= 4.0
+        found = bandit.decide(rows[0], range(4))
+        assert np.array_equal(found.means, before.means)
+        assert np.array_equal(found.widths, before.widths) == (m < np.argmax(w))
+
+
+@pytest.mark.parametrize("rounds", [0, 10, 60])
+def test_files_from_before_rows_were_counted_are_read(rounds):
+    """All arms have as many rows then, and everything else is as it was."""
+    bandit = learned(rounds)[0] if rounds else op.ContextualBandit(**KIND)
+    contents = bandit.contents()
+    arrays = dict(files.Kept(contents.state).arrays)
+    arrays.pop("mixture.learned", None)
+    found = counted(files.Foreign(arrays)).arrays
+    assert found.keys() == files.Kept(contents.state).arrays.keys()
+    if rounds:
+        slots = found["mixture.last"] >= 0
+        assert (found["mixture.learned"][slots] == rounds // 4).all()
+        assert not found["mixture.learned"][~slots].any()
