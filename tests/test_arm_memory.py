@@ -52,6 +52,20 @@ def test_memory_does_not_grow_with_arms_that_have_no_data():
     assert bandit.score(rows[0]).shape == (100_004,)
 
 
+def test_little_room_is_spare_and_an_arena_grows_where_it_lies():
+    rng, count = np.random.default_rng(0), 2_000
+    bandit, grown = disjoint(op.ProjectorSplitting(dim=DIM, rank=3)), 0
+    for _ in range(6):
+        basis, slots = id(bandit._learned.store.state.basis), bandit._learned.store.state.link.size
+        bandit.learn(rng.standard_normal((count, DIM)), np.ones(count), list(range(count)))
+        grown += bandit._learned.store.state.link.size > slots
+        assert id(bandit._learned.store.state.basis) == basis
+    taken = bandit.memory_usage()
+    bandit._learned.store.trim()
+    assert grown > 1
+    assert bandit.memory_usage() <= taken <= 1.02 * bandit.memory_usage()  # a 64th, and 16 arms
+
+
 @pytest.mark.parametrize("sizes", [(1,), (500,)])
 def test_users_that_come_again_take_no_more_room(sizes):
     rng = np.random.default_rng(0)
