@@ -338,7 +338,20 @@ def bake_off():
     return draw(rows, [])
 
 
-PICTURES = (regret, propensity, certificate, bounds, cut, influence, link, posterior, landmarks, crossed, first_days, bake_off)
+PICTURES = (
+    regret,
+    propensity,
+    certificate,
+    bounds,
+    cut,
+    influence,
+    link,
+    posterior,
+    landmarks,
+    crossed,
+    first_days,
+    bake_off,
+)
 
 
 def main(names):
