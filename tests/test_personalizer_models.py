@@ -8,6 +8,7 @@ from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import verify
+from onepass.service.clock import Clock
 from onepass.service.loop import Loop
 from onepass.service.messages import OutcomeRequest, RecordArm, RecordsRequest
 from onepass.service.personalizer.configuration import follow
@@ -16,7 +17,7 @@ from onepass.service.personalizer.holdings import adopted, cleared, received
 from onepass.service.personalizer.places import decided_between, first_and_last, place_at
 from onepass.service.personalizer.weighing import Weighed, weighed
 from onepass.service.settings import begun, checked
-from patience import learned, until
+from patience import HeldClock, learned, until
 
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
 
@@ -33,8 +34,8 @@ def started(tmp_path):
     """Loops that end with their test."""
     loops = []
 
-    def start(store, wait=0.05, publish=0.0):
-        loops.append(Loop(rules(wait, publish), store, tmp_path / "models"))
+    def start(store, wait=0.05, publish=0.0, clock=Clock):
+        loops.append(Loop(rules(wait, publish), store, tmp_path / "models", clock))
         return loops[-1]
 
     yield start
@@ -86,10 +87,11 @@ def test_after_its_log_was_deleted_a_loop_goes_on_with_its_model_and_what_waited
 
 def test_another_policy_learns_what_is_left_of_a_log_that_was_deleted(started, tmp_path):
     with SqliteStore(tmp_path / "shop.sqlite") as store:
-        loop = started(store)
+        loop = started(store, clock=HeldClock())
         loop.decide(RecordsRequest(context={}, arms=["a", "b"], id="first")).result()
         loop.change(rules(wait=3600.0))
         loop.decide(RecordsRequest(context={}, arms=["a", "b"], id="waits")).result()
+        loop.clock.forward(1.0)
         until(lambda: [*store.read(kinds=["join"])])
         loop.change(rules())
         cleared(loop)
@@ -97,6 +99,7 @@ def test_another_policy_learns_what_is_left_of_a_log_that_was_deleted(started, t
             ("waits", "Decision"), ("first", "Join"),
         ]  # fmt: skip
         played(loop, 0, 3)
+        loop.clock.forward(1.0)
         until(lambda: len(loop.joiner) <= 1 and not loop.learner.lag)
         follow(loop, "other", "--cb_explore_adf --epsilon 0.5")
         until(lambda: loop.standing.lines.candidate is None)
