@@ -47,7 +47,7 @@ def counted(held: files.Holds) -> files.Holds:
     if not old or last is None or counts is None or counts.shape != (ALARMS + 1,):
         return held
     known = last > NEVER
-    each = max(int(counts[KNOWN]) // max(int(np.count_nonzero(known)), 1), 1)
+    each = max(int(counts[KNOWN]) // max(int(known.sum()), 1), 1)
     return files.Foreign({**held.arrays, "mixture.learned": np.where(known, each, 0)})
 
 
