@@ -53,7 +53,8 @@ def embed_unit_length(state, x, z):
 class UnitLength(FeatureMap):
     """z = length x / ||x||, 0 for x = 0: rows whose lengths say how much was seen and not what, as users' tastes do.
 
-    dim: width of x, at least 1; length: of every z, above 0 (default 1.0).
+    dim: width of x, at least 1.
+    length: of every z, above 0 (default 1.0).
     Certificates survive. ValueError for values out of range.
 
     >>> import onepass as op
