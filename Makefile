@@ -88,7 +88,7 @@ clean:
 	@$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
 	@touch $@ .venv/serve
 
-# What a service needs is a fifth of it: a first look does not wait for the rest.
+# What a service needs is a third of it: a first look does not wait for the rest.
 .venv/serve: .venv/made pyproject.toml constraints.txt
 	@echo "Setting up .venv: installing onepass and what a service needs, half a minute"
 	@$(BIN)/pip install -q -c constraints.txt -e '.[serve]'
