@@ -88,14 +88,6 @@ def test_a_commit_has_few_statements_of_few_kinds():
     assert len(kinds) == 32
 
 
-def test_names_are_asked_for_in_numbers_that_are_powers_of_two():
-    for count in (1, 2, 3, 5, 8, 9, 100, tb.MOST, tb.MOST + 1, 3 * tb.MOST):
-        names = [f"{one}" for one in range(count)]
-        parts = [*tb.repeated(names)]
-        assert {one for part in parts for one in part} == set(names)
-        assert all(len(part) <= tb.MOST and len(part) & (len(part) - 1) == 0 for part in parts)
-
-
 def of(headers, *messages):
     """A request as the framework has it, and as the frequent way reads it."""
     scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "client": ("127.0.0.1", 5)}

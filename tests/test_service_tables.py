@@ -13,7 +13,7 @@ from onepass.log.memory import MemoryStore
 from onepass.log.records import Activation, Decision, Join, Outcome
 from onepass.log.replay import HELD, UNLEARNED, Fold, learned_from, lesson_of
 from onepass.log.store import row_of, typed_row
-from onepass.log.tables import MOST, WIDEST, parts
+from onepass.log.tables import DIGITS, MOST, WIDEST, parts, repeated
 from onepass.service import tables
 from onepass.service.answers import answer
 from onepass.service.messages import Arm, DecideRequest, Refused
@@ -161,9 +161,17 @@ def test_decisions_are_kept_up_to_a_number_of_bytes_and_each_once():
     assert fold._bytes == 0
 
 
-@given(st.integers(0, 2_000), st.sampled_from([WIDEST, MOST]))
-def test_parts_of_a_list_are_the_list_and_their_lengths_are_few(count, most):
+@given(st.integers(0, 2_000))
+def test_parts_of_a_list_are_the_list_and_their_lengths_are_few(count):
     found = [*range(count)]
-    each = list(parts(found, most))
+    each = list(parts(found))
     assert [one for part in each for one in part] == found
-    assert all(len(part) <= most and len(part).bit_count() == 1 for part in each)
+    assert all(len(part) <= WIDEST and len(part) % (1 << max(len(part).bit_length() - DIGITS, 0)) == 0 for part in each)
+
+
+@given(st.integers(0, 2_000))
+def test_names_repeated_are_the_names_and_their_numbers_are_powers_of_two(count):
+    found = [f"{one}" for one in range(count)]
+    each = list(repeated(found))
+    assert [*dict.fromkeys(one for part in each for one in part)] == found
+    assert all(len(part) <= MOST and len(part).bit_count() == 1 for part in each)
