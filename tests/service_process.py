@@ -33,6 +33,7 @@ publish = 0.0
 [limits]
 body = 20000
 """
+STARTING = 300.0  # seconds: it compiles
 ATTEMPTS = 200  # at something that must be done before a deadline
 
 
@@ -56,7 +57,7 @@ class Served:
     def __init__(self, data, *paths, key=None, options=(), verify=True):
         command = [sys.executable, "-m", "onepass", "serve", "--data", str(data), "--port", "0", *options]
         self.process = subprocess.Popen([*command, *map(str, paths)], stderr=subprocess.PIPE, env=os.environ)
-        told, end = b"", time.monotonic() + PATIENCE
+        told, end = b"", time.monotonic() + STARTING
         while b"listening at" not in told:
             ready, _, _ = select.select([self.process.stderr], [], [], max(end - time.monotonic(), 0.0))
             part = os.read(self.process.stderr.fileno(), 4096) if ready else b""
