@@ -110,10 +110,6 @@ class ContextualBandit(Knowing, BaseBandit):
     def _model_estimator(self) -> Estimator:
         return Ridge(Exact(dim=1, reg=self._given["reg"]))
 
-    @property
-    def _family(self) -> None:
-        """None: rewards of any kind."""
-
     def _permits(self, exploration: Exploration) -> None:
         if exploration.theory is not None:
             raise ValueError("exploration must be a number for ContextualBandit: no radius is known for several models")
