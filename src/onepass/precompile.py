@@ -90,6 +90,7 @@ def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
         yield name, partial(call, shared, name, dim=DIM, **options)
     for name in PER_ARM:
         yield f"{name} per arm", partial(call, per_arm, name, dim=DIM, parameters="disjoint", **SHARED[name])
+    yield "ItemModels", partial(call, per_arm, "ItemModels", dim=DIM)
     yield "ContextualBandit", partial(call, recommended, "ContextualBandit")
     yield "CrossedBandit", partial(call, crossed, "CrossedBandit")
     points = np.random.default_rng(0).random((20, 2))
