@@ -1,9 +1,12 @@
 """`refit`: plays so far under another kernel and reg, as if they had been learned so."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 import onepass as op
+from counts import many
 from kernel_games import agree, history, points, value
 from kernel_games import same as equal
 
@@ -15,9 +18,13 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("reg", [0.01, 0.37])
-@pytest.mark.parametrize("sets", ["fixed", "rows"])
-@pytest.mark.parametrize("kind", ["GPUCB", "BKB, all"])
+@pytest.mark.parametrize(
+    ("kind", "sets", "reg"),
+    many(
+        [("GPUCB", "fixed", 0.37), ("GPUCB", "rows", 0.01), ("BKB, all", "fixed", 0.37)],
+        [*product(["GPUCB", "BKB, all"], ["fixed", "rows"], [0.01, 0.37])],
+    ),
+)
 def test_a_refitted_posterior_is_that_of_a_bandit_that_knew_kernel_and_reg_all_along(kind, sets, reg):
     arms = points()
     plays, rewards = history(arms, 90)
