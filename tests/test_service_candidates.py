@@ -19,7 +19,7 @@ from onepass.log.verifying import verify
 from onepass.service.answers import answer
 from onepass.service.messages import Arm, DecideRequest, OutcomeRequest, Refused
 from onepass.service.settings import checked
-from patience import HeldClock, learned, until
+from patience import HeldClock, settled, until
 from service_process import loops_in
 
 ARMS = ["a", "b", "c"]
@@ -37,12 +37,6 @@ def rules(reg=0.5, wait=0.02, **more):
         "name": "news", "features": {"context": 3}, "arms": ARMS, "model": model(reg), "reward": {"wait": wait},
         "operation": {"publish": 0.0}, **more,
     })  # fmt: skip
-
-
-def settled(loop):
-    """All is joined and learned."""
-    loop.clock.forward(1.0)
-    learned(loop)
 
 
 def played(loop, begin, end, best="a", **fields):

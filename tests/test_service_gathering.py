@@ -15,8 +15,8 @@ from onepass.service.join import Joiner
 from onepass.service.messages import Refused
 from onepass.service.reading import Heard, body_of
 from onepass.service.settings import checked
+from patience import PATIENCE
 
-PATIENCE = 240.0  # seconds for an answer
 A_WHILE = 0.5  # seconds in which a thread submits ten records, unless it is left out for a while itself
 
 

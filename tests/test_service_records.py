@@ -16,7 +16,7 @@ from onepass.service.messages import OutcomeRequest, RecordsRequest, Refused
 from onepass.service.page import looked_up
 from onepass.service.settings import Limits, begun, checked
 from onepass.service.tables import fingerprint
-from patience import HeldClock, learned
+from patience import HeldClock, settled
 from service_process import loops_in
 
 TOPICS = ["sport", "news", "food"]
@@ -37,12 +37,6 @@ def request(t, **fields):
     context = {"country": "de" if rng.random() < 0.5 else "fr", "hour": int(rng.integers(24)), "none": None,
                "likes": ["sport", "food"], "device": {"os": "x", "new": True}}  # fmt: skip
     return msgspec.convert({"context": context, "arms": arms, "id": f"{t}", **fields}, RecordsRequest)
-
-
-def settled(loop):
-    """All is joined and learned."""
-    loop.clock.forward(1.0)
-    learned(loop)
 
 
 @pytest.fixture

@@ -45,8 +45,6 @@ LOOKS = 12  # at the memory, in equal times
 KINDS = 64  # of requests, which come in turn
 MOST = 0.3  # clicks of a decision, on average, of an arm that fits
 CHOSEN = re.compile(rb'\{"id":"([^"]+)","arm":"a(\d+)"')
-KINDS = 64  # of requests, which come in turn
-CLICKS = 0.3  # the chance of a click, at most
 LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 

@@ -174,9 +174,8 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
         for name in ("contexts", "eligible"):
             if name in fields:
                 fields[name] = listed(fields[name])
-        if (
-            not decision.several and decision.offered and set(map(type, decision.offered)) == {str}
-        ):  # written as they are
+        # names that are strings are written as they are
+        if not decision.several and decision.offered and set(map(type, decision.offered)) == {str}:
             held = {name: _plain(getattr(decision, name)) for name in HELD}
             if decision.arms == _named(decision.offered, held["places"]):
                 return cls(loop=loop, time=time, arms=None, **held, **fields)
