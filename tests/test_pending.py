@@ -101,3 +101,12 @@ def test_what_is_wrong_changes_nothing(call, error):
 def test_arguments_out_of_range_are_refused(make):
     with pytest.raises(ValueError, match="must be"):
         make()
+
+
+def test_what_a_part_of_the_bandit_knows_is_saved_with_it():
+    bandit = op.CrossedBandit()
+    bandit.learn(bandit.decide({"country": "de", "age": 3.0}, {"a": {"topic": "x"}}), 1.0)
+    pending = op.Pending(bandit)
+    twin = op.from_bytes(op.to_bytes(pending))
+    assert twin.bandit.context.known == 2
+    assert op.to_bytes(twin.bandit) == op.to_bytes(bandit)

@@ -83,10 +83,11 @@ def plain(value: Any, parts: list[Any] | None = None) -> Any:
 
     parts: takes the instances that know more than their parameters tell; each says its place there. None: they do not.
     """
-    params = getattr(value, "given", getattr(value, "params", None))
-    if params is None:
+    given = getattr(value, "given", getattr(value, "params", None))
+    if given is None:
         return value
-    given = params() if callable(params) else params
+    if callable(given):  # parts as they are have a place, too, where they know something
+        given = given() if parts is None or not getattr(value, "knows", False) else value.contents().params
     found = {"kind": name_of(value), **{name: plain(part, parts) for name, part in given.items()}}
     if parts is not None and getattr(value, "knows", False):
         found[PART] = len(parts)
