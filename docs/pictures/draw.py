@@ -150,7 +150,7 @@ def bounds():
         )
         ax.set_title(f"{end:,} rounds", fontsize=12)
         ax.set(xlabel="arm", xticks=range(5), ylim=(-0.6, 1.6))
-    at(panels[0], 2.6, 1.35, "x: the truth", ORANGE)
+    at(panels[1], 0.2, 1.35, "x: the truth", ORANGE)
     panels[0].set(ylabel="mean and upper bound")
     return figure
 
@@ -228,8 +228,8 @@ def posterior():
         ax.plot(*zip(*played, strict=True), "o", color="black", markersize=4.0)
         ax.set_title(f"{plays} plays", fontsize=12)
         ax.set(xlabel="setting", xticks=[0.0, 0.5, 1.0])
-    at(panels[0], 0.5, -1.25, "truth", ORANGE)
-    at(panels[0], 0.5, -1.6, "mean and width", BLUE)
+    at(panels[2], 0.0, -1.0, "truth", ORANGE)
+    at(panels[2], 0.0, -1.4, "mean and width", BLUE)
     panels[0].set(ylabel="pays")
     return figure
 
