@@ -6,8 +6,8 @@ from runpy import run_path
 SITE = Path(__file__).parent.parent / "docs" / "site"
 
 
-def restructured(text):
-    return "\n".join(run_path(str(SITE / "docstrings.py"))["restructured"](text.splitlines()))
+def restructured(text, known=()):
+    return "\n".join(run_path(str(SITE / "docstrings.py"))["restructured"](text.splitlines(), known))
 
 
 def test_arguments_become_a_list_and_what_follows_them_a_paragraph():
@@ -20,6 +20,13 @@ def test_a_sentence_about_an_argument_may_go_on_in_the_next_line():
     assert (
         restructured("rule: any, which\ngives all. No other.\nMore.")
         == "- **rule**: any, which gives all. No other.\n\nMore.\n"
+    )
+
+
+def test_an_argument_may_begin_in_the_midst_of_a_line():
+    listed = ["- **dim**: a width.", "- **seed, name**: a number; a word. Or: none\n"]
+    assert restructured("dim: a width. seed, name: a number; a word. Or: none", ["dim", "seed", "name"]) == "\n\n".join(
+        listed
     )
 
 

@@ -40,7 +40,18 @@ def paragraphs(lines):
             run = []
 
 
-def as_text(run):
+def entries(argument, words, known):
+    """An argument as an entry of a list; known: names of all of them, one of which may begin in the midst of a line."""
+    text, at = " ".join(word.strip() for word in words), 0
+    if known:
+        names = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
+        for begun in re.finditer(rf"[.;] ((?:{names})(?:(?:, | and )(?:{names}))*): ", text):
+            yield from [f"- **{argument}**: {plain(text[at : begun.start()])}.", ""]
+            argument, at = plain(begun[1]), begun.end()
+    yield from [f"- **{argument}**: {plain(text[at:])}", ""]
+
+
+def as_text(run, known=()):
     """One paragraph: sentences, and arguments as a list of definitions."""
     found, words = [], []
 
@@ -56,23 +67,23 @@ def as_text(run):
         if start:
             close()
             if argument:
-                found.extend([f"- **{argument[0]}**: {joined(argument[1])}", ""])
+                found.extend(entries(*argument, known))
             argument = (plain(start[1]), [start[2]])
         elif argument and (line.startswith(" ") or not SENTENCE.search(argument[1][-1])):
             argument[1].append(line)
         else:
             if argument:
-                found.extend([f"- **{argument[0]}**: {joined(argument[1])}", ""])
+                found.extend(entries(*argument, known))
                 argument = None
             words.append(line)
     close()
     if argument:
-        found.extend([f"- **{argument[0]}**: {joined(argument[1])}", ""])
+        found.extend(entries(*argument, known))
     return found
 
 
-def restructured(lines):
-    """The lines of a docstring as reStructuredText."""
+def restructured(lines, known=()):
+    """The lines of a docstring as reStructuredText; known: names of arguments."""
     out = []
     for run in paragraphs(lines):
         first = run[0].lstrip()
@@ -81,12 +92,20 @@ def restructured(lines):
         elif first.startswith("|") or (run[0].startswith("    ") and all(line.startswith("    ") for line in run)):
             out += ["::", "", *(f"    {line}" for line in run), ""]
         else:
-            out += as_text(run)
+            out += as_text(run, known)
     return out
 
 
+def arguments(obj):
+    """Names of what it is called with."""
+    try:
+        return [name for name in inspect.signature(obj).parameters if name != "self"]
+    except (TypeError, ValueError):
+        return []
+
+
 def process(app, what, name, obj, options, lines):
-    lines[:] = restructured(lines)
+    lines[:] = restructured(lines, arguments(obj))
 
 
 def called(app, what, name, obj, options, signature, returned):
