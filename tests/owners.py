@@ -80,6 +80,23 @@ def crossed():
     return bandit
 
 
+def on_records(arms):
+    """A recommended bandit of requests that are records, whose dictionary has grown after its warm-up."""
+
+    def make():
+        bandit = op.ContextualBandit(context=records(8), item=records(6), warm_up=4, landmarks=3)
+        for k in range(8):
+            decision = bandit.decide({"a": f"v{k % 3}", "n": k, f"key {k}": True}, arms(k), id=str(k))
+            bandit.learn(decision, float(k))
+        return bandit
+
+    return make
+
+
+def with_features(k):
+    return {f"arm {k % 3}": {"a": "v1"}, 7: {"n": 2.0}}
+
+
 OWNERS = {
     "Exact": design(lambda: op.Exact(dim=DIM, reg=0.37)),
     "Exact, float32": design(lambda: op.Exact(dim=DIM, reg=0.37, dtype="float32")),
@@ -87,6 +104,8 @@ OWNERS = {
     "Dyadic": design(lambda: op.Dyadic(dim=DIM, size=1, error=20.0, reg=0.37)),
     "ProjectorSplitting": design(lambda: op.ProjectorSplitting(dim=DIM, rank=2, reg=0.37)),
     "ContextualBandit": per_arm(lambda: op.ContextualBandit(warm_up=16, landmarks=6)),
+    "ContextualBandit, records": on_records(lambda k: ["arm 1", 7]),
+    "ContextualBandit, crossed": on_records(with_features),
     "Records": lambda: records(8),
     "CrossedBandit": crossed,
     "OFUL": shared(lambda: op.OFUL(dim=DIM)),
@@ -184,6 +203,11 @@ def use(owner):
             owner.decide(rows, arms=names)
             owner.learn(rows, 1.0, arm=name)
         return owner.error_bound(), [owner.rows_of(name) for name in owner.arms], repr(owner)
+    if isinstance(owner, op.ContextualBandit) and owner.choices().get("models") in ("records", "crossed"):
+        arms = ["arm 1", "new"] if owner.choices()["models"] == "records" else {**with_features(1), "new": {"b": "c"}}
+        for t in range(3):
+            owner.learn(owner.decide({"a": "v1", "new": 2.0}, arms, id=f"{owner.rounds} {t}"), 1.0)
+        return owner.explain({"a": "v1"}, arms=arms), owner.memory_usage(), owner.choices(), repr(owner)
     if isinstance(owner, op.ContextualBandit):
         for name in [*owner.arms[:3], "new"]:
             owner.decide(np.ones(DIM), arms=["new", *owner.arms[:3]])

@@ -131,12 +131,14 @@ def test_many_arms_have_fewer_landmarks_and_it_says_so():
     assert f"{many.choices()['bytes_per_arm']:,} bytes an arm" in repr(many)
 
 
-def test_sparse_rows_have_one_linear_model():
+def test_sparse_rows_have_one_linear_model_where_they_are_wide():
     rng = np.random.default_rng(11)
-    rows = (rng.random((80, 40)) < 0.05).astype(float)
-    bandit = op.ContextualBandit()
-    bandit.learn(rows, rows[:, 0], ["a"] * 80)
-    assert bandit.choices()["weights"] == {"raw linear": 1.0}
+    rows = (rng.random((20, 257)) < 0.05).astype(float)
+    wide, narrow = op.ContextualBandit(landmarks=5), op.ContextualBandit(landmarks=5)
+    wide.learn(rows, rows[:, 0], ["a"] * 20)
+    narrow.learn(rows[:, 1:], rows[:, 0], ["a"] * 20)
+    assert wide.choices()["weights"] == {"raw linear": 1.0}
+    assert "kernel" in narrow.choices()["weights"]
 
 
 def test_explanations_add_up():

@@ -172,6 +172,7 @@ PARTS = {
 if LONG:
     BANDITS["contextual"] = arms(lambda: op.ContextualBandit(dim=DIM))
     BANDITS["crossed"] = crossed(lambda: op.CrossedBandit())
+    BANDITS["contextual, crossed"] = crossed(lambda: op.ContextualBandit(models="crossed"))
     BANDITS["clicks"] = clicks(lambda: op.GLBOMD(dim=DIM))
     BANDITS["half-life"] = shared(lambda: op.WeightUCB(dim=DIM, half_life=20))
     BANDITS["arms, half-life"] = arms(lambda: op.LinUCB(dim=DIM, parameters="disjoint", half_life=20))

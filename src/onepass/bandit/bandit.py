@@ -197,7 +197,7 @@ class BaseBandit(Aging, Exploring, files.Owner, ABC):
             self._rewarded.refuse(identities)
         rows, names, values = [], [], []
         for one, each in zip(given, paid, strict=True):
-            if one.context is None:
+            if not isinstance(one.context, np.ndarray):
                 raise ValueError(f"decision {check.shown(one.id)} has no context, as those of this bandit have")
             for row, name, value in zip(one.context.reshape(len(one.arms), -1), one.arms, each, strict=True):
                 if value is not None:

@@ -5,20 +5,20 @@ The model is crossing.py, what becomes of a record terms.py. A decision's record
 the arms that were chosen, so that its reward can be learned later, by another process, or by another model.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, Self, final
 
 import numpy as np
 
 from onepass.bandit.crossed_arms import Owned, arms_of
 from onepass.bandit.crossed_explaining import explained
-from onepass.bandit.crossing import Crossed, begun, decide_crossed, learn_crossed
+from onepass.bandit.crossing import PRIORS, Crossed, begun, decide_crossed, learn_crossed, shares
 from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, paired, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision
 from onepass.bandit.explanation import Explanation, place_of, recalled
 from onepass.bandit.exploring import Exploring
 from onepass.bandit.ledger import Ledger
-from onepass.bandit.names import eligible_arms, everyone
+from onepass.bandit.names import eligible_arms, everyone, hashable
 from onepass.bandit.snapshot import Snapshot
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.optimistic_gap import OptimisticGap
@@ -216,15 +216,55 @@ class CrossedBandit(Exploring, files.Owner):
                 learn_crossed(self._learned, Crossed(*user_places, *item_places, own), reward)
             self._rewarded.add(identities)
 
+    # ---- what is known ----
+
+    @property
+    @reading
+    def arms(self) -> tuple[Any, ...]:
+        """The names of the arms whose own appeal is kept, the one learned longest ago first."""
+        return self._owned.names
+
+    @writing
+    def remove_arm(self, arm: Hashable) -> None:
+        """Forget what an arm is in itself, beside its features; ValueError if that is not kept."""
+        hashable([arm])
+        if arm not in self._owned.names:
+            raise ValueError(f"arm {check.shown(arm)} is not known; known are {len(self.arms)} arms, see bandit.arms")
+        with deferred():
+            self._owned.forget(arm, self._learned)
+
+    @reading
+    def choices(self) -> dict[str, Any]:
+        """What was chosen from the rewards so far: {"weights": of the priors, "residual": sigma, the
+        unit of exploration, "terms": names learned of requests and of arms}."""
+        weights, sigma = shares(self._learned)
+        by_prior = {f"{prior:g}": round(float(weight), 3) for prior, weight in zip(PRIORS, weights, strict=True)}
+        return {"weights": by_prior, "residual": float(sigma), "terms": (self.context.known, self.item.known)}
+
     # ---- copies and files ----
+
+    @reading
+    def exploring(self, exploration: Exploration) -> Self:
+        """The same model under another exploration, from the seed on. What is learned is shared, not copied: let one of
+        the two learn, or take a `copy` first. ValueError for one that does not fit.
+        """
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.exploration, twin._rng = exploration, np.random.default_rng(self.seed)
+        twin.sharing = self.sharing
+        return twin
+
+    @writing
+    def drawing_from(self, rng: np.random.Generator) -> Self:
+        """The bandit itself, which draws from `rng` from now on: for who runs it as a part of theirs."""
+        self._rng = rng
+        return self
 
     @reading
     def snapshot(self) -> Snapshot:
         """What the bandit knows now, for servers: it decides, scores and explains in any number of threads, and never
         learns. Costs a copy."""
-        twin = self.copy()
-        twin._rng = self._rng
-        return Snapshot(twin)
+        return Snapshot(self.copy().drawing_from(self._rng))
 
     @property
     def knows(self) -> bool:

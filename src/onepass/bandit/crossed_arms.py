@@ -77,6 +77,20 @@ class Owned:
         self._places[name[0]] = place
         return place
 
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """Of the arms that have a place, the one learned longest ago first."""
+        return tuple(self._places)
+
+    def forget(self, name: Any, state: Crossing) -> None:
+        """An arm's place is that of the arm in the last place from now on, whose numbers move there."""
+        place, last = self._places.pop(name), len(self._places)
+        for other, held in self._places.items():
+            if held == last:
+                self._places[other] = place
+                state.own[place] = state.own[last]
+        anew(state, last)
+
     def kept(self) -> Kept:
         """As arrays."""
         return Kept(names=objects(list(self._places)), places=np.array(list(self._places.values()), np.int64))

@@ -1,8 +1,10 @@
 """ContextualBandit: what to try first. Nothing has to be known before; each choice is shown, and can be fixed.
 
-Of every arm it keeps a few ridge regressions, on the columns and on features of a kernel (view.py, model.py), weighs
-them by how well they have predicted (mixture.py), and explores in units of what they leave, by inverse gaps over upper
-bounds (rewards.py, exploration/optimistic_gap.py). What each part is worth: docs/recommended.md. Cost of a round:
+Contexts are rows of numbers or records, arms names or records; what it is given first decides which models it keeps
+(kinds.py, fronting.py). Of every arm a few ridge regressions, on the columns, those of records too (columns.py), and on
+features of a kernel (view.py, model.py), weighed by how well they have predicted (mixture.py); or of all arms that have
+features one model (bandit/crossing.py). It explores in units of what they leave, by inverse gaps over upper bounds
+(rewards.py, exploration/optimistic_gap.py). What each part is worth: docs/recommended.md. Cost of a round of the first:
 n^2 / 2 an arm for widths, n = landmarks + dim + 1 of the models that are believed, and n^2 of every model to learn.
 """
 
@@ -22,8 +24,23 @@ from onepass.bandit.names import distinct, eligible_arms, hashable, named
 from onepass.bandit.roster import Roster
 from onepass.bandit.rounds import fill_slots
 from onepass.bandit.weights import Weights
+from onepass.contextual import crossed_side
+from onepass.contextual.columns import WIDTH, Columns
 from onepass.contextual.explaining import called, sides_of
+from onepass.contextual.fronting import Fronting
+from onepass.contextual.kinds import (
+    CROSSED,
+    OWN,
+    RECORDS,
+    ROWS,
+    kept_of,
+    kind_of_decision,
+    names_alone,
+    records_of,
+    told_of,
+)
 from onepass.contextual.known import Held, Known
+from onepass.contextual.recorded import rows_of_slots
 from onepass.design.exact import Exact
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
@@ -31,6 +48,8 @@ from onepass.exploration.contract import Seen, draws, score, strength
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.optimistic_gap import OptimisticGap
 from onepass.exploration.randomness import no_normals, noise_once
+from onepass.features.records import Records
+from onepass.features.terms import terms
 from onepass.foundation import check, files
 from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
@@ -40,31 +59,37 @@ from onepass.foundation.sharing import composed, reading, writing
 WARM_UP = 256  # rows from which the views are made
 MEGABYTES = 64.0  # that models may take when the views are made
 PATIENCE = 50.0  # of the alarm, in units of surprise
-LEAST_SLOTS = 4  # room for arms to begin with
 MOST = 2_000  # columns: an arm then takes 8 MB a model
 TOO_WIDE = "map wider rows before (onepass.GaussianProjection), or use CBSCFD or PSILinUCB"
 
 
 @final
 @savable
-class ContextualBandit(Knowing, BaseBandit):
-    """The bandit that needs no tuning: arms have models of their own, contexts are rows of numbers in any units.
+class ContextualBandit(Fronting, Knowing, BaseBandit):
+    """The bandit that needs no tuning: contexts are rows of numbers in any units, or records; arms come and go.
 
-    A context is (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or (n, K, dim).
-    Rewards are clicks, counts or numbers of any unit. Arms are any hashable: they appear when they are learned from or
-    added, and leave by `remove_arm`; any may be offered.
+    A context is a row (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or
+    (n, K, dim). Or it is a dictionary, or a frame of one row; n decisions take a list or a frame. Rewards are clicks,
+    counts or numbers of any unit. Arms are any hashable: they appear when they are learned from or added, and leave by
+    `remove_arm`; any may be offered. Or they have features: {name: record or row}, or records without names.
 
-    dim: of contexts, from 1 to 2,000; None (default): that of the first row learned.
-    exploration: any rule, its multiplier of widths in units of the residual; None (default): `OptimisticGap()`, which
-    gives every arm a probability. `UCB(1.0)` plays the best bound alone. No `Theory`.
+    What is learned first decides which models are kept: where arms have features, and where more than 20 without are
+    offered for a record, those of `CrossedBandit`; else every arm has its own. `repr` and `choices` say which.
+
+    dim: of contexts that are rows, from 1 to 2,000; None (default): that of the first row learned.
+    exploration: any rule, its multiplier of widths in units of the residual; None (default): `OptimisticGap()`, where
+    models are crossed `OptimisticGap(0.8, scale=30.0, floor=0.001)`; these give every arm a probability. `UCB(1.0)`
+    plays the best bound alone. No `Theory`.
     landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where `megabytes` say.
     reg: penalty on every parameter, above 0 (default 0.1).
     warm_up: rows from which scales and landmarks are made, again after 1, 2, 4, ... of them, from 1 (default 256).
     megabytes: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms that
-    come later take the same each.
+    come later, and columns of records, take more.
     patience: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
     seed: of landmarks, ties and draws, at least 0 (default 0). name: shown by repr (default "ContextualBandit").
-    ValueError for values out of range.
+    models: "own" (of every arm, features are left out), "crossed" (one of all arms), None (default): as said above.
+    context, item: the `Records` of requests and of arms, learned further in copies; None (default): 256 wide.
+    landmarks to patience are of models of every arm. ValueError for values out of range.
 
     >>> import numpy as np, onepass as op
     >>> bandit, rng = op.ContextualBandit(), np.random.default_rng(0)
@@ -74,6 +99,10 @@ class ContextualBandit(Knowing, BaseBandit):
     ...     bandit.learn(decision, float((decision.arm == "soup") == (11.0 < context[0] < 14.0)))
     >>> bandit.decide([12.5, 3.0], ["tea", "soup"]).means.argmax(), bandit.decide([20.0, 3.0], ["tea", "soup"]).arm
     (np.int64(1), 'tea')
+    >>> other, arms = op.ContextualBandit(), {"a1": {"topic": "sport"}, "a2": {"topic": "news"}}
+    >>> other.learn(other.decide({"hour": 9, "country": "de"}, arms), 1.0)
+    >>> other.choices()["models"]
+    'crossed'
     """
 
     def __init__(
@@ -88,7 +117,13 @@ class ContextualBandit(Knowing, BaseBandit):
         patience: float | None = PATIENCE,
         seed: int = 0,
         name: str = "ContextualBandit",
+        models: str | None = None,
+        context: Records | None = None,
+        item: Records | None = None,
     ):
+        for argument, value in (("context", context), ("item", item)):
+            if not isinstance(value, Records | None):
+                raise ValueError(f"{argument} must be Records(size=256), got {shown(value)}")
         self._given: dict[str, Any] = {
             "dim": None if dim is None else check.integer("dim", dim, 1, MOST, TOO_WIDE),
             "landmarks": check.integer("landmarks", landmarks, 0, 2_000),
@@ -96,9 +131,15 @@ class ContextualBandit(Knowing, BaseBandit):
             "warm_up": check.integer("warm_up", warm_up, 1, 1 << 20),
             "megabytes": check.positive("megabytes", megabytes),
             "patience": None if patience is None else check.positive("patience", patience),
+            "models": None if models is None else check.choice("models", models, (OWN, CROSSED)),
+            "context": None if context is None else context.copy(),
+            "item": None if item is None else item.copy(),
         }
+        self._kind, self._crossed = None, None
         self._set(OptimisticGap() if exploration is None else exploration, seed, name, np.dtype(np.float64), None)
+        self._free = exploration is None
         self._known = Known(self._given, seed)
+        self._columns = Columns(Records(size=WIDTH) if context is None else context.copy(), [])
         self.estimator, self.features, self.dim = None, None, 0
         if dim is not None:
             self._begin(dim)
@@ -124,7 +165,10 @@ class ContextualBandit(Knowing, BaseBandit):
     @writing
     def remove_arm(self, arm: Hashable) -> None:
         """Forget an arm and all it has learned; its place is taken by the next new one. ValueError if it is not
-        known."""
+        known. Of an arm with features what it is beside them."""
+        if self._kind == CROSSED:
+            self._inner().remove_arm(arm)
+            return
         slot = self._known.roster.known(arm)
         with deferred():
             self._known.remove(arm, slot)
@@ -133,6 +177,9 @@ class ContextualBandit(Knowing, BaseBandit):
 
     def _requests(self, contexts: Any, count: int) -> tuple[bool, np.ndarray]:
         """Whether it is a single decision, and rows (n, K or 1, dim). Here contexts become rows."""
+        if self._told(contexts):
+            single, records = records_of(contexts)
+            return single, self._columns.rows(records)[:, None, :]
         rows = check.array("contexts", contexts, self._dtype, (1, 2, 3), self.dim or None)
         if rows.size == 0 or (rows.ndim > 1 and rows.shape[-2] not in (1, count)):
             raise ValueError(f"contexts must have one row, or one per arm ({count}), got shape {rows.shape}")
@@ -163,28 +210,35 @@ class ContextualBandit(Knowing, BaseBandit):
     ) -> Decision:
         """Choose among `arms` (names, each once; default: all known), and fill k slots. Only the generator changes.
 
-        contexts: shapes as in the class. k, id, eligible, tail: as for `SharedBandit.decide`. time: None.
+        contexts, arms: as in the class. k, id, eligible, tail: as for `SharedBandit.decide`. time: None.
         Means are expected rewards; scores means + exploration sigma widths. ValueError for NaN, a wrong shape,
         duplicate arms, no arm at all or k above K; FloatingPointError when a score is not finite.
         """
         self._timeless(time)
-        names, slots = self._known.roster.request(arms)
+        kind = self._kind_for(contexts, arms)
+        if kind == CROSSED:
+            return crossed_side.decide(self._inner(), self.dim, contexts, arms, k, id, eligible=eligible, tail=tail)
+        names, slots = self._known.roster.request(names_alone(arms))
         if type(k) is not int or k != 1:
             k = check.integer("k", k, 1, len(names))
         greedy, among = checked_tail(tail), eligible_arms(eligible, names, len(names), k)
         (single, requests), each, rule = self._requests(contexts, len(names)), [], self._explores.rule
-        for rows, one in zip(requests, asked(id, None if single else len(requests), self.seed, self._rng), strict=True):
+        records = records_of(contexts)[1] if kind == RECORDS else None
+        identities = asked(id, None if single else len(requests), self.seed, self._rng)
+        for i, (rows, one) in enumerate(zip(requests, identities, strict=True)):
             normals, lots = noise_once(self._explores.pairs, len(names), one.rng, k)
             seen = self._seen(rows, slots, normals)
             scores = score(rule, seen)
             places, p = fill_slots(rule, seen, scores, among, lots, greedy)
             if places[0] < 0:
                 raise failed(int(places[0]))
-            context = rows[places if len(rows) > 1 else [0] * k]
+            if records is not None:
+                context: Any = kept_of(records[i], [names[place] for place in places])
+            else:
+                context = rows[places if len(rows) > 1 else [0] * k]
+                context = context[0] if k == 1 else context
             found = places, p, scores, seen.means, seen.widths
-            each.append(
-                recorded(one, found, names, context[0] if k == 1 else context, tail, self._explores, self.rounds)
-            )
+            each.append(recorded(one, found, names, context, tail, self._explores, self.rounds))
         return each[0] if single else together(each)
 
     @reading
@@ -195,7 +249,9 @@ class ContextualBandit(Knowing, BaseBandit):
         `decide`.
         """
         self._timeless(time)
-        return self._score(contexts, arms)
+        if self._kind_for(contexts, arms) == CROSSED:
+            return crossed_side.score(self._inner(), self.dim, contexts, arms)
+        return self._score(contexts, names_alone(arms))
 
     def _score(self, contexts: Any, arms: Any) -> np.ndarray:
         names, slots = self._known.roster.request(arms)
@@ -216,13 +272,10 @@ class ContextualBandit(Knowing, BaseBandit):
         return scores
 
     def _per_user(self, contexts: Any) -> np.ndarray:
+        if self._told(contexts):
+            return self._columns.rows(records_of(contexts)[1])[:, None, :]
         contexts = check.array("contexts", contexts, self._dtype, (2, 3), self.dim or None)
         return contexts[:, None, :] if contexts.ndim == 2 else contexts
-
-    @staticmethod
-    def _timeless(time: Any) -> None:
-        if time is not None:
-            raise ValueError(f"time must be None: what changes is forgotten by itself, got {shown(time)}")
 
     # ---- learning ----
 
@@ -232,7 +285,8 @@ class ContextualBandit(Knowing, BaseBandit):
     ) -> None:
         """Learn contexts, rewards and arms: one row (dim,), a number and a name, or (n, dim), (n,) and n names.
 
-        contexts: rows, or decisions, as in `SharedBandit.learn`, which know their arms. arm: names, which may be new.
+        contexts: rows or records, or decisions, as in `SharedBandit.learn`, which know their arms; where arms have
+        features, decisions alone. arm: names, which may be new.
         Rows are learned in their order. nu, time: None. again: learn a second reward of a decision, too (default
         False). ValueError, and nothing has changed, for NaN, shapes that do not match, names that are not hashable, or
         a decision that has had its reward.
@@ -243,6 +297,17 @@ class ContextualBandit(Knowing, BaseBandit):
         self._timeless(time)
         if nu is not None:
             raise ValueError("nu must be None for ContextualBandit, which finds the scale of the noise by itself")
+        kind = self._kind_for(contexts, None)
+        if kind == CROSSED:
+            raise ValueError("contexts must be decisions where arms have features: their records hold these")
+        if kind == RECORDS:
+            single, records = records_of(contexts)
+            if arm is None:
+                raise ValueError("arm must name the arm of every record")
+            told, single = [terms(record) for record in records], single and not isinstance(arm, list)
+            values = self._values(rewards, len(told), single)
+            self._learn_records(told, values, [arm] if single else named(arm, len(told), "arm"))
+            return
         rows = check.array("contexts", contexts, self._dtype, (1, 2), self.dim or None)
         single, rows = rows.ndim == 1, np.atleast_2d(rows)
         check.finite_rows("contexts", rows)
@@ -254,6 +319,7 @@ class ContextualBandit(Knowing, BaseBandit):
         hashable(names)
         if self.dim == 0:
             self._begin(rows.shape[1])
+        self._become(ROWS)
         with deferred():
             for row, value, name in zip(rows, values.tolist(), names, strict=True):
                 self._known.take(row, value, name)
@@ -266,6 +332,8 @@ class ContextualBandit(Knowing, BaseBandit):
         nu: None. Returns the chosen indices (T,): those of T calls of `decide` and `learn`. ValueError as there;
         FloatingPointError when a score is not finite: the rounds before have been learned.
         """
+        if self._kind not in (None, ROWS):
+            raise ValueError(f"contexts of this bandit are {self._kind}: only rows of numbers are played")
         rows = check.array("contexts", contexts, self._dtype, (3,), self.dim or None)
         values = check.finite("rewards", check.array("rewards", rewards, self._dtype, (2,)))
         if rows.shape[0] != values.shape[0] or rows.shape[1] not in (1, values.shape[1]) or nu is not None:
@@ -283,10 +351,14 @@ class ContextualBandit(Knowing, BaseBandit):
 
     @reading
     def choices(self) -> dict[str, Any]:
-        """What was chosen from the rows so far: {"weights": of the models by their names, "landmarks": of each view,
-        "residual": sigma, the unit of exploration, "prior": mean of an unknown arm, "unit": D of the rewards,
-        "alarms": how often all was forgotten, "bytes_per_arm": memory}; {} before the first row."""
-        return self._known.choices()
+        """What was chosen from the rows so far: {"models": "rows", or "records", "weights": of the models by their
+        names, "landmarks": of each view, "residual": sigma, the unit of exploration, "prior": mean of an unknown arm,
+        "unit": D of the rewards, "alarms": how often all was forgotten, "bytes_per_arm": memory}; {} before the first
+        row. {"models": "crossed", ...}: as `CrossedBandit.choices`."""
+        if self._kind == CROSSED:
+            return {"models": CROSSED, **self._inner().choices()}
+        found = self._known.choices()
+        return {"models": self._kind, **found} if found else {}
 
     @reading
     def explain(
@@ -302,13 +374,28 @@ class ContextualBandit(Knowing, BaseBandit):
         """What the mean and the width of an arm are made of, column by column, and its difference to another arm.
 
         contexts: of one decision, (dim,) or (K, dim), or a `Decision`; arms, arm, other, names: as for `ArmBandit`;
-        time: None.
+        time: None. Records: of terms; where arms have features of pairs of terms, and without other and names.
         "landmarks" is what the kernel adds, "prior" what an unknown arm is worth. Widths of two arms add as those of
         models that share nothing. What the models were weighed by: `choices`. ValueError as there.
         """
         self._timeless(time)
-        if isinstance(contexts, Decision):
+        told = isinstance(contexts, Decision)
+        kind = (
+            self._kind or kind_of_decision(self._given["models"], contexts) if told else self._kind_for(contexts, arms)
+        )
+        if kind == CROSSED:
+            if other is not None or names is not None:
+                raise ValueError("other and names must be None where arms have features")
+            return crossed_side.explain(self._inner(), self.dim, contexts, arms, arm)
+        if kind == RECORDS:
+            names = self._columns.names() if names is None else names
+            if told and not contexts.several:
+                contexts = contexts._replace(
+                    context=rows_of_slots(self._columns, told_of(contexts), len(contexts.arms))
+                )
+        if told:
             contexts, arms, arm = recalled(contexts, arms, arm)
+        arms = names_alone(arms)
         offered = self._known.roster.request(arms if arms is None else tuple(distinct(arms)))[0]
         single, requests = self._requests(contexts, len(offered))
         if not single:
@@ -334,6 +421,8 @@ class ContextualBandit(Knowing, BaseBandit):
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._known, twin._rewarded = self._known.twin(), self._rewarded.copy()
+        twin._columns = self._columns.copy()
+        twin._crossed = self._inner().copy().drawing_from(self._rng) if self._kind == CROSSED else None
         return twin
 
     def _published(self) -> Self:
@@ -358,17 +447,28 @@ class ContextualBandit(Knowing, BaseBandit):
         return self._known.held()
 
     def _arguments(self) -> dict[str, Any]:
-        return {**self._given, "exploration": self.exploration, "seed": self.seed, "name": self.name}
+        exploration = None if self._kind is None and self._free else self.exploration
+        return {**self._given, "exploration": exploration, "seed": self.seed, "name": self.name}
 
     def contents(self) -> files.Contents:
-        rng = self._rng.bit_generator.state
+        rng, params = self._rng.bit_generator.state, self._arguments()
         extra = {"width": self.dim, "rng": rng, "rounds": self.rounds, "rewarded": self._rewarded.text()}
-        return files.Contents(self._arguments(), extra, self._saved())
+        if self._kind == RECORDS:
+            params["records"], extra["places"] = self._columns.records, list(self._columns.places)
+        elif self._kind == CROSSED:
+            params["crossed"] = self._inner()
+        return files.Contents(params, extra, self._saved())
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        bandit = cls(**{name: built(part) for name, part in params.items()})
+        parts = {name: built(part) for name, part in params.items()}
+        crossed, records = parts.pop("crossed", None), parts.pop("records", None)
+        bandit = cls(**parts)
+        if records is not None:
+            bandit._recall(records, extra["places"], extra["width"])
+        elif crossed is not None:
+            bandit._crossed, bandit._kind = crossed.copy(), CROSSED
         width = check.integer("width", extra["width"], 0)
         if bandit.dim == 0 and width > 0:
             bandit._begin(width)
@@ -376,12 +476,22 @@ class ContextualBandit(Knowing, BaseBandit):
             raise ValueError("the width of contexts does not fit")
         bandit._restore(held)
         bandit._go_on(extra)
+        if bandit._kind is None and bandit.rounds > 0:
+            bandit._kind = ROWS
         return bandit
+
+    def _recall(self, records: Records, places: list[int], width: int) -> None:
+        """The columns that a file holds; ValueError where they do not fit."""
+        whole = len(set(places)) == len(places) == width > 0 and all(type(one) is int for one in places)
+        if not isinstance(records, Records) or not whole or not 0 <= min(places) <= max(places) < records.size:
+            raise ValueError("the columns of records do not fit")
+        self._columns, self._kind = Columns(records.copy(), places), RECORDS
 
     def _go_on(self, extra: dict[str, Any]) -> None:
         self.rounds = check.integer("rounds", extra["rounds"], 0)
         self._rng.bit_generator.state = extra["rng"]
         self._rewarded = Ledger.of(extra["rewarded"])
+        self._draw_alike()
 
     def _restore(self, held: files.Holds) -> None:
         self._known.restore(held)
@@ -390,4 +500,13 @@ class ContextualBandit(Knowing, BaseBandit):
     def __repr__(self) -> str:
         said = f"{self.exploration!r}, seed={self.seed}"
         rows = f"{self.rounds} rows learned of {len(self._known.roster)} arms, {self.memory_usage():,} bytes"
+        if self._kind == CROSSED:
+            found = self._inner().choices()
+            terms_of, arms_of = found["terms"]
+            return (
+                f"<{self.name}: {said}; {self.rounds} rewards of records crossed with those of arms, {terms_of} and "
+                f"{arms_of} terms, {self.memory_usage():,} bytes; residual {found['residual']:.3g}>"
+            )
+        if self._kind == RECORDS:
+            rows += f"; records of {self.dim} columns"
         return f"<{self.name}: {said}; {rows}{self._known.told()}>"

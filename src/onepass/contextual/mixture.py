@@ -47,6 +47,7 @@ NAMES = ("kernel", "linear", "raw kernel", "drifting linear", "fast linear", "ra
 SEES, START, SIZE = range(3)  # places in a row of `Mixture.plan`
 REG, DRIFT, STRETCH = range(3)  # and of `Mixture.settings`
 CLOCK, KNOWN, ALARMS = range(3)  # and in `Mixture.counts`
+FEW_COLUMNS = 256  # up to here sparse rows are names mostly, for which all models are better (docs/recommended.md)
 SPARSE_MODEL = 5  # the one where rows are sparse; elsewhere it says little that others do not
 RANKED_MODEL = 6  # the first to go where memory is short
 
@@ -257,9 +258,9 @@ def planned(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarray
 
 
 def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
-    """Which models are used, (M,): where rows are sparse the raw linear one alone, else all others that say more; that
-    of the ranked view where it is wanted."""
-    if np.mean(rows == 0.0) > SPARSE:
+    """Which models are used, (M,): where rows are wide and sparse the raw linear one alone, else all others that say
+    more; that of the ranked view where it is wanted."""
+    if rows.shape[1] > FEW_COLUMNS and np.mean(rows == 0.0) > SPARSE:
         return np.arange(len(MODELS)) == SPARSE_MODEL
     used = np.array([kernel == COLUMNS or landmarks > 0 for _, kernel, *_ in MODELS])
     used[SPARSE_MODEL] = False

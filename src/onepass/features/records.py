@@ -131,6 +131,14 @@ class Records(files.Owner):
             names.append(f"hash#{place}{held}")
         return tuple(names)
 
+    @reading
+    def means(self) -> np.ndarray:
+        """Of every place, (size,), the mean of the numbers that were learned there; 0 of names, and of places that are
+        shared or free."""
+        out = np.zeros(self.size)
+        out[: self.known] = self._means[: self.known]
+        return out
+
     # ---- rows ----
 
     @reading
