@@ -1,5 +1,6 @@
 """Adapters: what an interface promises, by the real package where it is installed, as `peers` installs it."""
 
+import logging
 import time
 import warnings
 
@@ -18,6 +19,13 @@ def game(seed: int, rounds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     contexts, arms = rng.standard_normal((rounds, DIM)), rng.integers(ARMS, size=rounds)
     worth = contexts @ rng.standard_normal((DIM, ARMS))
     return contexts, arms, worth[np.arange(rounds), arms] + 0.1 * rng.standard_normal(rounds)
+
+
+def crowd(seed: int, rounds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A longer game of 100 arms and 10 features."""
+    rng = np.random.default_rng(seed)
+    rounds *= 12
+    return rng.standard_normal((rounds, 10)), rng.integers(100, size=rounds), rng.standard_normal(rounds)
 
 
 # ---- MABWiser ----
@@ -50,18 +58,59 @@ def test_expectations_and_choices_are_those_of_mabwiser(mabs):
         assert pair[0].predict(later[:1]) == pair[1].predict(later[:1])
 
 
-def test_thompson_draws_have_the_mean_and_the_deviation_of_mabwiser(mabs):
+def test_every_answer_is_that_of_mabwiser_to_the_last_draw(mabs):
+    """Draws too, of arms that learned in the first call, later, or not yet; that come, go and begin anew."""
     theirs, ours, policy = mabs
-    contexts, arms, rewards = game(0, 80)
-    draws = []
-    for mab in (theirs, ours):
-        one = mab(list(range(ARMS)), policy.LinTS(alpha=0.5), seed=7)
-        one.fit(arms, rewards, contexts)
-        found = one.predict_expectations(np.tile(contexts[:1], (400, 1)))
-        draws.append(np.array([[row[arm] for arm in range(ARMS)] for row in found]))
-    spread = draws[0].std(axis=0)
-    assert (np.abs(draws[0].mean(axis=0) - draws[1].mean(axis=0)) < 5.0 * spread * (2.0 / 400.0) ** 0.5).all()
-    assert (np.abs(draws[1].std(axis=0) / spread - 1.0) < 5.0 / 400.0**0.5).all()
+    kinds = [
+        policy.LinUCB(alpha=0.7, l2_lambda=0.03),
+        policy.LinUCB(alpha=0.7, l2_lambda=50.0),
+        policy.LinGreedy(epsilon=0.2, l2_lambda=0.3),
+        policy.LinTS(alpha=0.5, l2_lambda=0.3),
+        policy.LinTS(alpha=1.5, l2_lambda=4.0),
+    ]
+    contexts, arms, rewards = game(0, 40)
+    arms = np.minimum(arms, ARMS - 3)  # two have no data
+    for seed, kind in enumerate(kinds):
+        said = []
+        for mab in (theirs, ours):
+            one, rng, answers = mab(list(range(ARMS)), kind, seed=seed), np.random.default_rng(seed), []
+            one.fit(arms, rewards, contexts)
+            for t in range(24):
+                rows = rng.standard_normal(((1, 3, 7)[t % 3], DIM))
+                chosen, found = one.predict(rows), one.predict_expectations(rows)
+                chosen, found = ([chosen], [found]) if len(rows) == 1 else (chosen, found)
+                answers.append((chosen, [[row[arm] for arm in one.arms] for row in found]))
+                one.partial_fit(chosen, rng.standard_normal(len(rows)), rows)
+                if t == 8:
+                    one.add_arm(ARMS)
+                if t == 12:
+                    one.fit(arms, rewards, contexts)
+                if t == 18:
+                    one.remove_arm(0)
+            said.append(answers)
+        for (choice, values), (same, others) in zip(*said, strict=True):
+            assert choice == same
+            np.testing.assert_allclose(others, values, rtol=1e-9, atol=1e-9)
+
+
+def test_many_rows_are_scored_in_blocks_and_bad_ones_refused(mabs, monkeypatch):
+    _, ours, policy = mabs
+    from onepass.adapters import mabwiser_tables
+
+    contexts, arms, rewards = game(0, 60)
+    found = []
+    for block in (mabwiser_tables.BLOCK, 40):
+        monkeypatch.setattr(mabwiser_tables, "BLOCK", block)
+        mab = ours(list(range(ARMS)), policy.LinTS(alpha=0.7, l2_lambda=0.3), seed=3)
+        mab.fit(arms, rewards, contexts)
+        found.append(mab.predict_expectations(contexts))
+    for one, other in zip(*found, strict=True):
+        assert one == pytest.approx(other, rel=1e-12)
+    for rows in (contexts[:1], contexts):
+        bad = rows.copy()
+        bad[0, 0] = np.nan
+        with pytest.raises(ValueError, match="contexts must be finite"):
+            mab.predict(bad)
 
 
 def test_arms_come_and_go_and_other_policies_stay_theirs(mabs):
@@ -87,22 +136,100 @@ def test_arms_come_and_go_and_other_policies_stay_theirs(mabs):
     assert other.predict() in range(ARMS)
 
 
-def test_the_simulator_of_mabwiser_pays_both_alike(mabs):
-    """As in its own example: bandits by name, half of a log to learn from, the rest played in batches."""
-    theirs, ours, policy = mabs
-    from mabwiser.simulator import Simulator
+BOOKS = (
+    "arm_to_stats_total", "arm_to_stats_train", "arm_to_stats_test", "bandit_to_arm_to_stats_min",
+    "bandit_to_arm_to_stats_avg", "bandit_to_arm_to_stats_max", "bandit_to_confusion_matrices",
+    "bandit_to_predictions", "bandit_to_expectations", "bandit_to_neighborhood_size",
+    "bandit_to_arm_to_stats_neighborhoods", "test_indices",
+)  # fmt: skip
 
-    contexts, arms, rewards = game(3, 600)
-    paid = []
-    for mab in (theirs, ours):
-        bandits = [("ucb", mab(list(range(ARMS)), policy.LinUCB(alpha=1.25))),
-                   ("greedy", mab(list(range(ARMS)), policy.LinGreedy(epsilon=0.0)))]  # fmt: skip
+
+def agree(one, other) -> bool:
+    """The same books: names and counts to the letter, numbers to 1e-9, NaN where the other one has it."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(agree(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(agree, one, other))
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    return one == other or one == pytest.approx(other, rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+def simulated(simulator, mab, kinds, names, batch, **options):
+    """One that has run, quietly: its handlers are those of the root logger."""
+    contexts, arms, rewards = game(3, 90)
+    bandits = [(str(place), mab(list(names), *kind)) for place, kind in enumerate(kinds)]
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = Simulator(bandits, arms, rewards, contexts, test_size=0.5, batch_size=20, is_quick=True, seed=1)
+            decided = np.array(names)[arms]
+            found = simulator(bandits, decided, rewards, contexts, test_size=0.3, batch_size=batch, seed=1, **options)
             found.run()
-        paid.append({name: found.bandit_to_arm_to_stats_avg[name] for name, _ in bandits})
-    assert paid[0] == paid[1]
+    finally:
+        for handler in [one for one in root.handlers if one not in before]:
+            root.removeHandler(handler)
+            handler.close()
+        root.setLevel(level)
+    return found
+
+
+def half_of_it(arms, decisions, rewards, predictions, arm_to_stats, stat, start_index, nn=False):
+    return {arm: {"sum": 0.5 * predictions.count(arm) * arm_to_stats[arm][stat]} for arm in arms}
+
+
+def test_the_simulators_keep_the_same_books(mabs, tmp_path):
+    """Theirs with our bandits, ours with ours and with theirs; one by one, in batches, at once."""
+    theirs, ours, policy = mabs
+    import mabwiser.simulator
+
+    from onepass.adapters.mabwiser import NeighborhoodPolicy, Simulator
+
+    linear = [(policy.LinUCB(alpha=1.25),), (policy.LinGreedy(epsilon=0.1),), (policy.LinTS(alpha=0.5, l2_lambda=0.4),)]
+    free = [(policy.UCB1(alpha=1.0),), (policy.EpsilonGreedy(0.2),)]
+    near = [(policy.UCB1(alpha=1.0), NeighborhoodPolicy.KNearest(5)), *linear[:1]]
+    letters, numbers = list("abcde"), list(range(ARMS))
+    cases = [
+        (linear + free, letters, 1, {}),
+        (linear, numbers, 20, {"log_file": str(tmp_path / "log")}),
+        (linear + free, numbers, 0, {"is_ordered": True}),
+        (linear[:1], letters, 4, {"evaluator": half_of_it}),
+        (near, numbers, 9, {}),
+        (linear[:1], [name + 0.5 for name in numbers], 0, {}),
+    ]
+    for kinds, names, batch, options in cases:
+        if isinstance(names[0], float):  # scikit-learn makes no confusion matrix of those
+            with pytest.raises(ValueError, match="continuous"):
+                simulated(Simulator, ours, kinds, names, batch, **options)
+            continue
+        right = simulated(mabwiser.simulator.Simulator, theirs, kinds, names, batch, **options)
+        for simulator, mab in ((Simulator, ours), (Simulator, theirs), (mabwiser.simulator.Simulator, ours)):
+            found = simulated(simulator, mab, kinds, names, batch, **options)
+            for book in BOOKS:
+                assert agree(getattr(right, book), getattr(found, book)), (simulator, mab, batch, book)
+    assert "confusion matrix" in (tmp_path / "log").read_text()
+
+
+def test_the_simulator_plots_and_takes_frames(mabs, monkeypatch):
+    _, ours, policy = mabs
+    pandas, pyplot = pytest.importorskip("pandas"), pytest.importorskip("matplotlib.pyplot")
+    from onepass.adapters.mabwiser import Simulator
+
+    shown = []
+    monkeypatch.setattr(pyplot, "show", lambda: shown.append(len(pyplot.gca().lines) + len(pyplot.gca().patches)))
+    for batch in (0, 9):
+        simulated(Simulator, ours, [(policy.LinUCB(),)], range(ARMS), batch).plot(is_per_arm=True)
+    assert shown == [ARMS, ARMS]
+    contexts, arms, rewards = game(0, 40)
+    mab = ours(list(range(ARMS)), policy.LinTS(alpha=0.5))
+    mab.fit(pandas.Series(arms), pandas.Series(rewards), pandas.DataFrame(contexts))
+    assert mab.predict(pandas.Series(contexts[0])) in range(ARMS)
+    assert len(mab.predict(pandas.DataFrame(contexts))) == 40
+    import onepass.adapters.mabwiser
+
+    with pytest.raises(AttributeError, match="no attribute 'Another'"):
+        _ = onepass.adapters.mabwiser.Another
 
 
 def test_the_example_of_mabwiser_runs_on_with_one_changed_import(mabs):
@@ -154,6 +281,23 @@ def test_a_decision_and_its_reward_cost_a_twentieth_of_mabwiser_from_100_arms_on
             times.append(time.process_time() - start)
         spent.append(min(times))
     assert spent[0] > 20.0 * spent[1]
+
+
+@pytest.mark.skipif(not LONG, reason="compares seconds, which belong to a machine with nothing else to do")
+def test_a_simulation_one_by_one_costs_a_twentieth_of_mabwiser_from_100_arms_on(mabs, monkeypatch):
+    theirs, ours, policy = mabs
+    import mabwiser.simulator
+
+    from onepass.adapters.mabwiser import Simulator
+
+    monkeypatch.setitem(globals(), "game", crowd)
+    for kind in (policy.LinUCB(alpha=1.0), policy.LinGreedy(epsilon=0.1), policy.LinTS(alpha=0.3)):
+        spent = []
+        for simulator, mab in ((mabwiser.simulator.Simulator, theirs), (Simulator, ours), (Simulator, ours)):
+            start = time.process_time()
+            simulated(simulator, mab, [(kind,)], range(100), 1)
+            spent.append(time.process_time() - start)
+        assert spent[0] > 20.0 * min(spent[1:])
 
 
 # ---- River ----

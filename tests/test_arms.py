@@ -56,6 +56,26 @@ def test_disjoint_scores_equal_independent_dense_models_while_arms_come_and_go(k
         theta = np.linalg.solve(naive.arms[arm].matrix, naive.arms[arm].moment)
         assert_close(bandit.parameter_of(arm), theta)
     assert not bandit.parameter_of("never learned").any()
+    thetas, inverses = bandit.models_of(offered)
+    fresh = naive.fresh()
+    for arm, theta, inverse in zip(offered, thetas, inverses, strict=True):
+        one = naive.arms.get(arm, fresh)
+        assert_close(theta, np.linalg.solve(one.matrix, one.moment))
+        assert_close(inverse, np.linalg.inv(one.matrix), 1e-8)
+
+
+def test_models_are_what_arms_are_scored_by_also_where_they_forget_and_hybrid_ones_are_refused():
+    rows, rewards, names = data(60)
+    for half_life, dtype in ((None, "float32"), (20.0, "float64")):
+        parts = op.Disjoint(op.Ridge(op.Exact(dim=DIM, reg=0.37, dtype=dtype)))
+        bandit = learned(op.Bandit(parts, op.UCB(0.5), half_life=half_life), rows, rewards, names)
+        thetas, inverses = bandit.models_of()
+        assert thetas.dtype == inverses.dtype == dtype
+        seen, close = bandit.decide(rows[0]), 1e-4 if dtype == "float32" else 1e-9
+        assert_close(thetas @ rows[0], seen.means, close)
+        assert_close(np.sqrt(rows[0] @ inverses @ rows[0]), seen.widths, close)
+    with pytest.raises(ValueError, match="not defined for hybrid models"):
+        learned(hybrid(), rows, rewards, names).models_of(["a"])
 
 
 @pytest.mark.parametrize("kind", EXACT_DESIGNS)

@@ -37,6 +37,7 @@ def per_arm(bandit: Any) -> None:
     bandit.decide(rows[:2], arms=["a", "b"])
     bandit.recommend(rows, k=1)
     bandit.play(rows[:, None], np.ones((4, 2)))
+    bandit.models_of()
     bandit.error_bound()
 
 

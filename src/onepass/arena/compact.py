@@ -299,6 +299,9 @@ class Compact:
     def solve(self, record, row):
         return weights.solve(self.state, record, row)
 
+    def models(self, records):
+        return weights.models(self.state, records)
+
     def coupled(self, record, y):
         return weights.coupled(self.state, record, y)
 

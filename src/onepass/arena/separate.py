@@ -237,6 +237,12 @@ class Separate:
     def solve(self, record, row):
         return contract.solve(self._of(record)[0].design, row)
 
+    def models(self, records):
+        thetas = np.stack([self.parameter(record) for record in records])
+        unit = np.eye(thetas.shape[1], dtype=thetas.dtype)
+        inverses = np.stack([[self.solve(record, row) for row in unit] for record in records])
+        return thetas, (inverses + inverses.swapaxes(1, 2)) / 2.0
+
     def coupled(self, record, y):
         learned, cross, _, _ = self._of(record)
         return contract.solve(learned.design, cross @ y) if len(cross) else np.zeros_like(parameter(learned))

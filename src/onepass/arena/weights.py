@@ -1,13 +1,15 @@
-"""Of one arm in an arena, what its scores are made of: theta, A^-1 x and A^-1 B y, vectors (dim,).
+"""Of an arm in an arena, what its scores are made of: theta, A^-1 x and A^-1 B y, vectors (dim,), and A^-1 itself.
 
     theta = Q^T w + o / ridge     A^-1 x = (x - Q^T Q x) / ridge + Q^T R R^T Q x     A^-1 B y = Q^T R R^T (Q B) y
 
-One pass over the arm's own directions each; scoring.py makes no such vector. What the state holds: arena.py.
+One pass over the arm's own directions each, O(m dim^2) for A^-1; scoring.py makes none of these. What the state holds:
+arena.py.
 """
 
 import numpy as np
 
 from onepass.arena.arena import NONE
+from onepass.arena.moving import taken_out
 from onepass.design.subspace import solve_in
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
@@ -82,3 +84,22 @@ def coupled(arena, record, y):
             slot = arena.link[slot]
         add_inside(arena, record, coordinates, out)
     return out
+
+
+@compiled
+def models(arena, records):
+    """theta (K, dim) and A^-1 (K, dim, dim) of arms; of the prior for NONE."""
+    kind, dim = arena.basis.dtype, arena.basis.shape[1]
+    thetas, inverses = np.empty((records.size, dim), kind), np.empty((records.size, dim, dim), kind)
+    for a in range(records.size):
+        arm = taken_out(arena, records[a])
+        inside = dot(arm.root.T, arm.basis)
+        thetas[a] = parameter(arena, records[a])
+        inverses[a] = dot(inside.T, inside)
+        if arm.moment.size < dim:
+            covered = dot(arm.basis.T, arm.basis)
+            for i in range(dim):
+                for j in range(dim):
+                    inverses[a, i, j] -= covered[i, j] / arm.ridge
+                inverses[a, i, i] += 1.0 / arm.ridge
+    return thetas, inverses

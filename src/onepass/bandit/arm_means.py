@@ -160,3 +160,10 @@ def parameter_of(learned: Learned, front: Front, record: int, width: int) -> np.
         raise ValueError("parameter_of is defined for hybrid parameters of rows only, not of factors")
     each = [model(learned, np.array([record]), row[None], None) for row in np.eye(width, dtype=front.dtype)]
     return np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], front.dtype)
+
+
+def models_of(learned: Learned, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """theta_a (K, width) and A_a^-1 (K, width, width) of the arms at records; ValueError in a hybrid model."""
+    if learned.shared != ():
+        raise ValueError("models_of is not defined for hybrid models: their widths are those of two models")
+    return learned.store.models(records)

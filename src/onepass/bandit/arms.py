@@ -13,7 +13,7 @@ import numpy as np
 from onepass.arena.arena import NONE
 from onepass.bandit.arm_files import Saved, saved, taken
 from onepass.bandit.arm_learning import game, learn, pairs
-from onepass.bandit.arm_means import deviations, evaluated, parameter_of, seen
+from onepass.bandit.arm_means import deviations, evaluated, models_of, parameter_of, seen
 from onepass.bandit.arm_model import ArmModel, exported, fitting, imported
 from onepass.bandit.bandit import BaseBandit
 from onepass.bandit.clock import aged, clock_of, forgets
@@ -114,6 +114,17 @@ class ArmBandit(Knowing, Uniting, BaseBandit):
         it is not finite.
         """
         return held(parameter_of(self._learned, self._front, self._roster.known(arm), self._width))
+
+    @reading
+    def models_of(self, arms: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """theta_a (K, features) and A_a^-1 (K, features, features) of `arms` (names, each once; default: all known).
+
+        A draw of Thompson sampling is from N(theta_a, beta^2 A_a^-1), a width is sqrt(x^T A_a^-1 x). An arm that has
+        not learned is as the prior has it. O(features^3) an arm. ValueError for hybrid models, names that are not
+        hashable or there twice, and none; FloatingPointError where one is not finite.
+        """
+        thetas, inverses = models_of(self._learned, self._roster.request(arms)[1])
+        return held(thetas), held(inverses)
 
     @reading
     def rows_of(self, arm: Hashable) -> int:
