@@ -14,7 +14,7 @@ author = "The onepass authors"
 project_copyright = f"{author}, Apache-2.0"
 version = release = onepass.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "docstrings", "outside", "offline"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "docstrings", "examples", "outside", "offline"]
 exclude_patterns = ["site"]
 source_suffix = {".md": "markdown"}
 nitpicky = False
