@@ -105,6 +105,18 @@ def test_outliers_cost_little_and_clicks_are_never_clipped():
     assert clicks.choices()["prior"] == 0.0
 
 
+def test_a_thousand_equal_rewards_leave_the_unit_and_the_prior_as_they_were():
+    """Else all models, which learn what is left of rewards without the prior, would be wrong at once."""
+    rng, bandit = np.random.default_rng(14), op.ContextualBandit(landmarks=5)
+    rewards = np.ones(1_300)
+    rewards[:200:4] = 0.0
+    bandit.learn(rng.standard_normal((1_300, 2)), rewards, np.arange(1_300) % 2)
+    assert bandit.choices()["unit"] == 1.0
+    assert bandit.choices()["prior"] == 0.0
+    assert bandit.choices()["alarms"] == 0
+    assert bandit.decide(rng.standard_normal(2), [0, 1]).means.min() > 0.7
+
+
 def test_arms_come_and_go_in_the_memory_of_those_that_are_there():
     rng = np.random.default_rng(9)
     bandit = op.ContextualBandit(landmarks=10)

@@ -1,6 +1,6 @@
 """The unit of rewards, and what an arm that nobody knows is worth.
 
-    m = median(r),   D = median of the non-zero |r - m|        over the last 1,024 rewards
+    m = median(r),   D = median of the non-zero |r - m|        over the last 1,024 rewards; where all are alike D stays
     prior = 0 if |m| <= 3 D, else the mean of all rewards       (0 as well where all rewards were 0)
 
 Non-zero, so that D is 1 for clicks, however rare: nobody clips them. Rewards far from 0 for their spread (prices,
@@ -53,7 +53,8 @@ def paid(rewards, reward):
         apart = np.abs(held - middle)
         apart = apart[apart > 0.0]
         numbers[MIDDLE] = middle
-        numbers[SPREAD] = np.median(apart) if apart.size > 0 else 0.0
+        if apart.size > 0:  # with D = 0 the prior would leap to their mean, and all models be wrong at once
+            numbers[SPREAD] = np.median(apart)
 
 
 @compiled
