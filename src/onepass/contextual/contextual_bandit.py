@@ -41,6 +41,7 @@ from onepass.contextual.kinds import (
 )
 from onepass.contextual.known import Held, Known
 from onepass.contextual.recorded import rows_of_slots
+from onepass.contextual.span import LEAST, WIDE
 from onepass.design.exact import Exact
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
@@ -59,8 +60,13 @@ from onepass.foundation.sharing import composed, reading, writing
 WARM_UP = 256  # rows from which the views are made
 MEGABYTES = 64.0  # that models may take when the views are made
 PATIENCE = 50.0  # of the alarm, in units of surprise
-MOST = 2_000  # columns: an arm then takes 8 MB a model
-TOO_WIDE = "map wider rows before (onepass.GaussianProjection), or use CBSCFD or PSILinUCB"
+ALWAYS = 2_000  # columns that are taken whatever `megabytes` says
+TOO_WIDE = "as `megabytes` and `warm_up` say: raise the one, or map rows before (onepass.GaussianProjection)"
+
+
+def widest(given: dict[str, Any]) -> int:
+    """Columns that rows may have: the first ones, in double precision, and two spans fit into `megabytes`."""
+    return max(ALWAYS, int(1e6 * given["megabytes"] / (8 * given["warm_up"] + 8 * LEAST)))
 
 
 @final
@@ -88,7 +94,8 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
     patience: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
     seed: of landmarks, ties and draws, at least 0 (default 0). name: shown by repr (default "ContextualBandit").
     models: "own" (of every arm, features are left out), "crossed" (one of all arms), None (default): as said above.
-    context, item: the `Records` of requests and of arms, learned further in copies; None (default): 256 wide.
+    context, item: the `Records` of requests and of arms, learned further in copies; None (default): 256 wide. With
+    more than 300 places of requests models are crossed.
     landmarks to patience are of models of every arm. ValueError for values out of range.
 
     >>> import numpy as np, onepass as op
@@ -124,8 +131,12 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
         for argument, value in (("context", context), ("item", item)):
             if not isinstance(value, Records | None):
                 raise ValueError(f"{argument} must be Records(size=256), got {shown(value)}")
+        if context is not None and context.size > WIDE:
+            if models == OWN:
+                raise ValueError(f"context must have at most {WIDE} places where arms have models of their own")
+            models = CROSSED
         self._given: dict[str, Any] = {
-            "dim": None if dim is None else check.integer("dim", dim, 1, MOST, TOO_WIDE),
+            "dim": dim,
             "landmarks": check.integer("landmarks", landmarks, 0, 2_000),
             "reg": check.positive("reg", reg),
             "warm_up": check.integer("warm_up", warm_up, 1, 1 << 20),
@@ -136,6 +147,8 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
             "item": None if item is None else item.copy(),
         }
         self._kind, self._crossed = None, None
+        if dim is not None:
+            self._given["dim"] = dim = check.integer("dim", dim, 1, widest(self._given), TOO_WIDE)
         self._set(OptimisticGap() if exploration is None else exploration, seed, name, np.dtype(np.float64), None)
         self._free = exploration is None
         self._known = Known(self._given, seed)
@@ -311,7 +324,7 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
         rows = check.array("contexts", contexts, self._dtype, (1, 2), self.dim or None)
         single, rows = rows.ndim == 1, np.atleast_2d(rows)
         check.finite_rows("contexts", rows)
-        check.integer("dim", rows.shape[1], 1, MOST, TOO_WIDE)
+        check.integer("dim", rows.shape[1], 1, widest(self._given), TOO_WIDE)
         values = self._values(rewards, len(rows), single)
         if arm is None:
             raise ValueError("arm must name the arm of every row")

@@ -5,7 +5,8 @@
 
 cut: the stretch of widths, and what the arm's rows leave of them (mixture.py).
 
-Column j has a feature in every model that is believed; what the kernel's features say together is one term.
+Column j has a feature in every model that is believed, of wide rows as Q has it; what the kernel's features say is
+one term.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,9 @@ from onepass.bandit.explanation import Side
 from onepass.contextual.mixture import CLOCK, NEVER, REG, SEES, SIZE, START, STRETCH, Mixture, cut, kept_of, weights
 from onepass.contextual.model import length
 from onepass.contextual.rewards import prior
-from onepass.contextual.view import View, embedded
+from onepass.contextual.sketched import state_of
+from onepass.contextual.view import View, embedded, width
+from onepass.design.subspace import solve_in
 from onepass.features.attribution import Terms
 from onepass.foundation.check import shown
 
@@ -50,22 +53,24 @@ def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str
                 view = state.views[state.plan[m, SEES]]
                 phi = embedded(view, x)[state.plan[m, START] :].astype(np.float64)
                 theta, solved = known(state, m, slot, phi)
+                across = width(view)
                 square = max(float(phi @ solved), np.finfo(np.float64).tiny)
                 left = np.sqrt(cut(square, phi @ phi, 0 if slot == NEVER else state.learned[slot]))
                 widened = float(m == np.argmax(w)) * state.settings[m, STRETCH] * left / square
-                for total, each in ((means, weight * theta * phi), (halves, widened * solved * phi)):
-                    total[:dim] += each[-dim - 1 : -1]
-                    total[dim] += each[: -dim - 1].sum()
-                    total[dim + 1] += each[-1]
-                slopes[0, :dim] += weight * theta[-dim - 1 : -1] * moving(view, x)
-    width = halves.sum()
+                z = columns_of(view, x, phi)
+                for total, by in ((means, weight * theta), (halves, widened * solved)):
+                    total[:dim] += z * of_columns(view, by[-across - 1 : -1])
+                    total[dim] += (by * phi)[: -across - 1].sum()
+                    total[dim + 1] += by[-1] * phi[-1]
+                slopes[0, :dim] += of_columns(view, weight * theta[-across - 1 : -1]) * moving(view, x)
+    wide = halves.sum()
     terms = Terms(
         names=(*names, "landmarks", "prior"),
         values=np.append(x, [1.0, 1.0]),
         slopes=slopes,
-        parts=np.stack([means, sign * width * halves]),
+        parts=np.stack([means, sign * wide * halves]),
     )
-    return Side("arm", terms, float(means.sum()), float(sign * width**2))
+    return Side("arm", terms, float(means.sum()), float(sign * wide**2))
 
 
 def known(state: Mixture, m: int, slot: int, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -73,11 +78,28 @@ def known(state: Mixture, m: int, slot: int, phi: np.ndarray) -> tuple[np.ndarra
     reg = state.settings[m, REG]
     if slot == NEVER or state.last[slot] == NEVER:
         return np.zeros(phi.size), phi / reg
+    if state.sketches.root.shape[1] > 0:
+        space = state_of(state.sketches, slot, reg).space
+        return state.sketches.theta[slot].astype(np.float64), solve_in(space, phi.astype(np.float32)).astype(np.float64)
     sizes = state.plan[:, SIZE]
     t, p, lower = sizes[:m].sum(), length(sizes[:m]).sum(), np.zeros((phi.size, phi.size))
     lower[np.tril_indices(phi.size)] = state.inverse[slot, p : p + length(phi.size)]
     whole, kept = lower + np.tril(lower, -1).T, kept_of(state, m, slot, state.counts[CLOCK])
     return np.sqrt(kept) * state.theta[slot, t : t + phi.size], kept * (whole @ phi) + (1.0 - kept) * phi / reg
+
+
+def columns_of(view: View, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
+    """The columns' own features, (d,): those of phi, or of wide rows scale z, before they are mapped."""
+    if view.span.basis.shape[1] == 0:
+        return phi[-x.size - 1 : -1]
+    limit, scale, _ = view.numbers
+    return scale * np.clip((x - view.center) * view.unit, -limit, limit)
+
+
+def of_columns(view: View, linear: np.ndarray) -> np.ndarray:
+    """Weights of the columns, (d,), by those of linear features: Q times them, of wide rows."""
+    basis = view.span.basis
+    return basis @ linear if basis.shape[1] else linear
 
 
 def moving(view: View, x: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from onepass.contextual.mixture import (
     KNOWN,
     NAMES,
     NEVER,
-    SIZE,
+    asked,
     begun_mixture,
     bytes_of,
     consistent,
@@ -25,6 +25,8 @@ from onepass.contextual.mixture import (
     weights,
 )
 from onepass.contextual.rewards import SPREAD, prior
+from onepass.contextual.sketched import no_sketches
+from onepass.contextual.span import no_span
 from onepass.foundation import files
 from onepass.foundation import state as states
 from onepass.foundation.state import objects
@@ -49,6 +51,18 @@ def counted(held: files.Holds) -> files.Holds:
     known = last > NEVER
     each = max(int(counts[KNOWN]) // max(int(known.sum()), 1), 1)
     return files.Foreign({**held.arrays, "mixture.learned": np.where(known, each, 0)})
+
+
+def widened(held: files.Holds) -> files.Holds:
+    """The same with spans and sketches; in files from before there were some, there are none."""
+    last, rows = held.arrays.get("mixture.last"), held.arrays.get("mixture.rows")
+    old = isinstance(held, files.Foreign) and "mixture.sketches.root" not in held.arrays
+    if not old or last is None or rows is None or rows.ndim != 2:
+        return held
+    none: dict[str, NamedTuple] = {f"mixture.views.{i}.span": no_span(rows.shape[1]) for i in range(3)}
+    none["mixture.sketches"] = no_sketches(len(last), rows.shape[1], 0)
+    added = {f"{where}.{name}": array for where, one in none.items() for name, array in one._asdict().items()}
+    return files.Foreign({**held.arrays, **added})
 
 
 class Known:
@@ -108,16 +122,19 @@ class Known:
         state = self.models
         if state == () or not state.plan.any():
             return {}
-        w, sizes = weights(state), state.plan[:, SIZE]
-        believed = {name: round(float(one), 3) for name, one, n in zip(NAMES, w, sizes, strict=True) if n}
+        w, width, sketched = weights(state), state.rows.shape[1], state.sketches.root.shape[1]
+        believed = {
+            name: round(float(one), 3) for m, (name, one) in enumerate(zip(NAMES, w, strict=True)) if asked(state, m)
+        }
         return {
             "weights": believed,
             "landmarks": [len(view.landmarks) for view in state.views],
+            "directions": sketched or state.views[0].span.basis.shape[1],
             "residual": float(sigma_of(state, w)),
             "prior": float(prior(state.rewards)),
             "unit": float(state.rewards.numbers[SPREAD]),
             "alarms": int(state.counts[ALARMS]),
-            "bytes_per_arm": bytes_of(sizes),
+            "bytes_per_arm": bytes_of(state.plan, width, sketched // 2),
         }
 
     def told(self) -> str:
@@ -126,8 +143,9 @@ class Known:
         if not chosen:
             return ""
         believed = ", ".join(f"{name} {w:.2f}" for name, w in chosen["weights"].items() if w > 0.0)
+        directions = f"{chosen['directions']} directions, " if chosen["directions"] else ""
         return (
-            f"; {believed}; {chosen['landmarks'][0]} landmarks, residual {chosen['residual']:.3g}, "
+            f"; {believed}; {directions}{chosen['landmarks'][0]} landmarks, residual {chosen['residual']:.3g}, "
             f"{chosen['alarms']} alarms, {chosen['bytes_per_arm']:,} bytes an arm"
         )
 
@@ -156,7 +174,7 @@ class Known:
             few = len(found.names) == len(found.slots) and len(set(slots)) == len(slots) and min(slots, default=0) >= 0
             return few and (begun == () or consistent(found.mixture, begun, max(slots, default=NEVER) + 1))
 
-        found = counted(held).take(Held(mixture=begun, names=objects([]), slots=np.zeros(0, np.int64)), fits)
+        found = widened(counted(held)).take(Held(mixture=begun, names=objects([]), slots=np.zeros(0, np.int64)), fits)
         if len(set(found.names.tolist())) != len(found.names):
             raise ValueError("an arm is there twice")
         self.models, self.roster = found.mixture, Roster(zip(found.names, found.slots.tolist(), strict=True))

@@ -8,6 +8,8 @@
 Every model learns from every reward, of the arm that was played. A width is cut as if each of the arm's n_a rows had
 said a little of every direction: what has not been met in so many rows is not worth as many again. After 1, 2, 4, ...,
 256 rows the views (view.py) are made again of all rows so far, which are then learned again; later they stay.
+Of rows of more than 300 columns the views have coordinates on a span (span.py), or, where over 90% are zeros, every arm
+has one model on a sketch of its own (sketched.py).
 
 Alarm of change: g <- max(0, g + min(e^2 / ((1 + h) sigma^2), 20) - 2) of the model with the largest weight, 0 while
 recent rewards are not clearly worse than all; above `patience` all is forgotten but the views.
@@ -19,7 +21,21 @@ import numpy as np
 
 from onepass.contextual.model import begin, guess, learn, length, look, unknown
 from onepass.contextual.rewards import FAR, SEEN, SPREAD, Rewards, no_rewards, paid, prior, worse
-from onepass.contextual.view import SPARSE, View, embedded, no_view, views
+from onepass.contextual.sketched import (
+    FEWEST_KEPT,
+    ROWS_KEPT,
+    Sketches,
+    ask_sketch,
+    begin_sketch,
+    bytes_of_sketch,
+    learn_sketch,
+    middle_of,
+    no_sketches,
+    sketches_fit,
+    sparse_row,
+)
+from onepass.contextual.span import LEAST, WIDE, directions
+from onepass.contextual.view import SPARSE, View, embedded, no_view, raw_alone, views, width
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import zeros
 
@@ -60,6 +76,7 @@ class Mixture(NamedTuple):
     which they learned last, learned (slots,): n_a. counts (3,): rows learned, rows since the last alarm, alarms;
     suspicion (1,): g.
     rows (warm_up, d), arms, gains (warm_up,): the first rows, the slots that were played and their rewards.
+    sketches: of wide rows that are mostly zeros, in place of theta and inverse.
     """
 
     views: tuple[View, View, View]
@@ -76,6 +93,13 @@ class Mixture(NamedTuple):
     rows: np.ndarray
     arms: np.ndarray
     gains: np.ndarray
+    sketches: Sketches
+
+
+@compiled
+def asked(state, m):
+    """Whether a model is used."""
+    return state.plan[m, SIZE] > 0 or (m == SPARSE_MODEL and state.sketches.root.shape[1] > 0)
 
 
 @compiled
@@ -84,10 +108,10 @@ def weights(state):
     losses, n = state.scores[0], max(float(state.counts[KNOWN]), 1.0)
     w, least = np.zeros(losses.size), np.inf
     for m in range(w.size):
-        if state.plan[m, SIZE] > 0:
+        if asked(state, m):
             least = min(least, losses[m])
     for m in range(w.size):
-        if state.plan[m, SIZE] > 0:
+        if asked(state, m):
             w[m] = np.exp(-TRUST * (losses[m] - least) * n / (2.0 * max(least, SMALLEST)))
             if w[m] < FEW:
                 w[m] = 0.0
@@ -119,6 +143,8 @@ def cut(square, norm, learned):
 @compiled
 def survey(state, rows, slots):
     """Means and widths (K,) of arms in slots for rows (K, d), or (1, d) of all arms alike; and sigma."""
+    if state.sketches.root.shape[1] > 0:
+        return survey_sketches(state, rows, slots)
     w, now = weights(state), state.counts[CLOCK]
     means, widths, best = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size), np.argmax(w)
     for i in range(rows.shape[0]):
@@ -147,6 +173,24 @@ def survey(state, rows, slots):
 
 
 @compiled
+def survey_sketches(state, rows, slots):
+    """The same of sketches."""
+    reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
+    means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
+    for i in range(rows.shape[0]):
+        first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
+        places, values, norm = sparse_row(state.views[RAW], rows[i])
+        for a in range(first, last):
+            slot, square = slots[a], norm / reg
+            if slot != NEVER and state.last[slot] != NEVER:
+                mean, square = ask_sketch(state.sketches, slot, places, values, norm)
+                means[a] += mean
+                square = cut(square, norm, state.learned[slot])
+            widths[a] = wide * np.sqrt(square)
+    return means, widths, sigma_of(state, weights(state))
+
+
+@compiled
 def improve(state, slot, x, now, reward):
     """Let every model learn a reward of the arm in a slot: e, h of the best one, and which that is."""
     best, error, spread = np.argmax(weights(state)), 0.0, 0.0
@@ -166,6 +210,12 @@ def improve(state, slot, x, now, reward):
                 if m == best:
                     error, spread = e, h
             t, p = t + n, p + length(n)
+    if state.sketches.root.shape[1] > 0:
+        m, view = SPARSE_MODEL, state.views[RAW]
+        phi, middle = embedded(view, x), middle_of(view)
+        error, spread = learn_sketch(state.sketches, slot, phi, middle, state.settings[m, REG], rest, bound)
+        state.scores[0, m] += error * error
+        state.scores[1, m] += error * error / (1.0 + spread)
     state.last[slot] = now
     state.learned[slot] += 1
     state.counts[KNOWN] += 1
@@ -180,6 +230,8 @@ def vacate(state, slot):
         n = state.plan[m, SIZE]
         begin(state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)], state.settings[m, REG])
         t, p = t + n, p + length(n)
+    if state.sketches.root.shape[1] > 0:
+        begin_sketch(state.sketches, slot, state.settings[SPARSE_MODEL, REG])
     state.last[slot] = NEVER
     state.learned[slot] = 0
     for i in range(state.arms.size):
@@ -244,6 +296,7 @@ def begun_mixture(dim: int, warm_up: int, reg: float) -> Mixture:
         rows=zeros(warm_up, dim),
         arms=arms,
         gains=zeros(warm_up),
+        sketches=no_sketches(0, dim, 0),
     )
 
 
@@ -251,42 +304,47 @@ def planned(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarray
     """The plan of these views, (M, 3), and of which models are used, (M,)."""
     plan = np.zeros((len(MODELS), SIZE + 1), np.int64)
     for row, (sees, kernel, *_), wanted in zip(plan, MODELS, used, strict=True):
-        landmarks, dim = views_made[sees].landmarks.shape
+        landmarks = len(views_made[sees].landmarks)
         start = 0 if kernel else landmarks
-        row[:] = sees, start, landmarks + dim + 1 - start if wanted else 0
+        row[:] = sees, start, landmarks + width(views_made[sees]) + 1 - start if wanted else 0
     return plan
 
 
 def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
-    """Which models are used, (M,): where rows are wide and sparse the raw linear one alone, else all others that say
-    more; that of the ranked view where it is wanted."""
+    """Which models are used, (M,): where rows are wide and sparse the raw linear one alone, or none where they are
+    wider yet; else all others that say more; that of the ranked view where it is wanted, and rows are not that wide."""
     if rows.shape[1] > FEW_COLUMNS and np.mean(rows == 0.0) > SPARSE:
-        return np.arange(len(MODELS)) == SPARSE_MODEL
+        return (np.arange(len(MODELS)) == SPARSE_MODEL) & (rows.shape[1] <= WIDE)
     used = np.array([kernel == COLUMNS or landmarks > 0 for _, kernel, *_ in MODELS])
     used[SPARSE_MODEL] = False
-    used[RANKED_MODEL] &= ranked
+    used[RANKED_MODEL] &= ranked and rows.shape[1] <= WIDE
     return used
 
 
-def bytes_of(sizes: np.ndarray) -> int:
-    """Memory of an arm, of models of these sizes (M,)."""
-    return int((4 * sizes + 4 * length(sizes)).sum())
+def bytes_of(plan: np.ndarray, dim: int, size: int) -> int:
+    """Memory of an arm, of the models of a plan (M, 3) and of a sketch of rows of that width and size."""
+    sizes = plan[:, SIZE]
+    return int((4 * sizes + 4 * length(sizes)).sum()) + bytes_of_sketch(dim, size)
 
 
 def remade(state: Mixture, slots: int, arms: int, landmarks: int, memory: float, seed: int) -> Mixture:
     """The state with views of all rows so far, which are learned again; where the arms known would take more than
-    `memory` bytes, without the model of the ranked view, and then with fewer landmarks."""
+    `memory` bytes, without the model of the ranked view, and then with fewer landmarks and directions."""
     rows, size = state.rows[: state.counts[CLOCK]], landmarks
+    dim, across = rows.shape[1], directions(rows.shape[1])
+    sketched = ROWS_KEPT if across > 0 and np.mean(rows == 0.0) > SPARSE else 0
     while True:
-        made = views(rows, size, np.random.default_rng([seed, len(rows)]))
+        made = views(rows, size, np.random.default_rng([seed, len(rows)]), across) if not sketched else raw_alone(rows)
         plans = [planned(made, choice(rows, size, ranked)) for ranked in (True, False)]
-        fitting = [plan for plan in plans if size == 0 or arms * bytes_of(plan[:, SIZE]) <= memory]
+        least = sketched <= FEWEST_KEPT if sketched else size == 0 and across <= LEAST
+        fitting = [plan for plan in plans if least or arms * bytes_of(plan, dim, sketched) <= memory]
         if fitting:
             plan = fitting[0]
             break
-        size //= 2
+        size, sketched, across = size // 2, sketched // 2, max(across // 2, LEAST) if across else 0
     none = [np.zeros((0, int(sizes.sum())), np.float32) for sizes in (plan[:, SIZE], length(plan[:, SIZE]))]
-    anew = grown(state._replace(views=made, plan=plan, theta=none[0], inverse=none[1], last=state.last[:0]), slots)
+    bare = state._replace(views=made, plan=plan, theta=none[0], inverse=none[1], last=state.last[:0])
+    anew = grown(bare._replace(sketches=no_sketches(0, dim, sketched)), slots)
     learn_again(anew)
     return anew
 
@@ -300,11 +358,14 @@ def grown(state: Mixture, slots: int) -> Mixture:
         last=np.zeros(slots, np.int64),
         learned=np.zeros(slots, np.int64),
         arms=np.full(len(state.arms), NEVER),
+        sketches=no_sketches(slots, state.rows.shape[1], state.sketches.root.shape[1] // 2),
     )
     for slot in range(held, slots):
         vacate(more, slot)
     for name in ("theta", "inverse", "last", "learned"):
         getattr(more, name)[:held] = getattr(state, name)[:held]
+    for array, before in zip(more.sketches, state.sketches, strict=True):
+        array[:held] = before[:held]
     return more._replace(arms=state.arms)
 
 
@@ -317,7 +378,10 @@ def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
         return False
     for view, other in zip(state.views, begun.views, strict=True):
         count = len(view.landmarks)
-        if view.landmarks.shape != (count, dim) or view.half.shape != (count, count):
+        across = view.span.basis.shape[1]
+        if view.landmarks.shape != (count, across + 2 if across else dim) or view.half.shape != (count, count):
+            return False
+        if view.span.basis.shape != (dim, across) or view.span.origin.shape != (across + 1,):
             return False
         if view.knots.shape != view.heights.shape or len(view.knots) != dim:
             return False
@@ -337,4 +401,5 @@ def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
         and (state.arms >= NEVER).all()
         and 0 <= known <= clock == state.rewards.numbers[SEEN]
         and alarms >= 0
+        and sketches_fit(state.sketches, len(state.last), dim)
     )

@@ -4,6 +4,7 @@
     raw        z = (x - mean) / rms ||x - mean||                 columns count by what they spread
     ranked     z = clip((s - mean s) / deviation s, +-3)         s: normal scores of ranks, linear between the knots
     phi(x) = [L^-1 k(z), scale z, 1 / sqrt(d + 1)],   k_i = exp(-||z - s_i||^2 / (2 w^2)),   L L^T = k(S, S)
+Of wide rows z and S are coordinates on a span of the first rows (span.py), and the ranked view is not made.
 
 Means, deviations, scales, landmarks S (random rows) and w^2 = WIDTH median ||z - z'||^2 come from the rows at hand. The
 columns and the constant together have a mean square of about 1, as the kernel's features have, so that neither needs a
@@ -18,6 +19,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 from scipy.special import ndtri
 
+from onepass.contextual.span import Span, landmarks_on, no_span, place, span_of
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import zeros
 
@@ -34,7 +36,7 @@ KNOTS = 64  # of a ranked column, at most: 256 rows say no more
 class View(NamedTuple):
     """center, unit (d,): z = (x - center) unit; numbers (3,): where z is cut, its scale, 1 / (2 w^2); landmarks (N, d);
     half (N, N) = L^-1; knots, heights (d, Q): of a ranked view, whose z_j goes through (knots_jq, heights_jq); Q = 0
-    elsewhere."""
+    elsewhere; span: of wide rows, on which landmarks are (N, r + 2)."""
 
     center: np.ndarray
     unit: np.ndarray
@@ -43,6 +45,7 @@ class View(NamedTuple):
     half: np.ndarray
     knots: np.ndarray
     heights: np.ndarray
+    span: Span
 
 
 @compiled
@@ -62,24 +65,52 @@ def between(x, knots, heights):
 
 
 @compiled
-def embedded(view, x):
-    """phi(x), (N + d + 1,), in float32."""
-    count, dim = view.landmarks.shape
-    phi, near = np.empty(count + dim + 1, np.float32), np.empty(count, np.float32)
-    z = np.empty(dim, np.float32)
-    limit, scale, precision = view.numbers[0], view.numbers[1], np.float32(view.numbers[2])
+def seen(view, x):
+    """z (d,) of a row that is not mapped, or its coordinates on the span (r + 2,)."""
+    z, limit = np.zeros(x.size, np.float32), view.numbers[0]
     if view.knots.shape[1] > 0:
-        for j in range(dim):
+        for j in range(x.size):
             z[j] = between(x[j], view.knots[j], view.heights[j])
-    else:
-        for j in range(dim):
+    elif view.span.basis.shape[1] == 0:
+        for j in range(x.size):
             z[j] = min(max((x[j] - view.center[j]) * view.unit[j], -limit), limit)
+    else:
+        for j in range(x.size):
+            if x[j] != 0.0:
+                z[j] = cut_at(view, j, x[j]) - cut_at(view, j, 0.0)
+        square = view.span.origin[-1]
+        for j in range(x.size):
+            if z[j] != 0.0:
+                square += z[j] * (z[j] + 2.0 * cut_at(view, j, 0.0))
+        return place(view.span, z, square)
+    return z
+
+
+@compiled
+def cut_at(view, j, value):
+    """z_j of a value."""
+    return min(max((value - view.center[j]) * view.unit[j], -view.numbers[0]), view.numbers[0])
+
+
+@compiled
+def width(view):
+    """Columns, or directions of wide rows: how many features are linear."""
+    dim, count = view.span.basis.shape
+    return count if count > 0 else dim
+
+
+@compiled
+def embedded(view, x):
+    """phi(x), (N + d + 1,), or (N + r + 1,) of wide rows, in float32."""
+    (count, across), dim, z = view.landmarks.shape, width(view), seen(view, x)
+    phi, near = np.empty(count + dim + 1, np.float32), np.empty(count, np.float32)
+    scale, precision = view.numbers[1], np.float32(view.numbers[2])
     for j in range(dim):
         phi[count + j] = z[j] * scale
-    phi[count + dim] = 1.0 / np.sqrt(dim + 1.0)
+    phi[count + dim] = 1.0 / np.sqrt(x.size + 1.0)
     for i in range(count):
         square, landmark = np.float32(0.0), view.landmarks[i]
-        for j in range(dim):
+        for j in range(across):
             gap = z[j] - landmark[j]
             square += gap * gap
         near[i] = np.exp(-precision * square)
@@ -101,22 +132,34 @@ def no_view(dim: int) -> View:
         half=zeros(0, 0, dtype=np.float32),
         knots=zeros(dim, 0),
         heights=zeros(dim, 0),
+        span=no_span(dim),
     )
 
 
-def views(rows: np.ndarray, size: int, rng: np.random.Generator) -> tuple[View, View, View]:
-    """The standard, the raw and the ranked view, from rows (n, d), with at most `size` landmarks each."""
+def views(rows: np.ndarray, size: int, rng: np.random.Generator, directions: int = 0) -> tuple[View, View, View]:
+    """The standard, the raw and the ranked view, from rows (n, d), with at most `size` landmarks each; directions: that
+    rows are mapped on, at most; 0: they are not."""
     center, deviation = rows.mean(axis=0), rows.std(axis=0)
     varies = deviation > CONSTANT * np.abs(rows).max(axis=0)
     unit = np.divide(1.0, deviation, out=np.zeros(center.size), where=varies)
     moved = rows - center
     length = np.sqrt(np.mean((moved**2).sum(axis=1)))
     common = np.full(center.size, 1.0 / length if length > 0.0 else 0.0)
-    standard = view(np.clip(moved * unit, -CLIP, CLIP), center, unit, CLIP, size, rng)
-    raw = view(moved * common, center, common, NO_END, size, rng)
+    standard = view(np.clip(moved * unit, -CLIP, CLIP), center, unit, CLIP, size, rng, directions)
+    raw = view(moved * common, center, common, NO_END, size, rng, directions)
+    if directions > 0:
+        return standard, raw, no_view(center.size)
     z, knots, heights = ranked(rows, varies)
     none = np.zeros(center.size)
     return standard, raw, view(z, none, none, CLIP, size, rng)._replace(knots=knots, heights=heights)
+
+
+def raw_alone(rows: np.ndarray) -> tuple[View, View, View]:
+    """The raw view without landmarks, beside no others: of wide rows that are mostly zeros."""
+    center, none = rows.mean(axis=0), no_view(rows.shape[1])
+    length = np.sqrt(np.mean(((rows - center) ** 2).sum(axis=1)))
+    unit = np.full(center.size, 1.0 / length if length > 0.0 else 0.0)
+    return none, none._replace(center=center, unit=unit, numbers=np.array([NO_END, 1.0, 1.0])), none
 
 
 def ranked(rows: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -146,10 +189,19 @@ def scores_of(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def view(
-    z: np.ndarray, center: np.ndarray, unit: np.ndarray, limit: float, size: int, rng: np.random.Generator
+    z: np.ndarray,
+    center: np.ndarray,
+    unit: np.ndarray,
+    limit: float,
+    size: int,
+    rng: np.random.Generator,
+    directions: int = 0,
 ) -> View:
-    """The view of these scales, with landmarks from rows (n, d) that are seen as z."""
-    length = np.sqrt(np.mean((z**2).sum(axis=1)))
+    """The view of these scales, with landmarks from rows (n, d) that are seen as z; directions: as of `views`."""
+    length, span = np.sqrt(np.mean((z**2).sum(axis=1))), no_span(center.size)
+    if directions > 0:
+        span = span_of(z, np.clip(-center * unit, -limit, limit), directions)
+        z = landmarks_on(span, z)
     precision = 0.5 / (WIDTH * median_square(z[rng.permutation(len(z))[:MANY]]))
     some = z[rng.permutation(len(z))[:size]]
     factor, order, rank, _ = dpstrf(np.exp(-precision * squares(some)), tol=IN_SPAN, lower=1)
@@ -163,6 +215,7 @@ def view(
         half=np.ascontiguousarray(half, np.float32),
         knots=np.zeros((center.size, 0)),
         heights=np.zeros((center.size, 0)),
+        span=span,
     )
 
 

@@ -5,13 +5,16 @@
     the constant's feature 1 / sqrt(d + 1) shrinks by s = sqrt((d + 1) / (d' + 1)):  theta_c / s, row and column P_c / s
 
 So means stay what they were; widths, whose prior and cut are in units of ||phi||, shrink with the constant. When views
-are made again (mixture.py) units become those of the rows.
+are made again (mixture.py) units become those of the rows. Rows are never wide here: dictionaries of more than 300
+terms are crossed (contextual_bandit.py).
 """
 
 import numpy as np
 
 from onepass.contextual.mixture import NEVER, REG, SIZE, Mixture, planned, vacate
 from onepass.contextual.model import length
+from onepass.contextual.sketched import no_sketches
+from onepass.contextual.span import no_span
 from onepass.contextual.view import CLIP, View
 
 
@@ -35,6 +38,7 @@ def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
         theta=beside(*thetas) if thetas else state.theta,
         inverse=beside(*inverses) if inverses else state.inverse,
         rows=beside(state.rows, np.tile(fills, (len(state.rows), 1))),
+        sketches=no_sketches(len(state.last), after, 0),
     )
     for slot in np.flatnonzero(found.last == NEVER).tolist():  # their constant has not shrunk
         vacate(found, slot)
@@ -90,4 +94,5 @@ def wider(view: View, fills: np.ndarray, sizes: np.ndarray) -> View:
         half=view.half,
         knots=lines[0],
         heights=lines[1],
+        span=no_span(before + count),
     )

@@ -1,0 +1,183 @@
+"""The model of wide rows that are mostly zeros: of every arm, Newton steps on a robust Frequent Directions sketch.
+
+    h = phi^T A^-1 phi,  e = r - phi^T theta, clipped at bound sqrt(1 + h),  theta <- theta + A^-1 phi e / (1 + h)
+    A <- A + phi phi^T, cut to `size` directions whenever there are 2 size,  A = reg I, theta = 0 at first
+
+phi = [scale (x - center) unit, 1 / sqrt(d + 1)] = s - m, s sparse: the raw view (view.py). Exact while an arm has fewer
+than 2 size rows. What a cut takes off goes into the ridge by half (RFD: design/frequent_directions.py).
+To ask costs 2 size non-zeros an arm and (2 size)^2, with Q m and theta^T m kept beside; to learn O(size d), one arm.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.design import contract
+from onepass.design.cutting import Sums
+from onepass.design.frequent_directions import FrequentDirectionsRule
+from onepass.design.sketch import SketchSettings, SketchState
+from onepass.design.subspace import Subspace, solve_in
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
+
+ROWS_KEPT = 16  # directions that a cut leaves, and one more: 8 to 32 are alike on short texts (docs/recommended.md)
+FEWEST_KEPT = 4  # where memory is short
+COMPENSATION = 0.5  # of what is cut, that goes into the ridge: RFD of Luo et al.
+USED, RIDGE, LOG_DET, LEFT, MASS, SHED, WEIGHTED, DUST = range(8)  # places in a row of `Sketches.numbers`
+
+
+class Sketches(NamedTuple):
+    """Of arms in slots: basis (slots, 2 size, d + 1): Q; root (slots, 2 size, 2 size): of A^-1 on its span; theta
+    (slots, d + 1); aside (slots, 2 size + 1): Q m and theta^T m; numbers (slots, 8): directions held, ridge and what
+    else the design knows. size 0: rows are not wide, or not sparse."""
+
+    basis: np.ndarray
+    root: np.ndarray
+    theta: np.ndarray
+    aside: np.ndarray
+    numbers: np.ndarray
+
+
+def no_sketches(slots: int, dim: int, size: int) -> Sketches:
+    """Of arms that `begin_sketch` has not been called for; size 0: none."""
+    across = dim + 1 if size > 0 else 0
+    return Sketches(
+        basis=np.zeros((slots, 2 * size, across), np.float32),
+        root=np.zeros((slots, 2 * size, 2 * size), np.float32),
+        theta=np.zeros((slots, across), np.float32),
+        aside=np.zeros((slots, 2 * size + 1)),
+        numbers=np.zeros((slots, DUST + 1)),
+    )
+
+
+def bytes_of_sketch(dim: int, size: int) -> int:
+    """Memory of an arm."""
+    return sum(one.nbytes for one in no_sketches(1, dim, size)) if size > 0 else 0
+
+
+def sketches_fit(sketches: Sketches, slots: int, dim: int) -> bool:
+    """Whether shapes and counters read from a file fit together."""
+    capacity = sketches.root.shape[1]
+    begun = no_sketches(slots, dim, capacity // 2)
+    used = sketches.numbers[:, USED]
+    return (
+        [one.shape for one in sketches] == [one.shape for one in begun]
+        and bool((capacity == 0) or (sketches.numbers[:, RIDGE] > 0.0).all())
+        and bool(((used >= 0) & (used <= capacity) & (used == np.floor(used))).all())
+    )
+
+
+@compiled
+def begin_sketch(sketches, slot, reg):
+    """An arm that knows nothing."""
+    numbers, across = sketches.numbers[slot], sketches.theta.shape[1]
+    if numbers[USED] > 0.0:  # else its pages stay untouched
+        sketches.basis[slot].fill(0.0)
+        sketches.root[slot].fill(0.0)
+        sketches.theta[slot].fill(0.0)
+        sketches.aside[slot].fill(0.0)
+    numbers.fill(0.0)
+    numbers[RIDGE], numbers[LOG_DET] = reg, across * np.log(reg)
+
+
+@compiled
+def sparse_row(view, x):
+    """Places and values of s, and ||s - m||^2."""
+    dim, scale, count, shared, common = x.size, view.numbers[1], 1, 0.0, 0.0
+    for j in range(dim):
+        count += x[j] != 0.0
+    places, values = np.empty(count, np.int64), np.empty(count, np.float32)
+    k = 0
+    for j in range(dim):
+        if x[j] != 0.0:
+            places[k], values[k] = j, scale * view.unit[j] * x[j]
+            k += 1
+    places[k], values[k] = dim, 1.0 / np.sqrt(dim + 1.0)
+    for j in range(dim):
+        middle = scale * view.unit[j] * view.center[j]
+        common += middle * middle
+    for i in range(k):
+        value = float(values[i])
+        shared += value * (value - 2.0 * scale * view.unit[places[i]] * view.center[places[i]])
+    return places, values, shared + common + 1.0 / (dim + 1.0)
+
+
+@compiled
+def ask_sketch(sketches, slot, places, values, norm):
+    """phi^T theta and h, of a row as `sparse_row` gives it."""
+    numbers, root, theta, aside = (
+        sketches.numbers[slot],
+        sketches.root[slot],
+        sketches.theta[slot],
+        sketches.aside[slot],
+    )
+    used, mean, covered, inside = int(numbers[USED]), 0.0, 0.0, 0.0
+    p = np.empty(used, np.float32)
+    for k in range(values.size):
+        mean += float(theta[places[k]]) * values[k]
+    for i in range(used):
+        total, row = np.float32(0.0), sketches.basis[slot, i]
+        for k in range(values.size):
+            total += row[places[k]] * values[k]
+        p[i] = total - aside[i]
+    for i in range(used):
+        covered += float(p[i]) * float(p[i])
+    for j in range(used):
+        total = np.float32(0.0)
+        for i in range(used):
+            total += p[i] * root[i, j]
+        inside += float(total) * float(total)
+    return mean - aside[-1], inside + max(norm - covered, 0.0) / numbers[RIDGE]
+
+
+@compiled
+def state_of(sketches, slot, reg):
+    """The sketch of an arm, as the design knows it; its arrays are the arm's own."""
+    n, size = sketches.numbers[slot], sketches.root.shape[1] // 2
+    rule = FrequentDirectionsRule(size=size, compensation=COMPENSATION, reg=reg)
+    return SketchState(
+        space=Subspace(
+            basis=sketches.basis[slot],
+            root=sketches.root[slot],
+            used=int(n[USED]),
+            ridge=n[RIDGE],
+            log_det=n[LOG_DET],
+            left=n[LEFT],
+        ),
+        sums=Sums(mass=n[MASS], shed=n[SHED], weighted=n[WEIGHTED], dust=n[DUST]),
+        settings=SketchSettings(rule=rule, limit=2 * size, reg=reg),
+    )
+
+
+@compiled
+def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
+    """One reward of phi (d + 1,), whose m is `middle` (d + 1,); bound 0: no clipping. The clipped residual e, and h."""
+    state, theta, aside = state_of(sketches, slot, reg), sketches.theta[slot], sketches.aside[slot]
+    direction = solve_in(state.space, phi)
+    h = max(float(dot(phi, direction)), 0.0)
+    e = reward - float(dot(phi, theta))
+    if bound > 0.0:
+        most = bound * np.sqrt(1.0 + h)
+        e = min(max(e, -most), most)
+    step = np.float32(e / (1.0 + h))
+    for j in range(theta.size):
+        theta[j] += step * direction[j]
+    state = contract.append(state, phi)
+    space, sums, n = state.space, state.sums, sketches.numbers[slot]
+    n[USED], n[RIDGE], n[LOG_DET], n[LEFT] = space.used, space.ridge, space.log_det, space.left
+    n[MASS], n[SHED], n[WEIGHTED], n[DUST] = sums.mass, sums.shed, sums.weighted, sums.dust
+    along = dot(space.basis[: space.used], middle)
+    for i in range(along.size):
+        aside[i] = along[i]
+    aside[-1] = dot(theta, middle)
+    return e, h
+
+
+@compiled
+def middle_of(view):
+    """m (d + 1,): what a row of zeros lacks."""
+    dim, scale = view.unit.size, view.numbers[1]
+    middle = np.zeros(dim + 1, np.float32)
+    for j in range(dim):
+        middle[j] = scale * view.unit[j] * view.center[j]
+    return middle

@@ -1,0 +1,88 @@
+"""Wide rows in few coordinates: along the main directions of the first rows, and how much lies beside these.
+
+    z -> [Q^T z, 0, rest(z)],   a landmark s -> [Q^T s, rest(s), 0],   rest(z) = sqrt(||z||^2 - ||Q^T z||^2)
+    Q (d, r): the r largest directions of the first rows Z (n, d),  Z Z^T = V S^2 V^T,  Q = Z^T V S^-1
+
+z is a row as its view sees it (view.py). Products with what lies in the span of Q are exact; distances to landmarks are
+those of z where the two remainders are orthogonal. Means and widths are those of a ridge regression on Q Q^T z: what no
+direction of the first rows says is not learned (docs/recommended.md measures it).
+z(x) = z(0) + sum over x_j != 0 of (z_j(x_j) - z_j(0)): O(r) a column that is not zero, and O(d) to find these.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
+from onepass.foundation.state import zeros
+
+WIDE = 300  # columns from which on rows are mapped: models on 256 directions cost what they do on 300 columns
+DIRECTIONS = 256  # at most
+LEAST = 32  # and at least, of rows as wide as they may be
+NUMBERS = 1 << 20  # of Q: 4 MB, and as much to read for a row without zeros
+DENSE = 4  # rows with more than 1 / DENSE of their columns are multiplied by BLAS
+ROUNDING = 1e-8  # of the largest eigenvalue of Z Z^T: directions below it are not known
+
+
+class Span(NamedTuple):
+    """basis (d, r): Q, with r = 0 where rows are not mapped; origin (r + 1,): Q^T z(0) and ||z(0)||^2."""
+
+    basis: np.ndarray
+    origin: np.ndarray
+
+
+def no_span(dim: int) -> Span:
+    """Rows stay as they are."""
+    return Span(basis=zeros(dim, 0, dtype=np.float32), origin=zeros(1))
+
+
+def directions(dim: int) -> int:
+    """How many directions rows of this width have at most; 0 where they are not mapped."""
+    return 0 if dim <= WIDE else max(LEAST, min(DIRECTIONS, NUMBERS // dim))
+
+
+def span_of(z: np.ndarray, zero: np.ndarray, most: int) -> Span:
+    """Of the first rows z (n, d), with at most that many directions and at least one; zero (d,): what a row of zeros
+    is seen as."""
+    values, vectors = np.linalg.eigh(z @ z.T)
+    least = max(ROUNDING * values[-1], np.finfo(np.float64).tiny)
+    kept = [i for i in range(len(values) - 1, -1, -1) if values[i] > least][:most]
+    basis = np.zeros((z.shape[1], max(len(kept), 1)))
+    if kept:
+        basis[:] = z.T @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return Span(basis=basis.astype(np.float32), origin=np.append(zero @ basis, zero @ zero))
+
+
+def landmarks_on(span: Span, z: np.ndarray) -> np.ndarray:
+    """Rows z (n, d) as landmarks (n, r + 2)."""
+    along = z @ span.basis.astype(np.float64)
+    rest = np.sqrt(np.maximum((z**2).sum(axis=1) - (along**2).sum(axis=1), 0.0))
+    return np.column_stack([along, rest, np.zeros(len(z))])
+
+
+@compiled
+def place(span, moved, square):
+    """[Q^T z, 0, rest(z)] in float32, of moved (d,) = z - z(0) and square = ||z||^2."""
+    basis, origin = span.basis, span.origin
+    dim, count, filled, inside = basis.shape[0], basis.shape[1], 0, 0.0
+    for j in range(dim):
+        filled += moved[j] != 0.0
+    out = np.zeros(count + 2, np.float32)
+    if DENSE * filled > dim:
+        along = dot(moved, basis)
+        for i in range(count):
+            out[i] = along[i]
+    else:
+        for j in range(dim):
+            step = moved[j]
+            if step != 0.0:
+                row = basis[j]
+                for i in range(count):
+                    out[i] += step * row[i]
+    for i in range(count):
+        out[i] += origin[i]
+    for i in range(count):
+        inside += float(out[i]) * out[i]
+    out[count + 1] = np.sqrt(max(square - inside, 0.0))
+    return out
