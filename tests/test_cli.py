@@ -102,9 +102,9 @@ def test_tune_then_run_tuned(capsys: pytest.CaptureFixture[str], tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "digit"], "there is no experiment 'digit': choose among digits, mnist"),
-        (["list", "digit"], "there is no experiment 'digit': choose among digits, mnist"),
-        (["tune", "digit"], "there is no experiment 'digit': choose among digits, mnist"),
+        (["run", "digit"], "there is no experiment 'digit': digits, optdigits"),
+        (["list", "digit"], "there is no experiment 'digit': digits, optdigits"),
+        (["tune", "digit"], "there is no experiment 'digit': digits, optdigits"),
         (["run", "digits", "--policies", "UCB"], "no policy 'UCB' in digits: choose among OFUL, LinTS"),
         (["run", "digits", "--policies", ","], "no policy was named in digits: choose among OFUL, LinTS"),
         (["run", "digits", "--rounds", "0"], "rounds must be at least 1, got 0"),

@@ -4,6 +4,7 @@
 2000
 """
 
+import difflib
 from collections.abc import Mapping, Sequence
 
 from onepass.experiment.bakeoff import study as bakeoff
@@ -37,8 +38,9 @@ SUITES: tuple[Study, ...] = tuple(suite for group in GROUPS.values() for suite i
 
 
 def find(name: str) -> Study:
-    """The experiment of that name."""
-    for suite in SUITES:
-        if suite.name == name:
-            return suite
-    raise ExperimentError(f"there is no experiment '{name}': choose among {', '.join(suite.name for suite in SUITES)}")
+    """The experiment of that name; ExperimentError where there is none, with the names most like it."""
+    known = {suite.name: suite for suite in SUITES}
+    if name not in known:
+        near = difflib.get_close_matches(name, known) or ["digits"]
+        raise ExperimentError(f"there is no experiment '{name}': {', '.join(near)}? `onepass list` names all")
+    return known[name]
