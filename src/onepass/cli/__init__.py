@@ -99,7 +99,10 @@ def onepass(
 
 @app.command("list")
 def list_command(name: Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]")] = None) -> None:
-    """List the experiments in groups, or the policies of one and their parameters."""
+    """List experiments, or the policies of one.
+
+    Experiments in groups, policies with their parameters.
+    """
     from onepass.experiment import own, suites, tables
 
     print(tables.experiment_list(suites.GROUPS) if name is None else tables.policy_table(own.experiment(name)))
@@ -117,7 +120,10 @@ def run(
     jobs: Jobs = None,
     ray: Ray = None,
 ) -> None:
-    """Run an experiment; leaves Parquet files, a table and a picture in DIR (default: results/EXPERIMENT)."""
+    """Run an experiment.
+
+    Leaves Parquet files, a table and a picture in DIR (default: results/EXPERIMENT).
+    """
     from onepass.experiment import own, report, runner, tuning
     from onepass.experiment.results import json_line
 
@@ -145,7 +151,10 @@ def tune(
     jobs: Jobs = None,
     ray: Ray = None,
 ) -> None:
-    """Search the parameters of every policy on one grid; default DIR: results/EXPERIMENT-tuned."""
+    """Search the parameters of every policy.
+
+    All on one grid; default DIR: results/EXPERIMENT-tuned.
+    """
     from onepass.experiment import own, report, tuning
 
     experiment = own.experiment(name)
@@ -166,7 +175,7 @@ def report_command(
     ] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="The picture and each of its panels as PDF, too.")] = False,
 ) -> None:
-    """Make the table and the picture of a folder of results again."""
+    """Make tables and pictures of results again."""
     from onepass.experiment import own, report
 
     print(report.rebuild(folder, figure=None if figure is None else own.figure(figure), paper=pdf))
@@ -181,7 +190,10 @@ def bench(
         ),
     ] = False,
 ) -> None:
-    """Print the speed of a round, as ratios to what it cannot do without and to plain NumPy."""
+    """Print the speed of a round, as ratios.
+
+    To what it cannot do without, and to plain NumPy.
+    """
     from onepass import benchmark
 
     print(benchmark.regret() if regret else benchmark.speed())
@@ -215,7 +227,10 @@ def evaluate(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per policy, nothing else.")] = False,
 ) -> None:
-    """What policies would have earned, by a log of another one: values, limits, and whether to believe them."""
+    """Say what other policies would have earned.
+
+    By a log: values, limits, and whether to believe them.
+    """
     from onepass.evaluation import of_files
     from onepass.experiment.errors import ExperimentError
     from onepass.experiment.progress import Meter
@@ -237,7 +252,10 @@ def evaluate(
 def compile_command(
     names: Annotated[list[str] | None, typer.Argument(metavar="[RECIPE]...", help="Only these.")] = None,
 ) -> None:
-    """Fill the compilation cache, for images and before first requests; some minutes, once on a machine."""
+    """Compile ahead all that the recipes need.
+
+    Fills the cache, for images and before first requests; some minutes, once on a machine.
+    """
     from onepass.precompile import main
 
     raise typer.Exit(main(names or ()))

@@ -19,7 +19,10 @@ Json = Annotated[bool, typer.Option("--json", help="A line of JSON for every fin
 def doctor(
     loops: Loops = None, data: Data = Path("data"), log: Log = None, quick: Quick = False, as_json: Json = False
 ) -> None:
-    """Look at the files of a service: settings, folder, disk, logs, checkpoints, clock (docs/hosting.md)."""
+    """Say whether a service is in order.
+
+    Its settings, folder, disk, logs, checkpoints and clock (docs/hosting.md).
+    """
     from onepass.service.doctor import examine
 
     broken = False

@@ -34,7 +34,10 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard 
 
 @app.command()
 def verify(store: Place, loop: Loop = None, model: Model = None, until: Until = None, as_json: Json = False) -> None:
-    """Walk a store for damage, and decide again what it says was decided: every probability, to the last bit."""
+    """Check a store, and decide everything again.
+
+    Looks for damage, and compares every probability to the last bit.
+    """
     from onepass.log.lines import lines_of
     from onepass.log.replay import Fold
     from onepass.log.verifying import verify as again
@@ -73,7 +76,10 @@ def import_command(
     skip: Annotated[bool, typer.Option("--skip", help="Leave bad lines out and name them; else stop.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Store the records, or the events, of a file; what is there already is not stored twice."""
+    """Store the records, or the events, of a file.
+
+    What is there already is not stored twice.
+    """
     from onepass.log.exchange import taken
 
     bad: list[tuple[int, str]] = []
@@ -103,7 +109,10 @@ def export(
     until: Until = None,
     as_json: Json = False,
 ) -> None:
-    """Write the records of a store, or its events in a format of others, to a file."""
+    """Write the records of a store to a file.
+
+    Or its events, in a format of others.
+    """
     from onepass.log.exchange import given
 
     with said(), opened(store) as log:
@@ -121,7 +130,10 @@ def replay(
     until: Until = None,
     as_json: Json = False,
 ) -> None:
-    """Learn a log again, from its last checkpoint or from a bandit, and save the model."""
+    """Learn a log again, and save the model.
+
+    From its last checkpoint, or from a bandit.
+    """
     from onepass.log.replay import Fold
 
     with said(), opened(store) as log:
@@ -146,7 +158,10 @@ def replay(
 def backup(
     store: Place, path: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")], as_json: Json = False
 ) -> None:
-    """Copy a store of SQLite as it is at one moment, while a service writes: FILE takes its place after a loss."""
+    """Copy a store of SQLite, while it is used.
+
+    As it is at one moment: FILE takes its place after a loss.
+    """
     from onepass.log.sqlite import SqliteStore
 
     with said(), opened(store) as log:
@@ -163,7 +178,10 @@ def seal_command(
     days: Annotated[int, typer.Option(min=31, help="Keep what is younger; no reward is waited for longer than 30.")],
     as_json: Json = False,
 ) -> None:
-    """Move the oldest records into an archive, month by month, each read back before it is deleted from the store."""
+    """Move the oldest months into an archive.
+
+    Month by month, each read back before it is deleted from the store.
+    """
     from datetime import UTC, datetime, timedelta
 
     from onepass.log.parquet import ParquetStore

@@ -38,7 +38,10 @@ def serve(
     certificate: Pem = None,
     private_key: Pem = None,
 ) -> None:
-    """Decide and reward over HTTP, with a durable log (docs/service.md)."""
+    """Decide and reward over HTTP.
+
+    What was decided is in a durable log before it is answered (docs/service.md).
+    """
     from onepass.service import keys, loop, server, settings, simulation
 
     loops, visitors = [*([simulation.SETTINGS] if demo else ()), *(loops or ())], list[subprocess.Popen[bytes]]()

@@ -23,7 +23,10 @@ def simulate(
     seconds: Seconds = None,
     seed: Seed = 0,
 ) -> None:
-    """Simulated visitors, whose best policy is known (docs/service.md); a key is read from ONEPASS_KEY."""
+    """Send simulated visitors to a service.
+
+    Their best policy is known (docs/page.md); a key is read from ONEPASS_KEY.
+    """
     from onepass.service import simulation
 
     try:
