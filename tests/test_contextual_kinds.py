@@ -269,3 +269,14 @@ def test_the_dictionary_grows_and_new_words_are_learned_after_the_warm_up():
         bandit.learn(decision, float(decision.arm == right))
     assert sum(wrong[30:60]) <= 3
     assert sum(wrong[100:]) <= 6
+
+
+def test_arms_that_were_added_are_offered_where_none_are_named():
+    bandit = op.ContextualBandit()
+    for name in MANY:
+        bandit.add_arm(name)
+    decision = bandit.decide(USER)
+    bandit.learn(decision, 1.0)
+    assert (bandit.choices()["models"], len(decision.offered)) == ("crossed", len(MANY))
+    assert bandit.explain(USER).arm in MANY
+    assert len(bandit.score(USER)) == len(bandit.recommend([USER], 50).arms[0]) == len(MANY)

@@ -31,6 +31,12 @@ def rules(**more):
     })  # fmt: skip
 
 
+RECOMMENDED = {
+    "model": {"recipe": "ContextualBandit", "arguments": {"context": SMALL, "item": SMALL, "warm_up": 8}, "seed": 3},
+    "features": {"records": True},
+}
+
+
 def request(t, **fields):
     rng = np.random.default_rng(t)
     arms = [{"id": f"a{j}", "features": {"topic": TOPICS[j % 3], "n": {"long": j / 7}}} for j in range(t, t + 5)]
@@ -71,6 +77,25 @@ def test_a_loop_of_records_that_stops_and_starts_has_the_model_of_one_that_went_
     for record in store.read(kinds=["decision"]):
         for row in rows_of(Event(record), None, 0.0):
             assert row[2] > 0.0
+
+
+@pytest.mark.parametrize("models", ["records", "crossed"])
+def test_the_recommended_bandit_takes_records_too(started, models):
+    store, settings = MemoryStore(), rules(**RECOMMENDED)
+    loop = started(settings, store)
+    for t in range(12):
+        more = {"arms": ["tea", "soup"]} if models == "records" else {}
+        record = loop.decide(request(t, **more)).result()
+        loop.outcomes([OutcomeRequest(id=record.id, value=0.5)])[1].result()
+        loop.clock.forward(0.02)
+    settled(loop)
+    loop.stop()
+    twin = Fold(store, "news", begun(settings))
+    assert twin.advance() == 12
+    assert twin.bandit.choices()["models"] == models
+    assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
+    found = verify(Fold.resumed(store, "news", first=True))
+    assert (found.ok, found.equal) == (True, 12)
 
 
 def test_what_an_apprentice_shows_is_learned_by_its_terms(started):

@@ -19,6 +19,7 @@ WRONG = {
     "features.context must be": {"features": {"context": -1}},
     "features.arms must name every number once": {"features": {"context": 1, "arms": ["x", "x"]}},
     "features must have a number at least": {"features": {"context": 0}},
+    "features.records must be false": {"features": {"records": True, "context": 2}},
     "features.arms must have a number at least": {"features": {"context": 2}, "model": {"recipe": "OFUL"}},
     "arms must name every arm once": {"arms": ["a", "a"]},
     "arms must be at most limits.arms": {"arms": ["a", "b"], "limits": {"arms": 1}},

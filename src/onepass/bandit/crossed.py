@@ -256,7 +256,10 @@ class CrossedBandit(Exploring, files.Owner):
 
     @writing
     def drawing_from(self, rng: np.random.Generator) -> Self:
-        """The bandit itself, which draws from `rng` from now on: for who runs it as a part of theirs."""
+        """The bandit itself, which draws from `rng` from now on: for who runs it as a part of theirs. ValueError for
+        what is no generator of NumPy."""
+        if not isinstance(rng, np.random.Generator):
+            raise ValueError(f"rng must be a numpy.random.Generator, got {check.shown(rng)}")
         self._rng = rng
         return self
 

@@ -8,10 +8,12 @@ share the last places by a hash. Where models have learned rows without a column
 in, so that a model with a column more is exactly what it would have been with it from the start (widening.py).
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from onepass.features.pairs import Pairs
 from onepass.features.records import Records
 from onepass.features.terms import is_number
 
@@ -44,26 +46,24 @@ class Columns:
 
     def rows(self, records: list[Any]) -> np.ndarray:
         """Rows (n, width) of records; nothing changes. ValueError for what is no record, NaN, and infinities."""
-        starts, places, values = self.records.pairs(records)
-        return self._dense(np.repeat(np.arange(len(records)), np.diff(starts)), len(records), places, values)
+        return self._dense(self.records.pairs(records))
 
     def rows_of_terms(self, every: list[dict[str, float]]) -> np.ndarray:
         """The same of records of which the terms alone are known."""
-        starts, places, values = self.records.pairs_of_terms(every)
-        return self._dense(np.repeat(np.arange(len(every)), np.diff(starts)), len(every), places, values)
+        return self._dense(self.records.pairs_of_terms(every))
 
     def learn(self, found: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
         """Learn the terms of a record: its row (width,), and what is known of the columns that are new, (2, n): their
         fill, and the size of the number there, 0 of a name."""
         places, values = self.records.learn_terms(found)
-        new = [place for place in dict.fromkeys(places.tolist()) if self._column[place] == NONE]
+        new = list(dict.fromkeys(places[self._column[places] == NONE].tolist()))
         if not (new or self.places):  # a record that says nothing: a column that only a hash can hit
             new = [self.records.size - 1]
         for place in new:
             self._column[place] = len(self.places)
             self.places.append(place)
         self._refill()
-        row = self._dense(np.zeros(len(places), np.int64), 1, places, values)[0]
+        row = self._one(places, values)
         if not new:
             return row, np.zeros((2, 0))
         names, first = self.records.feature_names(), len(row) - len(new)
@@ -73,9 +73,12 @@ class Columns:
     def _refill(self) -> None:
         self._fill = self.records.means()[self.places]
 
-    def _dense(self, owners: np.ndarray, count: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:
-        out = np.repeat(self._fill[None], count, axis=0)
-        columns = self._column[places]
-        known = columns != NONE
-        out[owners[known], columns[known]] = values[known]
-        return out
+    def _dense(self, pairs: Pairs) -> np.ndarray:
+        ends = pairs.starts.tolist()
+        parts = [slice(start, end) for start, end in pairwise(ends)]
+        return np.array([self._one(pairs.places[part], pairs.values[part]) for part in parts])
+
+    def _one(self, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+        columns, row = self._column[places], self._fill.copy()
+        row[columns[columns != NONE]] = values[columns != NONE]
+        return row

@@ -15,6 +15,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.crossed import CrossedBandit
 from onepass.bandit.deciding import asked, checked_tail, failed, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.explanation import Explanation, contenders, explanation, recalled
@@ -230,7 +231,9 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
         self._timeless(time)
         kind = self._kind_for(contexts, arms)
         if kind == CROSSED:
-            return crossed_side.decide(self._inner(), self.dim, contexts, arms, k, id, eligible=eligible, tail=tail)
+            return crossed_side.decide(
+                self._inner(), self.dim, contexts, self._all(arms), k, id, eligible=eligible, tail=tail
+            )
         names, slots = self._known.roster.request(names_alone(arms))
         if type(k) is not int or k != 1:
             k = check.integer("k", k, 1, len(names))
@@ -263,7 +266,7 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
         """
         self._timeless(time)
         if self._kind_for(contexts, arms) == CROSSED:
-            return crossed_side.score(self._inner(), self.dim, contexts, arms)
+            return crossed_side.score(self._inner(), self.dim, contexts, self._all(arms))
         return self._score(contexts, names_alone(arms))
 
     def _score(self, contexts: Any, arms: Any) -> np.ndarray:
@@ -399,7 +402,7 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
         if kind == CROSSED:
             if other is not None or names is not None:
                 raise ValueError("other and names must be None where arms have features")
-            return crossed_side.explain(self._inner(), self.dim, contexts, arms, arm)
+            return crossed_side.explain(self._inner(), self.dim, contexts, arms if told else self._all(arms), arm)
         if kind == RECORDS:
             names = self._columns.names() if names is None else names
             if told and not contexts.several:
@@ -481,6 +484,8 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
         if records is not None:
             bandit._recall(records, extra["places"], extra["width"])
         elif crossed is not None:
+            if not isinstance(crossed, CrossedBandit):
+                raise ValueError("the models that are crossed do not fit")
             bandit._crossed, bandit._kind = crossed.copy(), CROSSED
         width = check.integer("width", extra["width"], 0)
         if bandit.dim == 0 and width > 0:

@@ -87,6 +87,10 @@ class Fronting(BaseBandit):
             self._crossed = made.drawing_from(self._rng)
         return self._crossed
 
+    def _all(self, arms: Any) -> Any:
+        """Arms that are offered; None: those that were added, of which names are all that is known."""
+        return self._known.roster.names if arms is None and len(self._known.roster) else arms
+
     def _draw_alike(self) -> None:
         """Let crossed models draw from this bandit's generator."""
         if self._crossed is not None:
@@ -150,7 +154,7 @@ class Fronting(BaseBandit):
         """
         self._timeless(time)
         if self._kind_for(contexts, arms) == CROSSED:
-            return crossed_side.recommend(self._inner(), self.dim, contexts, k, arms, exclude)
+            return crossed_side.recommend(self._inner(), self.dim, contexts, k, self._all(arms), exclude)
         return super().recommend(contexts, k, names_alone(arms), exclude)
 
     # ---- rewards ----

@@ -22,7 +22,7 @@ from onepass.foundation.check import shown
 
 ROWS, RECORDS, CROSSED = "rows", "records", "crossed"
 OWN = "own"  # models of every arm, whatever its features
-FEW = 20  # arms: with 30 to 300 of them, clicked now and then, one model of all earns more (docs/recommended.md)
+FEW = 20  # arms: of 30 to 300, clicked now and then, one model of all earns as much or more (docs/recommended.md)
 
 
 def is_frame(value: Any) -> bool:
@@ -68,7 +68,7 @@ def kind_of_decision(models: str | None, one: Decision) -> str:
     plain = one.offered is not None and all(
         item == found for item, found in zip(one.context["arms"], terms_of_names(one.arms), strict=True)
     )
-    return kind_of(models, False, not plain, len(one.probabilities))
+    return kind_of(models, False, not plain, len(one.offered or ()))
 
 
 # ---- records of requests and of arms ----

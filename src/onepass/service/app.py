@@ -21,7 +21,6 @@ from onepass.log.records import encode
 from onepass.log.store import StoreError
 from onepass.service import forgetting, promotion, steering
 from onepass.service.answers import answer
-from onepass.service.crossed_features import is_crossed
 from onepass.service.keys import Keys, Role
 from onepass.service.loop import Loop
 from onepass.service.measures import Measures
@@ -39,7 +38,7 @@ from onepass.service.page import routes as page
 from onepass.service.personalizer import app as personalizer
 from onepass.service.rates import Rates
 from onepass.service.reading import JSON, Heard, Said, body_of, durable, read
-from onepass.service.settings import BODY, checked
+from onepass.service.settings import BODY, checked, takes_records
 from onepass.service.watching import Watcher
 
 LINES = "application/x-ndjson"
@@ -152,7 +151,7 @@ class Service:
 
     async def _decide(self, request: Request | Heard, loop: Loop) -> Response:
         body = await body_of(request, loop.settings.limits.body)
-        decoder = _records if is_crossed(loop.settings.model.recipe) else loop.tables
+        decoder = _records if takes_records(loop.settings) else loop.tables
         record = await durable(loop.decide(read(decoder, body)))
         return Said(_encoder.encode(answer(record)))
 

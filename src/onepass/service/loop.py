@@ -29,13 +29,13 @@ from onepass.service import models, promotion
 from onepass.service.answers import same_request
 from onepass.service.candidates import Candidate
 from onepass.service.clock import Clock
-from onepass.service.crossed_features import is_crossed, warming
+from onepass.service.crossed_features import warming
 from onepass.service.evaluations import Evaluations
 from onepass.service.join import DUE, Joiner
 from onepass.service.learner import Copy, Learner
 from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, named, wrong
 from onepass.service.rows import Offer, offer, table
-from onepass.service.settings import LARGEST, LoopSettings, Model, begun, changes, fixed
+from onepass.service.settings import LARGEST, LoopSettings, Model, begun, changes, fixed, takes_records
 from onepass.service.showing import REQUEST, shared, shown_instead
 from onepass.service.standing import API, FILE, Standing, said
 from onepass.service.tables import Tables, fingerprint
@@ -378,7 +378,7 @@ def warmed(bandit: Any, settings: LoopSettings) -> None:
     """Compile what requests will need. bandit: a copy."""
     dim, names = settings.features.dim, ["a", "b"]
     contexts: Any = np.ones(dim) if settings.features.arms in (0, []) else np.ones((len(names), dim))
-    if is_crossed(settings.model.recipe):
+    if takes_records(settings):
         contexts = warming(names)
     time = {"time": 1.0} if bandit.timed else {}
     if bandit.timed and bandit.rounds:

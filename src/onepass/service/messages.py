@@ -71,7 +71,7 @@ class RecordArm(Arm, frozen=True, kw_only=True):
 
 
 class RecordsRequest(DecideRequest, frozen=True, kw_only=True):
-    """The same for a loop of `CrossedBandit`: the context, and the features of arms, are records."""
+    """The same for a loop of records: the context, and the features of arms, are records."""
 
     context: dict[str, Any] | None = None
     arms: Sequence[str | RecordArm] | None = None

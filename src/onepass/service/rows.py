@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 
 from onepass.foundation.check import shown
-from onepass.service.crossed_features import is_crossed, records
+from onepass.service.crossed_features import records
 from onepass.service.messages import Arm, DecideRequest, Numbers, named, wrong
-from onepass.service.settings import LoopSettings, Sizes, size
+from onepass.service.settings import LoopSettings, Sizes, size, takes_records
 from onepass.service.tables import Table
 
 
@@ -48,7 +48,7 @@ def offer(request: DecideRequest, settings: LoopSettings) -> Offer:
     if not 1 <= request.slots <= most:
         raise wrong(f"slots must be from 1 to {most}, as many as limits.slots and the arms left allow, "
                     f"got {request.slots}")  # fmt: skip
-    if is_crossed(settings.model.recipe):
+    if takes_records(settings):
         found = records(request.context, settings.arms if given is None else given, limits.features)
         return Offer(found, names, eligible)
     left = [float(one) for one in numbers("context", request.context, settings.features.context)]
@@ -60,7 +60,7 @@ def table(arms: Sequence[str | Arm], settings: LoopSettings) -> Table:
     names = [arm if isinstance(arm, str) else arm.id for arm in arms]
     if len(set(names)) != len(names):
         raise wrong("arms must name every arm once")
-    return Table(names, None if is_crossed(settings.model.recipe) else rows(arms, settings.features.arms))
+    return Table(names, None if takes_records(settings) else rows(arms, settings.features.arms))
 
 
 def rows(arms: Sequence[str | Arm], sizes: Sizes) -> np.ndarray | None:

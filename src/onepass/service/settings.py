@@ -60,11 +60,13 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 class Features(Part, frozen=True, kw_only=True):
     """context: numbers that come with a request (default 0); arms: numbers that come with every arm (default 0). Names,
-    for numbers given by name, or how many, for numbers given in order. A row is the context's, then the arm's. Left out
-    where model.recipe is "CrossedBandit": there both are records of any keys."""
+    for numbers given by name, or how many, for numbers given in order. A row is the context's, then the arm's.
+    records: whether both are records of any keys instead (default false; true by itself where model.recipe is
+    "CrossedBandit"), which "ContextualBandit" takes, too."""
 
     context: Sizes = 0
     arms: Sizes = 0
+    records: bool = False
 
     @property
     def dim(self) -> int:
@@ -169,6 +171,11 @@ class LoopSettings(Part, frozen=True, kw_only=True):
         return found
 
 
+def takes_records(settings: LoopSettings) -> bool:
+    """Whether requests and arms are records: of `CrossedBandit`, and of `ContextualBandit` where features say so."""
+    return is_crossed(settings.model.recipe) or (settings.model.recipe == RECOMMENDED and settings.features.records)
+
+
 def size(numbers: Sizes) -> int:
     """How many numbers."""
     return numbers if isinstance(numbers, int) else len(numbers)
@@ -200,9 +207,16 @@ def troubles(settings: LoopSettings) -> Iterator[str]:
         if isinstance(numbers, list) and len(set(numbers)) != len(numbers):
             yield f"features.{name} must name every number once, got {shown(numbers)}"
     if is_crossed(settings.model.recipe):
-        if features != Features():
+        if features.dim > 0:
             sizes = True
             yield 'features must be left out where model.recipe = "CrossedBandit": requests and arms are records'
+    elif features.records:
+        if features.dim > 0 or not takes_records(settings):
+            sizes = True
+            yield (
+                "features.records must be false beside numbers, and where model.recipe is neither "
+                f'"{RECOMMENDED}" nor "{CROSSED}"'
+            )
     elif features.dim == 0 and not sizes:
         sizes = True
         yield "features must have a number at least: context = 1 where there is none to give, and send [1.0]"
@@ -284,6 +298,8 @@ def begun(settings: LoopSettings) -> Any:
     if is_crossed(model.recipe):
         return crossed_features.begun(model.arguments, model.seed)
     given = {name: argument(name, value) for name, value in model.arguments.items()}
+    if takes_records(settings):
+        return ContextualBandit(seed=model.seed, **given)
     recipe = recipe_of(model)
     if (
         model.recipe != RECOMMENDED

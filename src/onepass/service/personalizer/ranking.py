@@ -16,12 +16,12 @@ from starlette.responses import Response
 from onepass.bandit.decision import made_id
 from onepass.log.records import Decision
 from onepass.service.answers import answer
-from onepass.service.crossed_features import is_crossed
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideAnswer, DecideRequest, OutcomeRequest, RecordsRequest
 from onepass.service.personalizer.calls import Body, Call, answered, done
 from onepass.service.personalizer.errors import Problem
 from onepass.service.personalizer.features import record_of
+from onepass.service.settings import takes_records
 
 EXPLAINED = 50  # arms that are explained, at most: each costs a decision
 DIGITS = 16  # bytes of an event id that follows from a request
@@ -100,7 +100,7 @@ def request_of(
     loop: Loop, context: dict[str, Any], actions: list[Action], excluded: list[str], event: str, defer: bool
 ) -> DecideRequest:
     """The same as a request of the native API; ValueError where the loop takes numbers, and these are none."""
-    kind = RecordsRequest if is_crossed(loop.settings.model.recipe) else DecideRequest
+    kind = RecordsRequest if takes_records(loop.settings) else DecideRequest
     arms = [{"id": action.id, "features": record_of(action.features)} for action in actions]
     if kind is DecideRequest:
         arms = [one if one["features"] else {"id": one["id"]} for one in arms]

@@ -16,13 +16,13 @@ from starlette.responses import Response
 from onepass.foundation.check import shown
 from onepass.log.records import LONGEST, Decision
 from onepass.service.answers import answer
-from onepass.service.crossed_features import is_crossed
 from onepass.service.loop import Loop
 from onepass.service.messages import OutcomeRequest
 from onepass.service.personalizer import ranking
 from onepass.service.personalizer.calls import Body, Call, answered, done
 from onepass.service.personalizer.errors import Problem
 from onepass.service.personalizer.features import record_of
+from onepass.service.settings import takes_records
 
 SLOT = "_slot"  # no feature of a client's: those that begin so are passed over
 DIGITS = 16  # bytes of an identity that would be too long
@@ -64,8 +64,12 @@ async def rank(call: Call) -> Response:
     """POST /multislot/rank"""
     asked = call.read(MultiSlotRankRequest)
     loop, event = call.loop, asked.event_id or ranking.named(call)
-    if not is_crossed(loop.settings.model.recipe):
-        raise Problem(400, "InvalidMultiSlotApiAccess", "Slots need a loop of records: recipe = CrossedBandit.")
+    if not takes_records(loop.settings):
+        raise Problem(
+            400,
+            "InvalidMultiSlotApiAccess",
+            "Slots need a loop of records: features.records = true, or recipe = CrossedBandit.",
+        )
     fitting(asked)
     context, taken, said = record_of(asked.context_features), set[str](), list[dict[str, Any]]()
     for slot in asked.slots:
