@@ -7,5 +7,6 @@ TO_PEERS = ("coba", "gymnasium", "mab2rec", "mabwiser", "optuna", "river")
 
 
 def pytest_ignore_collect(collection_path):
-    adapts = collection_path.parent.name == "adapters" and collection_path.stem in TO_PEERS
-    return True if adapts and find_spec(collection_path.stem) is None else None
+    package = collection_path.stem.partition("_")[0]  # mabwiser_linear.py is a part of mabwiser.py
+    adapts = collection_path.parent.name == "adapters" and package in TO_PEERS
+    return True if adapts and find_spec(package) is None else None
