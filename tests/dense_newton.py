@@ -142,3 +142,41 @@ def kernel_newton(X, y, loss, reg, warm_up, memory, **options):
         if last == len(X):
             return decisions
     raise AssertionError("unreachable")
+
+
+def several_newton(X, y, classes, loss, reg, warm_up, memory, **options):
+    """Decisions (n, classes) on a stream: `kernel_newton` with one A, which grows by the mean curvature of the classes,
+    and a number a in place of it for the vote of the example before.
+    """
+    decisions, known = np.zeros((len(X), classes)), 0
+    remakes = [1 << k for k in range(60) if 1 << k < warm_up] + [warm_up, len(X) + 1]
+    sides = np.where(y[:, None] == np.arange(classes), 1.0, -1.0)
+    for made, until in zip([0, *remakes], remakes, strict=False):
+        last = min(until, len(X))
+        if made == 0:
+            phi = np.zeros((classes, last, 2))
+        else:
+            of = features(X[:made], **options, cut=made == warm_up)
+            phi = np.stack([of(X[:last], sides[:last, c]) for c in range(classes)])
+        phi, votes = phi[:, :, :-1], phi[:, :, -1]
+        A, a, w, v = reg * np.eye(phi.shape[2]), reg, np.zeros((classes, phi.shape[2])), np.zeros(classes)
+        for t in range(last):
+            row, vote = phi[0, t], votes[:, t]
+            f, u = w @ row + v * vote, np.linalg.solve(A, row)
+            if t >= known:
+                decisions[t] = f
+            q = row @ u + vote[0] ** 2 / a
+            if q == 0.0:
+                continue
+            z = np.array([implicit(loss, f[c], sides[t, c], q) for c in range(classes)])
+            slopes = (f - z) / q
+            slopes[np.abs(slopes) <= 1e-15] = 0.0
+            each = [curvature(loss, z[c], sides[t, c], slopes[c]) if slopes[c] else 0.0 for c in range(classes)]
+            known_well = memory is not None and row @ u <= 1.0 / memory
+            w, v = w - np.outer(slopes, u), v - slopes * vote / a
+            if not known_well:
+                A, a = A + np.mean(each) * np.outer(row, row), a + np.mean(each) * vote[0] ** 2
+        known = last
+        if last == len(X):
+            return decisions
+    raise AssertionError("unreachable")

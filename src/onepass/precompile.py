@@ -13,6 +13,7 @@ import numpy as np
 
 import onepass as op
 from onepass.foundation import cache, compilation, waiting
+from onepass.learner.several_newton import SeveralNewton
 
 DIM, ROWS = 6, 40  # enough rows for every phase that has its own types; times do not depend on them
 WIDTH = 30  # of the bar, in characters
@@ -70,6 +71,13 @@ def learner(found: Any) -> None:
     found.predict(rows[:2])
 
 
+def several() -> None:
+    """Learn three classes, predict."""
+    rows = np.random.default_rng(0).standard_normal((ROWS, DIM))
+    found = SeveralNewton(classes=3, learner=op.KernelNewton())
+    found.partial_fit(rows, np.arange(ROWS) % 3.0).predict(rows[:2])
+
+
 SHARED: dict[str, dict[str, Any]] = {
     "OFUL": {}, "LinUCB": {}, "LinTS": {}, "SOFUL": {"size": 2}, "CBSCFD": {"size": 2},
     "DBSLinUCB": {"size": 2, "error": 1.0}, "PSILinUCB": {"rank": 2}, "CBRAP": {"size": 3}, "HvtUCB": {},
@@ -99,6 +107,7 @@ def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
         yield name, partial(call, kernel, name, points, op.Matern(2.5, 0.5), reg=0.01)
     for name, options in LEARNERS.items():
         yield name, partial(call, learner, name, **options)
+    yield "KernelNewton of several classes", several
 
 
 def call(use: Callable[[Any], None], name: str, *args: Any, **options: Any) -> None:

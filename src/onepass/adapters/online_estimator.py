@@ -46,8 +46,8 @@ def all_floats() -> Iterator[None]:
 
 
 class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
-    """What both estimators share. `learners_`: the native learners, one, or one a class when there are several. They
-    are parts of the estimator: threads read or write all of them or none.
+    """What both estimators share. `learners_`: the native learners, one, or one a class when there are several and the
+    learner cannot do with one design. They are parts of the estimator: threads read or write all of them or none.
     """
 
     __metadata_request__fit: ClassVar = {
@@ -150,11 +150,11 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
 
     def _advance(self, rows: Any, y: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Decide and learn checked examples: the decisions, (n,) for one learner, (n, classes) for several."""
-        targets, decisions = self._targets(y), np.empty((rows.shape[0], len(self.learners_)))
+        targets, decisions = self._targets(y), self._undecided(rows)
         for place, block in parts(rows, self.learners_[0].columns(rows.shape[1])):
             with deferred():
                 for k, learner in enumerate(self.learners_):
-                    decisions[place, k] = learner.advance(
+                    decisions[place, self._place(k)] = learner.advance(
                         block, targets(k, place), None if weights is None else weights[place]
                     )
         return decisions if decisions.shape[1] > 1 else decisions[:, 0]
@@ -174,11 +174,19 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         return self._decided(checked("X", X, None))
 
     def _decided(self, rows: Any) -> np.ndarray:
-        decisions = np.empty((rows.shape[0], len(self.learners_)))
+        decisions = self._undecided(rows)
         for place, block in parts(rows, self.learners_[0].columns(rows.shape[1])):
             for k, learner in enumerate(self.learners_):
-                decisions[place, k] = learner.decided_rows(block)
+                decisions[place, self._place(k)] = learner.decided_rows(block)
         return decisions if decisions.shape[1] > 1 else decisions[:, 0]
+
+    def _undecided(self, rows: Any) -> np.ndarray:
+        """Room for the decisions on rows."""
+        return np.empty((rows.shape[0], *(self.learners_[0].outputs or (len(self.learners_),))))
+
+    def _place(self, k: int) -> Any:
+        """The columns of learner k's decisions."""
+        return slice(None) if self.learners_[0].outputs else k
 
     def _given(self, options: dict[str, Any]) -> Any:
         """The sample_weight among options of `fit`, None where it is not; TypeError for others."""
@@ -228,11 +236,15 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         """Compile what learning examples X (n, d), y (n,) needs; the estimator stays as it is."""
         with self._all_or_nothing():
             fitted = self.__sklearn_is_fitted__()
-            rows, _ = self._examples(X, y)
-            (learner,) = [self.learners_[0].copy()] if fitted else self._anew(1)
+            rows, y = self._examples(X, y)
+            learner = self.learners_[0].copy() if fitted else self._first(y)
             learner.advance(rows[:1], np.ones(1))
             if not fitted:
                 self._forget()
+
+    def _first(self, y: np.ndarray) -> Learner:
+        """A native learner that knows nothing, for such targets."""
+        return self._anew(1)[0]
 
     # ---------------------------------------------------------------- files
 
@@ -270,7 +282,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         if count == 0:
             return
         self._restore_classes(extra["classes"])
-        if count != self._count():
+        if count not in self._counts():
             raise ValueError(f"{count} learners")
         self.n_features_in_, self.learners_ = check.integer("dim", extra["dim"], 1), self._anew(count)
         if extra["names"] is not None:
@@ -282,6 +294,6 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         if classes is not None:
             raise ValueError("classes of a regressor")
 
-    def _count(self) -> int:
-        """How many native learners there are."""
-        return 1
+    def _counts(self) -> tuple[int, ...]:
+        """How many native learners there may be; the first is what is made today."""
+        return (1,)

@@ -1,8 +1,9 @@
 """scikit-learn estimators around any online kernel learner: labels of any kind, several classes, `partial_fit`.
 
-Two classes: one learner, whose f >= 0 means the second of `classes_`. More: one learner a class, which tells it from
-all others, and the class of the largest f. They learn the stream one after the other, each in its compiled loop, which
-is the same as example by example. Costs and memory are those of as many learners.
+Two classes: one learner, whose f >= 0 means the second of `classes_`. More: every class is told from all others, and
+the class of the largest f. KernelNewton does so on one map and one design (learner/several_newton.py), at a fraction of
+the cost of learners of their own; of other learners there is one a class. They learn the stream one after the other,
+each in its compiled loop, which is the same as example by example. Costs and memory are those of as many learners.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,9 @@ from onepass.foundation.check import shown
 from onepass.foundation.sharing import composed, reading
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Learner
+from onepass.learner.several_newton import SeveralNewton
 
+SEVERAL = ("shared", "own")
 GOLDEN = 0.6180339887498949  # its multiples fill [0, 1) evenly: the chances by which examples are left out
 
 
@@ -36,6 +39,8 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     class_weight: None (default); "balanced": n / (classes * count of the class), counted over all that was learned,
         this call included; or {label: weight}, above 0, 1 for labels not named. Learners other than
         KernelNewton learn such a share of every class instead (rejection sampling, Zadrozny et al. 2003).
+    several: what three classes and more are learned by: "shared" (default), a KernelNewton whose map and design serve
+        all of them, or "own", one learner a class; learners other than KernelNewton have their own always.
     After `fit` or `partial_fit`: `classes_` (classes,), `n_features_in_`, `learners_`. Weights of examples multiply
     their losses, and 0 leaves them out. `fit` takes `sample_weight` by name; its signature does not show it, as
     scikit-learn has it that weight 2 then is the example twice *in any order*, which no online learner can keep.
@@ -55,9 +60,10 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     counts_: np.ndarray
     calibration_: Calibration
 
-    def __init__(self, learner: Learner | None = None, class_weight: Any = None) -> None:
+    def __init__(self, learner: Learner | None = None, class_weight: Any = None, several: str = "shared") -> None:
         super().__init__(learner)
         self.class_weight = class_weight
+        self.several = several
 
     def _default(self) -> Learner:
         return KernelNewton(loss="logistic")
@@ -139,7 +145,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
 
     def _begun(self) -> None:
         """Learners that know nothing, of `classes_`."""
-        self.learners_: list[Learner] = self._anew(self._count())
+        self.learners_: list[Learner] = self._anew(self._counts()[0])
         self.calibration_ = Calibration(str(self.learners_[0].params.get("loss", "hinge")))
         self.counts_ = np.zeros(len(self.classes_))
 
@@ -192,6 +198,8 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         return codes
 
     def _targets(self, y: np.ndarray) -> Callable[[int, slice], np.ndarray]:
+        if self.learners_[0].outputs:
+            return lambda k, place: y[place].astype(np.float64)
         only = 1 if len(self.learners_) == 1 else 0
         return lambda k, place: np.where(y[place] == k + only, 1.0, -1.0)
 
@@ -209,12 +217,13 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         wanted = self.class_weight
         if isinstance(wanted, dict):
             wanted = [[np.asarray(label).item(), float(weight)] for label, weight in wanted.items()]
-        found.extra["class_weight"] = wanted
+        found.extra.update(class_weight=wanted, several=self.several)
         if self.__sklearn_is_fitted__():
             found.extra.update(calibration=self.calibration_.plain(), counts=self.counts_.tolist())
         return found
 
     def _restore(self, extra: dict[str, Any]) -> None:
+        self.several = check.choice("several", extra.get("several", "shared"), SEVERAL)
         super()._restore(extra)
         wanted = extra.get("class_weight")
         self.class_weight = {label: float(weight) for label, weight in wanted} if isinstance(wanted, list) else wanted
@@ -224,8 +233,22 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             if not (self.counts_ >= 0.0).all():
                 raise ValueError("counts below 0")
 
-    def _count(self) -> int:
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
+    def _counts(self) -> tuple[int, ...]:
+        classes, shared = len(self.classes_), check.choice("several", self.several, SEVERAL) == "shared"
+        if classes == 2:
+            return (1,)
+        return (1, classes) if shared and isinstance(self._pattern(), KernelNewton) else (classes,)
+
+    def _anew(self, count: int) -> list[Learner]:
+        made = super()._anew(count)
+        if count == 1 and len(self.classes_) > 2:
+            newton = [learner for learner in made if isinstance(learner, KernelNewton)]
+            return self._parts([SeveralNewton(classes=len(self.classes_), learner=learner) for learner in newton])
+        return made
+
+    def _first(self, y: np.ndarray) -> Learner:
+        self.classes_ = np.unique(y)
+        return self._anew(self._counts()[0])[0]
 
     def _labels(self, decisions: np.ndarray) -> np.ndarray:
         return self.classes_[(decisions >= 0.0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)]

@@ -33,22 +33,19 @@ import numpy as np
 from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.design.frequent_directions import RobustFrequentDirections
-from onepass.features.fourier import fourier
 from onepass.features.kernels import median_distance
-from onepass.features.landmarks import Landmarks, nystrom
-from onepass.features.sketched_nystrom import SketchedNystromState, sketched_nystrom
 from onepass.foundation import check
 from onepass.foundation.check import shown
 from onepass.foundation.registry import savable
-from onepass.foundation.state import as_begun, filled, is_abstract, zeros
+from onepass.foundation.state import as_begun, filled, zeros
 from onepass.learner.budget import kernel_width
 from onepass.learner.columns import constant, deviations
-from onepass.learner.consistency import landmarks_fit, sketch_fits
 from onepass.learner.explaining import Reason, of_newton
 from onepass.learner.learner import Learner
 from onepass.learner.linear_part import linear_part, total_loss
 from onepass.learner.losses import loss_named
 from onepass.learner.newton_features import KernelNewtonState, progress
+from onepass.learner.newton_map import MAP_OWN, MAPS, map_fits, map_of
 from onepass.learner.rows import dense, hashed
 
 ENOUGH = 32  # examples from which the gain of the linear part is chosen on them
@@ -62,7 +59,6 @@ ROWS = 128  # of the sketch, half of them where rows are hashed: cnae-9 2.36% mi
 SHARES = (0.25, 0.0625)  # of reg, tried in turn for the logistic loss, whose curvature is far below 1
 SPARSE = 0.1  # share of entries that are not zero up to which wide rows are left to the linear part
 WIDE = 400  # columns from which they may be
-MAPS = ("nystrom", "fourier", "sketched")
 OWN: tuple[str, ...] = (
     "design.", "w", "phi", "center", "spread", "last_target", "nearness", "early", "targets", "weights", "seen",
 )  # fmt: skip
@@ -215,7 +211,7 @@ class KernelNewton(Learner):
         p, design, most, dim = self.params, self.design, np.finfo(np.float64).max, self.columns(dim)
         linear = dim if self.linear else 0
         return KernelNewtonState(
-            map=self._map(zeros(1, dim), 1.0),
+            map=map_of(p, self.rank, zeros(1, dim), 1.0),
             design=design.started(),
             w=zeros(design.dim),
             phi=zeros(design.dim),
@@ -238,56 +234,28 @@ class KernelNewton(Learner):
             loss=loss_named(p["loss"], p["loss_width"]),
         )
 
-    def _map(self, rows: np.ndarray, width: float) -> Any:
-        """The map of these scaled rows."""
-        p, rank = self.params, self.rank
-        if p["features"] == "fourier":
-            return fourier(p["size"], rows.shape[1], width, p["seed"])
-        if is_abstract():
-            features = Landmarks(
-                points=zeros(1, rows.shape[1]), z=zeros(1, rank), near=zeros(1), precision=0.5 / width**2
-            )
-            if p["features"] == "nystrom":
-                return features
-            square, none = zeros(p["size"], p["size"]), zeros(0, p["size"])
-            return SketchedNystromState(
-                features=features,
-                points=rows,
-                pm=zeros(p["size"], 1),
-                pp=square,
-                vectors=none,
-                values=zeros(0),
-                used=1,
-                blocks=1,
-                seed=p["seed"],
-            )
-        some = np.random.default_rng(p["seed"]).permutation(len(rows))[: p["size"]]
-        if p["features"] == "nystrom":
-            return nystrom(rows[some], 0.5 / width**2, rank)
-        return sketched_nystrom(rows, len(rows), some, p["size"], rank, 1, p["seed"], 0.5 / width**2)
-
     def _dense(self, rows: Any) -> np.ndarray:
         dim = rows.shape[1]
         return dense(rows) if self.columns(dim) == dim else hashed(rows, self.columns(dim), self.params["seed"])
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """Learns up to the next remake of the map, again and again; the decisions."""
-        done, decisions, warm_up = 0, np.empty(len(rows)), self.params["warm_up"]
+        done, decisions, warm_up = 0, np.empty((len(rows), *self.outputs)), self.params["warm_up"]
         weights = np.ones(len(rows)) if weights is None else weights
         while done < len(rows):
-            seen, stop = self._state.seen, len(rows)
+            seen, stop = self._within(self._state).seen, len(rows)
             if seen < warm_up:
                 stop = min(done + min(1 << seen.bit_length(), warm_up) - seen, stop)
             part = slice(done, stop)
-            self._state, decisions[part] = progress(self._state, rows[part], targets[part], weights[part])
-            done, seen = stop, self._state.seen
+            self._state, decisions[part] = self._went(self._state, rows[part], targets[part], weights[part])
+            done, seen = stop, self._within(self._state).seen
             if seen == warm_up or (seen < warm_up and seen & (seen - 1) == 0):
                 self._remake()
         return decisions
 
     def _remake(self) -> None:
         """Scale, width and map from the first examples, and all of them learned again."""
-        p, s = self.params, self._state
+        p, s = self.params, self._within(self._state)
         rows, targets, weights = s.early[: s.seen], s.targets[: s.seen], s.weights[: s.seen]
         over, low, high, center, spread = s.seen == p["warm_up"], s.low, s.high, 0.0, 1.0
         dim, middle, slope, rank = rows.shape[1], s.middle, s.slope, self.rank
@@ -312,7 +280,7 @@ class KernelNewton(Learner):
         width = (median_distance(scaled) if p["width"] is None else p["width"]) * p["width_factor"]
         size = rank + len(slope) + 2
         fresh = s._replace(
-            map=self._map(scaled if rank else zeros(1, dim), width),
+            map=map_of(p, self.rank, scaled if rank else zeros(1, dim), width),
             design=self._design(size).started(),
             w=np.zeros(size),
             phi=np.zeros(size),
@@ -331,30 +299,31 @@ class KernelNewton(Learner):
             weights=np.zeros(0),
         )
         learned = self._relearned(fresh, rows, targets, weights)
-        if over:
-            self._state = learned._replace(seen=s.seen)
-        else:
-            self._state = learned._replace(early=s.early, targets=s.targets, weights=s.weights, seen=s.seen)
+        kept = {} if over else {"early": s.early, "targets": s.targets, "weights": s.weights}
+        self._state = self._with(learned, seen=s.seen, **kept)
 
     def _relearned(self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Any:
         """The first examples learned from a fresh state, the linear part so long that their loss is least."""
         linear, gain, chosen = fresh.slope.size, self.params["gain"], len(rows) >= ENOUGH
         unit = SHORT if fresh.phi.size > linear + 2 and self.params["loss"] != "logistic" else 1.0
         gains = [unit * given for given in GAINS[: len(GAINS) if linear and chosen else 1]] if gain is None else [gain]
-        best, least, length = None, np.inf, gains[0]
+        best, least, length, (first, *others) = None, np.inf, gains[0], self.shares()
         for given in gains:
-            learned, loss = self._tried(fresh, rows, targets, weights, given, 1.0)
+            learned, loss = self._tried(fresh, rows, targets, weights, given, first)
             if best is not None and not loss < least:
                 break
             best, least, length = learned, loss, given
-        own = self.params["design"] is None and self.params["reg"] is None
-        if chosen and own and self.params["loss"] == "logistic":
-            for share in SHARES:
-                learned, loss = self._tried(fresh, rows, targets, weights, length, share)
-                if not loss < least:
-                    break
-                best, least = learned, loss
+        for share in others if chosen else []:
+            learned, loss = self._tried(fresh, rows, targets, weights, length, share)
+            if not loss < least:
+                break
+            best, least = learned, loss
         return best
+
+    def shares(self) -> tuple[float, ...]:
+        """Shares of reg: the first, and those that are tried in turn."""
+        own = self.params["design"] is None and self.params["reg"] is None
+        return (1.0, *SHARES) if own and self.params["loss"] == "logistic" else (1.0,)
 
     def _tried(
         self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray, given: float, share: float
@@ -368,28 +337,41 @@ class KernelNewton(Learner):
             scaled=np.zeros_like(fresh.scaled),
             last=np.zeros_like(fresh.last),
         )
-        learned, decisions = progress(begun, rows, targets, weights)
-        center, spread = fresh.center, fresh.spread
-        loss = total_loss(fresh.loss, (decisions - center) / spread, (targets - center) / spread, weights)
-        return learned, float(loss)
+        learned, decisions = self._went(self._around(begun), rows, targets, weights)
+        return learned, self._lost(learned, decisions, targets, weights)
+
+    # what several classes do otherwise (several_newton.py)
+
+    def _around(self, one: Any) -> Any:
+        """The state that begins with this one."""
+        return one
+
+    def _within(self, state: Any) -> Any:
+        """The `KernelNewtonState` of a state."""
+        return state
+
+    def _with(self, state: Any, **changed: Any) -> Any:
+        return state._replace(**changed)
+
+    def _went(self, state: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> tuple[Any, np.ndarray]:
+        """The state after these examples, and the decisions."""
+        found: tuple[Any, np.ndarray] = progress(state, rows, targets, weights)
+        return found
+
+    def _lost(self, state: Any, decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
+        """The loss of these decisions."""
+        center, spread = state.center, state.spread
+        return float(total_loss(state.loss, (decisions - center) / spread, (targets - center) / spread, weights))
 
     def fits(self, state: Any, begun: Any) -> bool:
         p, dim, rank = self.params, self.columns(self.dim), self.rank
         size, narrow = state.phi.size, state.slope.size + 2
         if size != rank + narrow and not (size == narrow and self.linear and p["design"] is None and dim > WIDE):
             return False
-        own, mapped = OWN, True
-        if p["features"] == "nystrom":
-            own, mapped = (*own, "map."), landmarks_fit(state.map, dim, p["size"], rank)
-        if p["features"] == "sketched":
-            count = state.map.features.near.size
-            own = (*own, "map.features.", "map.points", "map.pm", "map.vectors", "map.values", "map.used")
-            mapped = landmarks_fit(state.map.features, dim, p["size"], rank) and sketch_fits(state.map, dim)
-            mapped = mapped and state.map.pm.shape == (p["size"], count)
         kept = p["warm_up"] if state.seen < p["warm_up"] else 0
         return (
-            as_begun(state, begun, own)
-            and mapped
+            as_begun(state, begun, (*OWN, *MAP_OWN[p["features"]]))
+            and map_fits(p, state.map, dim, rank)
             and state.seen >= 0
             and state.spread > 0.0
             and state.early.shape == (kept, dim)

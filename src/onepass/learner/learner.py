@@ -31,6 +31,7 @@ class Learner(files.Owner):
 
     params: dict[str, Any]
     dim: int = 0  # width of a row; 0 before the first example
+    outputs: tuple[int, ...] = ()  # shape of a decision
     _state: Any
     _given: tuple[tuple[Any, ...], dict[str, Any]]  # to the constructor
 
@@ -83,7 +84,7 @@ class Learner(files.Owner):
         return self._advance(rows, targets, weights)
 
     def _advance(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        decisions, dim = np.empty(len(targets)), rows.shape[1]
+        decisions, dim = np.empty((len(targets), *self.outputs)), rows.shape[1]
         for place, part in parts(rows, self.columns(dim)):
             block = self._dense(part)
             with deferred():
@@ -134,12 +135,17 @@ class Learner(files.Owner):
         return self._decided(rows)
 
     def _decided(self, rows: Any) -> np.ndarray:
-        out = np.zeros(rows.shape[0])
+        out = np.zeros((rows.shape[0], *self.outputs))
         if self._state is not None:
             for place, part in parts(rows, self.columns(rows.shape[1])):
-                out[place] = decide_rows(self._state, self._dense(part))
+                out[place] = self._decided_block(self._dense(part))
         finite(out)
         return out
+
+    def _decided_block(self, rows: np.ndarray) -> np.ndarray:
+        """f of rows as the compiled loop takes them."""
+        found: np.ndarray = decide_rows(self._state, rows)
+        return found
 
     def predict(self, X: Any) -> np.ndarray:
         """Of every row of X (n, dim): f, for classification its sign (1 where it is 0). ValueError for bad rows."""
@@ -172,7 +178,7 @@ class Learner(files.Owner):
         """
         rows = self._rows(check.array("x", x, np.dtype(np.float64), (1,))[None])
         names = names_of(names, rows.shape[1])
-        decision = float(self._decided(rows)[0])
+        decision = float(np.max(self._decided(rows)[0]))
         return reasons(decision, [] if self._state is None else self._terms(self._dense(rows)[0], names, decision))
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:

@@ -14,8 +14,8 @@ from onepass.learner.losses import Loss, implicit_slope, weight
 
 
 class KernelNewtonState(NamedTuple):
-    """map, of rank features; design: A; w, phi (rank + 2,); inverse_scale, scaled (dim,), the latter scratch.
-
+    """map, of rank features; design: A; w, phi (rank + 2,), of several classes w (classes, rank + 2); inverse_scale,
+    scaled (dim,), the latter scratch.
     low, high (dim,): where features are cut; center, spread: of the targets, which are learned in these units.
     middle, slope (dim,): of the linear part, of no entries without one. phi has no map's features where sparse rows
     are so wide that the linear part is all.
@@ -48,10 +48,10 @@ class KernelNewtonState(NamedTuple):
 
 
 @compiled
-def decided(state, x):
-    """f(x) in units of the targets' spread; leaves phi in state.phi."""
+def featured(state, x):
+    """Leaves phi in state.phi but for its last entry, of the example before; returns the kernel between it and x."""
     linear = state.slope.size
-    rank, vote = state.phi.size - linear - 2, 0.0
+    rank, near = state.phi.size - linear - 2, 0.0
     for j in range(x.size):
         entry = min(max(x[j], state.low[j]), state.high[j])
         state.scaled[j] = entry * state.inverse_scale[j]
@@ -64,8 +64,16 @@ def decided(state, x):
         for j in range(x.size):
             gap = state.scaled[j] - state.last[j]
             square += gap * gap
-        vote = state.last_target * np.exp(-state.nearness * square)
-    state.phi[rank + linear], state.phi[rank + linear + 1] = 1.0, vote
+        near = np.exp(-state.nearness * square)
+    state.phi[rank + linear] = 1.0
+    return near
+
+
+@compiled
+def decided(state, x):
+    """f(x) in units of the targets' spread; leaves phi in state.phi."""
+    near = featured(state, x)
+    state.phi[state.phi.size - 1] = state.last_target * near
     return float(dot(state.w, state.phi))
 
 
@@ -102,10 +110,45 @@ def decision(state, x):
 
 
 @compiled
+def moved_on(state, design, x, target, vote, times):
+    """The state with this design once x was learned, which is now the example before, with this vote."""
+    seen = state.seen
+    for j in range(x.size):
+        state.last[j] = state.scaled[j]
+    if seen < state.targets.size:
+        for j in range(x.size):
+            state.early[seen, j] = x[j]
+        state.targets[seen], state.weights[seen] = target, times
+    return KernelNewtonState(
+        map=state.map,
+        design=design,
+        w=state.w,
+        phi=state.phi,
+        inverse_scale=state.inverse_scale,
+        low=state.low,
+        high=state.high,
+        middle=state.middle,
+        slope=state.slope,
+        center=state.center,
+        spread=state.spread,
+        scaled=state.scaled,
+        last=state.last,
+        last_target=vote,
+        nearness=state.nearness,
+        early=state.early,
+        targets=state.targets,
+        weights=state.weights,
+        seen=seen + 1,
+        least=state.least,
+        loss=state.loss,
+    )
+
+
+@compiled
 def weighted_step(state, x, target, times):
     """`step` for an example that counts so many times: its loss is times l."""
     f, y = decided(state, x), (target - state.center) / state.spread
-    design, phi, seen = state.design, state.phi, state.seen
+    design, phi = state.design, state.phi
     u = solve(design, phi)
     q = float(dot(u, phi))
     if q > 0.0 and times > 0.0:
@@ -118,35 +161,7 @@ def weighted_step(state, x, target, times):
             else:
                 for j in range(u.size):
                     state.w[j] -= gradient * u[j]
-    for j in range(x.size):
-        state.last[j] = state.scaled[j]
-    if seen < state.targets.size:
-        for j in range(x.size):
-            state.early[seen, j] = x[j]
-        state.targets[seen], state.weights[seen] = target, times
-    return KernelNewtonState(
-        map=state.map,
-        design=design,
-        w=state.w,
-        phi=phi,
-        inverse_scale=state.inverse_scale,
-        low=state.low,
-        high=state.high,
-        middle=state.middle,
-        slope=state.slope,
-        center=state.center,
-        spread=state.spread,
-        scaled=state.scaled,
-        last=state.last,
-        last_target=y,
-        nearness=state.nearness,
-        early=state.early,
-        targets=state.targets,
-        weights=state.weights,
-        seen=seen + 1,
-        least=state.least,
-        loss=state.loss,
-    ), state.center + state.spread * f
+    return moved_on(state, design, x, target, y, times), state.center + state.spread * f
 
 
 @contract.step.for_state(KernelNewtonState)

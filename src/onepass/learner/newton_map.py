@@ -1,0 +1,54 @@
+"""The maps of KernelNewton: landmarks, sketched landmarks or frequencies, and what of them a file may hold."""
+
+from typing import Any
+
+import numpy as np
+
+from onepass.features.fourier import fourier
+from onepass.features.landmarks import Landmarks, nystrom
+from onepass.features.sketched_nystrom import SketchedNystromState, sketched_nystrom
+from onepass.foundation.state import is_abstract, zeros
+from onepass.learner.consistency import landmarks_fit, sketch_fits
+
+MAP_OWN: dict[str, tuple[str, ...]] = {  # leaves of a state that differ from those of one that has begun
+    "nystrom": ("map.",),
+    "fourier": (),
+    "sketched": ("map.features.", "map.points", "map.pm", "map.vectors", "map.values", "map.used"),
+}
+MAPS = tuple(MAP_OWN)
+
+
+def map_of(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> Any:
+    """The map of these scaled rows; p: `features`, `size` and `seed`."""
+    if p["features"] == "fourier":
+        return fourier(p["size"], rows.shape[1], width, p["seed"])
+    if is_abstract():
+        features = Landmarks(points=zeros(1, rows.shape[1]), z=zeros(1, rank), near=zeros(1), precision=0.5 / width**2)
+        if p["features"] == "nystrom":
+            return features
+        square, none = zeros(p["size"], p["size"]), zeros(0, p["size"])
+        return SketchedNystromState(
+            features=features,
+            points=rows,
+            pm=zeros(p["size"], 1),
+            pp=square,
+            vectors=none,
+            values=zeros(0),
+            used=1,
+            blocks=1,
+            seed=p["seed"],
+        )
+    some = np.random.default_rng(p["seed"]).permutation(len(rows))[: p["size"]]
+    if p["features"] == "nystrom":
+        return nystrom(rows[some], 0.5 / width**2, rank)
+    return sketched_nystrom(rows, len(rows), some, p["size"], rank, 1, p["seed"], 0.5 / width**2)
+
+
+def map_fits(p: dict[str, Any], found: Any, dim: int, rank: int) -> bool:
+    """Whether a map from a file is one for rows of this width."""
+    if p["features"] == "nystrom":
+        return landmarks_fit(found, dim, p["size"], rank)
+    if p["features"] == "sketched":
+        pm = found.pm.shape == (p["size"], found.features.near.size)
+        return landmarks_fit(found.features, dim, p["size"], rank) and sketch_fits(found, dim) and pm
+    return True
