@@ -11,6 +11,7 @@ from collections import Counter
 
 import onepass
 
+ASKED = ["--outputjson", "--ignoreexternal", "--verifytypes", "onepass"]
 EXPECTED = 30  # scikit-learn's classes 8, `params` of learners 11, attributes of four other classes 11
 
 
@@ -28,7 +29,7 @@ def public() -> dict[str, str]:
 def unknown() -> Counter[str]:
     """How many errors pyright reports, by public name."""
     told = subprocess.run(
-        [sys.executable, "-m", "pyright", "--outputjson", "--ignoreexternal", "--verifytypes", "onepass"],
+        [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, *ASKED],
         capture_output=True,
         text=True,
     )

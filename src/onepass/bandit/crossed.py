@@ -78,10 +78,11 @@ class CrossedBandit(Exploring, files.Owner):
                 raise ValueError(f"{argument} must be Records(size=256, standardize=True), got {check.shown(value)}")
         if not isinstance(name, str):
             raise ValueError(f"name must be a string, got {check.shown(name)}")
-        self.context = Records(size=WIDTH, standardize=True) if context is None else context.copy()
-        self.item = Records(size=WIDTH, standardize=True) if item is None else item.copy()
-        self.name, self.seed = name, check.integer("seed", seed, 0, None)
-        self.recent = check.integer("recent", recent, 1)
+        self.context: Records = Records(size=WIDTH, standardize=True) if context is None else context.copy()
+        self.item: Records = Records(size=WIDTH, standardize=True) if item is None else item.copy()
+        self.name: str = name
+        self.seed: int = check.integer("seed", seed, 0, None)
+        self.recent: int = check.integer("recent", recent, 1)
         self._explore(RULE if exploration is None else exploration)
         self._learned = begun(self.context.size, self.item.size, self.recent)
         self._owned, self._rewarded = Owned(self.recent), Ledger()

@@ -82,7 +82,10 @@ def record(kind: type[T], found: Mapping[str, Any]) -> T:
 
 def frozen(value: Any) -> Any:
     """Lists as tuples."""
-    return tuple(value) if isinstance(value, list) else value
+    if isinstance(value, list):
+        several: list[Any] = value
+        return tuple(several)
+    return value
 
 
 def decided(found: Any) -> Decided:

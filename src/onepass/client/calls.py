@@ -60,7 +60,7 @@ def deciding(context: Any, arms: Arms | None, asked: Asked) -> Call[Decided]:
 def paying(outcomes: Iterable[Outcome]) -> Call[Counted]:
     """Outcomes."""
     body = [{**one, "key": one.get("key") or made()} for one in outcomes]
-    return Call("POST", f"{LOOP}/outcome", lambda found: record(Counted, found), body)
+    return Call("POST", f"{LOOP}/outcome", counted, body)
 
 
 def activating(id: str) -> Call[None]:
@@ -86,6 +86,11 @@ def doing(place: str, body: Any = None, method: str = "POST") -> Call[Any]:
 def evaluating(asked: Mapping[str, Any]) -> Call[Any]:
     """An evaluation."""
     return Call("POST", f"{LOOP}/evaluations", as_it_is, {**asked, "id": asked.get("id") or made()})
+
+
+def counted(found: Any) -> Counted:
+    """The answer to outcomes."""
+    return record(Counted, found)
 
 
 def standing(found: Any) -> Standing:

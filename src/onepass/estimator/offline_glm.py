@@ -108,7 +108,8 @@ class OfflineGLM(Estimator):
     family: Any
 
     def __init__(self, design: Exact, *, family: Any = "logistic") -> None:
-        self.design, self.family = checked_design(design, Exact), family_of(family)
+        self.design: Exact = checked_design(design, Exact)
+        self.family = family_of(family)
         self._settings = OfflineGLMSettings(family=self.family)
         self._options = {"family": as_given(self.family)}
 

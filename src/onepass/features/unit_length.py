@@ -4,7 +4,8 @@ Behind it x^T z of two rows is length^2 times the cosine between them: how alike
 done. Cost O(d) a row.
 """
 
-from typing import NamedTuple, final
+from collections.abc import Iterable
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -66,12 +67,13 @@ class UnitLength(FeatureMap):
     repeatable = True
 
     def __init__(self, *, dim: int, length: float = 1.0):
-        self.input_dim = self.output_dim = check.integer("dim", dim, 1)
-        self.length = check.positive("length", length)
-        self.params = {"dim": self.input_dim, "length": self.length}
+        self.input_dim: int = check.integer("dim", dim, 1)
+        self.output_dim: int = self.input_dim
+        self.length: float = check.positive("length", length)
+        self.params: dict[str, Any] = {"dim": self.input_dim, "length": self.length}
 
     def begin(self, dtype: np.dtype) -> UnitLengthState:
         return UnitLengthState(dim=self.input_dim, length=self.length)
 
-    def named(self, names):
+    def named(self, names: tuple[str, ...]) -> Iterable[str]:
         return (f"direction of {name}" for name in names)

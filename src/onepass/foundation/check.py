@@ -71,7 +71,7 @@ def fraction(name: str, value: Any) -> float:
     return number
 
 
-def choice(name: str, value: Any, allowed: tuple) -> Any:
+def choice(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     """`value` if it is one of `allowed`."""
     simple = value is None or isinstance(value, str | bool | int | float | np.bool_ | np.integer | np.floating)
     if not simple or value not in allowed:

@@ -9,7 +9,7 @@ last search ended, the priors' mode, and points of a scrambled Sobol sequence be
 the best end wins. Cost O(n^3) an evaluation, of at most `MOST` values (Rasmussen and Williams 2006, section 5.4).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
@@ -58,15 +58,15 @@ def negative(logs: np.ndarray, apart: np.ndarray, values: np.ndarray, modes: np.
     noisy = kernel.copy()
     noisy.flat[:: len(values) + 1] += noise
     try:
-        factor = cholesky(noisy, lower=True, check_finite=False)
+        factor: np.ndarray = cholesky(noisy, lower=True, check_finite=False)
     except LinAlgError:
         return REFUSED, np.zeros_like(logs)
-    inverse = np.tril(dpotri(factor, lower=1)[0])
+    inverse: np.ndarray = np.tril(dpotri(factor, lower=1)[0])
     inverse = inverse + np.tril(inverse, -1).T
     weights = inverse @ values
     outer = np.outer(weights, weights) - inverse
     steep = outer * ((5.0 / 3.0) * variance * (1.0 + s) * decay)
-    slopes = [0.5 * scale * np.vdot(steep, one) for scale, one in zip(scales, apart, strict=True)]
+    slopes: list[float] = [0.5 * scale * np.vdot(steep, one) for scale, one in zip(scales, apart, strict=True)]
     slopes += [0.5 * np.vdot(outer, kernel), 0.5 * noise * np.trace(outer)]
     spreads = np.array([LENGTH_SPREAD] * count + [VARIANCE_SPREAD, NOISE_SPREAD])
     off = (logs - modes) / spreads
@@ -82,7 +82,7 @@ def fitted(rows: np.ndarray, values: np.ndarray, owners: np.ndarray, last: Fit |
     modes = logs[0]
     sobol = qmc.Sobol(settings + 2, seed=np.random.default_rng(seed)).random(STARTS)
     starts = [*logs, *(modes + (sobol - 0.5) * (bounds[:, 1] - bounds[:, 0]) * 0.5)]
-    ends = [
+    ends: list[Any] = [
         minimize(
             negative, np.clip(start, *bounds.T), (apart, values, modes), "L-BFGS-B", jac=True, bounds=bounds,
             options={"maxiter": STEPS},

@@ -8,6 +8,7 @@ no interactions, and is right where values jump or stand still: a tree's, where 
 two values, and on a plateau, whose many equal trials are no better than the rest.
 """
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.special import ndtr, ndtri
 from onepass.tuning.proposing import TRIES, Candidates
 from onepass.tuning.space import Category
 
-STILL = 0.1  # of the values are those of other settings: then settings are drawn so
+STILL = 0.1  # of the values are those of other trials: then settings are drawn so
 TURN = 2  # every so many trials
 BEST, MANY = 0.1, 25  # the share of the trials that are the best, and how many at most
 DRAWS = 24  # of a setting
@@ -66,17 +67,24 @@ def chosen(one: Any, good: np.ndarray, rest: np.ndarray, rng: np.random.Generato
     return float(draws[np.argmax(density(good, draws) / density(rest, draws))])
 
 
-def still(values: np.ndarray) -> bool:
-    """Whether settings often pay exactly what others did, of values (n,), NaN of trials that failed."""
-    told = values[np.isfinite(values)]
-    return len(np.unique(told)) < (1.0 - STILL) * len(told)
+def still(values: np.ndarray, seats: np.ndarray) -> bool:
+    """Whether trials often pay exactly what others did, and none anything else than the same settings before it.
+
+    values: (n,), NaN of trials that failed; seats: (n,), equal where settings are.
+    """
+    there = np.isfinite(values)
+    told = np.stack([seats[there], values[there]], axis=1)
+    noise = len(np.unique(told, axis=0)) > len(np.unique(told[:, 0]))
+    return not noise and len(np.unique(told[:, 1])) < (1.0 - STILL) * len(told)
 
 
-def proposed(candidates: Candidates, shares: np.ndarray, values: np.ndarray) -> np.ndarray | None:
+def proposed(
+    candidates: Candidates, shares: np.ndarray, values: np.ndarray, tried: Container[bytes] = ()
+) -> np.ndarray | None:
     """The shares (names,) to try, by those of trials (n, names), NaN where a setting played no part, and their values.
 
-    values: (n,), more is better, NaN of trials that failed: they are among the rest. None where a constraint allowed
-    none of `TRIES`.
+    values: (n,), more is better, NaN of trials that failed: they are among the rest; tried: rows that are not asked for
+    again, as bytes (default: none). None where a constraint, or what was tried, left none of `TRIES`.
     """
     order = np.argsort(-values, kind="stable")
     best = min(int(np.ceil(BEST * np.isfinite(values).sum())), MANY)
@@ -87,6 +95,6 @@ def proposed(candidates: Candidates, shares: np.ndarray, values: np.ndarray) -> 
     ]
     for _ in range(TRIES):
         found = np.array([chosen(*column, candidates.rng) for column in columns])
-        if len(candidates.keep(found[None])):
+        if len(candidates.keep(found[None])) and candidates.space.rows(found[None])[0].tobytes() not in tried:
             return found
     return None

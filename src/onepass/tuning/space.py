@@ -71,7 +71,7 @@ class Dimension(ABC):
 def _needs(when: Any) -> list[list[Any]]:
     """`when` as a list of [name, values]: plain data, whatever it was given as."""
     several = isinstance(when, tuple | list)
-    pairs = list(when.items()) if isinstance(when, Mapping) else list(when) if several else []
+    pairs: list[Any] = list(when.items()) if isinstance(when, Mapping) else list(when) if several else []
     if not (several or when is None or isinstance(when, Mapping)) or not all(
         isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
     ):

@@ -9,6 +9,7 @@ there are `AGAIN` times as many values as at the last fit; between fits a trial 
 factorization, of plays and sums alone: a loaded tuner, whose bandit learns all anew, has the same in every bit.
 """
 
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,6 +105,15 @@ def moments(bandit: GPUCB, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means and deviations at rows (n, coordinates)."""
     found = bandit.posterior(rows)
     return found.means, np.maximum(found.deviations, DEVIATION)
+
+
+def untried(bandit: GPUCB, tried: Container[bytes], rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and deviations at rows (n, coordinates), where the same settings pay the same again: -inf at what was tried
+    (rows as bytes), where nothing is left to gain."""
+    means, deviations = moments(bandit, rows)
+    size, raw = rows.shape[1] * rows.itemsize, rows.tobytes()
+    known = [raw[start : start + size] in tried for start in range(0, len(raw), size)]
+    return np.where(known, -np.inf, means), deviations
 
 
 def model_of(plain: Any, settings: int, most: int) -> Model:

@@ -255,13 +255,15 @@ class Tuner(files.Owner):
         succeeded = np.flatnonzero(np.isfinite(values))
         order = succeeded[np.argsort(-means[succeeded], kind="stable")[: proposing.NEAR]]
         shares = np.array([self._shares[number] for number in self._order])
-        found = None
-        if self._model is not None and len(self._trials) % parzen.TURN == 0 and parzen.still(values):
-            found = parzen.proposed(candidates, shares, values)
+        found, posterior = None, partial(surrogate.moments, bandit)
+        if self._model is not None and parzen.still(values, np.array(self._seats)):
+            tried = {row.tobytes() for row in self._points}
+            posterior = partial(surrogate.untried, bandit, tried)
+            if len(self._trials) % parzen.TURN == 0:
+                found = parzen.proposed(candidates, shares, values, tried)
         if found is None:
             centres, best = np.nan_to_num(shares[order], nan=MIDDLE), float(means[order[0]])
-            posterior, size = partial(surrogate.moments, bandit), bandit.dictionary_size
-            found = proposing.proposed(candidates, posterior, best, centres, size)
+            found = proposing.proposed(candidates, posterior, best, centres, bandit.dictionary_size)
         return self.space.settings(found)
 
     def _best(self) -> int:
@@ -358,7 +360,7 @@ class Tuner(files.Owner):
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        given = {**params, "settings": {name: built(one) for name, one in params["settings"]}}
+        given: dict[str, Any] = {**params, "settings": {name: built(one) for name, one in params["settings"]}}
         found = cls(**{**given, "kernel": built(params["kernel"])})
         held.take(Nothing(), lambda state: True)
         for settings, value, status in extra["trials"]:
