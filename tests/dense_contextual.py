@@ -96,4 +96,4 @@ class Mixture:
                 if weight == w.max():
                     precision = 1.0 / (phi @ covariance @ phi) + 0.01 * self.learned[a] / (phi @ phi)
                     widths[a] = self.models[m][4] / np.sqrt(precision)
-        return means, widths, w @ np.sqrt(self.noises / self.count)
+        return means, widths, max(w @ np.sqrt(self.noises / self.count), 0.1 * self.unit()[1])

@@ -5,7 +5,7 @@ import pytest
 
 import onepass as op
 from onepass.contextual.known import counted
-from onepass.contextual.mixture import ANYWHERE, SIZE, weights
+from onepass.contextual.mixture import ANYWHERE, SHARE, SIZE, sigma_of, weights
 from onepass.contextual.model import length
 from onepass.foundation import files
 
@@ -51,6 +51,18 @@ def test_means_are_of_all_models_and_widths_of_the_one_believed_most():
         found = bandit.decide(rows[0], range(4))
         assert np.array_equal(found.means, before.means)
         assert np.array_equal(found.widths, before.widths) == (m < np.argmax(w))
+
+
+def test_widths_count_a_share_of_the_rewards_unit_where_nothing_errs():
+    """Rewards that models predict without error still leave an arm unknown in what it has not met."""
+    rng, bandit = np.random.default_rng(3), op.ContextualBandit(**KIND)
+    rows = rng.standard_normal((500, 3))
+    bandit.learn(rows, rows[:, 0], ["a"] * 500)
+    unit, state = bandit.choices()["unit"], bandit.learned
+    assert sigma_of(state, weights(state)) < 0.5 * SHARE * unit
+    found = bandit.decide(rows[0], ["a", "b"])
+    assert found.scores - found.means == pytest.approx(SHARE * unit * np.asarray(found.widths))
+    assert bandit.choices()["residual"] == sigma_of(state, weights(state))
 
 
 @pytest.mark.parametrize("rounds", [0, 10, 60])

@@ -6,10 +6,11 @@
     width_a = stretch / sqrt(1 / h_a + ANYWHERE n_a / ||phi||^2),   h_a = phi^T P_a phi of the largest w_m alone
 
 Every model learns from every reward, of the arm that was played. A width is cut as if each of the arm's n_a rows had
-said a little of every direction: what has not been met in so many rows is not worth as many again. After 1, 2, 4, ...,
-256 rows the views (view.py) are made again of all rows so far, which are then learned again; later they stay.
-Of rows of more than 300 columns the views have coordinates on a span (span.py), or, where over 90% are zeros, every arm
-has one model on a sketch of its own (sketched.py).
+said a little of every direction: what has not been met in so many rows is not worth as many again. They are multiplied
+by sigma, and by no less than SHARE D (rewards.py): where nothing errs any more, what was not tried is still unknown.
+After 1, 2, 4, ..., 256 rows the views (view.py) are made again of all rows so far, which are then learned again; later
+they stay. Of rows of more than 300 columns the views have coordinates on a span (span.py), or, where over 90% are
+zeros, every arm has one model on a sketch of its own (sketched.py).
 
 Alarm of change: g <- max(0, g + min(e^2 / ((1 + h) sigma^2), 20) - 2) of the model with the largest weight, 0 while
 recent rewards are not clearly worse than all; above `patience` all is forgotten but the views.
@@ -42,6 +43,7 @@ from onepass.foundation.state import zeros
 TRUST = 0.2  # of the evidence: .1 to .4 are alike (docs/recommended.md)
 FEW = 0.05  # of the largest weight: models below are not asked; .01 to .1 are alike, and asking costs a product an arm
 ANYWHERE = 0.01  # of a row, that it says of every direction: .005 to .02 are alike, and without widths stay too long
+SHARE = 0.1  # of D, that a width counts: with 0 an arm that is right may stay untried, .2 explores for nothing
 EXPECTED = 2.0  # twice what e^2 / ((1 + h) sigma^2) is on average
 SURPRISE = 20.0  # the most that one reward adds to the suspicion
 SETTLED = 100  # rows before which there is no alarm
@@ -120,11 +122,17 @@ def weights(state):
 
 @compiled
 def sigma_of(state, w):
-    """The residual that exploration is in units of."""
+    """The residual that exploration is in units of, unless it is too small."""
     total, n = 0.0, max(float(state.counts[KNOWN]), 1.0)
     for m in range(w.size):
         total += w[m] * np.sqrt(state.scores[1, m] / n)
     return total
+
+
+@compiled
+def unit_of(state, w):
+    """What widths are multiplied by."""
+    return max(sigma_of(state, w), SHARE * state.rewards.numbers[SPREAD])
 
 
 @compiled
@@ -142,7 +150,7 @@ def cut(square, norm, learned):
 
 @compiled
 def survey(state, rows, slots):
-    """Means and widths (K,) of arms in slots for rows (K, d), or (1, d) of all arms alike; and sigma."""
+    """Means and widths (K,) of arms in slots for rows (K, d), or (1, d) of all arms alike; and their unit."""
     if state.sketches.root.shape[1] > 0:
         return survey_sketches(state, rows, slots)
     w, now = weights(state), state.counts[CLOCK]
@@ -169,7 +177,7 @@ def survey(state, rows, slots):
                         if m == best:
                             widths[a] = wide * np.sqrt(square)
                 t, p = t + n, p + length(n)
-    return means, widths, sigma_of(state, w)
+    return means, widths, unit_of(state, w)
 
 
 @compiled
@@ -187,7 +195,7 @@ def survey_sketches(state, rows, slots):
                 means[a] += mean
                 square = cut(square, norm, state.learned[slot])
             widths[a] = wide * np.sqrt(square)
-    return means, widths, sigma_of(state, weights(state))
+    return means, widths, unit_of(state, weights(state))
 
 
 @compiled
