@@ -166,6 +166,15 @@ def test_wide_bandits_go_on_from_their_files_bit_for_bit(make):
     assert f"{bandit.choices()['directions']} directions" in repr(bandit)
 
 
+def test_the_first_rows_are_kept_until_views_stay_and_no_longer():
+    rows = dense_rows(33, 14)
+    bandit = learned(rows[:31], warm_up=32, landmarks=8)[0]
+    assert bandit.learned.rows.shape == (32, DIM)
+    bandit.learn(rows[31:], [1.0, 0.0], [0, 1])
+    assert bandit.learned.rows.shape == (0, DIM)
+    assert op.to_bytes(op.from_bytes(op.to_bytes(bandit))) == op.to_bytes(bandit)
+
+
 @pytest.mark.parametrize("rounds", [0, 40])
 def test_files_from_before_spans_are_read(rounds):
     """Rows are not mapped then."""

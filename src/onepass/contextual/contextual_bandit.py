@@ -5,7 +5,8 @@ Contexts are rows of numbers or records, arms names or records; what it is given
 features of a kernel (view.py, model.py), weighed by how well they have predicted (mixture.py); or of all arms that have
 features one model (bandit/crossing.py). It explores in units of what they leave, by inverse gaps over upper bounds
 (rewards.py, exploration/optimistic_gap.py). What each part is worth: docs/recommended.md. Cost of a round of the first:
-n^2 / 2 an arm for widths, n = landmarks + dim + 1 of the models that are believed, and n^2 of every model to learn.
+n^2 / 2 an arm for widths, n = landmarks + dim + 1 of the models that are believed, and n^2 of every model to learn. Of
+more than 300 columns span.py and sketched.py say which models, and what they cost.
 """
 
 from collections.abc import Hashable, Iterable
@@ -83,7 +84,8 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
     What is learned first decides which models are kept: where arms have features, and where more than 20 without are
     offered for a record, those of `CrossedBandit`; else every arm has its own. `repr` and `choices` say which.
 
-    dim: of contexts that are rows, from 1 to 2,000; None (default): that of the first row learned.
+    dim: of contexts that are rows, from 1 to 2,000, or to what `megabytes` allow, 27,777 at the defaults: the first
+    rows and two spans fit into them. None (default): that of the first row learned.
     exploration: any rule, its multiplier of widths in units of the residual; None (default): `OptimisticGap()`, where
     models are crossed `OptimisticGap(0.8, scale=30.0, floor=0.001)`; these give every arm a probability. `UCB(1.0)`
     plays the best bound alone. No `Theory`.
@@ -91,7 +93,8 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
     reg: penalty on every parameter, above 0 (default 0.1).
     warm_up: rows from which scales and landmarks are made, again after 1, 2, 4, ... of them, from 1 (default 256).
     megabytes: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms that
-    come later, and columns of records, take more.
+    come later, and columns of records, take more. Rows of more than 300 columns are mapped on up to 64 directions, or,
+    where over 90% are zeros, every arm has a sketch.
     patience: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
     seed: of landmarks, ties and draws, at least 0 (default 0). name: shown by repr (default "ContextualBandit").
     models: "own" (of every arm, features are left out), "crossed" (one of all arms), None (default): as said above.
@@ -368,9 +371,10 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
     @reading
     def choices(self) -> dict[str, Any]:
         """What was chosen from the rows so far: {"models": "rows", or "records", "weights": of the models by their
-        names, "landmarks": of each view, "residual": sigma, the unit of exploration, "prior": mean of an unknown arm,
-        "unit": D of the rewards, "alarms": how often all was forgotten, "bytes_per_arm": memory}; {} before the first
-        row. {"models": "crossed", ...}: as `CrossedBandit.choices`."""
+        names, "landmarks": of each view, "directions": that wide rows are mapped on, 0: they are not wide, "residual":
+        sigma, the unit of exploration, "prior": mean of an unknown arm, "unit": D of the rewards, "alarms": how often
+        all was forgotten, "bytes_per_arm": memory}; {} before the first row. {"models": "crossed", ...}: as
+        `CrossedBandit.choices`."""
         if self._kind == CROSSED:
             return {"models": CROSSED, **self._inner().choices()}
         found = self._known.choices()

@@ -109,6 +109,8 @@ class Known:
         if seen <= given["warm_up"] and (seen & (seen - 1) == 0 or seen == given["warm_up"]):
             room, known, memory = len(self.models.last), len(self.roster), 1e6 * given["megabytes"]
             self.models = remade(self.models, room, known, given["landmarks"], memory, self.seed)
+            if seen == given["warm_up"]:
+                self.models = self.models._replace(rows=np.zeros((0, row.size)))
 
     def survey(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int]:
         """Means and widths of arms for rows (1 or K, dim), sigma, and how many rows that is learned from."""

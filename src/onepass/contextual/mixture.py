@@ -77,7 +77,8 @@ class Mixture(NamedTuple):
     Of arms in slots, all models one after the other: theta (slots, T), inverse (slots, P), last (slots,): the row with
     which they learned last, learned (slots,): n_a. counts (3,): rows learned, rows since the last alarm, alarms;
     suspicion (1,): g.
-    rows (warm_up, d), arms, gains (warm_up,): the first rows, the slots that were played and their rewards.
+    rows (warm_up, d), arms, gains (warm_up,): the first rows, the slots that were played and their rewards; rows (0, d)
+    once views stay.
     sketches: of wide rows that are mostly zeros, in place of theta and inverse.
     """
 
@@ -380,9 +381,11 @@ def grown(state: Mixture, slots: int) -> Mixture:
 def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
     """Whether arrays fit together, and a state that has begun; arms: slots that must be there."""
     dim = begun.rows.shape[1]
-    flat = ("plan", "settings", "scores", "counts", "suspicion", "rows", "arms", "gains")
+    flat = ("plan", "settings", "scores", "counts", "suspicion", "arms", "gains")
     same = all(getattr(state, name).shape == getattr(begun, name).shape for name in flat)
     if not same or [one.shape for one in state.rewards] != [one.shape for one in begun.rewards]:
+        return False
+    if state.rows.shape != begun.rows.shape and not (len(state.rows) == 0 and state.counts[CLOCK] >= len(begun.rows)):
         return False
     for view, other in zip(state.views, begun.views, strict=True):
         count = len(view.landmarks)

@@ -4,8 +4,8 @@
     Q (d, r): the r largest directions of the first rows Z (n, d),  Z Z^T = V S^2 V^T,  Q = Z^T V S^-1
 
 z is a row as its view sees it (view.py). Products with what lies in the span of Q are exact; distances to landmarks are
-those of z where the two remainders are orthogonal. Means and widths are those of a ridge regression on Q Q^T z: what no
-direction of the first rows says is not learned (docs/recommended.md measures it).
+those of z where the two remainders are orthogonal. Models are regressions on Q^T z and the kernel's features: what lies
+beside the directions of the first rows is not learned (docs/recommended.md says what that costs).
 z(x) = z(0) + sum over x_j != 0 of (z_j(x_j) - z_j(0)): O(r) a column that is not zero, and O(d) to find these.
 """
 
@@ -17,8 +17,8 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.state import zeros
 
-WIDE = 300  # columns from which on rows are mapped: models on 256 directions cost what they do on 300 columns
-DIRECTIONS = 256  # at most
+WIDE = 300  # columns above which rows are mapped (docs/recommended.md)
+DIRECTIONS = 64  # at most: 96 to 256 make no fewer mistakes beside the kernels, and cost up to twice the time
 LEAST = 32  # and at least, of rows as wide as they may be
 NUMBERS = 1 << 20  # of Q: 4 MB, and as much to read for a row without zeros
 DENSE = 4  # rows with more than 1 / DENSE of their columns are multiplied by BLAS
