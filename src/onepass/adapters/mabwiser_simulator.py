@@ -4,8 +4,8 @@
 
 Its own loop makes two lists of all that was predicted so far, three dictionaries by a loop over the rows and arms, a
 confusion matrix by scikit-learn and their text in every batch. Here a batch costs what is in it: rows are sorted by
-arm once for its statistics, sums are NumPy's over the same numbers in the same order, and what is scored for
-`predict` serves `predict_expectations` too where nothing is drawn.
+arm once for its statistics, which differ by rounding at most, and what is scored for `predict` serves
+`predict_expectations` too where nothing is drawn.
 
 Bandits of MABWiser are welcome; one with neighbours is simulated by MABWiser's own loop. Of batches, the log tells in
 `log_file` only, not on the console.
@@ -21,8 +21,16 @@ from sklearn.metrics import confusion_matrix
 
 from onepass.adapters.mabwiser_linear import Linear
 
-FIELDS = ("count", "sum", "min", "max", "mean", "std")
+MANY = 128  # numbers from which NumPy's `sum` goes by pairs, and `reduceat` does not
 STATS = ("min", "mean", "max")  # of an arm's rewards in the training data, by which its unseen ones are guessed
+
+
+def summed(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Sums of values (n,) from each of the starts (k,) to the next; of many in pairs, which keeps digits."""
+    ends = np.append(starts[1:], len(values))
+    if (ends - starts).max() < MANY:
+        return np.asarray(np.add.reduceat(values, starts))
+    return np.array([values[a:b].sum() for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
 
 
 def statistics(codes: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -30,17 +38,13 @@ def statistics(codes: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, dic
     order = np.argsort(codes, kind="stable")
     codes, values = codes[order], values[order]
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    ends = np.append(starts[1:], len(codes))
-    low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-    sums = [np.add.reduce(values[a:b]) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-    counts = ends - starts
-    means = np.array(sums, np.float64) / counts
-    squares = (values - np.repeat(means, counts)) ** 2
-    for place, (arm, count) in enumerate(zip(codes[starts].tolist(), counts.tolist(), strict=True)):
-        own = squares[starts[place] : ends[place]]
-        deviation = np.sqrt(np.add.reduce(own) / count)
-        found = (count, sums[place], low[place], high[place], means[place], deviation)
-        yield arm, dict(zip(FIELDS, found, strict=True))
+    counts = np.diff(np.append(starts, len(codes)))
+    low, high, sums = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts), summed(values, starts)
+    means = sums / counts
+    deviations = np.sqrt(summed((values - np.repeat(means, counts)) ** 2, starts) / counts)
+    columns = zip(codes[starts].tolist(), counts.tolist(), sums, low, high, means, deviations, strict=True)
+    for arm, count, total, least, most, mean, deviation in columns:
+        yield arm, {"count": count, "sum": total, "min": least, "max": most, "mean": mean, "std": deviation}
 
 
 def earned(
@@ -128,7 +132,7 @@ class Simulator(theirs.Simulator):
         places = {arm: place for place, arm in enumerate(self.arms)}
         codes = np.array([places.get(arm, -1) for arm in decisions.tolist()], np.int64)
         known = codes >= 0
-        found = {arm: dict.fromkeys(FIELDS, 0) for arm in self.arms}
+        found = {arm: dict.fromkeys(("count", "sum", "min", "max", "mean", "std"), 0) for arm in self.arms}
         if known.any():
             found.update((self.arms[arm], each) for arm, each in statistics(codes[known], rewards[known]))
         for arm, each in found.items():
