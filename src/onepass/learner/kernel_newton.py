@@ -22,8 +22,8 @@ Nothing has to be known before: scale (standard deviations of the features; for 
 targets), width (their median distance) and landmarks come from the first `warm_up` examples. While these arrive, the
 map is made again after 1, 2, 4, ... of them, and all of them are learned again on it; then map and scale stay. Features
 that leave the range of these examples by more than half of it are cut there, or a column of row numbers would put all
-rows far from all landmarks. Rows that move elsewhere altogether want Fourier features, which know no place. Cost of an
-example: O(size (d + rank)) for the map and a row of the design, O(rank^2) for an exact one.
+rows far from all landmarks. Rows that move elsewhere altogether want `follow=True` or Fourier features, which know no
+place. Cost of an example: O(size (d + rank)) for the map and a row of the design, O(rank^2) for an exact one.
 """
 
 from typing import Any
@@ -45,6 +45,7 @@ from onepass.learner.learner import Learner
 from onepass.learner.linear_part import linear_part, total_loss
 from onepass.learner.losses import loss_named
 from onepass.learner.newton_features import KernelNewtonState, progress
+from onepass.learner.newton_jump import followed, moved
 from onepass.learner.newton_map import MAP_OWN, MAPS, map_fits, map_of
 from onepass.learner.rows import dense, hashed
 
@@ -91,6 +92,8 @@ class KernelNewton(Learner):
     standardize: divide features by their standard deviations and cut them where they leave their range by half of it,
         for regression learn (y - mean) / deviation, of which loss_width is then a multiple (default True).
     recent: whether the example before votes (default True).
+    follow: whether half of the landmarks are chosen again where most of the last warm_up rows are at places never seen
+        and this helps (newton_jump.py; default False); these rows are then kept. Only for "nystrom".
     memory: how many examples weigh in a direction, above 0 (default 20.0): one counts half after 0.69 memory examples
         of that direction, and what is not seen is not forgotten (docs/forgetting.md); None: all of them, for streams
         that stand still.
@@ -125,6 +128,7 @@ class KernelNewton(Learner):
         width_factor: float = 1.0,
         standardize: bool = True,
         recent: bool = True,
+        follow: bool = False,
         memory: float | None = 20.0,
         warm_up: int | None = None,
         loss: str = "squared_hinge",
@@ -135,6 +139,8 @@ class KernelNewton(Learner):
         size = check.integer("size", size, 2)
         if features == "fourier" and (size % 2 or rank is not None):
             raise ValueError(f"size must be even for Fourier features and rank None, got {size} and {shown(rank)}")
+        if follow is True and features != "nystrom":
+            raise ValueError(f"features must be 'nystrom' where landmarks follow, got {features!r}")
         most = {"nystrom": size, "fourier": size, "sketched": max(size // 2, 1)}[features]
         rank = most if rank is None else check.integer("rank", rank, 1, size)
         linear = None if linear is None else bool(check.choice("linear", linear, (False, True)))
@@ -157,6 +163,7 @@ class KernelNewton(Learner):
             "width_factor": check.positive("width_factor", width_factor),
             "standardize": bool(check.choice("standardize", standardize, (False, True))),
             "recent": bool(check.choice("recent", recent, (False, True))),
+            "follow": bool(check.choice("follow", follow, (False, True))),
             "memory": None if memory is None else check.positive("memory", memory),
             "warm_up": check.integer("warm_up", 4 * size if warm_up is None else warm_up, 2),
             "loss": loss,
@@ -246,12 +253,33 @@ class KernelNewton(Learner):
             seen, stop = self._within(self._state).seen, len(rows)
             if seen < warm_up:
                 stop = min(done + min(1 << seen.bit_length(), warm_up) - seen, stop)
+            elif self.params["follow"]:
+                stop = min(done + warm_up - seen % warm_up, stop)
             part = slice(done, stop)
             self._state, decisions[part] = self._went(self._state, rows[part], targets[part], weights[part])
             done, seen = stop, self._within(self._state).seen
             if seen == warm_up or (seen < warm_up and seen & (seen - 1) == 0):
                 self._remake()
+            elif self.params["follow"] and seen % warm_up == 0:
+                self._follow()
         return decisions
+
+    def _follow(self) -> None:
+        """Landmarks are chosen again, and the last examples learned again, where these have moved and it helps."""
+        s, size = self._within(self._state), self._within(self._state).phi.size
+        if size == s.slope.size + 2 or not moved(s):
+            return
+        rows, targets, weights, late = s.early, s.targets, s.weights, slice(len(s.early) // 2, None)
+        designs = [self._design(size, share) for share in (1.0, *SHARES)]
+        design = next(design for design in designs if design.consistent(s.design))
+        fresh = followed(s, self.params, self.rank, design, NEAR)._replace(
+            early=np.zeros((0, rows.shape[1])), targets=np.zeros(0), weights=np.zeros(0)
+        )
+        before = self._decided_block(rows[late])
+        learned, decisions = self._went(self._apart(self._state, fresh), rows, targets, weights)
+        new, old = (self._lost(learned, f, targets[late], weights[late]) for f in (decisions[late], before))
+        if new < old:
+            self._state = self._with(learned, seen=s.seen, early=rows, targets=targets, weights=weights)
 
     def _remake(self) -> None:
         """Scale, width and map from the first examples, and all of them learned again."""
@@ -299,7 +327,7 @@ class KernelNewton(Learner):
             weights=np.zeros(0),
         )
         learned = self._relearned(fresh, rows, targets, weights)
-        kept = {} if over else {"early": s.early, "targets": s.targets, "weights": s.weights}
+        kept = {} if over and not p["follow"] else {"early": s.early, "targets": s.targets, "weights": s.weights}
         self._state = self._with(learned, seen=s.seen, **kept)
 
     def _relearned(self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Any:
@@ -350,6 +378,10 @@ class KernelNewton(Learner):
         """The `KernelNewtonState` of a state."""
         return state
 
+    def _apart(self, state: Any, one: Any) -> Any:
+        """A state of its own with this `KernelNewtonState`."""
+        return one
+
     def _with(self, state: Any, **changed: Any) -> Any:
         return state._replace(**changed)
 
@@ -368,7 +400,7 @@ class KernelNewton(Learner):
         size, narrow = state.phi.size, state.slope.size + 2
         if size != rank + narrow and not (size == narrow and self.linear and p["design"] is None and dim > WIDE):
             return False
-        kept = p["warm_up"] if state.seen < p["warm_up"] else 0
+        kept = p["warm_up"] if state.seen < p["warm_up"] or p["follow"] else 0
         return (
             as_begun(state, begun, (*OWN, *MAP_OWN[p["features"]]))
             and map_fits(p, state.map, dim, rank)

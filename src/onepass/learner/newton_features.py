@@ -12,16 +12,20 @@ from onepass.foundation.linalg import dot
 from onepass.learner import contract
 from onepass.learner.losses import Loss, implicit_slope, weight
 
+NO_CLASS = -1.0  # of the example before, where there was none among several classes
+
 
 class KernelNewtonState(NamedTuple):
     """map, of rank features; design: A; w, phi (rank + 2,), of several classes w (classes, rank + 2); inverse_scale,
     scaled (dim,), the latter scratch.
+
     low, high (dim,): where features are cut; center, spread: of the targets, which are learned in these units.
     middle, slope (dim,): of the linear part, of no entries without one. phi has no map's features where sparse rows
     are so wide that the linear part is all.
     last (dim,), scaled, and last_target: the example before; nearness: NEAR / (2 width^2), -1 without its vote.
-    early (warm_up, dim), targets, weights (warm_up,): the first examples, none once all of them were used; least: 1 /
-    memory. dim is that of the rows, or `columns` where wider ones are hashed.
+    early (warm_up, dim), targets, weights (warm_up,): the first examples, none once all of them were used; where
+    landmarks follow, the last ones; least: 1 / memory. dim is that of the rows, or `columns` where wider ones are
+    hashed.
     """
 
     map: Any
@@ -115,10 +119,11 @@ def moved_on(state, design, x, target, vote, times):
     seen = state.seen
     for j in range(x.size):
         state.last[j] = state.scaled[j]
-    if seen < state.targets.size:
+    if state.targets.size > 0:
+        place = seen % state.targets.size
         for j in range(x.size):
-            state.early[seen, j] = x[j]
-        state.targets[seen], state.weights[seen] = target, times
+            state.early[place, j] = x[j]
+        state.targets[place], state.weights[place] = target, times
     return KernelNewtonState(
         map=state.map,
         design=design,

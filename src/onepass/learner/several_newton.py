@@ -26,11 +26,10 @@ from onepass.foundation.state import as_begun, zeros
 from onepass.learner.explaining import Reason, of_newton
 from onepass.learner.kernel_newton import REG, KernelNewton
 from onepass.learner.losses import implicit_slope, value, weight
-from onepass.learner.newton_features import KernelNewtonState, featured, moved_on
+from onepass.learner.newton_features import NO_CLASS, KernelNewtonState, featured, moved_on
 
 SHARE = {"logistic": 0.0625}  # of the penalty, by loss
 OTHERS = 0.25  # of the penalty for the hinges, whose curvature is larger
-NONE = -1.0  # the class of no example
 
 
 class SeveralNewtonState(NamedTuple):
@@ -68,7 +67,7 @@ def decided_all(state, x):
     """Leaves f of all classes in state.f and phi in state.one.phi; returns k(x_last, x)."""
     one, votes, f = state.one, state.votes, state.f
     near = featured(one, x)
-    if one.last_target == NONE:
+    if one.last_target == NO_CLASS:
         near = 0.0
     one.phi[one.phi.size - 1] = 0.0
     for c in range(f.size):
@@ -181,7 +180,7 @@ class SeveralNewton(KernelNewton):
         classes, p = self.params["classes"], self.params
         reg = (p["reg"] or REG) * self.shares()[0] if p["design"] is None else p["design"].params["reg"]
         return SeveralNewtonState(
-            one=one._replace(w=zeros(classes, one.phi.size), last_target=NONE),
+            one=one._replace(w=zeros(classes, one.phi.size), last_target=NO_CLASS),
             votes=zeros(classes),
             f=zeros(classes),
             slopes=zeros(classes),
@@ -190,6 +189,11 @@ class SeveralNewton(KernelNewton):
 
     def _within(self, state: Any) -> Any:
         return state.one
+
+    def _apart(self, state: Any, one: Any) -> SeveralNewtonState:
+        return SeveralNewtonState(
+            one=one, votes=state.votes.copy(), f=state.f.copy(), slopes=state.slopes.copy(), firm=state.firm
+        )
 
     def _with(self, state: Any, **changed: Any) -> Any:
         return state._replace(one=state.one._replace(**changed))

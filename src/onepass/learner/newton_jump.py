@@ -1,0 +1,90 @@
+"""Landmarks that follow rows which move to places never seen: looked for after every `warm_up` examples.
+
+A row has moved where its nearest landmark is more than FAR widths away, or where one of its features leaves its range
+and is cut. Once more than HALF of the last `warm_up` rows have, half of the landmarks are kept and half are chosen
+from these rows, scales and width are theirs, and features may range over both. Nothing is forgotten that a landmark
+holds: weights of the new map are those that decide at the old landmarks as before,
+
+    min_v  sum_j (v^T phi'(p_j) - f(p_j))^2 + RIDGE ||v||^2      for every class, the linear part left as it is
+
+and A = reg I + HELD sum_j phi'(p_j) phi'(p_j)^T there. Then the last rows are learned again, each decided before; this
+is taken only if the later half of them so has less loss than where all are decided by what was known. A column of row
+numbers leaves its range for ever, and must not cost what the others say.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from onepass.design.contract import append_rows
+from onepass.features.contract import embed
+from onepass.features.kernels import median_distance
+from onepass.foundation.linalg import squared_distances
+from onepass.learner.columns import deviations
+from onepass.learner.newton_features import NO_CLASS
+from onepass.learner.newton_map import map_of
+
+FAR = 2.0  # widths: the kernel is 0.14 there
+HALF = 0.5  # of the last rows
+HELD = 1.0  # examples that every landmark kept counts for
+RIDGE = 1e-6  # in squares of f
+
+
+def moved(s: Any) -> bool:
+    """Whether the last rows, in `early`, are elsewhere than the landmarks."""
+    rows = s.early
+    cut = ((rows < s.low) | (rows > s.high)).any(axis=1)
+    near = squared_distances(np.ascontiguousarray(np.clip(rows, s.low, s.high) * s.inverse_scale), s.map.points)
+    far = near.min(axis=1) * s.map.precision > 0.5 * FAR * FAR
+    return bool((cut | far).mean() > HALF)
+
+
+def followed(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> Any:
+    """The state on landmarks half of which are among the last rows; these are to be learned again.
+
+    p: parameters of `KernelNewton`; design: as it begins; near: NEAR of the vote.
+    """
+    rows, linear = s.early, s.slope.size
+    scale = np.where(s.inverse_scale > 0.0, s.inverse_scale, 1.0)
+    old = s.map.points / scale
+    known = np.empty((len(old), rank))
+    for j in range(len(old)):
+        embed(s.map, s.map.points[j], known[j])
+    w = np.atleast_2d(s.w)
+    wanted = known @ w[:, :rank].T + w[:, -2]
+    rng = np.random.default_rng(p["seed"] + s.seen)
+    kept = rng.permutation(len(old))[: p["size"] // 2]
+    chosen = rng.permutation(len(rows))[: p["size"] - len(kept)]
+    inverse_scale = (
+        np.where(s.inverse_scale > 0.0, 1.0 / deviations(rows), 0.0) if p["standardize"] else s.inverse_scale
+    )
+    points = np.ascontiguousarray(np.vstack([old[kept], rows[chosen]]) * inverse_scale)
+    width = p["width"] or median_distance(np.ascontiguousarray(rows * inverse_scale))
+    width *= p["width_factor"]
+    features = map_of({**p, "size": len(points)}, rank, points, width)
+    fresh = np.zeros((len(old), rank + linear + 2))
+    for j in range(len(old)):
+        embed(features, old[j] * inverse_scale, fresh[j, :rank])
+    fresh[:, -2] = 1.0
+    part = np.delete(fresh, np.s_[rank : rank + linear], axis=1)[:, :-1]
+    found = np.linalg.solve(part.T @ part + RIDGE * np.eye(rank + 1), part.T @ wanted).T
+    weights = w.copy()
+    weights[:, :rank], weights[:, -2] = found[:, :rank], found[:, -1]
+    low, high = s.low, s.high
+    if p["standardize"]:
+        least, most = rows.min(axis=0), rows.max(axis=0)
+        margin = 0.5 * most - 0.5 * least
+        low, high = np.minimum(low, least - margin), np.maximum(high, most + margin)
+    return s._replace(
+        map=features,
+        design=append_rows(design.started(), np.sqrt(HELD) * fresh),
+        w=weights.reshape(s.w.shape),
+        phi=np.zeros_like(s.phi),
+        inverse_scale=inverse_scale,
+        low=low,
+        high=high,
+        last=np.zeros_like(s.last),
+        scaled=np.zeros_like(s.scaled),
+        last_target=0.0 if s.w.ndim == 1 else NO_CLASS,
+        nearness=0.5 * near / width**2 if p["recent"] else -1.0,
+    )
