@@ -11,17 +11,15 @@ more than 300 columns span.py and sketched.py say which models, and what they co
 
 from collections.abc import Hashable, Iterable
 from functools import partial
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 
 from onepass.bandit.bandit import BaseBandit
-from onepass.bandit.crossed import CrossedBandit
 from onepass.bandit.deciding import asked, checked_tail, failed, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision, together
 from onepass.bandit.explanation import Explanation, contenders, explanation, recalled
 from onepass.bandit.knowing import Knowing
-from onepass.bandit.ledger import Ledger
 from onepass.bandit.names import distinct, eligible_arms, hashable, named
 from onepass.bandit.roster import Roster
 from onepass.bandit.rounds import fill_slots
@@ -29,19 +27,21 @@ from onepass.bandit.weights import Weights
 from onepass.contextual import crossed_side
 from onepass.contextual.columns import WIDTH, Columns
 from onepass.contextual.explaining import called, sides_of
+from onepass.contextual.filed import Filed
 from onepass.contextual.fronting import Fronting
 from onepass.contextual.kinds import (
     CROSSED,
     OWN,
     RECORDS,
     ROWS,
+    common,
     kept_of,
     kind_of_decision,
     names_alone,
     records_of,
     told_of,
 )
-from onepass.contextual.known import Held, Known
+from onepass.contextual.known import Known
 from onepass.contextual.recorded import rows_of_slots
 from onepass.contextual.span import LEAST, WIDE
 from onepass.design.exact import Exact
@@ -53,10 +53,10 @@ from onepass.exploration.optimistic_gap import OptimisticGap
 from onepass.exploration.randomness import no_normals, noise_once
 from onepass.features.records import Records
 from onepass.features.terms import terms
-from onepass.foundation import check, files
+from onepass.foundation import check
 from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
-from onepass.foundation.registry import built, savable
+from onepass.foundation.registry import savable
 from onepass.foundation.sharing import composed, reading, writing
 
 WARM_UP = 256  # rows from which the views are made
@@ -73,7 +73,7 @@ def widest(given: dict[str, Any]) -> int:
 
 @final
 @savable
-class ContextualBandit(Fronting, Knowing, BaseBandit):
+class ContextualBandit(Filed, Fronting, Knowing, BaseBandit):
     """The bandit that needs no tuning: contexts are rows of numbers in any units, or records; arms come and go.
 
     A context is a row (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or
@@ -161,10 +161,6 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
         if dim is not None:
             self._begin(dim)
 
-    def _begin(self, dim: int) -> None:
-        self.dim = dim
-        self._known.begin(dim)
-
     def _model_estimator(self) -> Estimator:
         return Ridge(Exact(dim=1, reg=self._given["reg"]))
 
@@ -232,12 +228,12 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
         duplicate arms, no arm at all or k above K; FloatingPointError when a score is not finite.
         """
         self._timeless(time)
-        kind = self._kind_for(contexts, arms)
+        kind = ROWS if self._kind == ROWS and common(contexts, arms) else self._kind_for(contexts, arms)
         if kind == CROSSED:
             return crossed_side.decide(
                 self._inner(), self.dim, contexts, self._all(arms), k, id, eligible=eligible, tail=tail
             )
-        names, slots = self._known.roster.request(names_alone(arms))
+        names, slots = self._known.roster.request(arms if kind == ROWS else names_alone(arms))
         if type(k) is not int or k != 1:
             k = check.integer("k", k, 1, len(names))
         greedy, among = checked_tail(tail), eligible_arms(eligible, names, len(names), k)
@@ -434,89 +430,6 @@ class ContextualBandit(Fronting, Knowing, BaseBandit):
     def error_bound(self) -> float:
         """Infinite: rows are mapped by views that were made anew, so no single A is certified."""
         return float("inf")
-
-    # ---- copies and files ----
-
-    def _twin(self) -> Self:
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._known, twin._rewarded = self._known.twin(), self._rewarded.copy()
-        twin._columns = self._columns.copy()
-        twin._crossed = self._inner().copy().drawing_from(self._rng) if self._kind == CROSSED else None
-        return twin
-
-    def _published(self) -> Self:
-        twin = self._twin()
-        twin._known.apart()
-        return twin
-
-    def _forget(self, ticks: int, copied: bool) -> None:
-        """Nothing: there is no half-life."""
-
-    def _settle(self) -> None:
-        """Nothing waits."""
-
-    @property
-    def learned(self) -> Any:
-        return self._known.models
-
-    def _state(self) -> Any:
-        return self.learned
-
-    def _saved(self) -> Held:
-        return self._known.held()
-
-    def _arguments(self) -> dict[str, Any]:
-        exploration = None if self._kind is None and self._free else self.exploration
-        return {**self._given, "exploration": exploration, "seed": self.seed, "name": self.name}
-
-    def contents(self) -> files.Contents:
-        rng, params = self._rng.bit_generator.state, self._arguments()
-        extra = {"width": self.dim, "rng": rng, "rounds": self.rounds, "rewarded": self._rewarded.text()}
-        if self._kind == RECORDS:
-            params["records"], extra["places"] = self._columns.records, list(self._columns.places)
-        elif self._kind == CROSSED:
-            params["crossed"] = self._inner()
-        return files.Contents(params, extra, self._saved())
-
-    @classmethod
-    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
-        parts = {name: built(part) for name, part in params.items()}
-        crossed, records = parts.pop("crossed", None), parts.pop("records", None)
-        bandit = cls(**parts)
-        if records is not None:
-            bandit._recall(records, extra["places"], extra["width"])
-        elif crossed is not None:
-            if not isinstance(crossed, CrossedBandit):
-                raise ValueError("the models that are crossed do not fit")
-            bandit._crossed, bandit._kind = crossed.copy(), CROSSED
-        width = check.integer("width", extra["width"], 0)
-        if bandit.dim == 0 and width > 0:
-            bandit._begin(width)
-        if bandit.dim != width:
-            raise ValueError("the width of contexts does not fit")
-        bandit._restore(held)
-        bandit._go_on(extra)
-        if bandit._kind is None and bandit.rounds > 0:
-            bandit._kind = ROWS
-        return bandit
-
-    def _recall(self, records: Records, places: list[int], width: int) -> None:
-        """The columns that a file holds; ValueError where they do not fit."""
-        whole = len(set(places)) == len(places) == width > 0 and all(type(one) is int for one in places)
-        if not isinstance(records, Records) or not whole or not 0 <= min(places) <= max(places) < records.size:
-            raise ValueError("the columns of records do not fit")
-        self._columns, self._kind = Columns(records.copy(), places), RECORDS
-
-    def _go_on(self, extra: dict[str, Any]) -> None:
-        self.rounds = check.integer("rounds", extra["rounds"], 0)
-        self._rng.bit_generator.state = extra["rng"]
-        self._rewarded = Ledger.of(extra["rewarded"])
-        self._draw_alike()
-
-    def _restore(self, held: files.Holds) -> None:
-        self._known.restore(held)
 
     @reading
     def __repr__(self) -> str:

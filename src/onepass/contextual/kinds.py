@@ -44,6 +44,13 @@ def have_features(arms: Any) -> bool:
     return is_frame(arms) or (isinstance(arms, list | tuple) and len(arms) > 0 and isinstance(arms[0], Mapping))
 
 
+def common(contexts: Any, arms: Any) -> bool:
+    """Whether these are rows and names as they mostly are, found at once."""
+    if type(contexts) is not np.ndarray:
+        return False
+    return arms is None or (type(arms) in (list, tuple) and len(arms) > 0 and type(arms[0]) in (str, int))
+
+
 def names_alone(arms: Any) -> Any:
     """The names of arms, of which nothing else is used; ValueError where they have none."""
     if isinstance(arms, Mapping):
