@@ -157,7 +157,9 @@ class ContextualBandit(Filed, Fronting, Knowing, BaseBandit):
         self._free = exploration is None
         self._known = Known(self._given, seed)
         self._columns = Columns(Records(size=WIDTH) if context is None else context.copy(), [])
-        self.estimator, self.features, self.dim = None, None, 0
+        self.estimator: Any = None
+        self.features: Any = None
+        self.dim: int = 0
         if dim is not None:
             self._begin(dim)
 

@@ -16,6 +16,9 @@ from onepass.exploration.theory import Strength, Theory, checked, strength_of
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 
+SHARES, PLAIN = 0.03, 0.1  # beta of `Thompson` and `PlainThompson` where none is given and the model is linear
+DEVIATIONS = 0.6  # of the posterior that a kernel bandit draws then (docs/kernel_bandits.md)
+
 
 class ThompsonRule(NamedTuple):
     """strength: of the draws; draws M; floor: the share that is spread over all arms."""
@@ -61,13 +64,18 @@ def weigh(rule, seen, scores, among, chances):
         chances[a] /= count
 
 
+def given(exploration: float | Theory | None) -> float | Theory | None:
+    """A multiplier, or None."""
+    return None if exploration is None else checked("exploration", exploration)
+
+
 @savable
 @dataclass(frozen=True)
 class Thompson(Exploration):
     """Thompson sampling with known probabilities: the shares of `draws` draws of theta ~ N(theta, exploration^2 A^-1).
 
-    exploration: beta, any finite number, or `Theory` (default 0.03: a draw explores with its whole length where a width
-    explores with one direction's).
+    exploration: beta, any finite number, or `Theory`; default None: 0.03, since a draw explores with its whole length
+        where a width explores with one direction's; of a kernel bandit 0.6 deviations of the posterior, 0.6 sqrt(reg).
     draws: M, at least 1 (default 100): an arm's probability is a multiple of 1 / M before the floor.
     floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.001). With 0 an arm that is
     best in no draw has probability 0, and the log tells nothing of it.
@@ -75,17 +83,18 @@ class Thompson(Exploration):
     acting draw is one more, ours.
     """
 
-    exploration: float | Theory = 0.03
+    exploration: float | Theory | None = None
     draws: int = 100
     floor: float = 0.001
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exploration", checked("exploration", self.exploration))
+        object.__setattr__(self, "exploration", given(self.exploration))
         object.__setattr__(self, "draws", check.integer("draws", self.draws, 1))
         object.__setattr__(self, "floor", floored(self.floor))
 
     def rule(self) -> ThompsonRule:
-        return ThompsonRule(strength=strength_of(self.exploration), draws=self.draws, floor=self.floor)
+        beta = SHARES if self.exploration is None else self.exploration
+        return ThompsonRule(strength=strength_of(beta), draws=self.draws, floor=self.floor)
 
 
 @savable
@@ -93,15 +102,17 @@ class Thompson(Exploration):
 class PlainThompson(Exploration):
     """Thompson sampling as in the papers, for regret studies: the best arm of one draw. It has no usable propensity.
 
-    exploration: beta, any finite number, or `Theory` (default 0.1). ValueError for anything else.
+    exploration: beta, any finite number, or `Theory`; default None: 0.1, of a kernel bandit 0.6 deviations of the
+        posterior, 0.6 sqrt(reg). ValueError for anything else.
     Given the draw, the probability of the arm is 1 and that of all others 0: nothing can be evaluated from such a log.
     The law of the arms is that of `Thompson` with floor 0, at a hundredth of the draws.
     """
 
-    exploration: float | Theory = 0.1
+    exploration: float | Theory | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exploration", checked("exploration", self.exploration))
+        object.__setattr__(self, "exploration", given(self.exploration))
 
     def rule(self) -> ThompsonRule:
-        return ThompsonRule(strength=strength_of(self.exploration), draws=1, floor=0.0)
+        beta = PLAIN if self.exploration is None else self.exploration
+        return ThompsonRule(strength=strength_of(beta), draws=1, floor=0.0)

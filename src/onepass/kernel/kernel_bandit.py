@@ -25,6 +25,7 @@ from onepass.exploration.contract import Seen, draws, score, strength
 from onepass.exploration.greedy import EpsilonGreedy
 from onepass.exploration.randomness import no_normals, noise_once
 from onepass.exploration.residuals import residual
+from onepass.exploration.thompson import DEVIATIONS, PlainThompson, Thompson
 from onepass.exploration.ucb import UCB
 from onepass.foundation import check
 from onepass.foundation.check import shown
@@ -61,7 +62,10 @@ class KernelBandit(KernelModel):
             return at_random(), 0.0
         if self._fits or self._explores is None:
             return two_deviations(self.reg), 2.0 * self.reg**0.5
-        scale, theory = strength(self._explores.rule).scale, self._explores.exploration.theory
+        exploration = self._explores.exploration
+        if isinstance(exploration, Thompson | PlainThompson) and exploration.exploration is None:
+            return self._explores, DEVIATIONS * self.reg**0.5
+        scale, theory = strength(self._explores.rule).scale, exploration.theory
         if theory is not None:
             return self._explores, scale * self._radius(theory) / units(self._state, self.normalize)[1]
         return self._explores, scale * (self.reg / self._begun_with[1]) ** 0.5  # as many standard deviations as before

@@ -99,7 +99,7 @@ class BOGD(Learner):
         cap: float = 1.0,
         seed: int = 0,
     ):
-        self.params = {
+        self.params: dict[str, Any] = {
             **sizes(budget, width),
             **common(width, loss, loss_width, step),
             "reg": shrinkage(reg, step),

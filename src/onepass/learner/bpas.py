@@ -76,7 +76,10 @@ class BPAS(Learner):
     """
 
     def __init__(self, *, budget: int = 100, width: float = 1.0, aggressiveness: float = 1.0):
-        self.params = {**sizes(budget, width), "aggressiveness": check.positive("aggressiveness", aggressiveness)}
+        self.params: dict[str, Any] = {
+            **sizes(budget, width),
+            "aggressiveness": check.positive("aggressiveness", aggressiveness),
+        }
         self._state = None
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:

@@ -6,7 +6,7 @@ phi has unit length; with the authors' unnormalized features their step of 0.001
 step of 0.2. Cost O(D d) an example.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class FOGD(Learner):
         step: float = 0.2,
         seed: int = 0,
     ):
-        self.params = {
+        self.params: dict[str, Any] = {
             **sizes(budget, width),
             "features": check.integer("features", 4 * int(budget) if features is None else features, 2),
             **common(width, loss, loss_width, step),

@@ -128,7 +128,7 @@ class FORKS(Learner):
         bound: float = 1.0,
         seed: int = 0,
     ):
-        self.params = {
+        self.params: dict[str, Any] = {
             **sketch_sizes(budget, rank, sketch_size, sample_size, blocks, update_every, seed),
             **common(width, loss, loss_width, step),
             **steps.settings(alpha, curvature, bound),

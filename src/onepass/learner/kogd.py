@@ -84,7 +84,7 @@ class KOGD(Learner):
         step: float = 0.2,
         reg: float = 0.0,
     ):
-        self.params = common(width, loss, loss_width, step)
+        self.params: dict[str, Any] = common(width, loss, loss_width, step)
         self.params["reg"] = shrinkage(reg, step)
         self._state = None
 

@@ -14,7 +14,7 @@ f_{t+1}': of phi_t by the new w, within the bound. Wen, Zhang et al. have (sigma
 sigma_t = 0.5; its authors' program c_t = 0.04 and the step 0.2.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,7 +92,7 @@ def extend(state, k):
     state.root[k, k] = 1.0 / np.sqrt(state.alpha)
 
 
-def begun(size: int, params: dict) -> Newton:
+def begun(size: int, params: dict[str, Any]) -> Newton:
     """Before the first reset, with room for `size` features."""
     return Newton(
         w=zeros(size),

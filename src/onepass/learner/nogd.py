@@ -101,7 +101,7 @@ class NOGD(Learner):
         loss_width: float = 1.0,
         step: float = 0.2,
     ):
-        self.params = {**sizes(budget, width), **common(width, loss, loss_width, step)}
+        self.params: dict[str, Any] = {**sizes(budget, width), **common(width, loss, loss_width, step)}
         most = 2 * self.params["budget"]
         self.params["rank"] = check.integer("rank", max(most // 10, 1) if rank is None else rank, 1, most)
         self._state = None

@@ -107,7 +107,7 @@ class Projectron(Learner):
     """
 
     def __init__(self, *, budget: int = 100, width: float = 1.0, eta: float = 0.1, margins: bool = False):
-        self.params = {
+        self.params: dict[str, Any] = {
             **sizes(budget, width),
             "eta": check.positive("eta", eta),
             "margins": bool(check.choice("margins", margins, (False, True))),

@@ -283,7 +283,7 @@ class PROSNKONS(Learner):
         reset: bool = True,
         seed: int = 0,
     ):
-        self.params = {
+        self.params: dict[str, Any] = {
             "budget": None if budget is None else check.integer("budget", budget, 2),
             **common(width, loss, loss_width, step),
             **steps.settings(alpha, curvature, bound),

@@ -61,7 +61,10 @@ class RBP(Learner):
     """
 
     def __init__(self, *, budget: int = 100, width: float = 1.0, seed: int = 0):
-        self.params = {**sizes(budget, width), "seed": check.integer("seed", seed, 0, check.LARGEST_SEED)}
+        self.params: dict[str, Any] = {
+            **sizes(budget, width),
+            "seed": check.integer("seed", seed, 0, check.LARGEST_SEED),
+        }
         self._state = None
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:

@@ -120,7 +120,7 @@ class SkeGD(Learner):
         step: float = 0.2,
         seed: int = 0,
     ):
-        self.params = {
+        self.params: dict[str, Any] = {
             **sketch_sizes(budget, rank, sketch_size, sample_size, blocks, update_every, seed),
             **common(width, loss, loss_width, step),
         }
