@@ -243,6 +243,8 @@ def test_an_arm_with_features_that_is_removed_leaves_the_others_as_they_were():
     bandit.remove_arm("a2")
     assert np.array_equal(bandit.decide(USER, arms).means, before)
     assert bandit.arms == ("a0", "a1", "a3")
+    with pytest.raises(ValueError, match="one row a decision"):
+        bandit.recommend(np.zeros((2, 3, 4)), 1, arms)
     assert op.from_bytes(op.to_bytes(bandit)).arms == bandit.arms
     with pytest.raises(ValueError, match="is not known"):
         bandit.remove_arm("a2")

@@ -108,6 +108,7 @@ def test_arms_may_be_names_alone_frames_or_nameless_records():
         ({"x": np.nan}, ARMS, "x must be"),
         (USER, {"a": {"x": np.inf}}, "x must be"),
         ([1.0, 2.0], ARMS, "record"),
+        ((), ARMS, "record"),
         (USER, {}, "at least one arm"),
         (USER, ["a", "a"], "twice"),
         (USER, {"a": 3}, "record"),

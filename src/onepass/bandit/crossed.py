@@ -116,7 +116,7 @@ class CrossedBandit(Exploring, files.Owner):
         chosen arms: `learn` needs nothing else. Nothing but the generator changes. ValueError for NaN, for what is no
         record, for names given twice, or for k above K.
         """
-        names, records = arms_of(arms)
+        (names, records), told = arms_of(arms), terms(context)
         count = len(records)
         if type(k) is not int or k != 1:
             k = check.integer("k", k, 1, count)
@@ -126,7 +126,7 @@ class CrossedBandit(Exploring, files.Owner):
         if found[0][0] < 0:
             raise failed(int(found[0][0]))
         chosen = [terms(records[place]) for place in found[0].tolist()]
-        kept: Any = {"context": terms(context), "arms": chosen}
+        kept: Any = {"context": told, "arms": chosen}
         return recorded(one, found, names, kept, tail, self._explores, self.rounds)
 
     def _found(

@@ -40,8 +40,9 @@ def recommend(
     inner: CrossedBandit, dim: int, contexts: Any, k: int, arms: Any, exclude: Sequence[Collection[Hashable]] | None
 ) -> Recommendation:
     """The k best arms of every request, by scores; among equals in an order that the seed draws."""
-    if not are_records(contexts) and np.ndim(contexts) == 2:  # a row a user
-        contexts = np.asarray(contexts)[:, None, :]
+    if not are_records(contexts):
+        rows = check.array("contexts", contexts, np.dtype(np.float64), (2, 3), dim or None)
+        contexts = rows[:, None, :] if rows.ndim == 2 else rows  # a row a user
     requests, arms = requests_of(contexts, dim)[1], features_of(arms)
     names, records = arms_of(arms)
     names = list(range(len(records))) if names is None else names
