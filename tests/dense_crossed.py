@@ -2,7 +2,7 @@
 
 import math
 
-PRIORS, CONSTANT, OWN = (0.01, 0.1, 1.0), 100.0, 0.15
+PRIORS, CONSTANT, OWN = (0.01, 0.1, 1.0, 10.0, 100.0), 1e6, 0.15
 
 
 class Naive:
@@ -10,7 +10,7 @@ class Naive:
 
     def __init__(self):
         self.weights, self.variances = [{} for _ in PRIORS], [{} for _ in PRIORS]
-        self.losses, self.squares = [0.0] * 3, [0.0] * 3
+        self.losses, self.squares = [0.0] * len(PRIORS), [0.0] * len(PRIORS)
         self.rows, self.lengths = 0, [0.0, 0.0]
 
     def row(self, user, item, own):
@@ -53,9 +53,9 @@ class Naive:
         for k, side in enumerate((user, item)):
             self.lengths[k] += sum(v * v for v in side.values())
         row = self.row(user, item, own)
-        for s in range(3):
+        for s in range(len(PRIORS)):
             error, h = reward - self.mean(s, row), self.square(s, row)
-            self.losses[s] += error**2
+            self.losses[s] += error**2 / (1 + self.variance(s, ("", "")))
             self.squares[s] += error**2 / (1 + h)
             for place, x in row.items():
                 p = self.variance(s, place)

@@ -12,7 +12,7 @@ import numpy as np
 
 from onepass.bandit.crossed_arms import Owned, arms_of
 from onepass.bandit.crossed_explaining import explained
-from onepass.bandit.crossing import PRIORS, Crossed, begun, decide_crossed, learn_crossed, shares
+from onepass.bandit.crossing import FEWER, PRIORS, Crossed, begun, decide_crossed, learn_crossed, shares
 from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, paired, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision
 from onepass.bandit.explanation import Explanation, place_of, recalled
@@ -31,7 +31,7 @@ from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, plain, savable
 from onepass.foundation.sharing import reading, writing
 
-WIDTH = 256  # of users and of items: 3.2 MB of weights and variances
+WIDTH = 256  # of users and of items: 5.2 MB of weights and variances
 RECENT = 1000
 RULE = OptimisticGap(0.8, scale=30.0, floor=0.001)  # chosen on generated news sites (docs/news.md)
 
@@ -48,7 +48,7 @@ class CrossedBandit(Exploring, files.Owner):
     recent: arms whose own appeal, beside that of their features, is kept: those learned last, at least 1 (default
         1000).
     seed: at least 0 (default 0): breaks ties and draws. name: shown by repr.
-    Memory 48 bytes times the product of both widths; a decision costs the product of the terms of the request and of
+    Memory 80 bytes times the product of both widths; a decision costs the product of the terms of the request and of
     all arms, a reward that of those of one. Means are expected rewards, in any unit. Nothing is forgotten but what arms
     are in themselves. ValueError for parts that do not fit.
 
@@ -324,8 +324,11 @@ def rows_of_decision(one: Decision, paid: list[Any]) -> list[tuple[Any, Any, Any
 
 def consistent(begins: Any, learned: Any, owned: Any, recent: int) -> bool:
     """Whether what a file holds can have been learned."""
-    shapes = all(one.shape == other.shape for one, other in zip(begins, learned, strict=True))
-    priors = len(begins.losses)
+    priors = len(learned.losses)
+    wanted = ((*begins.cells.shape[:2], 2 * priors), (recent, 2 * priors), (priors,), (priors,), begins.totals.shape)
+    shapes = priors in (len(PRIORS), FEWER) and all(
+        one.shape == shape for one, shape in zip(learned, wanted, strict=True)
+    )
     positive = shapes and all(bool((part[..., priors:] >= 0.0).all()) for part in (learned.cells, learned.own))
     counts = shapes and all(bool((part >= 0.0).all()) for part in (learned.losses, learned.squares, learned.totals))
     return positive and counts and owned.fits(recent)

@@ -17,7 +17,7 @@ def explained(
     Widths of several priors are added, not their squares: a term's share is that which makes shares add up to width^2.
     """
     weights, _ = shares(state)
-    rows, priors = state.totals[0], len(PRIORS)
+    rows, priors = state.totals[0], state.losses.size
     u = np.r_[1.0, row.user_values / length(state.totals[1], rows, row.user_values)]
     a = np.r_[1.0, row.item_values / length(state.totals[2], rows, row.item_values)]
     left = ["", *(users[place] for place in row.user)]
@@ -31,7 +31,7 @@ def explained(
     if row.own >= 0:
         each.append(("arm", "own", 1.0, state.own[row.own]))
     elif row.own == NEW:
-        each.append(("arm", "own", 1.0, np.r_[np.zeros(priors), OWN * np.array(PRIORS)]))
+        each.append(("arm", "own", 1.0, np.r_[np.zeros(priors), OWN * np.array(PRIORS[:priors])]))
     squares = sum(value * value * cell[priors:] for _, _, value, cell in each)
     width = float(weights @ np.sqrt(squares))
     per = np.divide(weights, np.sqrt(squares), out=np.zeros(priors), where=squares > 0.0) * width

@@ -10,11 +10,14 @@ reward r
     e = r - mean,   h = width^2,   w_ij += p_ij x_ij e / (1 + h),   p_ij <- p_ij / (1 + p_ij x_ij^2),   x_ij = u_i a_j
 
 u and a are divided by the root mean squares of their lengths so far, so that users, items, and pairs have a prior
-variance of `prior` each, however many terms they have. Several priors learn side by side; with their losses L
+variance of `prior` each, however many terms they have. Several priors learn side by side; with their losses L, sums of
+e^2 / (1 + variance of w_00)
 
     weight of a prior ~ exp(-TEMPER (L - L_min) / (2 L_min / n)),   sigma^2 = weighted mean of e^2 / (1 + h)
 
 All is in units of sigma, of what rewards deviate by: multiplied rewards give multiplied means, and the same choices.
+Where rewards have next to no noise sigma falls with every row, and the prior that explains them best is a wide one:
+without it the widths of what was never played would fall as well.
 """
 
 from typing import NamedTuple
@@ -26,8 +29,9 @@ from onepass.exploration.contract import Seen, draws, score, strength
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import is_abstract, zeros
 
-PRIORS = (0.01, 0.1, 1.0)  # in units of sigma^2: a signal a tenth as large as the noise, and ten times more or less
-CONSTANT = 100.0  # of the constant, in units of sigma^2: free, in effect
+PRIORS = (0.01, 0.1, 1.0, 10.0, 100.0)  # in units of sigma^2: signals from a tenth of the noise to ten times as much
+FEWER = 3  # of these, the first, in files of 0.2.0
+CONSTANT = 1e6  # of the constant, in units of sigma^2: free, in effect, beside the widest prior as well
 OWN = 0.15  # of an item's own appeal, in units of a prior
 TEMPER = 0.2  # losses of priors that learn from the same rewards differ less surely than independent ones
 NEGLIGIBLE = 0.01  # weight of a prior below which it is not asked
@@ -37,7 +41,8 @@ TOTALS = 3  # of what is counted: rows, squared lengths of users, of items
 
 class Crossing(NamedTuple):
     """cells (1 + users, 1 + items, 2 priors): weights, then variances; own (recent, 2 priors): of items themselves;
-    losses (priors,): sums of e^2; squares (priors,): of e^2 / (1 + h); totals (3,): rows, squared lengths."""
+    losses (priors,): sums of e^2 / (1 + the constant's variance), for where all rewards lie is no loss; squares
+    (priors,): of e^2 / (1 + h); totals (3,): rows, squared lengths of users, of items."""
 
     cells: np.ndarray
     own: np.ndarray
@@ -69,8 +74,9 @@ def begun(users: int, items: int, recent: int) -> Crossing:
 
 def anew(state: Crossing, place: int) -> None:
     """Give a place of `own` to another item, in place."""
-    state.own[place, : len(PRIORS)] = 0.0
-    state.own[place, len(PRIORS) :] = OWN * np.array(PRIORS)
+    priors = state.losses.size
+    state.own[place, :priors] = 0.0
+    state.own[place, priors:] = OWN * np.array(PRIORS[:priors])
 
 
 @compiled
@@ -178,7 +184,7 @@ def learn_crossed(state, row, reward):
     for s in range(priors):
         error = reward - means[s]
         errors[s] = error / (1.0 + squares[s])
-        state.losses[s] += error * error
+        state.losses[s] += error * error / (1.0 + state.cells[0, 0, priors + s])
         state.squares[s] += error * errors[s]
     for i in range(-1, row.user.size):
         u = row.user_values[i] * by_user if i >= 0 else 1.0
