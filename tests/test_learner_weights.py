@@ -66,9 +66,11 @@ def test_weights_of_zero_leave_examples_out_and_a_weight_of_two_is_a_loss_twice_
 
 
 def test_balanced_classes_find_more_of_the_rare_one():
-    rows, labels = wide(4_000)
-    plain = op.OnlineKernelClassifier().fit(rows, labels).predict(rows)
-    balanced = op.OnlineKernelClassifier(class_weight="balanced").fit(rows, labels).predict(rows)
+    rows, labels = wide(6_000)
+    known, new = slice(0, 4_000), slice(4_000, None)
+    plain = op.OnlineKernelClassifier().fit(rows[known], labels[known]).predict(rows[new])
+    balanced = op.OnlineKernelClassifier(class_weight="balanced").fit(rows[known], labels[known]).predict(rows[new])
+    labels = labels[new]
     assert (balanced[labels > 0.0] > 0.0).mean() > (plain[labels > 0.0] > 0.0).mean() + 0.1
 
 
@@ -93,3 +95,12 @@ def test_other_learners_leave_out_examples_of_light_classes_alike_in_one_call_an
     assert np.array_equal(made[0].predict_proba(rows), made[1].predict_proba(rows))
     plain = op.OnlineKernelClassifier(op.RBP(budget=20)).fit(rows, labels)
     assert (made[0].predict(rows) == "yes").mean() > (plain.predict(rows) == "yes").mean()
+
+
+def test_the_penalty_is_the_less_the_rarer_a_class_is():
+    learner, even = op.KernelNewton(loss="logistic"), np.ones(400)
+    shares = [learner.shares(np.repeat([1.0, -1.0], [k, 400 - k]), even) for k in (200, 40, 8, 0)]
+    assert [each[0] for each in shares] == [1.0, 0.25, 0.0625, 0.015625]
+    assert all(each == (each[0], each[0] / 4.0, each[0] / 16.0) for each in shares)
+    for options in ({"loss": "squared_hinge"}, {"loss": "logistic", "reg": 0.3}):
+        assert op.KernelNewton(**options).shares(even, even) == (1.0,)

@@ -26,6 +26,7 @@ rows far from all landmarks. Rows that move elsewhere altogether want `follow=Tr
 place. Cost of an example: O(size (d + rank)) for the map and a row of the design, O(rank^2) for an exact one.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,8 @@ LARGEST = 600  # features of an exact design of our own: an example costs a mill
 REG = 0.1  # the penalty, and what it is a share of
 ROWS = 128  # of the sketch, half of them where rows are hashed: cnae-9 2.36% mistakes, with 64 2.49, 256 2.35
 SHARES = (0.25, 0.0625)  # of reg, tried in turn for the logistic loss, whose curvature is far below 1
+RAREST = 4  # powers of a quarter that the first share may be
+EVERY = tuple(0.25**k for k in range(RAREST + len(SHARES) + 1))  # share that may be
 SPARSE = 0.1  # share of entries that are not zero up to which wide rows are left to the linear part
 WIDE = 400  # columns from which they may be
 OWN: tuple[str, ...] = (
@@ -77,8 +80,8 @@ class KernelNewton(Learner):
         Fourier features.
     design: of dim rank + 2, or size + 2 for Fourier features, in float64, with its own reg, the penalty on ||w||^2;
         default None: an exact one, for wide rows a sketch.
-    reg: of our own one, above 0; default None: 0.1, for the logistic loss a quarter or a sixteenth of it where the loss
-        on the first examples is less so.
+    reg: of our own one, above 0; default None: 0.1, for the logistic loss times the power of 1/4 nearest 4 p (1 - p),
+        p the share of a class among the first examples, and a quarter or a sixteenth of that where their loss is less.
     linear: whether there is a linear part; default None: unless a design is given, whose dim is columns + rank + 2
         with one. Where rows have more than 400 columns, nine in ten of their entries zero, it replaces the map.
     gain: root mean square length of the linear part, above 0; default None: of 0.5, 1, 2, 4 (twice that for the
@@ -140,7 +143,7 @@ class KernelNewton(Learner):
         if features == "fourier" and (size % 2 or rank is not None):
             raise ValueError(f"size must be even for Fourier features and rank None, got {size} and {shown(rank)}")
         if follow is True and features != "nystrom":
-            raise ValueError(f"features must be 'nystrom' where landmarks follow, got {features!r}")
+            raise ValueError(f"features must be 'nystrom' where landmarks follow, got {shown(features)}")
         most = {"nystrom": size, "fourier": size, "sketched": max(size // 2, 1)}[features]
         rank = most if rank is None else check.integer("rank", rank, 1, size)
         linear = None if linear is None else bool(check.choice("linear", linear, (False, True)))
@@ -270,7 +273,7 @@ class KernelNewton(Learner):
         if size == s.slope.size + 2 or not moved(s):
             return
         rows, targets, weights, late = s.early, s.targets, s.weights, slice(len(s.early) // 2, None)
-        designs = [self._design(size, share) for share in (1.0, *SHARES)]
+        designs = [self._design(size, share) for share in EVERY]
         design = next(design for design in designs if design.consistent(s.design))
         fresh = followed(s, self.params, self.rank, design, NEAR)._replace(
             early=np.zeros((0, rows.shape[1])), targets=np.zeros(0), weights=np.zeros(0)
@@ -335,7 +338,7 @@ class KernelNewton(Learner):
         linear, gain, chosen = fresh.slope.size, self.params["gain"], len(rows) >= ENOUGH
         unit = SHORT if fresh.phi.size > linear + 2 and self.params["loss"] != "logistic" else 1.0
         gains = [unit * given for given in GAINS[: len(GAINS) if linear and chosen else 1]] if gain is None else [gain]
-        best, least, length, (first, *others) = None, np.inf, gains[0], self.shares()
+        best, least, length, (first, *others) = None, np.inf, gains[0], self.shares(targets, weights)
         for given in gains:
             learned, loss = self._tried(fresh, rows, targets, weights, given, first)
             if best is not None and not loss < least:
@@ -348,10 +351,16 @@ class KernelNewton(Learner):
             best, least = learned, loss
         return best
 
-    def shares(self) -> tuple[float, ...]:
-        """Shares of reg: the first, and those that are tried in turn."""
-        own = self.params["design"] is None and self.params["reg"] is None
-        return (1.0, *SHARES) if own and self.params["loss"] == "logistic" else (1.0,)
+    def shares(self, targets: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
+        """Shares of reg: the first, and those that are tried in turn. The first is the power of 1/4
+        nearest 4 p (1 - p), p: weight of targets 1. The logistic loss has the less curvature the rarer a class is.
+        """
+        p = self.params
+        if p["design"] is not None or p["reg"] is not None or p["loss"] != "logistic":
+            return (1.0,)
+        often = (weights[targets > 0.0].sum() + 1.0) / (weights.sum() + 2.0)
+        first = 0.25 ** min(round(-math.log(4.0 * often * (1.0 - often)) / math.log(4.0)), RAREST)
+        return tuple(first * share for share in (1.0, *SHARES))
 
     def _tried(
         self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray, given: float, share: float
@@ -410,5 +419,5 @@ class KernelNewton(Learner):
             and state.targets.shape == (kept,)
             and state.weights.shape == (kept,)
             and state.w.shape == state.phi.shape == (size,)
-            and any(self._design(size, share).consistent(state.design) for share in (1.0, *SHARES))
+            and any(self._design(size, share).consistent(state.design) for share in EVERY)
         )

@@ -154,7 +154,7 @@ class SeveralNewton(KernelNewton):
     def __repr__(self) -> str:
         return f"SeveralNewton(classes={self.params['classes']}, learner={self.params['learner']!r})"
 
-    def shares(self) -> tuple[float, ...]:
+    def shares(self, targets: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
         p = self.params
         return (1.0,) if p["design"] is not None or p["reg"] is not None else (SHARE.get(p["loss"], OTHERS),)
 
@@ -178,7 +178,9 @@ class SeveralNewton(KernelNewton):
 
     def _around(self, one: Any) -> SeveralNewtonState:
         classes, p = self.params["classes"], self.params
-        reg = (p["reg"] or REG) * self.shares()[0] if p["design"] is None else p["design"].params["reg"]
+        reg = (
+            (p["reg"] or REG) * self.shares(zeros(0), zeros(0))[0] if p["design"] is None else p["design"].params["reg"]
+        )
         return SeveralNewtonState(
             one=one._replace(w=zeros(classes, one.phi.size), last_target=NO_CLASS),
             votes=zeros(classes),
