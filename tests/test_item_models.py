@@ -32,7 +32,7 @@ def test_scores_are_those_of_dense_ridge_regressions():
     rng = np.random.default_rng(1)
     rows, items, paid = rng.standard_normal((60, 4)), rng.integers(3, size=60), rng.random(60)
     for reg, taste, exploration in ((0.3, 1.0, 0.4), (1000.0, 4.0, 0.0), (20.0, 2.0, -0.1)):
-        bandit = op.ItemModels(dim=4, taste=taste, reg=reg, exploration=exploration)
+        bandit = op.ItemModels(dim=4, taste=taste, reg=reg, exploration=exploration, half_life=None)
         bandit.learn(rows, paid, items)
         z, x = np.hstack([np.ones((60, 1)), taste * directions(rows)]), rng.standard_normal((1, 4))
         asked = np.append(1.0, taste * directions(x)[0])
@@ -52,6 +52,16 @@ def test_strangers_are_shown_more_of_what_more_have_taken():
         score = float(bandit.score(np.zeros(3), arms=["a"])[0])
         assert last < score < 1.0
         last = score
+
+
+def test_what_is_taken_of_late_is_shown_and_what_is_new_has_its_chance():
+    """50 takers of "new" after 100 of "old": first at a half-life of 20 rows, at none "old" is."""
+    rng = np.random.default_rng(3)
+    for half_life, first in ((20.0, "new"), (None, "old")):
+        bandit = op.ItemModels(dim=3, half_life=half_life)
+        bandit.learn(rng.standard_normal((150, 3)), np.ones(150), ["old"] * 100 + ["new"] * 50)
+        assert bandit.recommend(np.zeros((1, 3)), k=1).arms == [[first]]
+    assert op.ItemModels(dim=3).half_life == 15_000.0
 
 
 def test_of_what_was_taken_alone_models_of_items_recommend_better_than_counting():

@@ -14,7 +14,8 @@ from onepass.features.unit_length import UnitLength
 from onepass.foundation import check
 from onepass.recipes.compose import Explore
 
-TASTE = 4.0  # of the choices 2, 3, 4 and 6 (docs/recommender.md)
+TASTE = 2.0  # of 1, 2 and 4 on ten sets (docs/recommender.md): at 4 likeness drowns numbers where tastes say little
+HALF = 15_000.0  # rows: what is popular changes; of none, 15,000 and 30,000
 COUNTING = 1000.0  # rows until which a mean is nearly a count; 300 and 3,000 are alike
 
 
@@ -26,7 +27,7 @@ def ItemModels(
     exploration: Explore = 0.0,
     seed: int = 0,
     dtype: str = "float64",
-    half_life: Any = None,
+    half_life: Any = HALF,
 ) -> ArmBandit:
     """A ridge regression per item on z = (1, taste x / ||x||), for logs that say what was taken and nothing of what was
     not: purchases, films seen, ratings given.
@@ -37,13 +38,14 @@ def ItemModels(
     row 0, and is shown what most have taken. O(dim^2) an item.
 
     dim: width of a user's row x, at least 1; its length does not count.
-    taste: what likeness counts beside number, above 0 (default 4.0).
+    taste: what likeness counts beside number, above 0 (default 2.0).
     reg: lambda of A = reg I + sum of z z^T, above 0 (default 1000.0).
     exploration: beta, a number (default 0.0; below 0 is pessimism), or a rule, such as `InverseGap()`.
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half; None (default): nothing is forgotten.
+        a row counts half (default 15,000 rows; some ten rows an item where there are many thousands of items); None:
+        nothing is forgotten, and models are kept in less memory.
     Returns an `ArmBandit`. ValueError for arguments out of range.
 
     >>> import onepass as op
