@@ -1,4 +1,4 @@
-"""How far Thompson sampling of kernel bandits draws: 0.6 deviations of the posterior by default, half of one by choice."""
+"""How far Thompson sampling of kernel bandits draws: 0.6 deviations of the posterior by default."""
 
 from functools import partial
 
