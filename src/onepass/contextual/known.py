@@ -10,8 +10,11 @@ from onepass.contextual.mixture import (
     ALARMS,
     CLOCK,
     KNOWN,
+    MODELS,
     NAMES,
     NEVER,
+    SPARSE_MODEL,
+    STRETCH,
     asked,
     begun_mixture,
     bytes_of,
@@ -32,6 +35,7 @@ from onepass.foundation import state as states
 from onepass.foundation.state import objects
 
 LEAST_SLOTS = 4  # room for arms to begin with
+FORMER = 1.5  # stretch of widths of sparse rows in files of 0.2.0
 
 
 class Held(NamedTuple):
@@ -43,14 +47,21 @@ class Held(NamedTuple):
 
 
 def counted(held: files.Holds) -> files.Holds:
-    """The same where rows of arms are counted; in files from before they were, all arms have as many."""
-    last, counts = held.arrays.get("mixture.last"), held.arrays.get("mixture.counts")
-    old = isinstance(held, files.Foreign) and "mixture.learned" not in held.arrays
-    if not old or last is None or counts is None or counts.shape != (ALARMS + 1,):
+    """The same where rows of arms are counted and widths of sparse rows are those of today; in files from before rows
+    were counted, all arms have as many."""
+    if not isinstance(held, files.Foreign):
         return held
-    known = last > NEVER
-    each = max(int(counts[KNOWN]) // max(int(known.sum()), 1), 1)
-    return files.Foreign({**held.arrays, "mixture.learned": np.where(known, each, 0)})
+    arrays = dict(held.arrays)
+    last, counts, settings = (arrays.get(f"mixture.{name}") for name in ("last", "counts", "settings"))
+    fitting = settings is not None and settings.shape == (len(MODELS), STRETCH + 1)
+    if settings is not None and fitting and settings[SPARSE_MODEL, STRETCH] == FORMER:
+        arrays["mixture.settings"] = settings = settings.copy()
+        settings[SPARSE_MODEL, STRETCH] = MODELS[SPARSE_MODEL][-1]
+    if "mixture.learned" not in arrays and last is not None and counts is not None and counts.shape == (ALARMS + 1,):
+        known = last > NEVER
+        each = max(int(counts[KNOWN]) // max(int(known.sum()), 1), 1)
+        arrays["mixture.learned"] = np.where(known, each, 0)
+    return files.Foreign(arrays)
 
 
 def widened(held: files.Holds) -> files.Holds:

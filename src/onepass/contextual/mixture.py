@@ -58,7 +58,7 @@ MODELS = (
     (RAW, KERNEL, 0.0, None, 1.0),
     (STANDARD, COLUMNS, 1e-4, 1.0, 1.0),
     (STANDARD, COLUMNS, 1e-3, 1.0, 1.0),
-    (RAW, COLUMNS, 0.0, None, 1.5),
+    (RAW, COLUMNS, 0.0, None, 3.0),
     (RANKED, KERNEL, 0.0, None, 1.0),
 )
 NAMES = ("kernel", "linear", "raw kernel", "drifting linear", "fast linear", "raw linear", "ranked kernel")
