@@ -164,8 +164,9 @@ def raw_alone(rows: np.ndarray) -> tuple[View, View, View]:
 
 def ranked(rows: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """z (n, d), and knots and heights (d, Q); of columns that do not vary all heights are 0."""
+    normal = ndtri(np.arange(1, 2 * len(rows)) * 0.5 / len(rows))  # every middle rank there can be
     lines = [
-        scores_of(column) if varied else (column[:1], np.zeros(1))
+        scores_of(column, normal) if varied else (column[:1], np.zeros(1))
         for column, varied in zip(rows.T, varies, strict=True)
     ]
     count = max(len(values) for values, _ in lines)
@@ -178,14 +179,17 @@ def ranked(rows: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return z, knots, heights
 
 
-def scores_of(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values (Q,) of a column (n,) that varies, and their normal scores, standardized and cut."""
+def scores_of(column: np.ndarray, normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values (Q,) of a column (n,) that varies, and their normal scores, standardized and cut; normal (2n - 1,): scores
+    of the ranks 1/2, 1, 3/2, ..."""
     values, counts = np.unique(column, return_counts=True)
-    scores = ndtri((np.cumsum(counts) - 0.5 * counts) / len(column))
+    scores = normal[2 * np.cumsum(counts) - counts - 1]
     mean = scores @ counts / len(column)
     z = (scores - mean) / np.sqrt((scores - mean) ** 2 @ counts / len(column))
-    few = np.linspace(0, len(values) - 1, min(len(values), KNOTS)).astype(np.int64)  # each once: steps are 1 or more
-    return values[few], np.clip(z[few], -CLIP, CLIP)
+    if len(values) > KNOTS:
+        few = np.linspace(0, len(values) - 1, KNOTS).astype(np.int64)  # each once: steps are 1 or more
+        values, z = values[few], z[few]
+    return values, np.clip(z, -CLIP, CLIP)
 
 
 def view(
@@ -228,6 +232,6 @@ def squares(z: np.ndarray) -> np.ndarray:
 
 def median_square(z: np.ndarray) -> float:
     """The median squared distance of rows that differ; 1 where none do."""
-    found = squares(z)[np.triu_indices(len(z), 1)]
+    found = squares(z)[np.tri(len(z), k=-1, dtype=np.bool_)]
     found = found[found > CONSTANT * (z**2).sum(axis=1).max()] if found.size else found
     return float(np.median(found)) if found.size else 1.0
