@@ -152,7 +152,7 @@ class KernelNewton(Learner):
         if design is not None and design.dtype != np.float64:
             raise ValueError(f"design must be in float64 here, got {shown(design)}")
         loss_named(loss, loss_width)
-        self.params: dict[str, Any] = {
+        self.params = {
             "features": features,
             "size": size,
             "rank": None if features == "fourier" else rank,
@@ -352,9 +352,9 @@ class KernelNewton(Learner):
         return best
 
     def shares(self, targets: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
-        """Shares of reg: the first, and those that are tried in turn, for targets (n,) that count weights (n,). The
-        first is the power of 1/4 nearest 4 p (1 - p), p the share of 1: where a class is rare the logistic loss has
-        little curvature.
+        """Shares of reg: the first, and those that are tried in turn, for targets (n,) of weights (n,). The first
+        is the power of 1/4 nearest 4 p (1 - p), p the share of 1: where a class is rare the logistic loss has little
+        curvature.
         """
         p = self.params
         if p["design"] is not None or p["reg"] is not None or p["loss"] != "logistic":
