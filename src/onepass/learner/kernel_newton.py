@@ -152,7 +152,7 @@ class KernelNewton(Learner):
         if design is not None and design.dtype != np.float64:
             raise ValueError(f"design must be in float64 here, got {shown(design)}")
         loss_named(loss, loss_width)
-        self.params = {
+        self.params: dict[str, Any] = {
             "features": features,
             "size": size,
             "rank": None if features == "fourier" else rank,
