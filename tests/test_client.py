@@ -280,7 +280,7 @@ def test_the_commands_of_the_pages_run(service, tmp_path):
     said = f'header = "authorization: Bearer {service.key}"\nsilent\nshow-error\nfail-with-body\n'
     (tmp_path / ".curlrc").write_text(said)
     blocks = [*examples("client.md", "sh"), *examples("service.md", "sh")]
-    commands = [line for block in blocks for line in block.splitlines() if line.startswith("curl ")]
+    commands = [found for block in blocks for found in re.findall(r"^curl .*(?:\n[ }\]].*)*", block, re.M)]
     assert len(commands) > 10
     answers = []
     environment = {**os.environ, "CURL_HOME": f"{tmp_path}", "CURL_CA_BUNDLE": f"{service.pem}"}

@@ -6,7 +6,7 @@ import pytest
 import onepass as op
 from dense_contextual import Ridge
 from onepass.contextual.known import widened
-from onepass.contextual.mixture import ANYWHERE, bytes_of
+from onepass.contextual.mixture import ANYWHERE, MODELS, SPARSE_MODEL, bytes_of
 from onepass.contextual.sketched import (
     COMPENSATION,
     RIDGE,
@@ -23,6 +23,7 @@ from onepass.foundation import files
 
 DIM = 320  # a little more than WIDE
 SINGLE = 2e-3  # of numbers near 1: float32
+WIDER = MODELS[SPARSE_MODEL][-1]  # widths of sparse rows
 
 
 def dense_rows(n, seed, dim=DIM):
@@ -117,8 +118,8 @@ def test_models_of_sparse_rows_are_dense_regressions_until_a_cut():
         found, f = bandit.decide(x, [0, 1, 2, "new"]), phi(x)
         assert np.allclose(found.means, [*(f @ one.theta for one in truth), 0.0], atol=SINGLE)
         squares = np.array([f @ one.covariance @ f for one in truth])
-        widths = 1.5 / np.sqrt(1.0 / squares + ANYWHERE * 20.0 / (f @ f))
-        assert np.allclose(found.widths, [*widths, 1.5 * np.sqrt(f @ f / 0.37)], rtol=SINGLE)
+        widths = WIDER / np.sqrt(1.0 / squares + ANYWHERE * 20.0 / (f @ f))
+        assert np.allclose(found.widths, [*widths, WIDER * np.sqrt(f @ f / 0.37)], rtol=SINGLE)
 
 
 def test_a_cut_sketch_is_robust_frequent_directions_under_newton_steps():

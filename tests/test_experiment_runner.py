@@ -149,8 +149,8 @@ def test_policies_are_selected_by_label_or_group_in_the_experiments_order() -> N
         select(find("digits"), [])
 
 
-def test_an_unknown_experiment_is_answered_with_the_valid_ones() -> None:
-    with pytest.raises(ExperimentError, match="'digit': choose among digits, mnist, optdigits"):
+def test_an_unknown_experiment_is_answered_with_the_names_most_like_it() -> None:
+    with pytest.raises(ExperimentError, match=r"there is no experiment 'digit': digits, optdigits\? `onepass list`"):
         find("digit")
 
 

@@ -225,9 +225,14 @@ class ContextualBandit(Filed, Fronting, Knowing, BaseBandit):
     ) -> Decision:
         """Choose among `arms` (names, each once; default: all known), and fill k slots. Only the generator changes.
 
-        contexts, arms: as in the class. k, id, eligible, tail: as for `SharedBandit.decide`. time: None.
-        Means are expected rewards; scores means + exploration sigma widths. ValueError for NaN, a wrong shape,
-        duplicate arms, no arm at all or k above K; FloatingPointError when a score is not finite.
+        contexts: a row (dim,), or (K, dim), a row per arm, or a dictionary, or a frame of one row; n decisions:
+        (n, 1, dim), (n, K, dim), a list of n dictionaries, or a frame of n rows.
+        k: how many slots to fill, without replacement, from 1 to K (default 1).
+        id: a string, or n of them: the draw is then a function of the seed, the id and the model (default: made).
+        eligible: who may be chosen: booleans (K,), or (k, K) for each slot; or names (default: all).
+        tail: "drawn": every slot has a distribution (default); "greedy": slots after the first take the best left.
+        time: None. Means are expected rewards; scores means + exploration unit widths. ValueError for NaN, a wrong
+        shape, duplicate arms, no arm at all or k above K; FloatingPointError when a score is not finite.
         """
         self._timeless(time)
         kind = ROWS if self._kind == ROWS and common(contexts, arms) else self._kind_for(contexts, arms)

@@ -44,7 +44,7 @@ def ItemModels(
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
-        a row counts half (default 15,000 rows; some ten rows an item where there are many thousands of items); None:
+        a row counts half (default 15000.0 rows; some ten rows an item where there are many thousands of items); None:
         nothing is forgotten, and models are kept in less memory.
     Returns an `ArmBandit`. ValueError for arguments out of range.
 
