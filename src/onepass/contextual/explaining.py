@@ -14,7 +14,20 @@ from collections.abc import Iterable
 import numpy as np
 
 from onepass.bandit.explanation import Side
-from onepass.contextual.mixture import CLOCK, NEVER, REG, SEES, SIZE, START, STRETCH, Mixture, cut, kept_of, weights
+from onepass.contextual.mixture import (
+    CLOCK,
+    DRIFT,
+    NEVER,
+    REG,
+    SEES,
+    SIZE,
+    START,
+    STRETCH,
+    Mixture,
+    cut,
+    kept_of,
+    weights,
+)
 from onepass.contextual.model import length
 from onepass.contextual.rewards import prior
 from onepass.contextual.sketched import state_of
@@ -84,7 +97,7 @@ def known(state: Mixture, m: int, slot: int, phi: np.ndarray) -> tuple[np.ndarra
     sizes = state.plan[:, SIZE]
     t, p, lower = sizes[:m].sum(), length(sizes[:m]).sum(), np.zeros((phi.size, phi.size))
     lower[np.tril_indices(phi.size)] = state.inverse[slot, p : p + length(phi.size)]
-    whole, kept = lower + np.tril(lower, -1).T, kept_of(state, m, slot, state.counts[CLOCK])
+    whole, kept = lower + np.tril(lower, -1).T, kept_of(state.settings[m, DRIFT], state.last[slot], state.counts[CLOCK])
     return np.sqrt(kept) * state.theta[slot, t : t + phi.size], kept * (whole @ phi) + (1.0 - kept) * phi / reg
 
 

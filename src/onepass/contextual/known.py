@@ -137,7 +137,9 @@ class Known:
             return {}
         w, width, sketched = weights(state), state.rows.shape[1], state.sketches.root.shape[1]
         believed = {
-            name: round(float(one), 3) for m, (name, one) in enumerate(zip(NAMES, w, strict=True)) if asked(state, m)
+            name: round(float(one), 3)
+            for m, (name, one) in enumerate(zip(NAMES, w, strict=True))
+            if asked(state.plan, sketched > 0, m)
         }
         return {
             "weights": believed,

@@ -100,25 +100,27 @@ class Mixture(NamedTuple):
 
 
 @compiled
-def asked(state, m):
-    """Whether a model is used."""
-    return state.plan[m, SIZE] > 0 or (m == SPARSE_MODEL and state.sketches.root.shape[1] > 0)
+def asked(plan, sketched, m):
+    """Whether a model is used; sketched: whether arms have sketches. Not given the state: every array that a call is
+    given is counted, and there are sixty."""
+    return plan[m, SIZE] > 0 or (m == SPARSE_MODEL and sketched)
 
 
 @compiled
 def weights(state):
     """w (M,)."""
     losses, n = state.scores[0], max(float(state.counts[KNOWN]), 1.0)
+    plan, sketched = state.plan, state.sketches.root.shape[1] > 0
     w, least = np.zeros(losses.size), np.inf
     for m in range(w.size):
-        if asked(state, m):
+        if asked(plan, sketched, m):
             least = min(least, losses[m])
     for m in range(w.size):
-        if asked(state, m):
+        if asked(plan, sketched, m):
             w[m] = np.exp(-TRUST * (losses[m] - least) * n / (2.0 * max(least, SMALLEST)))
             if w[m] < FEW:
                 w[m] = 0.0
-    return w / max(w.sum(), FEW)
+    return w / max(w.sum(), 1.0)
 
 
 @compiled
@@ -137,10 +139,9 @@ def unit_of(state, w):
 
 
 @compiled
-def kept_of(state, m, slot, now):
-    """What an arm's posterior keeps until now, in a model."""
-    drift = state.settings[m, DRIFT]
-    return (1.0 - drift) ** (now - state.last[slot]) if drift > 0.0 and state.last[slot] != NEVER else 1.0
+def kept_of(drift, last, now):
+    """What the posterior of an arm that learned last in round `last` keeps until now."""
+    return (1.0 - drift) ** (now - last) if drift > 0.0 and last != NEVER else 1.0
 
 
 @compiled
@@ -170,7 +171,8 @@ def survey(state, rows, slots):
                     for a in range(first, last):
                         slot, square = slots[a], norm / reg
                         if slot != NEVER and state.last[slot] != NEVER:
-                            theta, kept = state.theta[slot, t : t + n], kept_of(state, m, slot, now)
+                            theta = state.theta[slot, t : t + n]
+                            kept = kept_of(state.settings[m, DRIFT], state.last[slot], now)
                             means[a] += w[m] * guess(theta, own, kept)
                             if m == best:
                                 square = look(state.inverse[slot, p : p + length(n)], own, kept, reg)
@@ -213,7 +215,8 @@ def improve(state, slot, x, now, reward):
                     phi = embedded(state.views[v], x)
                 own = phi[state.plan[m, START] :]
                 theta, inverse = state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)]
-                e, h = learn(theta, inverse, own, kept_of(state, m, slot, now), state.settings[m, REG], rest, bound)
+                kept = kept_of(state.settings[m, DRIFT], state.last[slot], now)
+                e, h = learn(theta, inverse, own, kept, state.settings[m, REG], rest, bound)
                 state.scores[0, m] += e * e
                 state.scores[1, m] += e * e / (1.0 + h)
                 if m == best:
