@@ -322,10 +322,11 @@ def first_days():
 
 
 def bake_off():
-    """The table of the bake-off on docs/recommended.md, as `onepass run bake-off` draws it."""
+    """The table of the bake-off on docs/recommended_measured.md, as `onepass run bake-off` draws it."""
     from onepass.experiment.bakeoff.figures import ARGMAX, OURS, PEER, TUNED, draw
 
-    table = [line for line in (HERE.parent / "recommended.md").read_text().splitlines() if line.startswith("| ")]
+    page = (HERE.parent / "recommended_measured.md").read_text()
+    table = [line for line in page.splitlines() if line.startswith("| ")]
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
     names = next(line for line in lines if "ours / VW" in line)
     wanted = {"ours, %": OURS, "argmax, %": ARGMAX, "best VW, %": PEER, "best linear of ours, %": TUNED[0]}

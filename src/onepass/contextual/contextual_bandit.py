@@ -4,9 +4,9 @@ Contexts are rows of numbers or records, arms names or records; what it is given
 (kinds.py, fronting.py). Of every arm a few ridge regressions, on the columns, those of records too (columns.py), and on
 features of a kernel (view.py, model.py), weighed by how well they have predicted (mixture.py); or of all arms that have
 features one model (bandit/crossing.py). It explores in units of what they leave, by inverse gaps over upper bounds
-(rewards.py, exploration/optimistic_gap.py). What each part is worth: docs/recommended.md. Cost of a round of the first:
-n^2 / 2 an arm for widths, n = landmarks + dim + 1 of the models that are believed, and n^2 of every model to learn. Of
-more than 300 columns span.py and sketched.py say which models, and what they cost.
+(rewards.py, exploration/optimistic_gap.py). What each part is worth: docs/recommended_measured.md. Cost of a round of
+the first: n^2 / 2 an arm for widths, n = landmarks + dim + 1 of the models that are believed, and n^2 of every model to
+learn. Of more than 300 columns span.py and sketched.py say which models, and what they cost.
 """
 
 from collections.abc import Hashable, Iterable
@@ -319,7 +319,7 @@ class ContextualBandit(Filed, Fronting, Knowing, BaseBandit):
         self._timeless(time)
         if nu is not None:
             raise ValueError("nu must be None for ContextualBandit, which finds the scale of the noise by itself")
-        kind = self._kind_for(contexts, None)
+        kind = ROWS if self._kind == ROWS and common(contexts, None) else self._kind_for(contexts, None)
         if kind == CROSSED:
             raise ValueError("contexts must be decisions where arms have features: their records hold these")
         if kind == RECORDS:
@@ -333,7 +333,8 @@ class ContextualBandit(Filed, Fronting, Knowing, BaseBandit):
         rows = check.array("contexts", contexts, self._dtype, (1, 2), self.dim or None)
         single, rows = rows.ndim == 1, np.atleast_2d(rows)
         check.finite_rows("contexts", rows)
-        check.integer("dim", rows.shape[1], 1, widest(self._given), TOO_WIDE)
+        if self.dim == 0:
+            check.integer("dim", rows.shape[1], 1, widest(self._given), TOO_WIDE)
         values = self._values(rewards, len(rows), single)
         if arm is None:
             raise ValueError("arm must name the arm of every row")

@@ -22,7 +22,7 @@ from onepass.foundation.check import shown
 
 ROWS, RECORDS, CROSSED = "rows", "records", "crossed"
 OWN = "own"  # models of every arm, whatever its features
-FEW = 20  # arms: of 30 to 300, clicked now and then, one model of all earns as much or more (docs/recommended.md)
+FEW = 20  # arms: of 30 to 300, clicked now and then, one model of all earns as much (docs/recommended_measured.md)
 
 
 def is_frame(value: Any) -> bool:

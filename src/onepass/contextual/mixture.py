@@ -40,7 +40,7 @@ from onepass.contextual.view import SPARSE, View, embedded, no_view, raw_alone, 
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import zeros
 
-TRUST = 0.2  # of the evidence: .1 to .4 are alike (docs/recommended.md)
+TRUST = 0.2  # of the evidence: .1 to .4 are alike (docs/recommended_measured.md)
 FEW = 0.05  # of the largest weight: models below are not asked; .01 to .1 are alike, and asking costs a product an arm
 ANYWHERE = 0.01  # of a row, that it says of every direction: .005 to .02 are alike, and without widths stay too long
 SHARE = 0.1  # of D, that a width counts: with 0 an arm that is right may stay untried, .2 explores for nothing
@@ -65,7 +65,7 @@ NAMES = ("kernel", "linear", "raw kernel", "drifting linear", "fast linear", "ra
 SEES, START, SIZE = range(3)  # places in a row of `Mixture.plan`
 REG, DRIFT, STRETCH = range(3)  # and of `Mixture.settings`
 CLOCK, KNOWN, ALARMS = range(3)  # and in `Mixture.counts`
-FEW_COLUMNS = 256  # up to here sparse rows are names mostly, for which all models are better (docs/recommended.md)
+FEW_COLUMNS = 256  # up to here sparse rows are mostly names, better served by all models (docs/recommended_measured.md)
 SPARSE_MODEL = 5  # the one where rows are sparse; elsewhere it says little that others do not
 RANKED_MODEL = 6  # the first to go where memory is short
 

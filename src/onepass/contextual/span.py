@@ -17,7 +17,7 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.state import zeros
 
-WIDE = 300  # columns above which rows are mapped (docs/recommended.md)
+WIDE = 300  # columns above which rows are mapped (docs/recommended_measured.md)
 DIRECTIONS = 64  # at most: 96 to 256 make no fewer mistakes beside the kernels, and cost up to twice the time
 LEAST = 32  # and at least, of rows as wide as they may be
 NUMBERS = 1 << 20  # of Q: 4 MB, and as much to read for a row without zeros
