@@ -52,8 +52,11 @@ class Calibration:
     def copy(self) -> "Calibration":
         return Calibration.of(self.plain())
 
-    def learn(self, decisions: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> None:
-        """From decisions (n,) or (n, classes) on examples of these classes (n,), before they were learned."""
+    def learn(self, decisions: np.ndarray, codes: np.ndarray, weights: np.ndarray | None, forgets: bool = True) -> None:
+        """From decisions (n,) or (n, classes) on examples of these classes (n,), before they were learned.
+
+        forgets: whether old ones are forgotten; not where all are of one model, each example left out.
+        """
         for i, code in enumerate(codes.tolist()):
             times = 1.0 if weights is None else float(weights[i])
             if decisions.ndim == 1:
@@ -61,15 +64,15 @@ class Calibration:
                 side = 0 if f >= 0.0 else 1
                 z = math.exp(self.logs[side]) * f
                 p = sigmoid(z)
-                self._move(side, times * (p - code) * z, times * p * (1.0 - p) * z * z)
+                self._move(side, times * (p - code) * z, times * p * (1.0 - p) * z * z, forgets)
             else:
                 each, share = self._several(decisions[i])
                 mean = float(share @ each)
                 spread = float(share @ (each - mean) ** 2)
-                self._move(0, times * (mean - float(each[code])), times * spread)
+                self._move(0, times * (mean - float(each[code])), times * spread, forgets)
 
-    def _move(self, side: int, gradient: float, curvature: float) -> None:
-        self.firm[side] = (1.0 - 1.0 / MEMORY) * self.firm[side] + curvature
+    def _move(self, side: int, gradient: float, curvature: float, forgets: bool) -> None:
+        self.firm[side] = (1.0 - 1.0 / MEMORY if forgets else 1.0) * self.firm[side] + curvature
         move = min(max(-gradient / max(self.firm[side], 1.0), -LARGEST_MOVE), LARGEST_MOVE)
         self.logs[side] = min(max(self.logs[side] + move, -math.log(STEEPEST)), math.log(STEEPEST))
 

@@ -28,6 +28,7 @@ from onepass.learner.learner import Learner
 from onepass.learner.several_newton import SeveralNewton
 
 SEVERAL = ("shared", "own")
+STEPS = 3  # of Newton's method in `fit`, at every penalty
 GOLDEN = 0.6180339887498949  # its multiples fill [0, 1) evenly: the chances by which examples are left out
 
 
@@ -41,6 +42,9 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         KernelNewton learn such a share of every class instead (rejection sampling, Zadrozny et al. 2003).
     several: what three classes and more are learned by: "shared" (default), a KernelNewton whose map and design serve
         all of them, or "own", one learner a class; learners other than KernelNewton have their own always.
+    refinements: steps of Newton's method on all examples that `fit` adds to its one pass, for each penalty it tries, at
+        least 0 (default 3; 0: one pass): learner/refining.py. For KernelNewton with the logistic loss, without
+        `follow`; where rows drift the pass stays. `partial_fit` and `learn_one` learn every example once.
     After `fit` or `partial_fit`: `classes_` (classes,), `n_features_in_`, `learners_`. Weights of examples multiply
     their losses, and 0 leaves them out. `fit` takes `sample_weight` by name; its signature does not show it, as
     scikit-learn has it that weight 2 then is the example twice *in any order*, which no online learner can keep.
@@ -60,10 +64,17 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     counts_: np.ndarray
     calibration_: Calibration
 
-    def __init__(self, learner: Learner | None = None, class_weight: Any = None, several: str = "shared") -> None:
+    def __init__(
+        self,
+        learner: Learner | None = None,
+        class_weight: Any = None,
+        several: str = "shared",
+        refinements: int = STEPS,
+    ) -> None:
         super().__init__(learner)
         self.class_weight = class_weight
         self.several = several
+        self.refinements = refinements
 
     def _default(self) -> Learner:
         return KernelNewton(loss="logistic")
@@ -87,9 +98,9 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         options: sample_weight, (n,) or a number, at least 0 (default None: 1).
         """
         with self._all_or_nothing():
-            given = self._given(options)
+            given, steps = self._given(options), check.integer("refinements", self.refinements, 0)
             self._forget()
-            self._progress(X, y, np.unique, None, given)
+            self._progress(X, y, np.unique, None, given, steps)
         return self
 
     @composed
@@ -119,9 +130,9 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         return np.unique(np.asarray(classes))
 
     def _progress(
-        self, X: Any, y: Any, first: Callable[[Any], np.ndarray], classes: Any = None, given: Any = None
+        self, X: Any, y: Any, first: Callable[[Any], np.ndarray], classes: Any = None, given: Any = None, steps: int = 0
     ) -> np.ndarray:
-        """Decide and learn; first: the classes, from the labels, if this is the first call."""
+        """Decide and learn, and refine; first: the classes, from the labels, if this is the first call."""
         with self._all_or_nothing():
             rows, y = self._examples(X, y)
             weights = self._weights(given, rows)
@@ -141,7 +152,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             by_class = self._class_weights(codes)
         if by_class is not None:
             weights = by_class[codes] if weights is None else weights * by_class[codes]
-        return self._learn_codes(rows, codes, weights)
+        return self._learn_codes(rows, codes, weights, steps)
 
     def _begun(self) -> None:
         """Learners that know nothing, of `classes_`."""
@@ -164,8 +175,8 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             check.choice("a label of class_weight", label, tuple(known))
         return np.array([check.positive("class_weight", wanted.get(label, 1.0)) for label in known])
 
-    def _learn_codes(self, rows: Any, codes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """Decide and learn examples of these classes, calibrate and count; the decisions."""
+    def _learn_codes(self, rows: Any, codes: np.ndarray, weights: np.ndarray | None, steps: int = 0) -> np.ndarray:
+        """Decide and learn examples of these classes, refine, calibrate and count; the decisions."""
         if weights is None and self.class_weight is not None:
             by_class = self._class_weights(codes)
             weights = None if by_class is None else by_class[codes]
@@ -178,9 +189,25 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             kept = chance < weights / (1.0 if by_class is None else by_class.max())
             rows, codes, weights = rows[kept], codes[kept], None
         decisions = self._advance(rows, codes, weights)
-        self.calibration_.learn(decisions, codes, weights)
+        told, refined = self._refined(rows, codes, weights, decisions, steps)
+        self.calibration_.learn(told, codes, weights, not refined)
         self.counts_ = self.counts_ + counted
         return decisions
+
+    def _refined(
+        self, rows: Any, codes: np.ndarray, weights: np.ndarray | None, decisions: np.ndarray, steps: int
+    ) -> tuple[np.ndarray, bool]:
+        """What probabilities are calibrated on, decisions before an example was learned or left out; whether these."""
+        if steps == 0 or len(codes) == 0:
+            return decisions, False
+        targets, found, changed = self._targets(codes), decisions.copy(), False
+        for k, learner in enumerate(self.learners_):
+            if isinstance(learner, KernelNewton):
+                mine = (slice(None), k) if len(self.learners_) > 1 else ...
+                left_out = learner.refine(rows, targets(k, slice(None)), weights, decisions[mine], steps)
+                if left_out is not None:
+                    found[mine], changed = left_out, True
+        return found, changed
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         """Places (n,) of the labels among the classes."""
@@ -217,13 +244,14 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         wanted = self.class_weight
         if isinstance(wanted, dict):
             wanted = [[np.asarray(label).item(), float(weight)] for label, weight in wanted.items()]
-        found.extra.update(class_weight=wanted, several=self.several)
+        found.extra.update(class_weight=wanted, several=self.several, refinements=self.refinements)
         if self.__sklearn_is_fitted__():
             found.extra.update(calibration=self.calibration_.plain(), counts=self.counts_.tolist())
         return found
 
     def _restore(self, extra: dict[str, Any]) -> None:
         self.several = check.choice("several", extra.get("several", "shared"), SEVERAL)
+        self.refinements = check.integer("refinements", extra.get("refinements", STEPS), 0)
         super()._restore(extra)
         wanted = extra.get("class_weight")
         self.class_weight = {label: float(weight) for label, weight in wanted} if isinstance(wanted, list) else wanted
@@ -266,7 +294,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     @reading
     def predict_proba(self, X: Any) -> np.ndarray:
         """Of every row of X (n, d) and every class, (n, classes): calibrated on all decisions before their examples
-        were learned (calibration.py); class weights are in it.
+        were learned (calibration.py), after a refined `fit` on those with each left out; class weights are in it.
         """
         decisions = self._decisions(X)
         return self.calibration_.probabilities(decisions)

@@ -27,6 +27,7 @@ place. Cost of an example: O(size (d + rank)) for the map and a row of the desig
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from onepass.features.kernels import median_distance
 from onepass.foundation import check
 from onepass.foundation.check import shown
 from onepass.foundation.registry import savable
+from onepass.foundation.sharing import writing
 from onepass.foundation.state import as_begun, filled, zeros
 from onepass.learner.budget import kernel_width
 from onepass.learner.columns import constant, deviations
@@ -48,7 +50,8 @@ from onepass.learner.losses import loss_named
 from onepass.learner.newton_features import KernelNewtonState, progress
 from onepass.learner.newton_jump import followed, moved
 from onepass.learner.newton_map import MAP_OWN, MAPS, map_fits, map_of
-from onepass.learner.rows import dense, hashed
+from onepass.learner.refining import features_of, looked_again
+from onepass.learner.rows import dense, hashed, parts
 
 ENOUGH = 32  # examples from which the gain of the linear part is chosen on them
 FEW = 8  # examples from which there is a linear part: the scales of fewer may be far too small
@@ -378,7 +381,37 @@ class KernelNewton(Learner):
         learned, decisions = self._went(self._around(begun), rows, targets, weights)
         return learned, self._lost(learned, decisions, targets, weights)
 
+    @writing
+    def refine(
+        self, rows: Any, targets: np.ndarray, weights: np.ndarray | None, before: np.ndarray, steps: int
+    ) -> np.ndarray | None:
+        """Newton's method on all of the checked examples that were learned (refining.py): decisions, each left out.
+
+        rows (n, dim), targets (n,), weights (n,) or None: as learned; before: the decisions then, (n,) or, for several
+        classes, (n, classes); steps: at every penalty, at least 1. None, and nothing has changed, for losses other than
+        the logistic one, for landmarks that follow, and where rows drift.
+        """
+        p, one = self.params, self._within(self._state)
+        if p["loss"] != "logistic" or p["follow"]:
+            return None
+
+        def blocks() -> Iterator[tuple[slice, np.ndarray]]:
+            for place, part in parts(rows, self.columns(self.dim)):
+                yield place, features_of(one, self._dense(part))
+
+        reg = p["reg"] if p["design"] is None else p["design"].params["reg"]
+        weights = np.ones(len(targets)) if weights is None else weights
+        found = looked_again(one, blocks, self._signs(targets), weights, before, reg or REG, reg is None, steps)
+        if found is None:
+            return None
+        self._state = self._with(self._state, w=found[0])
+        return found[1]
+
     # what several classes do otherwise (several_newton.py)
+
+    def _signs(self, targets: np.ndarray) -> np.ndarray:
+        """-1 or 1 for every decision."""
+        return targets
 
     def _around(self, one: Any) -> Any:
         """The state that begins with this one."""

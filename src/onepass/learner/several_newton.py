@@ -192,6 +192,9 @@ class SeveralNewton(KernelNewton):
     def _within(self, state: Any) -> Any:
         return state.one
 
+    def _signs(self, targets: np.ndarray) -> np.ndarray:
+        return np.where(targets[:, None] == np.arange(self.params["classes"]), 1.0, -1.0)
+
     def _apart(self, state: Any, one: Any) -> SeveralNewtonState:
         return SeveralNewtonState(
             one=one, votes=state.votes.copy(), f=state.f.copy(), slopes=state.slopes.copy(), firm=state.firm
