@@ -692,10 +692,10 @@ def GLOC(
 def ItemModels(
     *,
     dim: int,
-    taste: float = 4.0,
+    taste: float = 2.0,
     reg: float = 1000.0,
     exploration: Explore = 0.0,
     seed: int = 0,
     dtype: str = "float64",
-    half_life: Any = None,
+    half_life: Any = 15000.0,
 ) -> ArmBandit: ...
