@@ -89,6 +89,14 @@ def test_copies_pickles_bytes_and_files_go_on_bit_for_bit(tmp_path):
     assert states != {before}
 
 
+def test_a_snapshot_decides_and_scores_as_the_bandit_did():
+    bandit = taught()
+    still, scores = bandit.snapshot(), bandit.score(USER, ARMS)
+    bandit.learn(bandit.decide(USER, ARMS), 1.0)
+    assert np.array_equal(still.score(USER, ARMS), scores)
+    assert still.decide(USER, ARMS, id="one").rounds == bandit.rounds - 1
+
+
 def test_arms_may_be_names_alone_frames_or_nameless_records():
     bandit = op.CrossedBandit()
     named = bandit.decide(USER, ["x", "y", 3])

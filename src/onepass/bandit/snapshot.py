@@ -34,7 +34,7 @@ class Snapshot:
 
     def score(self, contexts: Any, arms: Any = None, *, time: Any = None) -> np.ndarray:
         """The bandit's scores; contexts (K, dim) or (n, K, dim), arms, time and errors as there."""
-        return self._bandit.score(contexts, arms, time=time)
+        return self._bandit.score(contexts, arms, **({} if time is None else {"time": time}))
 
     def recommend(
         self, contexts: Any, k: int, arms: Any = None, exclude: Any = None, *, time: Any = None
