@@ -59,10 +59,10 @@ def test_no_step_raises_the_objective_and_the_penalty_has_nearly_the_least_loss_
         found = at_penalty(halves(phi), begun, signs, ones, 0.1, steps)
         losses.append(objective(found.w, phi, signs, ones, 0.1))
     assert (np.diff(losses) <= 0.0).all()
-    best = refined(halves(phi), begun, signs, ones, 0.1, True, 20)
+    best = refined(halves(phi), begun[None], signs[:, None], ones, 0.1, True, 20)[0]
     every = [at_penalty(halves(phi), 0.0 * begun, signs, ones, 0.1 * FACTOR**k, 20).loss for k in range(-4, 12)]
     assert min(every) <= best.loss * (1 + 1e-9) <= refining.NEARLY * min(every) * (1 + 1e-6)
-    assert refined(halves(phi), begun, signs, ones, 0.1, False, 20).loss > best.loss
+    assert refined(halves(phi), begun[None], signs[:, None], ones, 0.1, False, 20)[0].loss > best.loss
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -7,7 +7,7 @@
 
 f_(i) is, to first order, what the others decide on example i (Pregibon 1981). It says which penalty is right, and
 probabilities are calibrated on it: nothing is held out. Where rows drift the pass is better, and stays: it is compared
-on the last quarter of the examples with w of the first three quarters. Several classes are refined one by one.
+on the last quarter of the examples with w of the first three quarters. Several classes have one r.
 
 A step costs O(n k^2), k features, as the pass does, but in matrix products; memory O(k^2), and features up to HELD. The
 vote of the example before keeps its weight: it says nothing of examples in no order.
@@ -117,30 +117,31 @@ def at_penalty(
 
 def refined(
     blocks: Blocks, w: np.ndarray, signs: np.ndarray, weights: np.ndarray, reg: float, chosen: bool, steps: int
-) -> Refined | None:
-    """At the penalty chosen, or, if not `chosen`, at `reg`; None where H is not positive definite there."""
-    found: dict[int, Refined | None] = {}
+) -> list[Refined] | None:
+    """Of every class, w (classes, k) and signs (n, classes), at the penalty chosen for all, or, if not `chosen`, at
+    `reg`; None where an H is not positive definite there.
+    """
+    found: dict[int, list[Refined]] = {}
 
-    def loss(k: int, begun: np.ndarray) -> float:
+    def loss(k: int, near: int) -> float:
         if k not in found:
+            begun = [one.w for one in found.get(near) or ()] or list(w)
             try:
-                found[k] = at_penalty(blocks, begun, signs, weights, reg * FACTOR**k, steps)
+                found[k] = [
+                    at_penalty(blocks, begun[c], signs[:, c], weights, reg * FACTOR**k, steps) for c in range(len(w))
+                ]
             except np.linalg.LinAlgError:
-                found[k] = None
-        one = found[k]
-        return np.inf if one is None else one.loss
+                found[k] = []
+        return sum(one.loss for one in found[k]) if found[k] else np.inf
 
-    def begun(k: int) -> np.ndarray:
-        one = found[k]
-        return w if one is None else one.w
-
-    best, least = 0, loss(0, w)
+    best, least = 0, loss(0, 0)
     for way in (1, -1) if chosen else ():
-        while abs(best + way) <= FARTHEST and loss(best + way, begun(best)) < least:
-            best, least = best + way, loss(best + way, w)
-    while chosen and best > -FARTHEST and loss(best - 1, begun(best)) <= NEARLY * least:
+        while abs(best + way) <= FARTHEST and loss(best + way, best) < least:
+            best += way
+            least = loss(best, best)
+    while chosen and best > -FARTHEST and loss(best - 1, best) <= NEARLY * least:
         best -= 1
-    return found[best]
+    return found[best] or None
 
 
 def looked_again(
@@ -157,17 +158,18 @@ def looked_again(
 
     signs, before: (n,), or (n, classes) for weights (classes, k). reg, chosen: as for `refined`.
     """
-    w, columns, n = np.atleast_2d(state.w).copy(), before.reshape(len(before), -1), len(before)
-    left_out, late, more = np.empty(columns.shape), slice(n - n // LATE, None), np.zeros(n // LATE)
-    features, early = kept(blocks, n, w.shape[1] - 1), weights.copy()
+    w, n = np.atleast_2d(state.w).copy(), len(before)
+    columns, sides = before.reshape(n, -1), signs.reshape(n, -1)
+    features, early, late = kept(blocks, n, w.shape[1] - 1), weights.copy(), slice(n - n // LATE, None)
+    best = refined(features, w[:, :-1], sides, weights, reg, chosen, steps)
+    if best is None:
+        return None
+    left_out, more = np.empty(columns.shape), np.zeros(n // LATE)
     early[late] = 0.0
-    for c, sides in enumerate(signs.reshape(columns.shape).T):
-        best = refined(features, w[c, :-1], sides, weights, reg, chosen, steps)
-        if best is None:
-            return None
-        w[c, :-1], left_out[:, c] = best.w, best.left_out
-        ahead = at_penalty(features, np.zeros_like(best.w), sides, early, best.reg, 2 * steps).left_out
-        ours, passed = (losses(f[late], sides[late], weights[late]) for f in (ahead, columns[:, c]))
+    for c, one in enumerate(best):
+        w[c, :-1], left_out[:, c] = one.w, one.left_out
+        ahead = at_penalty(features, np.zeros_like(one.w), sides[:, c], early, one.reg, 2 * steps).left_out
+        ours, passed = (losses(f[late], sides[late, c], weights[late]) for f in (ahead, columns[:, c]))
         more += ours - passed
     if not more.sum() <= SURE * np.sqrt(len(more)) * more.std():
         return None
