@@ -24,15 +24,11 @@ from onepass.learner.newton_features import featured
 
 FACTOR = 2.0  # between penalties
 FARTHEST = 12  # powers of it
-NEARLY = (
-    1.01  # times the least loss left out: the smallest penalty of no more is taken, or rare classes lose most of F1
-)
+NEARLY = 1.01  # times the least loss left out: the smallest penalty of no more is taken, for the F1 of rare classes
 HALVINGS = 30  # of a step
 HELD = 1 << 26  # bytes of features that are kept between steps; more are made again
 LATE = 4  # of so many parts of the examples the last one is what the pass is compared on
-SURE = (
-    2.5  # standard errors by which more is lost there where the pass stays (drift: 3 to 34, shuffled rows at most 2.0)
-)
+SURE = 2.5  # standard errors by which more is lost there where the pass stays (drift: 3 to 34, shuffled at most 2.0)
 
 Blocks = Callable[[], Iterator[tuple[slice, np.ndarray]]]
 
