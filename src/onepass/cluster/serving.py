@@ -21,20 +21,19 @@ import msgspec
 from onepass.bandit.decision import made_id
 from onepass.cluster.rays import connected
 from onepass.foundation import check
-from onepass.log.records import SECOND, Decision, decode, encode
+from onepass.log.records import Decision, decode, encode
 from onepass.service import models
 from onepass.service.answers import answer, same_request
 from onepass.service.app import refusal
 from onepass.service.clock import Clock
-from onepass.service.join import DUE
-from onepass.service.learner import Copy
-from onepass.service.loop import Loop, decided_by
+from onepass.service.decision_record import make_record
+from onepass.service.learner import Copies, Copy
+from onepass.service.loop import Loop
 from onepass.service.messages import DecideAnswer, DecideRequest, OutcomeAnswer, OutcomeRequest, Refused
 from onepass.service.reading import body_of, durable, read
-from onepass.service.rows import offer
 from onepass.service.server import alone, store_of
 from onepass.service.settings import read as settings_of
-from onepass.service.showing import REQUEST, shown_instead
+from onepass.service.showing import REQUEST
 from onepass.service.standing import Standing
 from onepass.service.tables import fingerprint
 from onepass.service.writer import promise
@@ -157,24 +156,12 @@ class Reader:
         """The record of a decision by the present copy. Refused for what cannot be decided, and for canaries."""
         assert self._present is not None
         copy, standing = self._present
-        settings, now = standing.settings, self._clock()
+        settings = standing.settings
         assert settings is not None
         if settings.mode == "canary":
             raise Refused(409, "SettingsFixed", "mode must not be canary: readers have one model, not its candidate")
-        offered = offer(request, settings)
-        options: dict[str, Any] = {"id": request.id or made_id(), "tail": request.tail}
-        if offered.eligible is not None:
-            options["eligible"] = offered.eligible
-        try:
-            found = decided_by(copy, offered, request.slots, options, now)
-        except ValueError as error:
-            raise Refused(400, "BadArgument", str(error)) from None
-        return Decision.of(
-            found, loop=self.name, time=now, contexts=offered.contexts, eligible=offered.eligible, mode=settings.mode,
-            model=f"{standing.version}", line=copy.line, deferred=request.defer, subject=request.subject,
-            extra={REQUEST: fingerprint(request), DUE: now + round(settings.reward.wait * SECOND)},
-            **shown_instead(found, offered, settings),
-        )  # fmt: skip
+        identity, now = request.id or made_id(), self._clock()
+        return make_record(Copies(copy), settings, standing.version, request, identity, fingerprint(request), now)
 
     async def decide(self, body: bytes) -> bytes:
         """The answer to a request, both JSON, once its record is durable. Refused as by the service."""

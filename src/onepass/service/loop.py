@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from onepass.bandit.decision import Decision as Decided
 from onepass.bandit.decision import made_id
 from onepass.foundation import files
 from onepass.foundation.check import shown
 from onepass.log.asking import decided_on
 from onepass.log.lines import SERVING, STAGED
-from onepass.log.records import SECOND, Activation, Checkpoint, Decision, Outcome, Record, Settings
+from onepass.log.records import Activation, Checkpoint, Decision, Outcome, Record, Settings
 from onepass.log.replay import Fold, restored
 from onepass.log.store import Store
 from onepass.service import models, promotion
@@ -30,13 +29,14 @@ from onepass.service.answers import same_request
 from onepass.service.candidates import Candidate
 from onepass.service.clock import Clock
 from onepass.service.crossed_features import warming
+from onepass.service.decision_record import make_record
 from onepass.service.evaluations import Evaluations
-from onepass.service.join import DUE, Joiner
-from onepass.service.learner import Copy, Learner
+from onepass.service.join import Joiner
+from onepass.service.learner import Learner
 from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, named, wrong
-from onepass.service.rows import Offer, offer, table
+from onepass.service.rows import table
 from onepass.service.settings import LARGEST, LoopSettings, Model, begun, changes, fixed, takes_records
-from onepass.service.showing import REQUEST, shared, shown_instead
+from onepass.service.showing import REQUEST
 from onepass.service.standing import API, FILE, Standing, said
 from onepass.service.tables import Tables, fingerprint
 from onepass.service.writer import Writer, promise
@@ -280,8 +280,8 @@ class Loop:
         """A new decision, or the one there is."""
         standing = self.standing
         assert standing.settings is not None
-        settings = standing.settings
-        record = self._record(request, offer(request, settings), identity, print, settings, standing.version)
+        copies, now = self.learner.copies, self.clock()
+        record = make_record(copies, standing.settings, standing.version, request, identity, print, now)
 
         def kept(found: Decision) -> Decision:
             same_request((found.extra or {}).get(REQUEST), print, identity)
@@ -289,28 +289,6 @@ class Loop:
 
         self.writer.submit([record], stamped=True, said=(future, kept))
         return future
-
-    def _record(
-        self, request: DecideRequest, offered: Offer, identity: str, print: str, settings: LoopSettings, version: int
-    ) -> Decision:
-        now, (present, candidate) = self.clock(), self.learner.copies
-        options: dict[str, Any] = {"id": identity, "tail": request.tail}
-        if offered.eligible is not None:
-            options["eligible"] = offered.eligible
-        try:
-            found = decided_by(present, offered, request.slots, options, now)
-        except ValueError as error:
-            raise wrong(str(error)) from None
-        fields = shown_instead(found, offered, settings)
-        if settings.mode == "canary" and candidate is not None and request.slots == 1:
-            fields = shared(found, lambda: decided_by(candidate, offered, 1, options, now), candidate.line, settings)
-        due = now + round(settings.reward.wait * SECOND)
-        contexts = offered.contexts if fields or offered.text is None else offered.text
-        return Decision.of(
-            found, loop=self.name, time=now, contexts=contexts, eligible=offered.eligible, mode=settings.mode,
-            model=f"{version}", line=present.line, deferred=request.defer, subject=request.subject,
-            extra={REQUEST: print, DUE: due}, **fields,
-        )  # fmt: skip
 
     def outcomes(self, requests: list[OutcomeRequest]) -> tuple[list[Outcome], Future[list[int]]]:
         """Outcomes, and their places once they are durable; those that were there already keep the place 0. Refused for
@@ -365,13 +343,6 @@ class Loop:
 def alarms(bandit: Any) -> int:
     """How often a model forgot all, since what it had learned held no more; 0 of those that do not look."""
     return int(bandit.choices().get("alarms", 0)) if hasattr(bandit, "choices") else 0
-
-
-def decided_by(copy: Copy, offered: Offer, slots: int, options: dict[str, Any], now: int) -> Decided:
-    """A decision by a copy of a model."""
-    time = {"time": now / SECOND} if copy.timed else {}
-    found: Decided = decided_on(copy.snapshot, offered.contexts, offered.names, slots, **options, **time)
-    return found
 
 
 def warmed(bandit: Any, settings: LoopSettings) -> None:
