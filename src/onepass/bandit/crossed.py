@@ -10,7 +10,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.bandit.crossed_arms import Owned, arms_of
+from onepass.bandit.crossed_arms import Owned, arms_of, rows_to_learn
 from onepass.bandit.crossed_explaining import explained
 from onepass.bandit.crossing import FEWER, PRIORS, Crossed, begun, decide_crossed, learn_crossed, shares
 from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, paired, recorded, trouble
@@ -194,22 +194,28 @@ class CrossedBandit(Exploring, files.Owner):
         return user, items, called, None if every[0][2] is None else called, place
 
     @writing
-    def learn(self, decisions: Any, rewards: Any, *, again: bool = False) -> None:
-        """Learn the reward of a decision, late ones in any order.
+    def learn(self, contexts: Any, rewards: Any, arm: Any = None, *, again: bool = False) -> None:
+        """Learn the reward of a decision, late ones in any order; or of an arm that somebody else chose.
 
-        decisions: a `Decision`, or a list of them, of which the records alone are needed. rewards: a number, for k
-        slots (k,) numbers, None where there was none; of a list one entry per decision. again: learn a second reward
-        of a decision, too (default False: it is refused, for the last 10,000 decisions rewarded). The dictionaries grow
-        by the terms that are new. ValueError, and nothing has changed, for what is no decision of records, for NaN, for
-        another number of rewards, and for a decision that has had its reward.
+        contexts: a `Decision`, or a list of them, of which the records alone are needed; or a dictionary, n of them, or
+        a frame, beside which `arm` says what was chosen. rewards: a number, for k slots (k,) numbers, None where there
+        was none; of a list one entry per decision or dictionary. arm: a name, {name: features}, or [features] of an
+        arm without a name; of n dictionaries a list of n such (default None: decisions know their arms). again: learn a
+        second reward of a decision, too (default False: it is refused, for the last 10,000 decisions rewarded). The
+        dictionaries of features grow by the terms that are new. ValueError, and nothing has changed, for what is no
+        decision of records and no record, for NaN, for another number of rewards or arms, and for a decision that has
+        had its reward.
         """
-        if not are_decisions(decisions):
-            raise ValueError(f"decisions must be what decide gave, or a list of it, got {check.shown(decisions)}")
-        given, paid = paired(decisions, rewards)
-        identities = [one.id for one in given]
-        if not again:
-            self._rewarded.refuse(identities)
-        every = [row for one, each in zip(given, paid, strict=True) for row in rows_of_decision(one, each)]
+        if are_decisions(contexts):
+            if arm is not None:
+                raise ValueError("arm must be None beside decisions, which know their arms")
+            given, paid = paired(contexts, rewards)
+            identities = [one.id for one in given]
+            if not again:
+                self._rewarded.refuse(identities)
+            every = [row for one, each in zip(given, paid, strict=True) for row in rows_of_decision(one, each)]
+        else:
+            identities, every = [], rows_to_learn(contexts, rewards, arm)
         with deferred():
             for user, item, name, reward in every:
                 user_places, item_places = self.context.learn_terms(user), self.item.learn_terms(item)

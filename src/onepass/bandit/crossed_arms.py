@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.bandit.crossing import NAMELESS, NEW, Crossing, anew
-from onepass.bandit.names import distinct, hashable
-from onepass.features.terms import rows_of
+from onepass.bandit.names import distinct, hashable, named
+from onepass.features.terms import rows_of, terms
+from onepass.foundation import check
 from onepass.foundation.check import shown
 from onepass.foundation.state import objects
 
@@ -32,6 +33,35 @@ def arms_of(arms: Any) -> tuple[list[Any] | None, list[Any]]:
 def is_record(arms: list[Any]) -> bool:
     """Whether a list holds records."""
     return isinstance(arms[0], Mapping)
+
+
+def rows_to_learn(contexts: Any, rewards: Any, arm: Any) -> list[tuple[Any, Any, Any, float]]:
+    """The terms of request and arm, the arm's name (None without one), and the reward, of one request or of n.
+
+    contexts, rewards, arm: as `CrossedBandit.learn` takes records. ValueError as there.
+    """
+    if arm is None:
+        raise ValueError(
+            "contexts must be decisions, or records beside arm, which says what was chosen: a name, {name: features}, "
+            f"or [features] without a name; got {shown(contexts)}"
+        )
+    records = rows_of(contexts)[1]
+    paid = check.finite("rewards", check.array("rewards", rewards, np.dtype(np.float64), (0, 1)))
+    each = [arm] if paid.ndim == 0 else named(arm, len(records), "arm")
+    if len(records) != paid.size or not records:
+        raise ValueError(f"rewards must have one entry per record of contexts ({len(records)}), got {paid.size}")
+    return [
+        (terms(record), *arm_to_learn(one), value)
+        for record, one, value in zip(records, each, paid.reshape(-1).tolist(), strict=True)
+    ]
+
+
+def arm_to_learn(arm: Any) -> tuple[Any, Any]:
+    """The terms of one arm, and its name, (name,), None without one; ValueError for several arms and for none."""
+    names, records = arms_of(arm if isinstance(arm, Mapping | list) else [arm])
+    if len(records) != 1:
+        raise ValueError(f"arm must be one arm: a name, {{name: features}} or [features], got {shown(arm)}")
+    return terms(records[0]), None if names is None else (names[0],)
 
 
 class Kept(NamedTuple):

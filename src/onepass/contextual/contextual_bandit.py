@@ -35,8 +35,10 @@ from onepass.contextual.kinds import (
     RECORDS,
     ROWS,
     common,
+    first_featured,
     kept_of,
     kind_of_decision,
+    name_alone,
     names_alone,
     records_of,
     told_of,
@@ -307,8 +309,8 @@ class ContextualBandit(Filed, Fronting, Knowing, BaseBandit):
     ) -> None:
         """Learn contexts, rewards and arms: one row (dim,), a number and a name, or (n, dim), (n,) and n names.
 
-        contexts: rows or records, or decisions, as in `SharedBandit.learn`, which know their arms; where arms have
-        features, decisions alone. arm: names, which may be new.
+        contexts: rows or records, or decisions, as in `SharedBandit.learn`, which know their arms. arm: names, which
+        may be new; where arms have features, for each {name: features}, or [features] without a name.
         Rows are learned in their order. nu, time: None. again: learn a second reward of a decision, too (default
         False). ValueError, and nothing has changed, for NaN, shapes that do not match, names that are not hashable, or
         a decision that has had its reward.
@@ -319,9 +321,14 @@ class ContextualBandit(Filed, Fronting, Knowing, BaseBandit):
         self._timeless(time)
         if nu is not None:
             raise ValueError("nu must be None for ContextualBandit, which finds the scale of the noise by itself")
-        kind = ROWS if self._kind == ROWS and common(contexts, None) else self._kind_for(contexts, None)
+        first = first_featured(arm, rewards)
+        kind = ROWS if self._kind == ROWS and first is None and common(contexts, None) else None
+        kind = self._kind_for(contexts, first) if kind is None else kind
         if kind == CROSSED:
-            raise ValueError("contexts must be decisions where arms have features: their records hold these")
+            self._learn_crossed(contexts, rewards, arm)
+            return
+        if first is not None:
+            arm = name_alone(arm) if np.ndim(rewards) == 0 else [name_alone(one) for one in arm]
         if kind == RECORDS:
             single, records = records_of(contexts)
             if arm is None:

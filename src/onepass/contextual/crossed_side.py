@@ -11,7 +11,7 @@ from onepass.bandit.deciding import asked
 from onepass.bandit.decision import Decision, Recommendation, together
 from onepass.bandit.explanation import Explanation
 from onepass.bandit.recommending import recommendation
-from onepass.contextual.kinds import are_records, features_of, requests_of
+from onepass.contextual.kinds import are_records, features_of, of_row, requests_of
 from onepass.foundation import check
 
 
@@ -27,6 +27,15 @@ def decide(inner: CrossedBandit, dim: int, contexts: Any, arms: Any, k: int, id:
         for request, one in zip(requests, given, strict=True)
     ]
     return together(each)
+
+
+def learn(inner: CrossedBandit, dim: int, contexts: Any, rewards: Any, arm: Any) -> None:
+    """Learn a reward of a request, row (d,) or record, or n of them, and of the arms that were chosen."""
+    if not are_records(contexts):
+        rows = check.array("contexts", contexts, np.dtype(np.float64), (1, 2), dim or None)
+        contexts = of_row(rows) if rows.ndim == 1 else [of_row(row) for row in rows]
+    several = np.ndim(rewards) != 0 and isinstance(arm, list | tuple)
+    inner.learn(contexts, rewards, [features_of(one) for one in arm] if several else features_of(arm))
 
 
 def score(inner: CrossedBandit, dim: int, contexts: Any, arms: Any) -> np.ndarray:

@@ -175,6 +175,14 @@ class Fronting(BaseBandit):
         else:
             super()._reward(decisions, rewards, again, time)
 
+    def _learn_crossed(self, contexts: Any, rewards: Any, arm: Any) -> None:
+        """Learn requests, rewards, and arms with their features."""
+        inner = self._inner()
+        with deferred():
+            crossed_side.learn(inner, self.dim, contexts, rewards, arm)
+            self._become(CROSSED)
+            self.rounds = inner.rounds
+
     def _reward_records(self, decisions: Any, rewards: Any, again: bool) -> None:
         given, paid = paired(decisions, rewards)
         identities = [one.id for one in given]

@@ -40,8 +40,23 @@ def are_records(contexts: Any) -> bool:
 def have_features(arms: Any) -> bool:
     """Whether arms come with features: by their names, or nameless; {"a": {"arm": "a"}} says no more than the name."""
     if isinstance(arms, Mapping):
-        return any(found != {NAME: name} for name, found in arms.items())
+        return any(not isinstance(found, Mapping) or found != {NAME: name} for name, found in arms.items())
     return is_frame(arms) or (isinstance(arms, list | tuple) and len(arms) > 0 and isinstance(arms[0], Mapping))
+
+
+def name_alone(arm: Any) -> Any:
+    """The name of an arm that is learned, {name: features} or a name; ValueError where it has none, or several."""
+    if isinstance(arm, Mapping) and len(arm) == 1:
+        return next(iter(arm))
+    if isinstance(arm, Mapping) or have_features(arm):
+        raise ValueError(f"arm must be a name or {{name: features}} where each has models of its own, got {shown(arm)}")
+    return arm
+
+
+def first_featured(arm: Any, rewards: Any) -> Any:
+    """The first arm with features of those that are learned, one for a single reward, else n; None without any."""
+    each = [arm] if type(rewards) is float or np.ndim(rewards) == 0 else arm if isinstance(arm, list | tuple) else ()
+    return next((one for one in each if have_features(one)), None)
 
 
 def common(contexts: Any, arms: Any) -> bool:
