@@ -200,6 +200,16 @@ def test_slots_are_filled_one_after_the_other_and_rewarded_by_their_names(served
     assert log(served, id)[0]["contexts"]["context"]["_slot"] == {"size": "large", "id": "top"}
 
 
+def test_a_slot_leaves_the_actions_that_later_slots_need(client):
+    """The last slot may show one action alone: none before it takes that, and no slot stays empty."""
+    slots = [{"id": "top", "baselineAction": "a0"}, {"id": "side", "baselineAction": "a1"},
+             {"id": "end", "baselineAction": "a2", "excludedActions": ["a0", "a1", "a3"]}]  # fmt: skip
+    for _ in range(12):
+        found = [one["rewardActionId"] for one in client.rank_multi_slot(slots_body(slots=slots))["slots"]]
+        assert found[2] == "a2"
+        assert len(set(found)) == 3
+
+
 def test_slots_that_do_not_fit_are_refused(client):
     for fields in (
         {"slots": []},

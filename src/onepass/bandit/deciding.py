@@ -145,7 +145,10 @@ def failed(place: int) -> Exception:
     if place == NOT_OFFERED:
         return not_offered()
     if place == NONE_LEFT:
-        return ValueError("eligible must leave an arm for every slot, but those of a slot are all taken by others")
+        return ValueError(
+            "eligible must leave an arm for every slot, the first one for the arm that is played until its rewards are "
+            "complete: let that arm be eligible, or learn its rewards first"
+        )
     return trouble()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from onepass.bandit.assignment import close_dead_ends, unfilled
 from onepass.foundation import check
 
 PLAIN = frozenset({int, str})  # types whose values are hashable and equal themselves
@@ -68,7 +69,7 @@ def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) ->
     """Who may be chosen, (1, K), or (k, K) where every slot has a choice of its own.
 
     eligible: None (all); booleans (K,) or (k, K); names (indices where arms have none), or k collections of them.
-    ValueError for names that are not offered, for a wrong shape, and for fewer eligible arms than slots.
+    ValueError for names that are not offered, for a wrong shape, and where slots cannot all be filled.
     """
     if eligible is None:
         return everyone(count)
@@ -83,10 +84,32 @@ def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) ->
             if unknown:
                 raise ValueError(f"eligible must name arms that are offered, but {check.shown(unknown[0])} is not")
             mask[j, [places[name] for name in wanted]] = True
-    short = np.flatnonzero(mask.sum(axis=1) < (k if len(mask) == 1 else 1))
-    if short.size:
-        raise ValueError(f"eligible must leave an arm for every slot ({k}), got {int(mask[short[0]].sum())} arms")
+    left = mask.sum(axis=1)
+    if len(mask) == 1 and left[0] < k:
+        raise ValueError(f"eligible must leave an arm for every slot ({k}), got {int(left[0])} arms")
+    if len(mask) > 1 and (np.sort(left) <= np.arange(k)).any():  # else filled by taking those with fewest arms first
+        _fillable(mask)
     return mask
+
+
+def _fillable(mask: np.ndarray) -> None:
+    """ValueError where slots that differ in who is eligible (k, K) have no assignment."""
+    slots = np.flatnonzero(unfilled(mask, np.ones(mask.shape[1], np.bool_)))
+    if slots.size:
+        raise ValueError(
+            f"eligible must leave an arm for every slot, but slots {slots.tolist()} (from 0) have "
+            f"{int(mask[slots].any(axis=0).sum())} arms between them: name more arms for them, or fill fewer slots"
+        )
+
+
+def eligible_places(eligible: Any, names: list[Any] | None, count: int, k: int) -> list[int]:
+    """Places of the arms that the first of k slots may have. Errors as of `eligible_arms`."""
+    mask = eligible_arms(eligible, names, count, k)
+    left = mask[0].copy()
+    if len(mask) > 1:
+        close_dead_ends(mask, 0, left, np.ones(count, np.bool_))
+    found: list[int] = np.flatnonzero(left).tolist()
+    return found
 
 
 def _as_booleans(eligible: Any, count: int, k: int) -> np.ndarray | None:

@@ -14,6 +14,7 @@ of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, th
 
 import numpy as np
 
+from onepass.bandit.assignment import close_dead_ends
 from onepass.design import contract
 from onepass.estimator.contract import expect, link, parameter, radius, repeated, unit, update, update_rows
 from onepass.estimator.links import mean, on_rewards
@@ -134,7 +135,8 @@ def in_view(family, rule, seen):
 def fill_slots(rule, seen, scores, among, lots, greedy):
     """Arms (k,) and distributions (k, K) of k slots, k pairs of lots, without replacement.
 
-    among (1 or k, K): who may be chosen, in every slot or in each; greedy: the best of the rest after the first slot.
+    among (1 or k, K): who may be chosen, in every slot or in each, where arms are left out after which a later slot
+    could not be filled (assignment.py); greedy: the best of the rest after the first slot.
     """
     slots = lots.size // 2
     arms, p, open_arms = np.empty(slots, np.int64), np.zeros((slots, scores.size)), among[0].copy()
@@ -144,6 +146,11 @@ def fill_slots(rule, seen, scores, among, lots, greedy):
             open_arms[a] = among[min(j, among.shape[0] - 1), a]
         for i in range(j):
             open_arms[arms[i]] = False
+        if among.shape[0] > 1 and j < slots - 1:
+            free = np.ones(scores.size, np.bool_)
+            for i in range(j):
+                free[arms[i]] = False
+            close_dead_ends(among, j, open_arms, free)
         for a in range(scores.size):
             left += open_arms[a]
         if left == 0:

@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from onepass.bandit.names import eligible_places
 from onepass.features.factors import Outer
 from onepass.features.terms import terms
 
@@ -35,6 +36,20 @@ def decided_on(bandit: Any, contexts: Any, names: Any, k: int, **options: Any) -
     if isinstance(contexts, Mapping):
         contexts = Outer(np.array(contexts["left"], np.float64), np.array(contexts["right"], np.float64))
     return bandit.decide(np.asarray(contexts, np.float64), names, k, **options)
+
+
+def first_eligible(eligible: Any, names: list[Any] | None, count: int, k: int) -> list[int]:
+    """Places of the arms that the first slot might have had.
+
+    eligible: as `decide` was given, None: all; names: of the arms, None where they have none; count: of arms; k: of
+    slots. ValueError where they do not belong together.
+    """
+    if eligible is None:
+        return list(range(count))
+    if names is not None and all(type(one) is str for one in eligible):
+        allowed = set(eligible)
+        return [place for place, name in enumerate(names) if name in allowed]
+    return eligible_places(eligible, names, count, k)
 
 
 def learned_of(contexts: Any, places: Sequence[int]) -> Any:

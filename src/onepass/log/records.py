@@ -174,6 +174,8 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
         for name in ("contexts", "eligible"):
             if name in fields:
                 fields[name] = listed(fields[name])
+        if isinstance(fields.get("eligible"), list | tuple | set | frozenset):
+            fields["eligible"] = [_members(one) for one in fields["eligible"]]
         # names that are strings are written as they are
         if not decision.several and decision.offered and set(map(type, decision.offered)) == {str}:
             held = {name: _plain(getattr(decision, name)) for name in HELD}
@@ -363,6 +365,11 @@ def listed(value: Any) -> Any:
     if isinstance(value, Outer):
         return {"left": listed(value.left), "right": listed(value.right)}
     return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _members(value: Any) -> Any:
+    """A collection of names, of one slot of several, as a list; a name as it is."""
+    return list(value) if isinstance(value, set | frozenset) else listed(value)
 
 
 def _plain(value: Any) -> Any:

@@ -23,6 +23,7 @@ from onepass.evaluation.ranges import Range
 from onepass.evaluation.sample import Sample
 from onepass.evaluation.streaming import Logger, summary
 from onepass.evaluation.tally import Tally
+from onepass.log.asking import first_eligible
 from onepass.log.records import Decision, Join
 from onepass.log.replay import Fold, grouped
 from onepass.log.store import Store
@@ -104,10 +105,7 @@ def by(bandit: Any, decision: Decision) -> np.ndarray:
 
 def allowed(decision: Decision) -> list[int]:
     """Places of the arms that might be chosen."""
-    names = decision.offered
-    if decision.eligible is None or names is None:
-        return list(range(len(shown(decision))))
-    return [place for place, name in enumerate(names) if name in decision.eligible]
+    return first_eligible(decision.eligible, decision.offered, len(shown(decision)), len(decision.places))
 
 
 def one_of(places: list[int], count: int) -> np.ndarray:

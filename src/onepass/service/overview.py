@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from onepass.evaluation.ranges import Range
+from onepass.log.asking import first_eligible
 from onepass.log.records import SECOND, Activation, Checkpoint, Decision, Join, Outcome, Settings
 from onepass.service.drift import EVERY, SETTLED, Drift, Expected
 from onepass.service.join import deadline
@@ -300,8 +301,7 @@ def shown_among(record: Decision) -> tuple[int, list[float], list[int] | None]:
         count = len(record.probabilities or names or ()) or place + 1
         chances = [float(each == place) for each in range(count)]
     if record.eligible is not None and names is not None:
-        allowed = {name for name in record.eligible if isinstance(name, str)}
-        eligible = [each for each, name in enumerate(names) if name in allowed] or None
+        eligible = first_eligible(record.eligible, names, len(names), len(record.places)) or None
     return place, chances, eligible
 
 

@@ -3,16 +3,19 @@
     decision of slot j:  context + {"_slot": {"id": ..., its features}},  its own exclusions,  its baseline first
 
 So slots have features and exclusions of their own, every probability is exact given the slots before, and each is
-joined, learned and replayed as any other decision. The first has the event's id, the others that and their number. A
-slot for which no action is left gets none.
+joined, learned and replayed as any other decision. The first has the event's id, the others that and their number.
+Excluded are those actions, too, after whose choice a later slot could not be filled: there is one for every slot, for
+every slot has a baseline of its own.
 """
 
 import asyncio
 import hashlib
 from typing import Any
 
+import numpy as np
 from starlette.responses import Response
 
+from onepass.bandit.assignment import close_dead_ends
 from onepass.foundation.check import shown
 from onepass.log.records import LONGEST, Decision
 from onepass.service.answers import answer
@@ -72,16 +75,20 @@ async def rank(call: Call) -> Response:
         )
     fitting(asked)
     context, taken, said = record_of(asked.context_features), set[str](), list[dict[str, Any]]()
-    for slot in asked.slots:
+    among = np.array(
+        [[one.id not in set(slot.excluded_actions or ()) for one in asked.actions] for slot in asked.slots]
+    )
+    for j, slot in enumerate(asked.slots):
+        free = np.array([action.id not in taken for action in asked.actions])
+        fits = among[j] & free
+        close_dead_ends(among, j, fits, free)
+        barred = {action.id for action, fit in zip(asked.actions, fits.tolist(), strict=True) if not fit}
         left = [action for action in asked.actions if action.id not in taken]
         left.sort(key=lambda action: action.id != slot.baseline_action)
-        excluded = [action.id for action in left if action.id in set(slot.excluded_actions or ())]
-        if len(excluded) == len(left):
-            said.append({"id": slot.id, "rewardActionId": None})
-            continue
+        excluded = [action.id for action in left if action.id in barred]
         place = {SLOT: {**record_of(slot.features), "id": slot.id}}
         request = ranking.request_of(
-            loop, {**context, **place}, left, excluded, slot_event(event, len(taken)), bool(asked.defer_activation)
+            loop, {**context, **place}, left, excluded, slot_event(event, j), bool(asked.defer_activation)
         )
         found = answer(await ranking.decided(loop, request))
         taken.add(found.arm)
@@ -128,7 +135,7 @@ def fitting(asked: MultiSlotRankRequest) -> None:
 
 
 def slot_event(event: str, number: int) -> str:
-    """The identity of the decision of a slot. number: from 0, of those that got an action."""
+    """The identity of the decision of a slot. number: from 0."""
     if number == 0:
         return event
     text = f"{event} slot {number + 1}"

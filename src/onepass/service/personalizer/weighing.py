@@ -17,6 +17,7 @@ from onepass.evaluation.events import rows_of
 from onepass.evaluation.moments import Moments, moments_of
 from onepass.evaluation.ranges import Range
 from onepass.evaluation.sample import sample_of
+from onepass.log.asking import first_eligible
 from onepass.log.exchange import paid
 from onepass.log.records import SECOND, Decision, Event, Join
 from onepass.log.replay import Fold, together
@@ -117,7 +118,7 @@ def taught(policies: list[Weighed], joins: list[Join]) -> None:
 def chances(policy: Weighed, record: Decision) -> np.ndarray:
     """Probabilities (K,) of a policy for a decision; none for the one that logged it."""
     names = record.offered or []
-    allowed = [place for place, name in enumerate(names) if record.eligible is None or name in set(record.eligible)]
+    allowed = first_eligible(record.eligible, names, len(names), len(record.places))
     if policy.learns is not None:
         return np.asarray(again(policy.learns.bandit, record).probabilities, float)
     out = np.zeros(len(names))
