@@ -176,19 +176,26 @@ def seal_command(
     store: Place,
     archive: Annotated[str, typer.Argument(metavar="ARCHIVE", help="FOLDER of Parquet files, made where needed.")],
     days: Annotated[int, typer.Option(min=31, help="Keep what is younger; no reward is waited for longer than 30.")],
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Of `onepass serve --data`. Default: where STORE is.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Move the oldest months into an archive.
 
-    Month by month, each read back before it is deleted from the store.
+    Month by month, each read back before it is deleted from the store. Refused where a loop of the service would need
+    what goes at its next start.
     """
     from datetime import UTC, datetime, timedelta
 
     from onepass.log.parquet import ParquetStore
     from onepass.log.sealing import seal
+    from onepass.service.models import refuse_loss
 
+    folder = Path(store).parent if data is None else data
     with said(), opened(store, readonly=False) as log, ParquetStore(archive) as target:
-        months = seal(log, target, datetime.now(UTC) - timedelta(days=days))
+        before = datetime.now(UTC) - timedelta(days=days)
+        months = seal(log, target, before, lambda last: refuse_loss(folder, log, last))
     show({"ok": True, "archive": archive, "months": dict(months)}, as_json)
 
 

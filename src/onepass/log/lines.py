@@ -21,7 +21,8 @@ STAGED, SERVING, RETIRED = "staged", "serving", "retired"
 
 class Line(msgspec.Struct, kw_only=True):
     """One of the models. number: from 0; place: of the checkpoint it begins with; through: the join after which it
-    learns; state; end: the last join it learned, None while it goes on; why: a sentence about its state."""
+    learns; state; end: the last join it learned, None while it goes on; why: a sentence about its state; served:
+    whether it ever decided."""
 
     number: int
     place: int
@@ -29,6 +30,7 @@ class Line(msgspec.Struct, kw_only=True):
     state: str
     end: int | None = None
     why: str = ""
+    served: bool = False
 
 
 class Lines(msgspec.Struct, kw_only=True):
@@ -44,7 +46,7 @@ class Lines(msgspec.Struct, kw_only=True):
         if found is None:
             if record.data is not None:
                 begun = Line(number=record.line, place=record.seq, through=record.through, state=record.state)
-                begun.why = record.why
+                begun.why, begun.served = record.why, record.state == SERVING
                 self.each[record.line] = begun
             return
         if record.state == RETIRED:
@@ -53,7 +55,7 @@ class Lines(msgspec.Struct, kw_only=True):
             before = self.each.get(self.serving)
             if before is not None:
                 before.state, before.end, before.why = RETIRED, record.through, f"model {record.line} took over"
-            self.serving, found.state, found.why = record.line, SERVING, record.why
+            self.serving, found.state, found.why, found.served = record.line, SERVING, record.why, True
 
     @property
     def candidate(self) -> Line | None:

@@ -6,22 +6,28 @@
 Who is killed in between has records twice and none lost; the next call compares and goes on.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from onepass.log.records import micros, moment
 from onepass.log.store import Row, Store, StoreError
 
 
-def seal(store: Store, archive: Store, before: datetime) -> list[tuple[str, int]]:
+def seal(
+    store: Store, archive: Store, before: datetime, permit: Callable[[int], object] = lambda last: None
+) -> list[tuple[str, int]]:
     """Move the records before a moment from a store to an archive, a month at a time; the months and their numbers of
     records.
 
     store, archive: whose places follow one another, or an archive that is new; before: a datetime with a time zone.
+    permit: is called with the last place that would be moved, before anything is; it raises where that must stay
+    (default: all may go).
     What is moved is the longest beginning of the log of which all records are earlier; a month ends where the first
     record of a later one comes. StoreError, and nothing is deleted, where the archive has something else.
     """
     parts = list(months(store, micros(before)))
+    if parts:
+        permit(parts[-1][-1])
     return [(month, move(store, archive, last)) for month, _, last in parts]
 
 

@@ -127,7 +127,7 @@ def loop(
             yield from clock(name, store, now)
             if settings is not None:
                 yield from fitting(name, settings, store)
-            yield from model(name, store, data / f"{name}.models")
+            yield from checkpoint(name, store, data / f"{name}.models")
     except (OSError, ValueError) as error:
         yield Finding(name, "log", "broken", str(error))
 
@@ -166,16 +166,27 @@ def fitting(name: str, settings: LoopSettings, store: Store) -> Iterator[Finding
         yield Finding(name, "settings", "broken", f"{', '.join(other)} must be as the log has it")
 
 
-def model(name: str, store: Store, folder: Path) -> Iterator[Finding]:
-    """Whether the newest checkpoint can be read, and how much a restart learns after it."""
-    found = models.newest(folder, store, name) if folder.is_dir() else None
-    through = 0 if found is None else found.kept.through
-    left = sum(1 for _ in store.rows(through, None, ["join"], name))
+def checkpoint(name: str, store: Store, folder: Path) -> Iterator[Finding]:
+    """Whether a start can go on with the model that serves, and how much it learns after its newest checkpoint."""
+    found = models.newest(folder, store, name)
+    lines = models.current(store, name, found).lines
+    line = lines.each.get(lines.serving)
+    own = None if line is None else models.newest(folder, store, name, line.number)
+    try:
+        if line is None:
+            models.refuse_remainder(folder, store, name)
+            yield Finding(name, "checkpoint", "fine", "there is none, and no model yet: a start begins one")
+            return
+        fold = models.fold_of(folder, store, name, line, own)
+    except ValueError as error:
+        yield Finding(name, "checkpoint", "broken", str(error))
+        return
+    left = sum(1 for _ in store.rows(fold.through, None, ["join"], name))
     state: State = "soon" if left > MANY else "fine"
-    newer = sum(int(path.stem) > through for path in folder.glob("*.json")) if folder.is_dir() else 0
+    newer = models.unusable(folder, line.number, fold.through)
     if newer:
         yield Finding(
             name, "checkpoint", "soon", f"{newer} newer than the one that is used are damaged, or of another log"
         )
-    where = "there is none" if found is None else f"through record {through}, {found.bandit.rounds} rounds"
+    where = "there is none" if own is None else f"through record {fold.through}, {fold.bandit.rounds} rounds"
     yield Finding(name, "checkpoint", state, f"{where}; a start learns {left} rewards after it")

@@ -22,7 +22,7 @@ from onepass.foundation.check import shown
 from onepass.log.asking import decided_on
 from onepass.log.lines import SERVING, STAGED
 from onepass.log.records import Activation, Checkpoint, Decision, Outcome, Record, Settings
-from onepass.log.replay import Fold, restored
+from onepass.log.replay import Fold
 from onepass.log.store import Store
 from onepass.service import models, promotion
 from onepass.service.answers import same_request
@@ -68,6 +68,8 @@ class Loop:
         if found is not None and found.kept.line != serving:
             found = models.newest(folder, store, self.name, serving)
         fold = self.fold_of(serving, found) if serving in self.standing.lines.each else None
+        if fold is None:
+            models.refuse_remainder(folder, store, self.name)
         fresh = Fold(store, self.name, begun(settings)) if fold is None else fold
         warmed(fresh.bandit.copy(), self.standing.settings or settings)
         self._start(fresh, settings, fold is None)
@@ -87,12 +89,8 @@ class Loop:
         return last
 
     def fold_of(self, line: int, found: Any = None) -> Fold:
-        """A model of the loop: as a checkpoint has it, or else at its beginning."""
-        if found is not None:
-            return Fold(self.store, self.name, found.bandit, found.kept.through, line=line)
-        place = self.standing.lines.each[line].place
-        record = next(self.store.read(place - 1, place))
-        return Fold(self.store, self.name, restored(record), record.through, line=line)
+        """A model of the loop: as a checkpoint has it, or else at its beginning. ValueError where neither is there."""
+        return models.fold_of(self.folder, self.store, self.name, self.standing.lines.each[line], found)
 
     def _fits(self, settings: LoopSettings) -> None:
         """ValueError for settings of other rows than the log's."""
@@ -163,10 +161,10 @@ class Loop:
             known, standing = self.writer.last, self.standing
             since = self.joiner.since(known)
         kept = models.Kept(
-            loop=self.name, line=fold.line, through=fold.through, crc=models.crc(self.store, fold.through),
-            rounds=fold.bandit.rounds, since=since, known=known, standing=standing,
+            loop=self.name, line=fold.line, through=fold.through, rounds=fold.bandit.rounds, since=since, known=known,
+            mark=models.mark_of(self.store, known), standing=standing,
         )  # fmt: skip
-        return models.save(self.folder, kept, fold.bandit, self.clock(), state, why)
+        return models.save(self.folder, self.store, kept, fold.bandit, self.clock(), state, why)
 
     # ---- settings ----
 

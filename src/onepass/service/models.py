@@ -6,6 +6,7 @@ and without any the log is learned from its beginning. The file comes first, the
 
 import contextlib
 import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,29 +14,43 @@ from typing import Any, NamedTuple
 import msgspec
 
 from onepass.foundation import disk, files
-from onepass.log.lines import SERVING
-from onepass.log.records import Checkpoint
-from onepass.log.store import Store
+from onepass.log.lines import SERVING, STAGED, Line
+from onepass.log.records import Checkpoint, Forgotten
+from onepass.log.replay import Fold, restored
+from onepass.log.store import Row, Store
 from onepass.service.standing import Standing
 
 KEPT = 3  # checkpoints in the folder of a model, the present one or a candidate
-FORMER = 4  # models before, of which the last checkpoint is kept
+FORMER = 4  # models before, of which the last checkpoint is kept: of those that have served, and of those that have not
 DIGITS = 15  # of a place in a file's name
+NAME = re.compile(r"(\d+)(?:-(\d+))?")  # of a checkpoint's files: the place, and the model but for the first
+FORGOTTEN = str(Forgotten.__struct_config__.tag)
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A record of a log, which tells the log from one that was restored, or lost its end, and went on. crc: of its row;
+    time: its own, which it keeps when it is forgotten."""
+
+    crc: int
+    time: int
+
+    def names(self, row: Row | None) -> bool:
+        """Whether a row is the record's, or what was left when it was forgotten."""
+        return row is not None and (row.crc == self.crc or (row.kind == FORGOTTEN and row.time == self.time))
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """What stands beside a model. loop: its name; line: which of the loop's models; through: the last join learned;
-    crc: of its row, which tells this log from one that lost its end and went on; rounds: rows it has learned; since:
-    the place after which the join must read; known: the place up to which `standing` is what the log says; digest:
-    SHA-256 of the model's bytes."""
+    rounds: rows it has learned; since: the place after which the join must read; known: the last place of the log then,
+    up to which `standing` is what the log says; mark: of the record there; digest: SHA-256 of the model's bytes."""
 
     loop: str
     line: int
     through: int
-    crc: int | None
     rounds: int
     since: int
     known: int
+    mark: "Mark"
     standing: Standing
     digest: str = ""
 
@@ -53,7 +68,9 @@ class Found(NamedTuple):
     kept: Kept
 
 
-def save(folder: Path, kept: Kept, bandit: Any, time: int, state: str = SERVING, why: str = "") -> Checkpoint:
+def save(
+    folder: Path, store: Store, kept: Kept, bandit: Any, time: int, state: str = SERVING, why: str = ""
+) -> Checkpoint:
     """Put a model into a folder, and remove those that are too many; its record, for the log."""
     data = files.to_bytes(bandit)
     kept = msgspec.structs.replace(kept, digest=hashlib.sha256(data).hexdigest())
@@ -61,31 +78,35 @@ def save(folder: Path, kept: Kept, bandit: Any, time: int, state: str = SERVING,
     place = folder / f"{kept.name}.model"
     disk.put(place, data)
     disk.put(place.with_suffix(".json"), msgspec.json.encode(kept))
-    tidied(folder, kept.standing)
+    remove_old(folder, store, kept)
     return Checkpoint(
         loop=kept.loop, time=time, through=kept.through, digest=kept.digest, path=f"{folder.name}/{place.name}",
         model=f"{bandit.rounds}", line=kept.line, state=state, why=why,
     )  # fmt: skip
 
 
-def tidied(folder: Path, standing: Standing) -> None:
-    """Remove what is older, and what killed processes left: the folder has one owner."""
-    found, names = dict[int, list[str]](), set[str]()
-    for one in sorted(folder.glob("*.json")):
-        found.setdefault(line_of(one.stem), []).append(one.stem)
-    present = {standing.lines.serving, max(found, default=0)}
-    for line in sorted(found)[-FORMER - len(present) :]:
-        names.update(found[line][-KEPT if line in present else -1 :])
+def remove_old(folder: Path, store: Store, newest: Kept) -> None:
+    """Remove the checkpoints that nobody will go back to, and what killed processes left: the folder has one owner.
+
+    The last `KEPT` of the model that serves and of the candidate stay, whatever came after them. Of models before, the
+    last checkpoint stays: of the `FORMER` that served last, and of as many that never did. Those of another log, as it
+    was before it was restored from a copy, do not count. newest: what was saved just now.
+    """
+    found = dict[int, list[str]]()
+    for kept in reversed([*kepts(folder, store, newest.loop)]):
+        found.setdefault(kept.line, []).append(kept.name)
+    lines = newest.standing.lines
+    present = {lines.serving, *(line for line in found if line not in lines.each)}
+    present |= {one.number for one in lines.each.values() if one.state == STAGED}
+    former = [line for line in sorted(found) if line not in present]
+    served = [line for line in former if lines.each[line].served][-FORMER:]
+    others = [line for line in former if not lines.each[line].served][-FORMER:]
+    names = {name for line in present & found.keys() for name in found[line][-KEPT:]}
+    names |= {found[line][-1] for line in (*served, *others)}
     for old in folder.iterdir():
         if old.name not in {f"{name}{ending}" for name in names for ending in (".json", ".model")}:
             with contextlib.suppress(OSError):
                 old.unlink()
-
-
-def line_of(name: str) -> int:
-    """The model that a file is of, by its name."""
-    _, _, line = name.partition("-")
-    return int(line) if line.isdigit() else 0
 
 
 def newest(folder: Path, store: Store, loop: str, line: int | None = None) -> Found | None:
@@ -102,10 +123,17 @@ def kepts(folder: Path, store: Store, loop: str) -> Iterator[Kept]:
     for place in sorted(folder.glob("*.json"), reverse=True):
         try:
             kept = msgspec.json.decode(place.read_bytes(), type=Kept)
-            if kept.loop == loop and kept.crc == crc(store, kept.through):
-                yield kept
         except (OSError, ValueError):
             continue
+        if kept.loop == loop and kept.mark.names(row_at(store, kept.known)):
+            yield kept
+
+
+def unusable(folder: Path, line: int, through: int) -> int:
+    """How many checkpoints of a model have learned more than a place, by their names, when the newest that is whole and
+    of this log has learned what comes before it."""
+    names = (NAME.fullmatch(one.stem) for one in folder.glob("*.json"))
+    return sum(int(found[1]) > through and int(found[2] or 0) == line for found in names if found is not None)
 
 
 def whole(folder: Path, kept: Kept) -> Found | None:
@@ -117,7 +145,90 @@ def whole(folder: Path, kept: Kept) -> Found | None:
         return None
 
 
+def fold_of(folder: Path, store: Store, loop: str, line: Line, found: Found | None) -> Fold:
+    """A model of a loop, with which a start goes on: as a checkpoint has it, or else as the log says that it began.
+
+    line: the model; found: its newest checkpoint, if any. ValueError where neither is there, and what to do.
+    """
+    if found is not None:
+        return Fold(store, loop, found.bandit, found.kept.through, line=line.number)
+    settings = line.place - 1 if line.number else line.place  # where its settings stand
+    if store.first > min(settings, line.through + 1):
+        raise ValueError(
+            f"loop {loop}: model {line.number} cannot be restored: {folder} has no whole checkpoint of it, and the log "
+            f"begins with record {store.first}, but the model has learned all that follows record {line.through}: put "
+            f"the checkpoints of a backup into {folder}, or a backup of the log with its beginning in the log's place"
+        )
+    record = next(store.read(line.place - 1, line.place))
+    return Fold(store, loop, restored(record), record.through, line=line.number)
+
+
+def refuse_remainder(folder: Path, store: Store, loop: str) -> None:
+    """ValueError where a loop that has no model left would begin with one that has learned nothing, though records of
+    it are there: those before them were dropped, and its checkpoints are lost."""
+    if store.first > 1 and any(True for _ in store.rows(0, None, None, loop)):
+        raise ValueError(
+            f"loop {loop} cannot go on: {folder} has no whole checkpoint, and the log begins with record "
+            f"{store.first}, without a model: put the checkpoints of a backup into {folder}, or a backup of the log "
+            "with its beginning in the log's place"
+        )
+
+
+def current(store: Store, loop: str, found: Found | None) -> Standing:
+    """What the log says that a loop does, read from a checkpoint on. found: the newest, if any."""
+    standing = Standing() if found is None else found.kept.standing.copy()
+    for record in store.read(0 if found is None else found.kept.known, None, ("settings", "checkpoint"), loop):
+        standing.take(record)
+    return standing
+
+
+def last_droppable(folder: Path, store: Store, loop: str) -> int:
+    """The last place of the log that a restart does not need.
+
+    A restart reads the record that was the last one when a checkpoint was made, the joins that it had not learned, and
+    all records about decisions that wait or are learned later. Without a usable checkpoint of the model that serves,
+    and of the candidate, it reads where they begin, and what they have learned.
+    """
+    found = newest(folder, store, loop)
+    lines = current(store, loop, found).lines
+    last = store.first - 1 if found is None else min(found.kept.since, found.kept.known - 1)
+    through = store.last
+    for line in lines.each.values():
+        if line.number == lines.serving or line.state == STAGED:
+            own = newest(folder, store, loop, line.number)
+            through = min(through, line.through if own is None else own.kept.through)
+            last = min(last, through, line.place - 1 if own is None else own.kept.known - 1)
+    for join in store.read(through, None, ("join",), loop):
+        last = min(last, *(one.seq - 1 for one in store.about(loop, join.id)))
+    return max(last, store.first - 1)
+
+
+def refuse_loss(data: Path, store: Store, last: int) -> None:
+    """ValueError where records up to a place cannot be taken out of a log without losing a model that a loop of the
+    service uses. data: the folder of the checkpoints, as of `onepass serve --data`; last: the place."""
+    for loop in sorted({row.loop for row in store.rows(0, None, ("settings",), None)}):
+        most = last_droppable(data / f"{loop}.models", store, loop)
+        if last > most:
+            raise ValueError(
+                f"loop {loop} needs records {most + 1} to {last} for a restart, since no usable checkpoint in "
+                f"{data / f'{loop}.models'} covers them: start the service with this folder and stop it, which makes "
+                "one, or name the folder that it uses by --data; nothing was taken out of the log"
+            )
+
+
+def mark_of(store: Store, place: int) -> Mark:
+    """The mark of the record at a place that the log has."""
+    row = row_at(store, place)
+    assert row is not None
+    return Mark(row.crc, row.time)
+
+
 def crc(store: Store, place: int) -> int | None:
     """The checksum of the row at a place, None where there is none."""
-    row = next(store.rows(place - 1, place, None, None), None)
+    row = row_at(store, place)
     return None if row is None else row.crc
+
+
+def row_at(store: Store, place: int) -> Row | None:
+    """The row at a place, None where there is none."""
+    return next(store.rows(place - 1, place, None, None), None)

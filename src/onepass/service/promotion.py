@@ -113,15 +113,22 @@ def beginning(store: Store, loop: str) -> int:
             held.discard(record.id)
         elif not record.again:
             last = record.seq
-    return last
+    return max(last, store.first - 1)
 
 
 def resume(home: Home) -> None:
-    """Build the candidate that the log has."""
+    """Build the candidate that the log has; one that cannot be restored ends."""
     line = home.standing.lines.candidate
-    if line is not None:
-        found = models.newest(home.folder, home.store, home.name, line.number)
-        build(home, home.fold_of(line.number, found))
+    if line is None:
+        return
+    found = models.newest(home.folder, home.store, home.name, line.number)
+    try:
+        fold = home.fold_of(line.number, found)
+    except (ValueError, StoreError) as error:
+        fields: dict[str, Any] = {"line": line.number, "state": RETIRED, "why": str(error)}
+        home.put({}, Checkpoint(loop=home.name, time=0, through=line.through, digest="", **fields))
+    else:
+        build(home, fold)
 
 
 def build(home: Home, fold: Fold) -> None:
@@ -226,11 +233,13 @@ def settle(home: Home, candidate: Candidate, patient: bool = True) -> None:
 
 
 def take_over(home: Home, candidate: Candidate, why: str) -> None:
-    """A candidate serves from here on."""
+    """A candidate serves from here on. The model before it is saved first, so that there is a way back to it as it was
+    last, unless its learning has failed."""
     with home.changing:
-        record = home.saved(candidate.fold, SERVING, why)
+        records = [] if home.learner.trouble is not None else [home.saved(home.learner.fold, SERVING)]
+        records.append(home.saved(candidate.fold, SERVING, why))
         settings = replace(home.settings, model=home.standing.wanted[candidate.line].model)
-        home.put(said(TAKEOVER, settings), record)
+        home.put(said(TAKEOVER, settings), *records)
         home.building = None
     home.learner.go_on(candidate)
 

@@ -118,7 +118,7 @@ def cleared(loop: Loop) -> None:
     """Delete what is not needed to go on: decisions that wait stay. Refused where the log is not the loop's alone.
 
     A new line begins once everything is learned that was joined when it was looked at what waits: so all joins after
-    its beginning are of decisions that stay.
+    its beginning are there, and of decisions that stay.
     """
     if not isinstance(loop.store, SqliteStore):
         raise Problem(503, "OperationNotAllowed", "In a database logs are deleted by who owns it.")
@@ -127,8 +127,8 @@ def cleared(loop: Loop) -> None:
         waiting = loop.joiner.since(last)
     wait(loop, lambda: next(loop.store.rows(loop.learner.seen, last, ("join",), loop.name), None) is None)
     bandit, through = present(loop)
-    place = adopted(loop, bandit, "the log before was deleted", through)
-    loop.store.drop_before(min(place, waiting + 1))
+    place = adopted(loop, bandit, "the log before was deleted", max(through, last))
+    loop.store.drop_before(min(place - 1, waiting + 1))  # its settings stand before it
 
 
 def properties(loop: Loop) -> dict[str, str]:
