@@ -1,10 +1,14 @@
 """Files of ours are read by Vowpal Wabbit with the loss that it has on theirs, and files of its own tools are read."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import onepass as op
 from foreign_logs import events
-from onepass.log import formats
+from onepass.log import Decision, Outcome, formats
+from onepass.log.exchange import given
+from onepass.log.memory import MemoryStore
 
 pytest.importorskip("vowpalwabbit", reason="vowpalwabbit has no wheel for this Python")
 import vowpalwabbit
@@ -42,6 +46,29 @@ def test_text_that_is_read_and_written_again_has_the_same_loss(tmp_path, options
     formats.write(tmp_path / "a.vw", events(200, slots=slots))
     formats.write(tmp_path / "b.vw", formats.read(tmp_path / "a.vw"))
     assert loss(tmp_path / "b.vw", options) == pytest.approx(loss(tmp_path / "a.vw", options), rel=1e-6)
+
+
+@pytest.mark.parametrize(("options", "slots"), [(CB, 1), (SLOTS, 2)])
+@pytest.mark.parametrize("kind", ["records", "rows"])
+def test_a_log_of_ours_is_one_of_its_own(tmp_path, options, slots, kind):
+    """What a bandit decided, exported: every decision is an example, from which it learns as much as from text."""
+    store, rng = MemoryStore(), np.random.default_rng(0)
+    bandit = op.CrossedBandit() if kind == "records" else op.OFUL(dim=3, parameters="disjoint")
+    arms = {"a1": {"topic": "sport"}, "a2": {"topic": "news"}, "a3": {"topic": "food"}}
+    for t in range(200):
+        age, names = float(rng.integers(20, 60)), list(arms)
+        context = {"age": age, "country": "de"} if kind == "records" else [1.0, age / 60.0, 0.5]
+        found = bandit.decide(context, arms if kind == "records" else names, k=slots, id=f"{t}")
+        contexts = {"context": context, "arms": list(arms.values())} if kind == "records" else context
+        store.append([Decision.of(found, loop="a", time=t, contexts=contexts)])
+        each = enumerate(found.arms) if slots > 1 else [(None, found.arm)]
+        store.append([Outcome(loop="a", time=t, id=f"{t}", slot=at, value=float(arm == "a1")) for at, arm in each])
+    given(store, tmp_path / "a.dsjson")
+    formats.write(tmp_path / "a.vw", formats.read(tmp_path / "a.dsjson"))
+    json, text = loss(tmp_path / "a.dsjson", f"{options} --dsjson"), loss(tmp_path / "a.vw", options)
+    assert json[1] == text[1] == 200.0
+    assert text == pytest.approx(json, rel=1e-4)
+    assert json[0] < -40.0
 
 
 def test_a_file_of_its_data_frame_tool_is_read(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onepass.adapters.vowpal_wabbit import PASSED, REFUSED, TAKEN, exploration_of
 from onepass.features.terms import terms
 from onepass.foundation.registry import built
-from onepass.service.personalizer.features import record_of
+from onepass.service.crossed_features import record_of
 from onepass.service.personalizer.policies import policy_of, share_of, with_policy, with_share, without_policy
 from onepass.service.personalizer.ranking import kept_in_place
 from onepass.service.personalizer.times import duration, place_in_time, seconds_of, written

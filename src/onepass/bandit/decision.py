@@ -156,13 +156,14 @@ def _written(name: Any) -> Any:
     raise ValueError(f"arm must be a string, a finite number or a tuple of them to be written, got {check.shown(name)}")
 
 
-def _named(name: Any) -> Any:
+def name_from_json(name: Any) -> Any:
+    """A name, or a list of them, as it was before `Decision.to_dict`."""
     if isinstance(name, list):
-        return [_named(part) for part in name]
+        return [name_from_json(part) for part in name]
     if isinstance(name, dict) and "row" in name:
         return np.array(name["row"], np.float64)
     if isinstance(name, dict):
-        return tuple(_named(part) for part in name["tuple"])
+        return tuple(name_from_json(part) for part in name["tuple"])
     return name
 
 
@@ -190,7 +191,7 @@ def _read(cls: Any, record: Any) -> Any:
     context = record["context"]
     if not (context is None or isinstance(context, dict)):
         context = _numbers(record, "context", (None,) if k == 1 else (k, None))
-    offered, arms = _named(record["offered"]), _named(record["arms"])
+    offered, arms = name_from_json(record["offered"]), name_from_json(record["arms"])
     found = places.tolist() if offered is None else [offered[place] for place in places]
     wrong = (
         (not isinstance(arms[0], np.ndarray) and found != arms)  # a row that a maximizer gave is its own name

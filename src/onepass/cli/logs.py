@@ -74,11 +74,19 @@ def import_command(
     form: Form = None,
     loop: Annotated[str | None, typer.Option(metavar="NAME", help="The loop that records shall be of.")] = None,
     skip: Annotated[bool, typer.Option("--skip", help="Leave bad lines out and name them; else stop.")] = False,
+    default: Annotated[
+        float | None,
+        typer.Option(
+            metavar="REWARD",
+            help="Of events: join every decision with its outcomes, or with this reward where there are none, so that "
+            "a replay learns it. Without it a service joins by its own settings.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Store the records, or the events, of a file.
 
-    What is there already is not stored twice.
+    What is there already is not stored twice. Events that the loop's model cannot learn are refused.
     """
     from onepass.log.exchange import taken
 
@@ -95,6 +103,7 @@ def import_command(
                 bad="skip" if skip else "refuse",
                 report=lambda number, reason: bad.append((number, reason)),
                 told=told,
+                default=default,
             )
         show({"counts": dict(counts), "bad": bad, "last": log.last}, as_json)
 

@@ -15,8 +15,10 @@ import numpy as np
 from onepass.bandit.names import eligible_places
 from onepass.features.factors import Outer
 from onepass.features.terms import terms
+from onepass.foundation.check import shown
 
 RECORDS = {"context", "arms"}
+FACTORS = {"left", "right"}
 
 
 def are_records(contexts: Any) -> TypeGuard[Mapping[str, Any]]:
@@ -34,6 +36,10 @@ def decided_on(bandit: Any, contexts: Any, names: Any, k: int, **options: Any) -
         arms = contexts["arms"] if names is None else dict(zip(names, contexts["arms"], strict=True))
         return bandit.decide(contexts["context"], arms, k, **options)
     if isinstance(contexts, Mapping):
+        if contexts.keys() != FACTORS:
+            raise ValueError(
+                f"contexts must be rows, factors, or records of a request and its arms, got {shown(contexts)}"
+            )
         contexts = Outer(np.array(contexts["left"], np.float64), np.array(contexts["right"], np.float64))
     return bandit.decide(np.asarray(contexts, np.float64), names, k, **options)
 

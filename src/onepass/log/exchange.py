@@ -1,7 +1,9 @@
 """Into a store and out of it: our own records as lines of JSON, and the formats of others (`onepass.log.formats`)."""
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,17 @@ import msgspec
 from onepass.foundation import check
 from onepass.log import formats
 from onepass.log.formats.lines import Lines, Report, whole
+from onepass.log.formats.requests import adopt
+from onepass.log.lines import lines_of
 from onepass.log.records import Decision, Event, Join, Outcome, Record, decode, encode, kind
+from onepass.log.replay import learned_from, restored
 from onepass.log.store import Store
 
 OWN = "records"  # the format of this package
 ENDING = ".jsonl"
 BATCH = 1_000  # records stored by one commit
+DIGEST = 16  # bytes
+NUMBERED = re.compile(r"(line|row) \d+")  # names that formats give to decisions without one
 
 Told = Callable[[int], object]
 
@@ -35,6 +42,7 @@ def taken(
     bad: str = "refuse",
     report: Report | None = None,
     told: Told | None = None,
+    default: float | None = None,
 ) -> Counter[str]:
     """Store what a file holds; how many records of each kind were stored, and how many were there already (`known`).
 
@@ -43,27 +51,82 @@ def taken(
     places of its own, and takes no checkpoints, which speak of places.
     loop: that all records shall be of (default None: as they say, foreign events "imported"). bad: "refuse" (default):
     a line that cannot be read is a ValueError with its number; "skip": it is told to `report`. told: is called with how
-    many were read (default None). ValueError for a new store and records whose places have gaps.
+    many were read (default None). default: of foreign events, join every decision with the sum of its outcomes, or with
+    this reward where there are none, so that a replay learns it; finite (default None: a service joins them).
+    ValueError for a new store and records whose places have gaps, and for decisions of others that the loop's model, of
+    which the store has a checkpoint, cannot learn.
     """
+    if format_of(path, format) == OWN:
+        if default is not None:
+            raise ValueError("default must be None for records, which have joins of their own")
+        return of_records(store, path, loop, bad, report, told)
+    default = None if default is None else check.real("default", default)
+    return of_events(store, foreign(path, format, loop, bad, report), default, told)
+
+
+def of_records(
+    store: Store, path: str | Path, loop: str | None, bad: str, report: Report | None, told: Told | None
+) -> Counter[str]:
+    """Store the records of a file of ours."""
     counts: Counter[str] = Counter()
-    own = format_of(path, format) == OWN
-    fresh = store.bounds() == (1, 0)
-    records = lines(path, bad, report, loop) if own else foreign(path, format, loop, bad, report)
+    fresh, before = store.bounds() == (1, 0), store.last
+    records, held = lines(path, bad, report, loop), Held(store, before)
     while batch := list(islice(records, BATCH)):
-        if own and fresh and counts.total() == 0 and batch[0].seq > 1:
+        if fresh and counts.total() == 0 and batch[0].seq > 1:
             store.begin(batch[0].seq)
-        if own and not fresh:
+        if not fresh:
             counts["left out"] += sum(kind(one) == "checkpoint" for one in batch)
-            batch = [one for one in batch if kind(one) != "checkpoint"]
+            given = [one for one in batch if kind(one) != "checkpoint"]
+            batch = [one for one in given if not held.has(one)]
+            counts["known"] += len(given) - len(batch)
         last = store.last
         seqs = store.append(batch)
-        if own and fresh and any(seq != one.seq for seq, one in zip(seqs, batch) if one.seq):
+        if fresh and any(seq != one.seq for seq, one in zip(seqs, batch) if one.seq):
             raise ValueError(f"{path} must hold every place from its first to its last, to be the same in a new store")
-        for seq, one in zip(seqs, batch):
-            counts[kind(one) if seq > last else "known"] += 1
+        count(counts, batch, seqs, last)
         if told is not None:
             told(counts.total())
     return counts
+
+
+def count(counts: Counter[str], batch: Sequence[Record], seqs: list[int], last: int) -> None:
+    """Count records by their kinds, and those that had places up to `last`, or a place of the batch, already."""
+    seen = set[int]()
+    for seq, one in zip(seqs, batch, strict=True):
+        counts["known" if seq <= last or seq in seen else kind(one)] += 1
+        seen.add(seq)
+
+
+class Held:
+    """Records of a store that have nothing of which there can be but one, as outcomes without a request: a file that is
+    imported again has as many of the same words as the store."""
+
+    def __init__(self, store: Store, last: int) -> None:
+        self._store, self._last, self._met = store, last, Counter[bytes]()
+        self._loose: Counter[bytes] | None = None
+
+    def has(self, record: Record) -> bool:
+        """Whether the store had a record of these words for this one."""
+        if record.once is not None or self._last == 0:
+            return False
+        name = words(record)
+        before = self._about_nothing()[name]
+        if record.event is not None:
+            about = self._store.find(record.loop, record.event)
+            before = sum(one.seq <= self._last and words(one) == name for one in about)
+        self._met[name] += before > 0
+        return 0 < self._met[name] <= before
+
+    def _about_nothing(self) -> Counter[bytes]:
+        """Records about no decision, counted."""
+        if self._loose is None:
+            self._loose = Counter(map(words, self._store.read(0, self._last, ("settings", "forgotten"))))
+        return self._loose
+
+
+def words(record: Record) -> bytes:
+    """A digest of all that a record says but its place."""
+    return blake2b(encode(msgspec.structs.replace(record, seq=0)), digest_size=DIGEST).digest()
 
 
 def lines(path: str | Path, bad: str, report: Report | None, loop: str | None) -> Iterator[Any]:
@@ -78,18 +141,106 @@ def lines(path: str | Path, bad: str, report: Report | None, loop: str | None) -
         yield record if loop is None else msgspec.structs.replace(record, loop=loop)
 
 
-def foreign(
-    path: str | Path, format: str | None, loop: str | None, bad: str, report: Report | None
-) -> Iterator[Record]:
-    """Records of a file of others: decisions, each with what came of it."""
+def of_events(store: Store, found: Iterator[Event], default: float | None, told: Told | None) -> Counter[str]:
+    """Store events of others: decisions first, then what came of those that the store did not have."""
+    counts, trial = Counter[str](), Trial(store)
+    while batch := list(islice(found, BATCH)):
+        for event in batch:
+            trial.learn(event.decision)
+        last = store.last
+        seqs = store.append([event.decision for event in batch])
+        count(counts, [event.decision for event in batch], seqs, last)
+        rest: list[Record] = []
+        for event, seq in zip(batch, seqs, strict=True):
+            rest += came_of(event, default, store.find(event.decision.loop, event.decision.id) if seq <= last else [])
+        last = store.last
+        count(counts, rest, store.append(rest), last)
+        if told is not None:
+            told(counts.total())
+    return counts
+
+
+def came_of(event: Event, default: float | None, about: list[Any]) -> list[Record]:
+    """What is stored of an event beside its decision. about: what the store had of it before."""
+    known = {one.slot or 0 for one in about if isinstance(one, Outcome)}
+    joined = any(isinstance(one, Join) and one.count for one in about)
+    found: list[Record] = [] if event.activation is None else [event.activation]
+    for number, one in enumerate(event.outcomes):
+        if not joined and (one.slot or 0) not in known:
+            request = f"import {number}" if one.slot is None else f"import {one.slot} {number}"
+            found.append(msgspec.structs.replace(one, request=request if one.request is None else one.request))
+    decision = event.decision
+    if (
+        default is None
+        or (decision.deferred and event.activation is None)
+        or any(isinstance(one, Join) for one in about)
+    ):
+        return found
+    count, each = (
+        len(event.outcomes),
+        [[one.value for one in event.outcomes if one.slot in (None, slot)] for slot in range(len(decision.places))],
+    )
+    rewards: list[float | None] = [sum(values) if values else default for values in each]
+    how = "sum" if count else "default"
+    found.append(Join(loop=decision.loop, time=decision.time, id=decision.id, rewards=rewards, how=how, count=count))
+    return found
+
+
+class Trial:
+    """Copies of the models that a store has checkpoints of: what they cannot learn would stop their service."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._models: dict[str, tuple[Any, float]] = {}
+
+    def learn(self, decision: Decision) -> None:
+        """Let the model of a decision's loop learn it; ValueError where it cannot."""
+        if decision.loop not in self._models:
+            line, last = lines_of(self._store, decision.loop).serving, None
+            for one in self._store.read(kinds=("checkpoint",), loop=decision.loop):
+                last = one if one.data is not None and one.line == line else last
+            self._models[decision.loop] = (None, 0.0) if last is None else (restored(last), last.seconds)
+        bandit, time = self._models[decision.loop]
+        if bandit is None or decision.deferred:
+            return
+        options = {"again": True, **({"time": max(time, decision.seconds)} if bandit.timed else {})}
+        slots = len(decision.places)
+        try:
+            bandit.learn(learned_from(decision), 0.0 if slots == 1 else [0.0] * slots, **options)
+        except ValueError as error:
+            raise ValueError(
+                f"the model of loop {check.shown(decision.loop)} cannot learn decision {check.shown(decision.id)}: "
+                f"{error}; import it as a loop of another name"
+            ) from None
+        self._models[decision.loop] = bandit, max(time, decision.seconds)
+
+
+def foreign(path: str | Path, format: str | None, loop: str | None, bad: str, report: Report | None) -> Iterator[Event]:
+    """Events of a file of others, in our form; those that are named by their line alone get a name of what they say,
+    too, so that two files do not share it."""
     options: dict[str, Any] = {} if loop is None else {"loop": loop}
     if formats.format_of(path, format) is not formats.obp:
         options.update(bad=bad, report=report)
-    for event in formats.read(path, format, **options):
-        yield event.decision
-        if event.activation is not None:
-            yield event.activation
-        yield from event.outcomes
+    for number, event in enumerate(formats.read(path, format, **options), 1):
+        try:
+            decision = adopt(event.decision)
+        except ValueError as error:
+            if bad == "refuse":
+                raise ValueError(f"{path}, decision {check.shown(event.decision.id)}: {error}") from None
+            if report is not None:
+                report(number, f"decision {check.shown(event.decision.id)}: {error}")
+            continue
+        if NUMBERED.fullmatch(decision.id):
+            said = blake2b(b"".join(map(encode, (decision, *event.outcomes))), digest_size=DIGEST)
+            event = rename(event, f"{decision.id} {said.hexdigest()}")
+        yield event._replace(decision=msgspec.structs.replace(decision, id=event.decision.id))
+
+
+def rename(event: Event, name: str) -> Event:
+    """An event whose decision has another name."""
+    activation = None if event.activation is None else msgspec.structs.replace(event.activation, id=name)
+    outcomes = tuple(msgspec.structs.replace(one, id=name) for one in event.outcomes)
+    return Event(msgspec.structs.replace(event.decision, id=name), outcomes, activation)
 
 
 def given(

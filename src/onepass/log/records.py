@@ -24,7 +24,7 @@ try:
 except ModuleNotFoundError:
     raise ModuleNotFoundError("onepass.log needs msgspec: pip install onepass[log]", name="msgspec") from None
 
-from onepass.bandit.decision import DRAWN
+from onepass.bandit.decision import DRAWN, name_from_json
 from onepass.bandit.decision import FORMAT as DECISION_FORMAT
 from onepass.bandit.decision import Decision as Decided
 from onepass.features.factors import Outer
@@ -187,6 +187,11 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
             names = None
         held = {name: whole[name] for name in HELD}
         return cls(loop=loop, time=time, arms=names, **held, **fields)
+
+    @property
+    def names(self) -> list[Any] | None:
+        """Names of the arms offered, as the bandit had them; None where they had none."""
+        return None if self.offered is None else [name_from_json(name) for name in self.offered]
 
     def decided(self) -> Decided:
         """The `onepass.Decision` that this is the record of, equal in every bit; ValueError where it is of another

@@ -242,9 +242,27 @@ def restored(checkpoint: Checkpoint) -> Any:
 
 def learned_from(record: Decision) -> Decided:
     """What is learned of a decision: what was shown."""
+    if record.scores is None:
+        return imported(record)
     if record.shown is None or record.shown == record.places:
         return record.decided()
     context = learned_of(record.contexts, record.shown)
     if context is None:
         raise ValueError(f"decision {shown(record.id)} must have the rows of all arms, to learn from what was shown")
     return msgspec.structs.replace(record, places=record.shown, arms=None, context=context).decided()
+
+
+def imported(record: Decision) -> Decided:
+    """The lesson of a decision that another system made: there are no scores, and learning needs none. ValueError where
+    the log does not hold what was offered."""
+    places = record.places if record.shown is None else record.shown
+    context, names = learned_of(record.contexts, places), record.names
+    if context is None:
+        raise ValueError(f"decision {shown(record.id)} must have rows or records of its arms, to learn from it")
+    arms = list(places) if names is None else [names[place] for place in places]
+    context = context if isinstance(context, dict) else np.array(context, np.float64)
+    return Decided(
+        arm=arms[0], arms=arms, propensity=None, index=places[0], places=np.array(places),
+        propensities=np.array(record.propensities or (), np.float64), tail=record.tail, id=record.id, offered=names,
+        context=context, rounds=0, rule="", seed=0, **UNLEARNED,
+    )  # fmt: skip

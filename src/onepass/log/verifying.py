@@ -216,5 +216,4 @@ def again(bandit: Any, record: Decision) -> Any:
         options["eligible"] = record.eligible
     if bandit.timed:
         options["time"] = record.seconds
-    names = None if record.offered is None else record.decided().offered
-    return decided_on(bandit, record.contexts, names, len(record.places), **options)
+    return decided_on(bandit, record.contexts, record.names, len(record.places), **options)

@@ -8,10 +8,9 @@ from onepass.service.messages import DecideAnswer, Ranked, Refused
 
 
 def answer(record: Decision) -> DecideAnswer:
-    """The answer that a decision's record gives."""
-    assert record.offered is not None
-    assert record.probabilities is not None
-    assert record.scores is not None
+    """The answer that a decision's record gives; Refused for one that another system made."""
+    if record.offered is None or record.probabilities is None or record.scores is None:
+        raise Refused(409, "EventConflict", f"id {shown(record.id)} was used by a decision of another origin")
     names, chances, scores = record.offered, record.probabilities, record.scores
     places, drawn = record.places, record.propensities or []
     if record.shown is not None:

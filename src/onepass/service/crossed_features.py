@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from onepass.bandit.crossed import CrossedBandit
+from onepass.features.merging import merge
 from onepass.foundation.check import shown
 from onepass.foundation.registry import built
 from onepass.service.messages import Arm, wrong
@@ -54,6 +55,14 @@ def records(context: Any, arms: Sequence[str | Arm], most: int) -> dict[str, Any
         if count > most:
             raise wrong(f"a context and an arm must have at most {most} features each (limits.features), got {count}")
     return {"context": context or {}, "arms": found}
+
+
+def record_of(features: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """The record of a list of features, as Personalizer sends them; ValueError for a key with values that cannot stand
+    together."""
+    given = features or []
+    counted(given)  # none is too deep
+    return merge(given)
 
 
 def counted(value: Any, depth: int = 0) -> int:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from onepass.log.formats.lines import Lines, Report, whole
+from onepass.log.formats.requests import json_of
 from onepass.log.records import EPOCH, MICROSECOND, Decision, Event, Outcome, moment
 
 NOTHING = msgspec.Raw(b"")  # a key that is not there: compared by identity, so that it is left out again
@@ -138,6 +139,8 @@ def of_one(one: Line, common: dict[str, Any]) -> Event:
         propensity = probabilities[place]
         if one.probability is not None and abs(one.probability - propensity) > CLOSE:
             raise ValueError(f"_label_probability and p disagree: {one.probability} and {propensity}")
+    if propensity is not None and not propensity > 0.0:
+        raise ValueError(f"the action that was chosen must have a probability above 0, got {propensity}")
     known = p or [0.0 if propensity is None else propensity]
     if min(known) < 0.0 or max(known) > 1.0 + CLOSE:
         raise ValueError(f"probabilities must be in [0, 1], got {min(known)} to {max(known)}")
@@ -166,6 +169,8 @@ def of_several(one: Line, slots: list[Slot], common: dict[str, Any]) -> Event:
             if not 0.0 <= p <= 1.0 + CLOSE:
                 raise ValueError(f"probabilities must be in [0, 1], got {p}")
             row[place] = p
+        if not slot.probabilities[0] > 0.0:
+            raise ValueError(f"the action that was chosen must have a probability above 0, got {slot.probabilities[0]}")
     names = [slot.id or "" for slot in slots]
     extra = rest(one) or {}
     if any(slot.actions != ordered(slot.actions[0], row) for slot, row in zip(slots, rows, strict=True)):
@@ -243,7 +248,7 @@ def line_of(event: Event) -> Line:
         time=moment(decision.time) if decision.time else None,
         version=extra.get("Version"),
         id=decision.id,
-        context=raw_of(described(decision)),
+        context=raw_of(json_of(decision)),
         state=State(decision.model) if decision.model is not None else None,
         baseline=decision.baseline,
     )
@@ -288,19 +293,3 @@ def line_of(event: Event) -> Line:
 def raw_of(value: Any) -> msgspec.Raw:
     """Plain data as JSON."""
     return value if isinstance(value, msgspec.Raw) else msgspec.Raw(encoder.encode(value))
-
-
-def described(decision: Decision) -> Any:
-    """Features as `c` has them: as they are, or rows of numbers as arrays of a namespace `x` for every action."""
-    contexts = decision.contexts
-    if isinstance(contexts, dict | msgspec.Raw):
-        return contexts
-    many = next((len(row) for row in (decision.probabilities, decision.offered) if row is not None), None)
-    if contexts is None and many is not None:
-        return {"_multi": [{} for _ in range(many)]}
-    if isinstance(contexts, list) and contexts and many is not None:
-        if isinstance(contexts[0], list) and len(contexts) == many:
-            return {"_multi": [{"x": row} for row in contexts]}
-        if not isinstance(contexts[0], list):
-            return {"x": contexts, "_multi": [{"a": {str(place): 1.0}} for place in range(many)]}
-    raise ValueError(f"decision {decision.id} has no features of its actions that dsjson could hold")

@@ -20,8 +20,10 @@ from typing import Any
 
 import msgspec
 
+from onepass.log.asking import are_records
 from onepass.log.formats.lines import Lines, Report, whole
 from onepass.log.formats.namespaces import features_of, namespaces, number, text_of
+from onepass.log.formats.requests import json_of
 from onepass.log.records import Decision, Event, Outcome
 
 MARKS = set(" \t|:,'\n\r")  # that a tag cannot have
@@ -74,11 +76,11 @@ def labelled(words: list[str]) -> tuple[list[str], str | None]:
     return words, None
 
 
-def chance(text: str) -> float:
-    """A probability; ValueError for what is none."""
+def chance(text: str, chosen: bool = True) -> float:
+    """A probability, above 0 of what was chosen; ValueError for what is none."""
     p = number(text)
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"a probability must be in [0, 1], got {text}")
+    if not 0.0 <= p <= 1.0 or (chosen and p == 0.0):
+        raise ValueError(f"a probability must be in [0, 1], and above 0 of the action that was chosen, got {text}")
     return p
 
 
@@ -144,8 +146,9 @@ def with_slots(contexts: dict[str, Any], slots: list[tuple[str | None, Any]], lo
             raise ValueError("there is no decision: a slot has no label")
         first, *others = [part.split(":") for part in label.split(",")]
         row = [0.0] * count
-        for place, p in [(first[0], first[2]), *((one[0], one[1]) for one in others)]:
-            row[int(place)] = chance(p)
+        for one in others:
+            row[int(one[0])] = chance(one[1], chosen=False)
+        row[int(first[0])] = chance(first[2])
         places.append(int(first[0]))
         outcomes.append(Outcome(loop=loop, time=0, id=name, value=0.0 - number(first[1]), slot=at))
         rows.append(row)
@@ -181,7 +184,7 @@ def lines_of(event: Event) -> list[str]:
         contexts = (
             {"x": contexts} if not isinstance(contexts[0], list) else {"_multi": [{"x": row} for row in contexts]}
         )
-    contexts = contexts or {}
+    contexts = json_of(decision) if are_records(contexts) else contexts or {}
     tag = f" '{decision.id}" if decision.id and not MARKS & set(decision.id) else ""
     costs = [0.0] * len(decision.places)
     for outcome in event.outcomes:

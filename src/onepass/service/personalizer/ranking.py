@@ -16,11 +16,11 @@ from starlette.responses import Response
 from onepass.bandit.decision import made_id
 from onepass.log.records import Decision
 from onepass.service.answers import answer
+from onepass.service.crossed_features import record_of
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideAnswer, DecideRequest, OutcomeRequest, RecordsRequest
 from onepass.service.personalizer.calls import Body, Call, answered, done
 from onepass.service.personalizer.errors import Problem
-from onepass.service.personalizer.features import record_of
 from onepass.service.settings import takes_records
 
 EXPLAINED = 50  # arms that are explained, at most: each costs a decision

@@ -19,12 +19,12 @@ from onepass.bandit.assignment import close_dead_ends
 from onepass.foundation.check import shown
 from onepass.log.records import LONGEST, Decision
 from onepass.service.answers import answer
+from onepass.service.crossed_features import record_of
 from onepass.service.loop import Loop
 from onepass.service.messages import OutcomeRequest
 from onepass.service.personalizer import ranking
 from onepass.service.personalizer.calls import Body, Call, answered, done
 from onepass.service.personalizer.errors import Problem
-from onepass.service.personalizer.features import record_of
 from onepass.service.settings import takes_records
 
 SLOT = "_slot"  # no feature of a client's: those that begin so are passed over

@@ -1,49 +1,46 @@
-"""Features as Personalizer has them, as one record.
+"""Features as Vowpal Wabbit's JSON and Personalizer have them, as one record.
 
     [{"hour": 9}, {"device": {"os": "x"}}]      ->      {"hour": 9, "device": {"os": "x"}}
 
 Entries of a list are merged: records of one key into one record, numbers of one key add up, strings of one key stand
-beside one another. Keys that begin with _ are passed over, as there.
+beside one another. Keys that begin with _ are passed over, as there, but for `_text`, whose words are features.
 """
 
 from typing import Any
 
 from onepass.foundation.check import shown
-from onepass.service.crossed_features import counted
+
+TEXT = "_text"
 
 
-def record_of(features: list[dict[str, Any]] | None) -> dict[str, Any]:
-    """The record of a list of features; ValueError for a key with values that cannot stand together."""
-    given = features or []
-    counted(given)  # none is too deep
-    return merged(given)
-
-
-def merged(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Records as one."""
+def merge(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """One record of several; ValueError for a key with values that cannot stand together."""
     found: dict[str, Any] = {}
     for record in records:
         for key, value in record.items():
-            if not key.startswith("_"):
-                value = plain(value)
-                found[key] = joined(key, found[key], value) if key in found else value
+            if key == TEXT and isinstance(value, str):
+                value = value.split()
+            elif key.startswith("_") and key != TEXT:
+                continue
+            value = _plain(value)
+            found[key] = _joined(key, found[key], value) if key in found else value
     return found
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """A value without keys that begin with _, and lists of records as records."""
     if isinstance(value, dict):
-        return merged([value])
+        return merge([value])
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        return merged(value)
+        return merge(value)
     return value
 
 
-def joined(key: str, one: Any, other: Any) -> Any:
+def _joined(key: str, one: Any, other: Any) -> Any:
     """Two values of a key."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return merged([one, other])
-    if is_number(one) and is_number(other):
+        return merge([one, other])
+    if _is_number(one) and _is_number(other):
         return one + other
     each = [*(one if isinstance(one, list) else [one]), *(other if isinstance(other, list) else [other])]
     if all(isinstance(value, str) for value in each) or one == other:
@@ -51,6 +48,6 @@ def joined(key: str, one: Any, other: Any) -> Any:
     raise ValueError(f"{key} has values of different kinds: {shown(one)}, {shown(other)}")
 
 
-def is_number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     """Whether it is a number, and no flag."""
     return isinstance(value, int | float) and not isinstance(value, bool)

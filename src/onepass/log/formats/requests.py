@@ -1,0 +1,155 @@
+"""Requests of a log as `decide` takes them: a context, and arms with their names and features.
+
+    {"User": {...}, "_multi": [{"Action": {...}, "_tag": "a1"}, ...]}    JSON of Vowpal Wabbit and Personalizer
+    {"context": {...}, "arms": [{...}, ...]}, names in `offered`         records of ours (asking.py)
+
+Tags that are there for every action, each once, are names of arms. Keys that begin with _ are no features (merging.py).
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from onepass.features.merging import TEXT, merge
+from onepass.features.terms import terms
+from onepass.log.asking import FACTORS, are_records
+from onepass.log.records import Decision
+
+MULTI, SLOTS, TAG = "_multi", "_slots", "_tag"
+ROW, PLACE = "x", "a"  # namespaces of the numbers of a row, and of an arm's place
+
+
+class Request(NamedTuple):
+    """context: a record; arms: {name: features}, or features of arms without names, or names of arms without features;
+    in the order of their places."""
+
+    context: dict[str, Any]
+    arms: Any
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    def arm(self, place: int) -> Any:
+        """The arm at a place, as `learn` takes it: a name, {name: features}, or [features]."""
+        if isinstance(self.arms, dict):
+            name = list(self.arms)[place]
+            return {name: self.arms[name]}
+        found = self.arms[place]
+        return [found] if isinstance(found, dict) else found
+
+
+def request_of(decision: Decision) -> Request | None:
+    """The request of a decision; None where its contexts are rows of numbers, or say nothing of its arms.
+
+    decision: of `onepass.log`, its features plain data or JSON. ValueError for features that cannot stand together.
+    """
+    contexts, names = decision.contexts, decision.names
+    if isinstance(contexts, msgspec.Raw):
+        contexts = msgspec.json.decode(contexts)
+    if are_records(contexts):
+        context, arms = contexts["context"], contexts["arms"]
+        return Request(context, arms if names is None else dict(zip(names, arms, strict=True)))
+    if not isinstance(contexts, dict) or contexts.keys() == FACTORS:
+        return None
+    actions = contexts.get(MULTI)
+    if actions is None:
+        count = next((len(one) for one in (decision.probabilities, names) if one is not None), 0)
+        arms = list(range(count)) if names is None else names
+        return Request(merge([contexts]), arms) if arms else None
+    names, features = tags_of(actions) if names is None else names, [merge([action]) for action in actions]
+    if not any(features):
+        arms = list(range(len(actions))) if names is None else names
+    else:
+        arms = features if names is None else dict(zip(names, features, strict=True))
+    return Request(merge([contexts]), arms)
+
+
+def tags_of(actions: Sequence[Any]) -> list[str] | None:
+    """Names of actions; None where not every one has its own."""
+    tags = [action.get(TAG) for action in actions]
+    known = all(isinstance(tag, str) and tag for tag in tags) and len(set(tags)) == len(tags)
+    return tags if known else None
+
+
+def adopt(decision: Decision) -> Decision:
+    """A decision of another origin in the form of ours, so that models can learn it, decide again, and be compared.
+
+    decision: with features as plain data. Rows of numbers that `json_of` wrote are rows again. Features of slots are
+    kept beside it. ValueError for features that cannot stand together, or that are no terms (`onepass.features.terms`).
+    """
+    contexts = decision.contexts
+    if not isinstance(contexts, dict) or are_records(contexts):
+        return decision
+    actions = contexts.get(MULTI, [])
+    rows, tags = rows_in(contexts, actions), tags_of(actions)
+    if rows is not None:
+        offered: Any = tags if decision.offered is None else decision.offered
+    else:
+        request = request_of(decision)
+        if request is None:
+            return decision
+        named = isinstance(request.arms, dict)
+        records = [{"arm": f"{one}"} if not isinstance(one, dict) else one for one in request.arms]
+        rows = {"context": request.context, "arms": list(request.arms.values()) if named else records}
+        offered = list(request.arms) if named or not isinstance(request.arms[0], dict) else decision.offered
+    if isinstance(rows, dict):
+        for record in (rows["context"], *rows["arms"]):
+            terms(record)
+    extra = {**(decision.extra or {}), **({SLOTS: contexts[SLOTS]} if any(contexts.get(SLOTS, ())) else {})}
+    return msgspec.structs.replace(decision, contexts=rows, offered=offered, extra=extra or None)
+
+
+def rows_in(contexts: dict[str, Any], actions: Sequence[Any]) -> Any:
+    """Rows of numbers, of every arm or of the request, as `json_of` writes them; None for other features."""
+    shared, bare = contexts.keys() - {MULTI, SLOTS}, [action.keys() - {TAG} for action in actions]
+    if not actions:
+        return None
+    if not shared and all(keys == {ROW} and is_row(action[ROW]) for keys, action in zip(bare, actions, strict=True)):
+        rows = [action[ROW] for action in actions]
+        return rows if len({len(row) for row in rows}) == 1 else None
+    places = all(
+        keys == {PLACE} and action[PLACE] == {f"{at}": 1.0}
+        for at, (keys, action) in enumerate(zip(bare, actions, strict=True))
+    )
+    return contexts[ROW] if shared == {ROW} and is_row(contexts[ROW]) and places else None
+
+
+def is_row(value: Any) -> bool:
+    """Whether it is a list of numbers."""
+    return isinstance(value, list) and len(value) > 0 and all(type(one) in (int, float) for one in value)
+
+
+def json_of(decision: Decision) -> Any:
+    """Features as Vowpal Wabbit's JSON has them; foreign ones as they are.
+
+    Rows of numbers are arrays of a namespace `x`, arms without features have their place as one; names that are strings
+    are tags. ValueError for what JSON of that kind cannot hold.
+    """
+    contexts, names = decision.contexts, decision.offered
+    count = next((len(one) for one in (decision.probabilities, names) if one is not None), None)
+    slots = {SLOTS: (decision.extra or {}).get(SLOTS) or [{} for _ in decision.places]} if decision.slots else {}
+    if are_records(contexts):
+        shared, actions = texted(contexts["context"]), [texted(one) for one in contexts["arms"]]
+    elif isinstance(contexts, dict | msgspec.Raw):
+        return contexts
+    elif contexts is None and count is not None:
+        shared, actions = {}, [{} for _ in range(count)]
+    elif isinstance(contexts, list) and contexts and isinstance(contexts[0], list) and len(contexts) == count:
+        shared, actions = {}, [{ROW: row} for row in contexts]
+    elif isinstance(contexts, list) and contexts and not isinstance(contexts[0], list) and count is not None:
+        shared, actions = {ROW: contexts}, [{PLACE: {f"{place}": 1.0}} for place in range(count)]
+    else:
+        raise ValueError(f"decision {decision.id} has no features of its actions that JSON of this kind could hold")
+    tags = [{TAG: name} if isinstance(name, str) else {} for name in names or [None for _ in actions]]
+    return {**shared, MULTI: [{**one, **tag} for one, tag in zip(actions, tags, strict=True)], **slots}
+
+
+def texted(record: dict[str, Any]) -> dict[str, Any]:
+    """A record whose words of `_text` are one string again; ValueError for keys that are marks there."""
+    if record.keys() & {MULTI, SLOTS, TAG}:
+        raise ValueError(
+            f"keys of features must not be {MULTI}, {SLOTS} or {TAG}, which are marks of this kind of JSON"
+        )
+    words = record.get(TEXT)
+    return {**record, TEXT: " ".join(words)} if isinstance(words, list) else record

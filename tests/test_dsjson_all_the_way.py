@@ -1,0 +1,269 @@
+"""From a file of another system to a service that goes on learning: import, learn, evaluate, serve, verify."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import dsjson_logs
+import onepass as op
+from onepass import cli
+from onepass.client import Client
+from onepass.features.terms import terms
+from onepass.log import Decision, Event, Outcome, formats
+from onepass.log.exchange import given, taken
+from onepass.log.formats import dsjson
+from onepass.log.formats.requests import adopt, json_of, request_of
+from onepass.log.memory import MemoryStore
+from onepass.log.opening import opened
+from onepass.log.replay import Fold
+from onepass.log.sqlite import SqliteStore
+from onepass.log.verifying import FOREIGN, verify
+from patience import until
+from service_process import Served
+
+LOOP = """
+name = "shop"
+[model]
+recipe = "CrossedBandit"
+seed = 3
+[reward]
+wait = 0.2
+range = [0.0, 1.0]
+[operation]
+publish = 0.0
+"""
+N = 240
+
+
+def onepass(capsys, *arguments):
+    """Exit code, and what `onepass ARGUMENTS --json` says."""
+    with pytest.raises(SystemExit) as done:
+        cli.main([*map(str, arguments), "--json"])
+    said = capsys.readouterr()
+    return int(done.value.code or 0), json.loads(said.out) if said.out else said.err
+
+
+def kinds(store):
+    return Counter(type(one).__name__ for one in store.read())
+
+
+# ---- requests ----
+
+
+def test_a_request_is_what_decide_takes(tmp_path):
+    (first, *_) = dsjson.read(dsjson_logs.written(tmp_path / "a.dsjson", 1))
+    found = request_of(first.decision)
+    assert found.context["GUser"] == {"age": found.context["GUser"]["age"], "country": "fr"}
+    assert found.context[" FromUrl"] == {"weekday": True, "likes": ["a", "b"]}
+    assert [name.split()[0] for name in found.arms] == ["article"] * 3
+    arm = found.arm(first.decision.places[0])
+    ((name, features),) = arm.items()
+    assert terms(features).keys() == {f"TAction.topic={features['TAction']['topic']}", "j.Vision.person",
+                                      "j._text=good", "j._text=words"}  # fmt: skip
+    for bandit in (op.CrossedBandit(), op.ContextualBandit()):
+        bandit.learn(found.context, 1.0, arm=arm)
+        assert bandit.decide(*found).arms[0] in found.arms
+        assert bandit.arms == (name,)
+
+
+def test_actions_without_tags_have_no_names_and_lazy_features_are_read_too(tmp_path):
+    path = dsjson_logs.written(tmp_path / "a.dsjson", 2, named=False)
+    for lazy in (False, True):
+        for event in dsjson.read(path, lazy=lazy):
+            found = request_of(event.decision)
+            assert isinstance(found.arms, list)
+            assert found.arm(0) == [found.arms[0]]
+
+
+def test_lines_without_features_of_actions_offer_places(tmp_path):
+    (tmp_path / "a.vw").write_text("2:-1:0.8 | user_a hour:9\n")
+    (event,) = formats.read(tmp_path / "a.vw", n_arms=3)
+    assert request_of(event.decision) == ({"user_a": 1.0, "hour": 9.0}, [0, 1, 2])
+    assert adopt(event.decision).contexts == {
+        "context": {"user_a": 1.0, "hour": 9.0},
+        "arms": [{"arm": "0"}, {"arm": "1"}, {"arm": "2"}],
+    }
+
+
+ROWS = [[1.0, 0.5], [0.0, 2.0]]
+RECORDS = {"context": {"hour": 9, "_text": ["good", "words"]}, "arms": [{"topic": "a"}, {"topic": "b"}]}
+
+
+@pytest.mark.parametrize("contexts", [ROWS, [0.5, 1.0, 2.0], RECORDS])
+@pytest.mark.parametrize("offered", [["a1", "a2"], None])
+def test_what_we_write_is_ours_again(tmp_path, contexts, offered):
+    decision = Decision(
+        loop="imported", time=0, id="x", places=[1], propensities=[0.25], probabilities=[0.75, 0.25], offered=offered,
+        contexts=contexts,
+    )  # fmt: skip
+    dsjson.write(tmp_path / "a.dsjson", [Event(decision)])
+    (event,) = dsjson.read(tmp_path / "a.dsjson")
+    again = adopt(event.decision)
+    assert (again.contexts, again.offered) == (contexts, offered)
+    assert json_of(again) == event.decision.contexts
+
+
+def test_features_that_no_model_takes_are_told_with_their_decision(tmp_path):
+    lines = list(dsjson_logs.lines(3))
+    lines[1]["c"]["mixed"] = ["word", 3]
+    path = tmp_path / "a.dsjson"
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    with pytest.raises(ValueError, match="decision 'e1': mixed must be a list of strings or of numbers"):
+        taken(MemoryStore(), path)
+    bad = []
+    assert taken(MemoryStore(), path, bad="skip", report=lambda *one: bad.append(one))["decision"] == 2
+    assert [number for number, _ in bad] == [2]
+
+
+# ---- import ----
+
+
+@pytest.mark.parametrize("default", [None, 0.0])
+def test_a_file_that_is_imported_again_adds_nothing(tmp_path, default):
+    path, store = dsjson_logs.written(tmp_path / "a.dsjson", 50), MemoryStore()
+    counts = taken(store, path, loop="shop", default=default)
+    assert counts["decision"] == counts["outcome"] == 50
+    assert counts["join"] == (0 if default is None else 50)
+    last = store.last
+    again = taken(store, path, loop="shop", default=default)
+    assert (again["known"] >= 50, store.last) == (True, last)
+    given(store, tmp_path / "b.dsjson")
+    taken(store, tmp_path / "b.dsjson", loop="shop", default=default)
+    given(store, tmp_path / "b.jsonl")
+    taken(store, tmp_path / "b.jsonl")
+    assert store.last == last
+    taken(store, dsjson_logs.written(tmp_path / "a.dsjson", 60), loop="shop", default=default)
+    assert kinds(store)["Decision"] == kinds(store)["Outcome"] == 60
+
+
+def test_a_line_that_is_there_twice_counts_once(tmp_path):
+    path = dsjson_logs.written(tmp_path / "a.dsjson", 3)
+    path.write_text(path.read_text() * 2)
+    store = MemoryStore()
+    counts = taken(store, path)
+    assert (counts["decision"], counts["outcome"], counts["known"]) == (3, 3, 6)
+
+
+def test_an_outcome_that_came_later_is_added_to_its_decision(tmp_path):
+    path, store = tmp_path / "a.dsjson", MemoryStore()
+    whole = list(dsjson_logs.lines(4))
+    path.write_text("".join(json.dumps({k: v for k, v in one.items() if k != "_label_cost"}) + "\n" for one in whole))
+    assert taken(store, path)["outcome"] == 0
+    assert taken(store, dsjson_logs.written(path, 4))["outcome"] == 4
+
+
+def test_decisions_without_names_of_two_files_are_not_the_same(tmp_path):
+    text = "shared | a\n0:{cost}:0.5 | x\n| y\n\n"
+    store = MemoryStore()
+    for number, cost in enumerate((0, -1, -1)):
+        (tmp_path / f"{number}.vw").write_text(text.format(cost=cost))
+        taken(store, tmp_path / f"{number}.vw")
+    assert kinds(store) == {"Decision": 2, "Outcome": 2}  # the third file is the second one
+
+
+def test_an_import_that_joins_is_replayed_as_if_it_were_learned_line_by_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = dsjson_logs.written(tmp_path / "a.dsjson", 80)
+    op.CrossedBandit(seed=1).save("begin")
+    assert onepass(capsys, "log", "import", "log", path, "--default", "0")[1]["counts"]["join"] == 80
+    code, found = onepass(capsys, "log", "replay", "log", "--model", "begin", "--out", "end")
+    assert (code, found["joins"]) == (0, 80)
+    naive = op.CrossedBandit(seed=1)
+    for event in dsjson.read(path):
+        request = request_of(event.decision)
+        naive.learn(request.context, event.outcomes[0].value, request.arm(event.decision.places[0]))
+    learned = op.load("end")
+    assert learned.rounds == naive.rounds == 80
+    for event in dsjson.read(path):
+        assert np.array_equal(learned.score(*request_of(event.decision)), naive.score(*request_of(event.decision)))
+    code, found = onepass(capsys, "log", "verify", "log", "--model", "begin")
+    assert (code, found["ok"], found["loops"]["imported"]["left"]) == (0, True, {FOREIGN: 80})
+
+
+def test_a_file_that_the_loops_model_cannot_learn_is_refused_and_nothing_is_stored(tmp_path):
+    path, store = dsjson_logs.written(tmp_path / "a.dsjson", 5), MemoryStore()
+    store.append([Fold(store, "shop", op.OFUL(dim=2)).checkpoint(0)])
+    with pytest.raises(ValueError, match=r"model of loop 'shop' cannot learn decision 'e0': .*another name"):
+        taken(store, path, loop="shop")
+    assert store.last == 1
+    assert taken(store, path, loop="other")["decision"] == 5
+
+
+def test_a_loop_of_rows_learns_the_export_of_another(tmp_path):
+    rng, store, other = np.random.default_rng(0), MemoryStore(), MemoryStore()
+    begin = op.OFUL(dim=2, parameters="disjoint")
+    for t in range(30):
+        context = rng.standard_normal(2)
+        decision = begin.decide(context, ["a", "b"], id=f"{t}")
+        store.append([Decision.of(decision, loop="shop", time=t, contexts=context),
+                      Outcome(loop="shop", time=t, id=f"{t}", value=float(t % 2))])  # fmt: skip
+    given(store, tmp_path / "a.dsjson")
+    other.append([Fold(other, "shop", begin.copy()).checkpoint(0)])
+    assert taken(other, tmp_path / "a.dsjson", loop="shop", default=0.0)["join"] == 30
+    fold = Fold.resumed(other, "shop")
+    assert fold.advance() == 30
+    for decision in store.read(kinds=["decision"]):
+        begin.learn(decision.decided(), float(int(decision.id) % 2))
+    assert np.array_equal(fold.bandit.score(np.ones(2), ["a", "b"]), begin.score(np.ones(2), ["a", "b"]))
+
+
+# ---- service ----
+
+
+def asked(service, name, wanted):
+    """Two real requests and their rewards, which are learned beside the import; `wanted` rounds in all then."""
+    arms = {"article 1": {"TAction": {"topic": "news"}}, "article 3": {"TAction": {"topic": "sport"}}}
+    with Client(service.address, "shop") as client:
+        for number in range(2):
+            client.decide({"GUser": {"age": 20}}, arms, id=f"{name} {number}")
+            client.outcome(f"{name} {number}", 1.0, key="click")
+        until(lambda: f'onepass_rounds{{loop="shop"}} {float(wanted)}' in service.ready("shop"))
+        assert client.trouble() is None
+        young, old = [client.decide({"GUser": {"age": age}}, arms, id=f"{name} of {age}") for age in (18, 70)]
+        assert wanted <= young.rounds <= old.rounds
+        scores = [{one.arm: one.score for one in found.ranking} for found in (young, old)]
+        assert scores[0]["article 3"] > scores[0]["article 1"]
+        assert scores[1]["article 1"] > scores[1]["article 3"]
+        recipe, uniform = {"name": "recipe", "kind": "recipe"}, {"name": "uniform", "kind": "uniform"}
+        client.evaluate(id=name.replace(" ", "-"), policies=[recipe, uniform])
+        found = until(lambda: ended(client, name.replace(" ", "-")))
+        assert found["status"] == "done", found
+        assert [one["verdict"] in ("ok", "wide") for one in found["policies"]] == [True, True], found
+        again = service.client.post("/v1/shop/decide", json={"context": {}, "arms": ["a"], "id": "e1"})
+        assert again.status_code == 409, again.text
+    service.ready("shop")
+
+
+def ended(client, name):
+    """An evaluation that has ended, else None."""
+    found = client.evaluation(name)
+    return found if found["status"] in ("done", "failed") else None
+
+
+def test_a_service_goes_on_learning_on_an_import(tmp_path, capsys):
+    data, settings = tmp_path / "data", tmp_path / "shop.toml"
+    data.mkdir()
+    settings.write_text(LOOP)
+    log = data / "shop.sqlite"
+    first = dsjson_logs.written(tmp_path / "first.dsjson", N)
+    for _ in range(2):
+        assert onepass(capsys, "log", "import", log, first, "--loop", "shop")[0] == 0
+    for life, wanted in ((1, N + 2), (2, N + 63)):
+        service = Served(data, settings)
+        try:
+            asked(service, f"life {life}", wanted)
+        finally:
+            assert service.stop() == 0
+        if life == 1:
+            more = dsjson_logs.written(tmp_path / "more.dsjson", 57, seed=1, begin=N)
+            assert onepass(capsys, "log", "import", log, more, "--loop", "shop")[1]["counts"]["decision"] == 57
+    with SqliteStore(log) as store:
+        found = verify(Fold.resumed(store, "shop", first=True))
+        assert (found.ok, found.wrong, found.left) == (True, 0, {FOREIGN: N + 57})
+        assert found.equal == found.decisions - N - 57 == 8
+        assert [*store.check()] == []
+    with opened(str(log), readonly=True) as store:
+        given(store, tmp_path / "all.dsjson", loop="shop")
+    assert sum(1 for _ in dsjson.read(tmp_path / "all.dsjson")) == N + 57 + 8
