@@ -4,37 +4,81 @@
 
 E[D | past] is the difference of their values at that decision; limits of its average so far are far narrower than those
 of either value, for what both share cancels. They are those of running averages (running.py), not of bets on one value
-that stays: the policy that wrote a log has mostly learned on the way, and then there is none.
+that stays: the policy that wrote a log has mostly learned on the way, and then there is none. With 0 <= r <= 1 the
+lower limit is the larger of two, each at half of its alpha (and the upper one is the lower one of the exchanged pair):
 
-    1 + D / (largest u) >= 0  for the lower limit,    1 - D / (largest w) >= 0  for the upper one,    0 <= r <= 1
-    w (1 - r) + r >= 0  for the upper one where u = 1:  its mean is 1 - E[D] whatever the largest w, for E[w] = 1
+    w r + u (1 - r) >= 0    has mean 1 + E[D] at most, however large weights are, and if the log has no support, too
+    1 + D / M >= 0          has mean 1 + E[D] / M for u <= M: narrower for rare rewards, where M was known before
 
-A candidate is better when its lower limit is above 0; m candidates have alpha / m each, so that with probability
-1 - alpha none is called better that is not, whenever one looks.
+M is the bound that is given, or that of an even logger and a policy that does not learn. Else it doubles from the bound
+of the first row until it covers the largest one: the first scale has .8 of the alpha, the ones above share the rest by
+halves. For u = 1 both limits are one.
+
+A candidate is better when its lower limit is above 0, neither side is refused, and the largest weight of the present
+policy is known; m candidates have alpha / m each, so that with probability 1 - alpha none is called better that is not,
+whenever one looks.
+
+    fixed sample    S(w) - S(u) +- z deviations,    S(w) = sum w r / sum w        of one look at a planned end
+
+of clicks with half a success and half a failure more a side, so that few clicks, or few rows without one, do not feign
+a small variance; for two arms of an experiment that is the textbook's interval of two proportions. It needs one logging
+policy that did not learn, a number of rows that was fixed before, and enough of both: it holds asymptotically.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.evaluation import intervals
 from onepass.evaluation.diagnosis import Diagnosis, diagnosed
-from onepass.evaluation.evaluate import BLOCK, Bound, open_fraction
+from onepass.evaluation.evaluate import BLOCK, open_fraction
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import policy_of
-from onepass.evaluation.ranges import Interval, Range, checked_range
+from onepass.evaluation.policies import changes, policy_of
+from onepass.evaluation.ranges import Interval, Range, checked_range, checked_rewards
 from onepass.evaluation.running import RunningAverages
+from onepass.evaluation.streaming import Logger
+
+FIRST = 0.8  # of an alpha: the part of the first scale of weights, the ones above it share the rest by halves
+HALF = 0.5  # of a success and of a failure, that clicks have more
+ROUNDED = 1e-12  # of a bound: what rounding may add to a weight
+CONDITIONS = (
+    "fixed sample: for one look, at a number of decisions that was planned before, of one logging policy that did not "
+    "learn; asymptotic"
+)
+
+
+class Bounds(NamedTuple):
+    """largest: no weight can have been larger; first: the bound of the first row, where what was drawn before may have
+    a part in the bounds of rows, None where it has none."""
+
+    largest: float
+    first: float | None
+
+
+class PolicyWeights(NamedTuple):
+    """weights (n,) of a policy on a log; bounds of them, None where they are not known; unsupported: the policy's mean
+    mass on arms that the logger never chose, NaN where that is not known; changes: whether it is another policy from
+    row to row."""
+
+    weights: np.ndarray
+    bounds: Bounds | None
+    unsupported: float
+    changes: bool
 
 
 @dataclass(frozen=True)
 class Difference:
-    """name of the candidate; gain: the mean of D; limits of it at all times; better: whether the lower one is above 0
-    and the log was not refused; diagnosis of the candidate's weights."""
+    """name of the candidate; gain: the mean of D; limits of it at all times; fixed_sample: limits for one look at a
+    planned end, of a logging policy that did not learn, None where a side was refused or learns; better: whether the
+    lower limit at all times is above 0, the bound of the present policy's weights known, and neither side refused;
+    diagnosis of the candidate's weights."""
 
     name: str
     gain: float
     limits: Interval
+    fixed_sample: Interval | None
     better: bool
     diagnosis: Diagnosis
 
@@ -42,17 +86,30 @@ class Difference:
 @dataclass(frozen=True)
 class Comparison:
     """differences: one a candidate, in their order; best: the name of the better candidate with the highest lower
-    limit, None where no one is better; level: of all limits together."""
+    limit, None where none is certainly better; level: of all limits together; present: the diagnosis of the present
+    policy's weights; bound_known: whether it is known how large these can be (if not, none is called better)."""
 
     differences: tuple[Difference, ...]
     best: str | None
     level: float
+    present: Diagnosis
+    bound_known: bool
 
     def __str__(self) -> str:
-        lines = [f"best: {self.best or 'the present policy'} (level {self.level:g})"]
+        none = "none is certainly better than the present policy"
+        lines = [f"{none if self.best is None else f'best: {self.best}'} (level {self.level:g})"]
+        lines.append(f"{'candidate':<20}{'gain':>12}  {'limits at any time':<26}  fixed sample")
         for one in self.differences:
             why = "" if one.diagnosis.verdict == "ok" else f"  {one.diagnosis.verdict}: {one.diagnosis.reasons[0]}"
-            lines.append(f"{one.name:<20}{one.gain:+12.6g}  {one.limits.lower:+.6g} to {one.limits.upper:+.6g}{why}")
+            ends = f"{one.limits.lower:+.5g} to {one.limits.upper:+.5g}"
+            fixed = "-" if one.fixed_sample is None else "{:+.5g} to {:+.5g}".format(*one.fixed_sample)
+            lines.append(f"{one.name:<20}{one.gain:+12.6g}  {ends:<26}  {fixed}{why}")
+        if self.present.verdict != "ok":
+            lines.append(f"the present policy is {self.present.verdict}: {self.present.reasons[0]}")
+        if not self.bound_known:
+            lines.append("how large weights of the present policy can be is not known: give weight_bound")
+        if any(one.fixed_sample is not None for one in self.differences):
+            lines.append(CONDITIONS)
         return "\n".join(lines)
 
 
@@ -70,67 +127,120 @@ def compare(
     log: a `Log`; candidates: policies by name, as for `evaluate`; present: the policy to beat, None (default): the one
     that wrote the log; reward_range, weight_bound: as for `evaluate`; level: with which no candidate is called better
     that is not, above 0 and below 1 (default 0.95).
-    Returns a `Comparison`. ValueError without candidates, and as `evaluate`. Cost O(n) a candidate.
+    Returns a `Comparison`. ValueError without candidates, for a weight above `weight_bound`, and as `evaluate`. Cost
+    O(n) a candidate.
     """
     if not candidates:
         raise ValueError("candidates must hold at least one policy by name")
     rewards, alpha = checked_range(reward_range), 1.0 - open_fraction("level", level)
-    base, _, base_bound = weighed(log, present, weight_bound) if present is not None else (np.ones(len(log)), 0.0, 1.0)
+    base = written(len(log)) if present is None else weighed(log, present, weight_bound)
     each = {name: weighed(log, policy, weight_bound) for name, policy in candidates.items()}
-    weights, missing, bounds = ({name: one[part] for name, one in each.items()} for part in range(3))
-    return summary_of(weights, base, log.rewards, rewards, alpha, bounds, base_bound, missing)  # type: ignore[arg-type]
+    return summary_of(each, base, log.rewards, rewards, alpha)
+
+
+def written(rows: int) -> PolicyWeights:
+    """Weights of the policy that wrote a log."""
+    return PolicyWeights(np.ones(rows), Bounds(1.0, None), 0.0, False)
 
 
 def summary_of(
-    candidates: Mapping[str, np.ndarray],
-    base: np.ndarray,
-    earned: np.ndarray,
-    rewards: Range,
-    alpha: float,
-    bounds: Mapping[str, float],
-    base_bound: float,
-    missing: Mapping[str, float],
+    candidates: Mapping[str, PolicyWeights], base: PolicyWeights, earned: np.ndarray, rewards: Range, alpha: float
 ) -> Comparison:
-    """Weights (n,) of candidates against those of the present policy, rewards (n,), their largest weights, and masses
-    without support where they are known."""
+    """Candidates against the present policy, by their weights and rewards (n,). ValueError for rewards out of range."""
     found = []
-    r = (earned - rewards.least) / rewards.span  # E[w] = E[u] = 1: a constant off all rewards changes no difference
-    for name, weights in candidates.items():
-        diagnosis = diagnosed(weights, missing.get(name, float("nan")))
-        gains = (weights - base) * r
-        limits = limits_of(gains, weights, base, r, base_bound, bounds[name], alpha / len(candidates))
-        limits = Interval(limits.lower * rewards.span, limits.upper * rewards.span)
-        better = diagnosis.verdict != "refused" and limits.lower > 0.0
-        found.append(Difference(name, float(gains.mean()) * rewards.span, limits, better, diagnosis))
+    r = (checked_rewards(earned, rewards) - rewards.least) / rewards.span  # a constant off all changes no difference
+    present, known = diagnosed(base.weights, base.unsupported), base.bounds is not None
+    for name, one in candidates.items():
+        diagnosis, part = diagnosed(one.weights, one.unsupported), alpha / len(candidates)
+        believed = "refused" not in (diagnosis.verdict, present.verdict)
+        still = believed and not (one.changes or base.changes)
+        limits = scaled(Interval(lower_gain(one, base, r, part / 2.0), -lower_gain(base, one, r, part / 2.0)), rewards)
+        fixed = scaled(planned_gain(one.weights, base.weights, r, part), rewards) if still else None
+        gain = float(((one.weights - base.weights) * r).mean()) * rewards.span
+        found.append(Difference(name, gain, limits, fixed, believed and known and limits.lower > 0.0, diagnosis))
     best = max((one for one in found if one.better), key=lambda one: one.limits.lower, default=None)
-    return Comparison(tuple(found), None if best is None else best.name, 1.0 - alpha)
+    return Comparison(tuple(found), None if best is None else best.name, 1.0 - alpha, present, known)
 
 
-def limits_of(
-    gains: np.ndarray, weights: np.ndarray, base: np.ndarray, r: np.ndarray, most_u: float, most_w: float, alpha: float
-) -> Interval:
-    """Of the average of differences (n,), rewards in [0, 1]; the largest weights of the present policy and of the
-    candidate."""
-    own = bool(np.all(base == 1.0))
-    averages, scale = RunningAverages(3), most_w if np.isfinite(most_w) else max(float(weights.max()), 1.0)
-    averages.add(np.column_stack([1.0 + gains / most_u, 1.0 - gains / scale, weights * (1.0 - r) + r]))
-    lower = (averages.lower(0, alpha / 2.0) - 1.0) * most_u
-    if not own:
-        return Interval(lower, (1.0 - averages.lower(1, alpha / 2.0)) * scale)
-    above = [(1.0 - averages.lower(2, alpha / 4.0))]
-    if np.isfinite(most_w):
-        above.append((1.0 - averages.lower(1, alpha / 4.0)) * scale)
-    return Interval(lower, min(above))
+def scaled(limits: Interval, rewards: Range) -> Interval:
+    """Limits of a gain in units of rewards."""
+    return Interval(limits.lower * rewards.span, limits.upper * rewards.span)
 
 
-def weighed(log: Log, policy: Any, weight_bound: float | None) -> tuple[np.ndarray, float, float]:
-    """Weights (n,) of a policy, its mass without support, and the largest weight that there can be."""
-    chooses, bound, out, missing = policy_of(policy, log), Bound(weight_bound), np.empty(len(log)), 0.0
+def lower_gain(one: PolicyWeights, base: PolicyWeights, r: np.ndarray, alpha: float) -> float:
+    """The limit below which the average of E[(w - u) r | past] is, ever, with probability `alpha` at most; r (n,) in
+    [0, 1]."""
+    w, u = one.weights, base.weights
+    either, bounds = w * r + u * (1.0 - r), base.bounds
+    if bounds is None or (bounds == (1.0, None) and bool((u == 1.0).all())):
+        return lower_mean(either, alpha) - 1.0
+    scale, share = scale_of(bounds)
+    lost = 0.0 if np.isnan(base.unsupported) else base.unsupported
+    bounded = (lower_mean(np.maximum(1.0 + (w - u) * r / scale, 0.0), share * alpha / 2.0) - 1.0) * scale - lost
+    return max(lower_mean(either, alpha / 2.0) - 1.0, bounded)
+
+
+def scale_of(bounds: Bounds) -> tuple[float, float]:
+    """A scale that covers all weights, of a grid that was known before, and the part of an alpha that it has."""
+    if bounds.first is None:
+        return bounds.largest, 1.0
+    doublings = max(int(np.ceil(np.log2(bounds.largest / bounds.first))), 0)
+    return bounds.first * 2.0**doublings, FIRST if doublings == 0 else (1.0 - FIRST) * 0.5**doublings
+
+
+def lower_mean(x: np.ndarray, alpha: float) -> float:
+    """The limit below which the average of expectations of x (n,), at least 0, is, ever, with probability `alpha` at
+    most."""
+    averages = RunningAverages(1)
+    averages.add(x[:, None])
+    return averages.lower(0, alpha)
+
+
+def planned_gain(w: np.ndarray, u: np.ndarray, r: np.ndarray, alpha: float) -> Interval:
+    """Limits of the difference of self-normalized values for one look at a planned end; r (n,) in [0, 1]."""
+    more = HALF if bool(((r == 0.0) | (r == 1.0)).all()) else 0.0
+    (one, terms, rest), (two, others, left) = normalized(w, r, more), normalized(u, r, more)
+    return intervals.around(
+        one - two, float(np.sqrt(((terms - others) ** 2).sum() + rest + left)), Range(-1.0, 1.0), alpha
+    )
+
+
+def normalized(w: np.ndarray, r: np.ndarray, more: float) -> tuple[float, np.ndarray, float]:
+    """S(w) with `more` successes and failures of the weight of an effective row; terms (n,), the sum of whose squares
+    is its variance, but for the last number, which is that of these."""
+    row = float((w @ w) / w.sum())
+    total = float(w.sum()) + 2.0 * more * row
+    value = (float(w @ r) + more * row) / total
+    return value, w * (r - value) / total, more * ((1.0 - value) ** 2 + value**2) * (row / total) ** 2
+
+
+def weighed(log: Log, policy: Any, weight_bound: float | None) -> PolicyWeights:
+    """Weights of a policy on a log. ValueError for one above `weight_bound`."""
+    chooses, logger, out, missing = policy_of(policy, log), Logger(weight_bound), np.empty(len(log)), 0.0
+    tops, whole = np.ones(len(log)), None if log.distributions is not None else log.support
     for place, block in enumerate(log.blocks(BLOCK)):
         start = place * BLOCK
+        rows = slice(start, start + len(block))
         p = chooses(block, start)
-        w = p[np.arange(len(block)), block.arms] / block.propensities
-        out[start : start + len(block)] = w
-        bound.see(block, p, w)
-        missing += float((p * ~block.support).sum())
-    return out, missing / max(len(log), 1), bound.value
+        out[rows] = p[np.arange(len(block)), block.arms] / block.propensities
+        logger.see(block)
+        tops[rows] = logger.tops(block, p, out[rows])
+        missing += float((p * ~(block.support if whole is None else whole)).sum())
+    learns = changes(policy) or log.distributions is not None  # an even logger does not
+    bounds = bounds_of(out, tops, logger, learns)
+    return PolicyWeights(out, bounds, missing / max(len(log), 1), changes(policy))
+
+
+def bounds_of(weights: np.ndarray, tops: np.ndarray, logger: Logger, learns: bool) -> Bounds | None:
+    """Bounds of weights (n,): the one that was given, or those of each row (n,) where the log tells them. learns:
+    whether they may depend on what was drawn before, not on contexts alone."""
+    if logger.given is None:
+        largest = max(float(tops.max(initial=1.0)), 1.0)
+        return Bounds(largest, max(float(tops[0]), 1.0) if learns else None) if logger.known else None
+    above = np.flatnonzero(weights > logger.given * (1.0 + ROUNDED))
+    if above.size:
+        raise ValueError(
+            f"weight_bound must be at least every weight, got {logger.given:g}, and row {above[0]} has "
+            f"{weights[above[0]]:g}: raise it, or leave it out"
+        )
+    return Bounds(logger.given, None)

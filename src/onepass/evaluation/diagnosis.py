@@ -20,6 +20,7 @@ SURE = 4.0  # standard errors that the mean weight may be away from 1: one hones
 FEW, TINY = 100.0, 20.0  # effective rows below which limits are wide, and below which a mean is an anecdote
 SHARE = 0.25  # of the sum of weights: a row that has more decides alone
 UNSUPPORTED = 0.05  # of the policy's mass: beyond it the value is a guess by that share of the range
+EQUAL = 1e-9  # a standard error of the mean weight below which all weights are the same
 FAR = 0.1  # of 1: a mean weight so far away and not explained by noise is wrong, nearer ones a warning
 
 
@@ -55,9 +56,11 @@ def diagnosed_from(m: Moments, error: float, drift: float, unsupported: float) -
     refused, wide = [], []
     away = m.mean_weight - 1.0
     limits = mean_limits(m.mean_weight, error, n)
+    # all rows have one weight above 1: of the rest, whose weights are 0, so many rows can miss every one
+    luck = error < EQUAL and away > 0.0 and n * np.log(m.mean_weight) <= -np.log(stats.norm.sf(SURE))
     if m.weights == 0.0:
         refused.append("the policy chose none of the logged arms")
-    elif not limits[0] <= 1.0 <= limits[1] or (abs(away) > FAR and m.effective < TINY):
+    elif not (limits[0] <= 1.0 <= limits[1] or luck) or (abs(away) > FAR and m.effective < TINY):
         refused.append(
             f"the mean weight is {m.mean_weight:.3f} and must be 1: propensities are wrong, or the log does not cover "
             "the policy"

@@ -21,7 +21,7 @@ from onepass.evaluation.estimators import NAMES, Estimator, estimator
 from onepass.evaluation.log import Log
 from onepass.evaluation.moments import Moments, moments_of
 from onepass.evaluation.policies import changes, policy_of
-from onepass.evaluation.ranges import Interval, Range, checked_range
+from onepass.evaluation.ranges import Interval, Range, checked_range, checked_rewards
 from onepass.evaluation.reward_models import FOLDS, model_of, predicted_ahead
 from onepass.evaluation.sample import Sample, sample_of
 from onepass.evaluation.slope import slope
@@ -146,11 +146,9 @@ def evaluate(
         check.choice("estimators", name, NAMES)
     alpha, folds = 1.0 - open_fraction("level", level), check.integer("folds", folds, 2)
     modelled = any(estimator(name).models for name in names)
-    parts, bounds, missing = [], Bound(weight_bound), 0.0
+    parts, bounds, missing = list[Sample](), Bound(weight_bound), 0.0
     for block, p, q in looked_at(log, policy, model_of(model) if modelled else None, folds):
-        out = np.flatnonzero((block.rewards < rewards.least) | (block.rewards > rewards.largest))
-        if out.size:
-            raise ValueError(f"rewards must be within reward_range {tuple(rewards)}, got {block.rewards[out[0]]:g}")
+        checked_rewards(block.rewards, rewards, sum(part.rows for part in parts))
         chosen = np.arange(len(block)), block.arms
         q = None if q is None else np.clip(q, rewards.least, rewards.largest)
         w = p[chosen] / block.propensities

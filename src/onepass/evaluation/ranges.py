@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onepass.foundation import check
 from onepass.foundation.check import shown
 
@@ -42,3 +44,14 @@ def checked_range(value: Any) -> Range:
     if not least < largest:
         raise ValueError(f"reward_range must have its least reward first, got {shown(value)}")
     return Range(least, largest)
+
+
+def checked_rewards(rewards: np.ndarray, within: Range, first: int = 0) -> np.ndarray:
+    """Rewards (n,) that a range holds; ValueError for others, with the row. first: the number of the first row (default
+    0)."""
+    out = np.flatnonzero((rewards < within.least) | (rewards > within.largest))
+    if out.size:
+        raise ValueError(
+            f"rewards must be within reward_range {tuple(within)}, got {rewards[out[0]]:g} in row {first + int(out[0])}"
+        )
+    return rewards

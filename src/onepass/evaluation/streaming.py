@@ -18,7 +18,7 @@ from onepass.evaluation.estimators import NAMES, Estimator, estimator
 from onepass.evaluation.evaluate import BLOCK, USUAL, Estimate, Evaluation, fixed, open_fraction
 from onepass.evaluation.log import Log
 from onepass.evaluation.policies import changes, policy_of
-from onepass.evaluation.ranges import Range, checked_range
+from onepass.evaluation.ranges import Range, checked_range, checked_rewards
 from onepass.evaluation.reward_models import model_of
 from onepass.evaluation.sample import Sample
 from onepass.evaluation.tally import Tally, Terms
@@ -166,12 +166,7 @@ def sweep(
     choices = {name: policy_of(policy, log) for name, policy in policies.items()} if isinstance(log, Log) else {}
     chosen, masses, start = np.zeros(0), {}, 0  # type: ignore[var-annotated]
     for block in blocks_of(log):
-        out = np.flatnonzero((block.rewards < rewards.least) | (block.rewards > rewards.largest))
-        if out.size:
-            raise ValueError(
-                f"rewards must be within reward_range {tuple(rewards)}, got {block.rewards[out[0]]:g} in row "
-                f"{start + int(out[0])}"
-            )
+        checked_rewards(block.rewards, rewards, start)
         rows = np.arange(len(block))
         q = None if learned is None else np.clip(learned.predict(block), rewards.least, rewards.largest)
         predicted = np.zeros(len(block)) if q is None else q[rows, block.arms]

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from onepass.evaluation.comparing import Comparison, summary_of
-from onepass.evaluation.evaluate import Bound, open_fraction
+from onepass.evaluation.comparing import Comparison, summary_of, weighed
+from onepass.evaluation.evaluate import open_fraction
 from onepass.evaluation.log import Log
-from onepass.evaluation.progressive import learning_curve, progressive
+from onepass.evaluation.progressive import Learning, learning_curve
 from onepass.evaluation.ranges import checked_range
+from onepass.evaluation.sample import sample_of
 
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]
 
@@ -67,21 +68,18 @@ def tune(
     base, rewards = dict(present or {}), checked_range(reward_range)
     alpha = 1.0 - open_fraction("level", level)
     candidates = {named(one): {**base, **one} for one in combinations(grid)}
-    bound = bound_of(log, weight_bound)
-    bandits, samples = {}, {}
+    bandits, weights = {}, {}
     for name, settings in {"present": base, **candidates}.items():
         bandits[name] = recipe(**settings)
-        samples[name] = progressive(log, bandits[name], every)
-    weights = {name: samples[name].weights for name in candidates}
-    comparison = summary_of(
-        weights, samples["present"].weights, log.rewards, rewards, alpha, dict.fromkeys(weights, bound), bound, {}
-    )
+        weights[name] = weighed(log, Learning(bandits[name], every), weight_bound)
+    each = {name: weights[name] for name in candidates}
+    comparison = summary_of(each, weights["present"], log.rewards, rewards, alpha)
     best = "present" if comparison.best is None else comparison.best
     return Tuned(
         settings=base if comparison.best is None else candidates[best],
         bandit=bandits[best],
         comparison=comparison,
-        curves={name: learning_curve(sample, points) for name, sample in samples.items()},
+        curves={name: learning_curve(sample_of(one.weights, log.rewards), points) for name, one in weights.items()},
         candidates=candidates,
     )
 
@@ -100,11 +98,3 @@ def combinations(grid: Grid) -> list[dict[str, Any]]:
 def named(settings: Mapping[str, Any]) -> str:
     """Settings in words."""
     return ", ".join(f"{name}={value}" for name, value in settings.items())
-
-
-def bound_of(log: Log, given: float | None) -> float:
-    """The largest weight that any policy can have on a log."""
-    bound = Bound(given)
-    for block in log.blocks(10_000):
-        bound.see(block, np.ones((len(block), log.n_arms)), 1.0 / block.propensities)
-    return bound.value

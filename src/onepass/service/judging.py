@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from onepass.evaluation.averages import AverageSequence
-from onepass.evaluation.comparing import Difference, summary_of
+from onepass.evaluation.comparing import Bounds, Difference, PolicyWeights, summary_of, written
 from onepass.evaluation.estimators import estimator
 from onepass.evaluation.evaluate import Evaluation
 from onepass.evaluation.policies import changes
@@ -188,6 +188,7 @@ class Judged:
     tally: Tally
     weights: list[np.ndarray] = field(default_factory=list)
     waiting: list[tuple[float, float, float]] = field(default_factory=list)
+    first: float | None = None
     bound: float = 1.0
     why: str = ""
 
@@ -203,8 +204,14 @@ class Judged:
         nothing = np.zeros(len(weights))
         self.tally.add(Sample(weights, rewards, nothing, nothing), tops, float(missing.sum()))
         self.weights.append(weights)
+        self.first = max(float(tops[0]), 1.0) if self.first is None else self.first
         self.bound = max(self.bound, float(tops.max()))
         self.waiting = []
+
+    def policy_weights(self) -> PolicyWeights:
+        """Its weights, for the comparison; what wrote the log may have learned, so they are of no fixed sample."""
+        weights = np.concatenate(self.weights)
+        return PolicyWeights(weights, Bounds(self.bound, self.first), self.tally.unsupported / len(weights), True)
 
 
 class Verdict(NamedTuple):
@@ -296,11 +303,8 @@ def row_of(decision: Decision, reward: float, span: Range) -> Row:
 
 def verdicts(kept: Mapping[str, Judged], earned: np.ndarray, span: Range, alpha: float) -> dict[str, Verdict]:
     """All numbers."""
-    good = {name: one for name, one in kept.items() if not one.why}
-    weights = {name: np.concatenate(one.weights) for name, one in good.items()}
-    bounds = {name: one.bound for name, one in good.items()}
-    missing = {name: one.tally.unsupported / len(earned) for name, one in good.items()}
-    compared = summary_of(weights, np.ones(len(earned)), earned, span, alpha, bounds, 1.0, missing) if good else None
+    good = {name: one.policy_weights() for name, one in kept.items() if not one.why}
+    compared = summary_of(good, written(len(earned)), earned, span, alpha) if good else None
     gains = {} if compared is None else {one.name: one for one in compared.differences}
     return {
         name: Verdict(None, None, one.why) if one.why else Verdict(summary(one.tally, Logger(None)), gains[name])
