@@ -19,11 +19,11 @@ ARMS = ["a", "b", "c"]
 ASKED = {"context": {"hour": 0.5, "new": 1.0}, "arms": ARMS}
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
+@pytest.fixture(scope="module", params=[0, 2], ids=["one process", "two workers"])
+def served(request, tmp_path_factory):
     """A service whose log, at the end, is the truth about all that these tests did."""
     folder = tmp_path_factory.mktemp("service")
-    service = Served(folder / "data", written(folder))
+    service = Served(folder / "data", written(folder), options=("--workers", f"{request.param}"))
     yield service
     service.ready()
     assert service.stop() == 0

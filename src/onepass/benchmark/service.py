@@ -134,7 +134,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "load.toml")
         path.write_text(LOOP.format(context=CONTEXT, arm=ARM, wait=options.wait, durability=options.durability))
-        command = [sys.executable, "-m", "onepass", "serve", "--data", f"{folder}/data", "--port", "0", str(path)]
+        command = [sys.executable, "-m", "onepass", "serve", "--data", f"{folder}/data", "--port", "0"]
+        command += ["--workers", f"{options.workers}", str(path)]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert process.stderr is not None
         try:
@@ -159,21 +160,30 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def spent(process: int) -> float:
-    """Seconds of processors that a process has had, where the system says so."""
+    """Seconds of processors that a process and its children have had, where the system says so."""
+    total = 0.0
     try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        for one in (process, *children(process)):
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     except OSError:
         return float("nan")
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started and that run."""
+    found = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(child) for path in found for child in path.read_text().split()]
 
 
 def resident(process: int) -> float:
-    """Megabytes of memory that a process has, where the system says so."""
+    """Megabytes of memory that a process and its children have, where the system says so."""
     try:
-        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        found = [Path(f"/proc/{one}/statm").read_text().split()[1] for one in (process, *children(process))]
     except OSError:
         return float("nan")
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return sum(map(int, found)) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def looked(process: int, every: float, over: threading.Event, memory: list[float]) -> None:
@@ -190,6 +200,7 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--clients", type=int, default=32, help="connections")
     parser.add_argument("--batch", type=int, default=20, help="outcomes in a request")
+    parser.add_argument("--workers", type=int, default=0, help="processes that decide")
     parser.add_argument("--wait", type=float, default=2.0, help="for rewards")
     parser.add_argument("--durability", default="commit")
     parser.add_argument("--rewards", choices=("clicks", "ones"), default="clicks", help="all models explain ones")

@@ -20,6 +20,7 @@ from onepass.foundation.check import shown
 from onepass.log.records import encode
 from onepass.log.store import StoreError
 from onepass.service import forgetting, promotion, steering
+from onepass.service.admission import Admission, key_of
 from onepass.service.answers import answer
 from onepass.service.keys import Keys, Role
 from onepass.service.loop import Loop
@@ -44,8 +45,6 @@ from onepass.service.watching import Watcher
 LINES = "application/x-ndjson"
 PAGE = 1_000  # records of the log in one answer, where it is not said how many
 MOST = 100_000
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
-BEARER = "bearer "
 FREQUENT = ("decide", "outcome")  # operations
 
 _encoder = msgspec.json.Encoder()
@@ -60,11 +59,10 @@ class Service:
     """Loops and who may use them. loops, keys, watchers: by name of the loop (default: nobody watches)."""
 
     def __init__(self, loops: dict[str, Loop], keys: dict[str, Keys], watchers: dict[str, Watcher] | None = None):
-        self.loops, self.keys = loops, keys
+        self.loops, self.keys, self.admission = loops, keys, Admission(keys)
         watched = {} if watchers is None else watchers
         self.measures = Measures(loops, watched)
-        self._rates = Rates()
-        self.open = not any(map(len, keys.values()))
+        self.rates = Rates()
         self._frequent: dict[tuple[str, str], Callable[[Heard], Awaitable[Response]]] = {}
         self.app = Starlette(
             routes=[
@@ -122,30 +120,15 @@ class Service:
 
     def _admitted(self, request: Request | Heard, name: str, role: Role) -> Loop:
         """The loop that a request is for; Refused where it must not."""
-        self.reachable(request)
-        loop = self.loops.get(name)
-        presented = key_of(request)
-        if loop is None:
-            if not self.open and not any(keys.roles(presented) for keys in self.keys.values()):
-                raise Refused(401, "Unauthorized", "send a key of this loop: Authorization: Bearer KEY")
-            raise Refused(404, "LoopNotFound", f"there is no loop {shown(name)}")
-        self.keys[name].require(presented, role)
-        rate = loop.settings.limits.rate
-        if rate > 0.0:
-            self._rates.admit(name, presented if len(self.keys[name]) else address(request), rate)
+        self.admission.admit(request, name, role)
+        loop = self.loops[name]
+        self.rates.admit(name, self.admission.client(request, name), loop.settings.limits.rate)
         return loop
 
     def _presented(self, request: Request) -> str | None:
         """The key that was presented, to ask for what no loop has; Refused as above."""
-        self.reachable(request)
+        self.admission.check_host(request)
         return key_of(request)
-
-    def reachable(self, request: Request | Heard) -> None:
-        """Without keys, refuse what a page of another name sends here."""
-        host = request.headers.get("host", "")
-        name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if self.open and name not in LOOPBACK:
-            raise Refused(421, "WrongHost", f"without keys the host must be one of this machine's, got {shown(host)}")
 
     # ---- the loop's ----
 
@@ -156,11 +139,15 @@ class Service:
         return Said(_encoder.encode(answer(record)))
 
     async def _outcome(self, request: Request | Heard, loop: Loop) -> Response:
-        found = read(_outcomes, await body_of(request, loop.settings.limits.body))
+        return Said(await self.store_outcomes(loop, await body_of(request, loop.settings.limits.body)))
+
+    async def store_outcomes(self, loop: Loop, body: bytes) -> bytes:
+        """Store the outcomes of a request, and return the answer; Refused for what cannot be stored."""
+        found = read(_outcomes, body)
         records, future = loop.outcomes(found if isinstance(found, list) else [found])
         await durable(future)
         stored = sum(record.seq != 0 for record in records)
-        return Said(_encoder.encode(OutcomeAnswer(taken=len(records), stored=stored)))
+        return _encoder.encode(OutcomeAnswer(taken=len(records), stored=stored))
 
     async def _activate(self, request: Request, loop: Loop) -> Response:
         found = read(_activate, await body_of(request, loop.settings.limits.body))
@@ -207,7 +194,7 @@ class Service:
 
     async def _metrics(self, request: Request) -> Response:
         presented = key_of(request)
-        if not self.open and not any("read" in keys.roles(presented) for keys in self.keys.values()):
+        if not self.admission.open and "read" not in self.admission.any_role(presented):
             return refusal(Refused(401, "Unauthorized", "send a key with the role read: Authorization: Bearer KEY"))
         return Response(self.measures.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -218,20 +205,9 @@ class Service:
 # ---- requests ----
 
 
-def key_of(request: Request | Heard) -> str | None:
-    """The key that was presented."""
-    given = request.headers.get("authorization", "")
-    return given[len(BEARER) :].strip() if given[: len(BEARER)].lower() == BEARER else None
-
-
 async def message(request: Request, loop: Loop, decoder: Any) -> Any:
     """The message of a request; Refused for what is none."""
     return read(decoder, await body_of(request, loop.settings.limits.body))
-
-
-def address(request: Request | Heard) -> str:
-    """Whom a request comes from."""
-    return "" if request.client is None else request.client.host
 
 
 def number(request: Request, name: str, default: int, least: int, most: int) -> int:
@@ -255,21 +231,26 @@ def flag(request: Request, name: str) -> bool:
 # ---- refusals ----
 
 
-def refusal(error: Exception) -> Response:
-    """What is answered where something is not served."""
-    headers = {}
+def refusal_of(error: Exception) -> Refused:
+    """The refusal that an error of any kind becomes."""
+    if isinstance(error, Refused):
+        return error
     if isinstance(error, StoreError):
-        error = Refused(503, "LogUnavailable", str(error))
-    elif isinstance(error, ArithmeticError):
-        error = Refused(500, "ModelFailed", str(error))
-    elif not isinstance(error, Refused):
-        error = Refused(500, "InternalError", f"this is an error of the service: {type(error).__name__}")
-    if error.status in (429, 503):
-        headers["retry-after"] = f"{error.wait}"
-    if error.status == 401:
+        return Refused(503, "LogUnavailable", str(error))
+    if isinstance(error, ArithmeticError):
+        return Refused(500, "ModelFailed", str(error))
+    return Refused(500, "InternalError", f"this is an error of the service: {type(error).__name__}")
+
+
+def refusal(error: Exception) -> Response:
+    """The answer where something is not served."""
+    refused, headers = refusal_of(error), {}
+    if refused.status in (429, 503):
+        headers["retry-after"] = f"{refused.wait}"
+    if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
-    said = ErrorAnswer(error=Trouble(code=error.code, message=error.message))
-    return Response(_encoder.encode(said), error.status, headers, JSON)
+    said = ErrorAnswer(error=Trouble(code=refused.code, message=refused.message))
+    return Response(_encoder.encode(said), refused.status, headers, JSON)
 
 
 async def absent(request: Request, error: Exception) -> Response:

@@ -15,11 +15,16 @@ NANO = 1_000_000_000
 
 
 class Clock:
-    """Microseconds of Unix time, each given once. after: the last time in the log (default 0)."""
+    """Microseconds of Unix time, each given once.
 
-    def __init__(self, after: int = 0):
-        self._begin = max(time.time_ns() * SECOND // NANO, after + 1)
-        self._since = time.monotonic_ns()
+    after: the last time in the log (default 0); origin: of a clock of another process of this machine, whose time this
+    one tells (default None).
+    """
+
+    def __init__(self, after: int = 0, origin: tuple[int, int] | None = None):
+        begin = max(time.time_ns() * SECOND // NANO, after + 1)
+        self.origin = (begin, time.monotonic_ns()) if origin is None else origin
+        self._begin, self._since = self.origin
         self._last = 0
         self._lock = threading.Lock()
 

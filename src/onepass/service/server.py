@@ -4,6 +4,7 @@ DIR/NAME.sqlite      the log of loop NAME                 DIR/NAME.models/    it
 DIR/lock             held by the process that serves      postgresql://...    one log for all loops instead
 """
 
+import asyncio
 import fcntl
 import gc
 import ipaddress
@@ -15,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.server import Server
@@ -28,6 +30,7 @@ from onepass.service.keys import Keys
 from onepass.service.loop import Loop
 from onepass.service.settings import LoopSettings, read
 from onepass.service.watching import Watcher
+from onepass.service.workers import Workers
 
 BACKLOG = 2048  # connections that wait to be taken
 FINISH = 30  # seconds that requests have to end, once the service is told to stop
@@ -44,6 +47,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8080,
     log: str | None = None,
+    workers: int = 0,
     certificate: Path | None = None,
     private_key: Path | None = None,
     listening: Callable[[str], object] = print,
@@ -51,8 +55,10 @@ def serve(
     """Serve loops until a signal comes.
 
     data: the folder; paths: of the settings, one a loop; host, port: where to listen, 0: any free one; log:
-    postgresql://... for all loops (default None: a file of SQLite each); certificate, private_key: of TLS, as files of
-    PEM (default None); listening: told the address. ValueError for what cannot be served as asked, StoreError for logs.
+    postgresql://... for all loops (default None: a file of SQLite each); workers: processes that answer requests and
+    decide, while this one writes and learns (default 0: this one does all); certificate, private_key: of TLS, as files
+    of PEM (default None); listening: told the address. ValueError for what cannot be served as asked, StoreError for
+    logs.
     """
     each = [read(path) for path in paths]
     names = [settings.name for settings, _ in each]
@@ -74,18 +80,38 @@ def serve(
             stack.callback(loop.stop)
             watcher.watch(loop.writer)
         service = Service(loops, keys, watchers)
-        config = Config(
-            service, log_level="warning", access_log=False, lifespan="off", backlog=BACKLOG, server_header=False,
-            timeout_graceful_shutdown=FINISH, timeout_keep_alive=IDLE, ssl_certfile=certificate,
-            ssl_keyfile=private_key,
-        )  # fmt: skip
         for one in ENDING:
             signal.signal(one, lambda *_: None)  # uvicorn takes them, and gives them on when it has ended
         place.listen(BACKLOG)
         stack.enter_context(paced())
         scheme = "http" if certificate is None else "https"
-        listening(f"{scheme}://{bracketed(host)}:{place.getsockname()[1]}")
-        Server(config).run(sockets=[place])
+        address = f"{scheme}://{bracketed(host)}:{place.getsockname()[1]}"
+        options = options_of(certificate, private_key)
+        config = Config(service, **options)
+        if workers == 0:
+            listening(address)
+            Server(config).run(sockets=[place])
+            return
+        given = {settings.name: found for settings, found in each}
+
+        async def run() -> None:
+            ends = (options["ssl_certfile"], options["ssl_keyfile"])
+            await Workers(service, place, workers, given, *ends).run(lambda: listening(address))
+
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            runner.run(run())
+        for one in ENDING:
+            signal.signal(one, lambda *_: None)  # while loops save and end
+
+
+def options_of(certificate: Path | str | None, private_key: Path | str | None) -> dict[str, Any]:
+    """The options of the server of HTTP."""
+    return {
+        "log_level": "warning", "access_log": False, "lifespan": "off", "backlog": BACKLOG, "server_header": False,
+        "timeout_graceful_shutdown": FINISH, "timeout_keep_alive": IDLE,
+        "ssl_certfile": None if certificate is None else str(certificate),
+        "ssl_keyfile": None if private_key is None else str(private_key),
+    }  # fmt: skip
 
 
 def guarded(host: str, keys: dict[str, Keys]) -> None:

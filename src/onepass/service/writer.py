@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -32,7 +32,21 @@ PAGE = 5_000  # records that are told at a time when the log is read
 Taken = Callable[[list[Any]], object]
 Kept = Callable[[Any], Any]
 Act = tuple[Callable[[], Any], Future[Any]]
-Waiting = tuple[list[Record], Future[Any], Kept | None]  # records, the promise to whom they are of, and what keeps it
+
+
+class Promise(Protocol):
+    """Whom a result is told: a `Future`, or what is cheaper."""
+
+    def set_result(self, result: Any, /) -> None:
+        """Tell a result."""
+        ...
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Tell why there is none."""
+        ...
+
+
+Waiting = tuple[list[Record], Promise, Kept | None]  # records, the promise to whom they are of, and what keeps it
 
 
 def promise() -> Future[Any]:
@@ -71,9 +85,7 @@ class Writer(threading.Thread):
         self._behind, self._ending = False, False
         self._some = threading.Condition()
 
-    def submit(
-        self, records: list[Record], *, stamped: bool = False, said: tuple[Future[Any], Kept] | None = None
-    ) -> Future[Any]:
+    def submit(self, records: list[Record], *, stamped: bool = False, said: tuple[Promise, Kept] | None = None) -> Any:
         """The places of records, once they are durable; StoreError where they could not be stored.
 
         records: of nobody else; stamped: whether they keep their times (default False: they get the present); said: a

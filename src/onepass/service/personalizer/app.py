@@ -101,7 +101,7 @@ def routes(service: Any) -> list[Route]:
     async def served(request: Request) -> Response:
         begin, label, what, code, status = time.perf_counter(), "", "personalizer", "BadRequest", 500
         try:
-            service.reachable(request)
+            service.admission.check_host(request)
             name, first, segments = where(request)
             found, parts = operation(request.method, segments)
             what, code = f"personalizer {found.path}", found.code

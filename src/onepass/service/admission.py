@@ -1,0 +1,51 @@
+"""Check who sends a request: the Host header where there are no keys, and the key where there are."""
+
+from typing import Any
+
+from onepass.foundation.check import shown
+from onepass.service.keys import Keys, Role
+from onepass.service.messages import Refused
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+BEARER = "bearer "
+
+
+class Admission:
+    """The keys of all loops of a service, by name of the loop. Without any key the service is open."""
+
+    def __init__(self, keys: dict[str, Keys]):
+        self.keys = keys
+        self.open = not any(map(len, keys.values()))
+
+    def check_host(self, request: Any) -> None:
+        """Refuse a request for another host where there are no keys: a page of that name may have sent it."""
+        host = request.headers.get("host", "")
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if self.open and name not in LOOPBACK:
+            raise Refused(421, "WrongHost", f"without keys the host must be one of this machine's, got {shown(host)}")
+
+    def admit(self, request: Any, name: str, role: Role) -> None:
+        """Refuse a request that a loop's keys do not allow. name: of the loop, which need not exist."""
+        self.check_host(request)
+        presented = key_of(request)
+        if name not in self.keys:
+            if not self.open and not self.any_role(presented):
+                raise Refused(401, "Unauthorized", "send a key of this loop: Authorization: Bearer KEY")
+            raise Refused(404, "LoopNotFound", f"there is no loop {shown(name)}")
+        self.keys[name].require(presented, role)
+
+    def any_role(self, presented: str | None) -> set[str]:
+        """Return every role that a key has in any loop."""
+        return {role for keys in self.keys.values() for role in keys.roles(presented)}
+
+    def client(self, request: Any, name: str) -> str | None:
+        """Return the key of a request, or its address where the loop has no keys: whose rate is limited."""
+        if len(self.keys[name]):
+            return key_of(request)
+        return "" if request.client is None else str(request.client.host)
+
+
+def key_of(request: Any) -> str | None:
+    """Return the key that a request presents."""
+    given = request.headers.get("authorization", "")
+    return given[len(BEARER) :].strip() if given[: len(BEARER)].lower() == BEARER else None

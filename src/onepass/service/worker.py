@@ -1,0 +1,370 @@
+"""A worker process: answers HTTP and decides by copies of the models, while the service writes and learns.
+
+    decide    decided here by the newest state, sent to the service, answered when its record is durable
+    outcome   sent to the service, answered when it is durable
+    else      relayed: the service answers as if the request had come to it
+
+`python -m onepass.service.worker SOCKET CHANNEL` is started by the service (workers.py) with two open sockets: one that
+listens and is shared by all workers, one to the service. It ends when the service is gone.
+"""
+
+import asyncio
+import itertools
+import os
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from uvicorn.config import Config
+from uvicorn.server import Server
+
+from onepass.bandit.decision import made_id
+from onepass.foundation import files
+from onepass.log.records import Decision, decode, encode
+from onepass.service.admission import Admission
+from onepass.service.answers import answer, same_request
+from onepass.service.app import refusal
+from onepass.service.channel import (
+    Channel,
+    Configuration,
+    Kind,
+    ModelBytes,
+    Outcomes,
+    Question,
+    Refusal,
+    Relayed,
+    Served,
+    Start,
+    State,
+    Submission,
+)
+from onepass.service.clock import Clock
+from onepass.service.decision_record import make_record
+from onepass.service.keys import Keys
+from onepass.service.learner import Copies, Copy
+from onepass.service.loop import warmed
+from onepass.service.messages import DecideRequest, RecordsRequest, Refused
+from onepass.service.reading import Heard, Said, body_of, read
+from onepass.service.rows import table
+from onepass.service.server import options_of, paced
+from onepass.service.settings import BODY, LoopSettings, takes_records
+from onepass.service.showing import REQUEST
+from onepass.service.tables import Tables, fingerprint
+
+REPORT = 0.25  # seconds between two reports of what was served
+
+_records = msgspec.json.Decoder(RecordsRequest)
+_encoder = msgspec.json.Encoder()
+
+
+class Present(NamedTuple):
+    """What decides in a loop. number: of the state."""
+
+    copies: Copies
+    settings: LoopSettings
+    version: int
+    number: int
+
+
+class FollowedLoop:
+    """A loop of the service, as a worker follows it. clock: of its decisions."""
+
+    present: Present
+
+    def __init__(self, name: str, clock: Clock):
+        self.name, self.clock = name, clock
+        self._newer = asyncio.Condition()
+
+    def load(self, state: State) -> Present:
+        """Make what decides of a state; takes as long as loading a model."""
+        settings = msgspec.convert(state.settings, LoopSettings)
+        candidate = None if state.candidate is None else load_copy(state.candidate)
+        return Present(Copies(load_copy(state.present), candidate), settings, state.version, state.number)
+
+    async def follow(self, present: Present) -> None:
+        """Decide by this from here on."""
+        if not hasattr(self, "present"):
+            self.tables = Tables(lambda arms: table(arms, present.settings))
+        async with self._newer:
+            self.present = present
+            self._newer.notify_all()
+
+    async def wait_after(self, number: int) -> None:
+        """Wait for a state after this one."""
+        async with self._newer:
+            await self._newer.wait_for(lambda: self.present.number > number)
+
+    def decoder(self) -> Any:
+        """Decode requests to decide."""
+        return _records if takes_records(self.present.settings) else self.tables
+
+
+def load_copy(model: ModelBytes) -> Copy:
+    """Load a model that decides."""
+    bandit: Any = files.from_bytes(model.data)
+    return Copy(bandit.snapshot(), model.line, bandit.timed)
+
+
+class Worker:
+    """The ASGI application of a worker process."""
+
+    def __init__(self) -> None:
+        self.channel = Channel(self._receive, self._lose)
+        self.loops: dict[str, FollowedLoop] = {}
+        self.lost = asyncio.Event()
+        self._configuration: asyncio.Future[Configuration] = asyncio.get_running_loop().create_future()
+        self._states: asyncio.Queue[State] = asyncio.Queue()
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, asyncio.Future[tuple[int, bytes]]] = {}
+        self._relayed: dict[int, asyncio.Queue[tuple[int, bytes]]] = {}
+        self._served: list[Served] = []
+        self._operations: dict[tuple[str, str], Callable[[Heard], Awaitable[Any]]] = {}
+
+    # ---- the channel ----
+
+    def _receive(self, kind: int, number: int, payload: bytes) -> None:
+        if kind == Kind.CONFIGURE:
+            self._configuration.set_result(msgspec.msgpack.decode(payload, type=Configuration))
+        elif kind == Kind.STATE:
+            self._states.put_nowait(msgspec.msgpack.decode(payload, type=State))
+        elif number in self._relayed:
+            self._relayed[number].put_nowait((kind, payload))
+        else:
+            asked = self._asked.pop(number, None)
+            if asked is not None and not asked.done():
+                asked.set_result((kind, payload))
+
+    def _lose(self) -> None:
+        self.lost.set()
+        gone = msgspec.msgpack.encode(Refusal(503, "LogUnavailable", "the service is stopping; send it again"))
+        for number in [*self._asked]:
+            self._receive(Kind.REFUSED, number, gone)
+        for queue in self._relayed.values():
+            queue.put_nowait((Kind.REFUSED, gone))
+
+    async def ask(self, kind: Kind, message: Any) -> tuple[int, bytes]:
+        """Ask the service, and return kind and payload of its answer; Refused where it refuses."""
+        number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
+        if self.lost.is_set():
+            raise Refused(503, "LogUnavailable", "the service is stopping; send it again")
+        self._asked[number] = answer
+        self.channel.send_message(kind, number, message)
+        found, payload = await answer
+        if found == Kind.REFUSED:
+            raise msgspec.msgpack.decode(payload, type=Refusal).error()
+        return found, payload
+
+    async def start(self) -> Configuration:
+        """Take the configuration and the first state of every loop."""
+        configuration = await self._configuration
+        self.admission = Admission({name: Keys(keys) for name, keys in configuration.keys.items()})
+        for name, origin in configuration.clocks.items():
+            self.loops[name] = FollowedLoop(name, Clock(origin=origin))
+            for operation, handler in (("decide", self._decide), ("outcome", self._outcome)):
+                self._operations[f"/v1/{name}/{operation}", "POST"] = self._measured(name, operation, handler)
+        waiting = set(self.loops)
+        while waiting:
+            waiting.discard(await self._follow())
+        for loop in self.loops.values():
+            bandit = loop.present.copies.present.snapshot.bandit()
+            await asyncio.to_thread(warmed, bandit, loop.present.settings)
+        return configuration
+
+    async def _follow(self) -> str:
+        """Follow the next state, and return the name of its loop."""
+        state = await self._states.get()
+        loop = self.loops[state.loop]
+        await loop.follow(await asyncio.to_thread(loop.load, state))
+        self.channel.send(Kind.FOLLOWED, state.number, state.loop.encode())
+        return state.loop
+
+    async def follow(self) -> None:
+        """Follow all states to come."""
+        while True:
+            await self._follow()
+
+    async def report(self) -> None:
+        """Tell the service from time to time what was served."""
+        while True:
+            await asyncio.sleep(REPORT)
+            self.send_report()
+
+    def send_report(self) -> None:
+        """Tell the service what was served since."""
+        if self._served:
+            served, self._served = self._served, []
+            self.channel.send_message(Kind.SERVED, 0, served)
+
+    # ---- HTTP ----
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """ASGI."""
+        handler = self._operations.get((scope.get("path"), scope.get("method")))
+        if handler is None:
+            await self._relay(scope, receive, send)
+            return
+        response = await handler(Heard(scope, receive))
+        await response(scope, receive, send)
+
+    def _measured(self, name: str, operation: str, handler: Any) -> Callable[[Heard], Awaitable[Any]]:
+        loop = self.loops[name]
+
+        async def answered(request: Heard) -> Any:
+            begin = time.perf_counter()
+            try:
+                response = await handler(request, loop)
+            except Exception as error:
+                response = refusal(error)
+            self._served.append(Served(name, operation, response.status_code, time.perf_counter() - begin))
+            return response
+
+        return answered
+
+    async def _decide(self, request: Heard, loop: FollowedLoop) -> Any:
+        self.admission.admit(request, loop.name, "decide")
+        client = self.admission.client(request, loop.name)
+        message = read(loop.decoder(), await body_of(request, loop.present.settings.limits.body))
+        digest, identity = fingerprint(message), message.id or made_id()
+        while True:
+            present = loop.present
+            try:
+                record = make_record(
+                    present.copies, present.settings, present.version, message, identity, digest, loop.clock()
+                )
+            except Refused:
+                before = await self._find(loop, message)
+                if before is None:
+                    raise
+                same_request((before.extra or {}).get(REQUEST), digest, identity)
+                return answered_by(before)
+            submission = Submission(loop.name, client, present.number, encode(record))
+            kind, stored = await self.ask(Kind.SUBMIT, submission)
+            if kind == Kind.STORED:
+                return answered_by(stored or record)
+            await loop.wait_after(present.number)
+
+    async def _find(self, loop: FollowedLoop, message: DecideRequest) -> Decision | None:
+        """The decision that the log has of a request's id."""
+        if message.id is None:
+            return None
+        _, stored = await self.ask(Kind.FIND, Question(loop.name, message.id))
+        found = decode(stored) if stored else None
+        assert found is None or isinstance(found, Decision)
+        return found
+
+    async def _outcome(self, request: Heard, loop: FollowedLoop) -> Any:
+        self.admission.admit(request, loop.name, "reward")
+        body = await body_of(request, loop.present.settings.limits.body)
+        outcomes = Outcomes(loop.name, self.admission.client(request, loop.name), body)
+        return Said((await self.ask(Kind.OUTCOME, outcomes))[1])
+
+    async def _relay(self, scope: Any, receive: Any, send: Any) -> None:
+        """Let the service answer a request."""
+        if scope["type"] != "http":
+            return
+        most = max(BODY, *(loop.present.settings.limits.body for loop in self.loops.values()))
+        number, answers = next(self._numbers), asyncio.Queue[tuple[int, bytes]]()
+        try:
+            body = await whole_body(Heard(scope, receive), most)
+            if self.lost.is_set():
+                raise Refused(503, "LogUnavailable", "the service is stopping; send it again")
+        except Exception as error:
+            await refusal(error)(scope, receive, send)
+            return
+        self._relayed[number] = answers
+        self.channel.send_message(Kind.RELAY, number, relayed(scope, body))
+        gone = asyncio.ensure_future(disconnected(receive))
+        gone.add_done_callback(lambda _: self.channel.send(Kind.ABORT, number))
+        begun, more = False, True
+        try:
+            while more:
+                kind, payload = await answers.get()
+                if kind == Kind.REFUSED:
+                    if not begun:
+                        await refusal(msgspec.msgpack.decode(payload, type=Refusal).error())(scope, receive, send)
+                    return
+                if kind == Kind.START:
+                    start, begun = msgspec.msgpack.decode(payload, type=Start), True
+                    await send({"type": "http.response.start", "status": start.status, "headers": start.headers})
+                else:
+                    more = kind == Kind.BODY
+                    await send({"type": "http.response.body", "body": payload, "more_body": more})
+        finally:
+            del self._relayed[number]
+            gone.cancel()
+
+
+def answered_by(record: Decision | bytes) -> Said:
+    """The answer that a decision's record gives. record: or its JSON."""
+    found = decode(record) if isinstance(record, bytes) else record
+    assert isinstance(found, Decision)
+    return Said(_encoder.encode(answer(found)))
+
+
+def relayed(scope: Any, body: bytes) -> Relayed:
+    """A request of ASGI as a message."""
+    path = scope["path"]
+    return Relayed(
+        scope["method"], scope["scheme"], path, scope.get("raw_path") or path.encode(), scope["query_string"],
+        [*scope["headers"]], scope.get("client"), scope.get("server"), body,
+    )  # fmt: skip
+
+
+async def whole_body(request: Heard, most: int) -> bytes:
+    """The body of a request of any type; Refused where it is larger than `most` bytes."""
+    parts, count = [], 0
+    async for part in request.stream():
+        count += len(part)
+        if count > most:
+            raise Refused(413, "TooLarge", f"a body must have at most {most} bytes (limits.body)")
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def disconnected(receive: Any) -> None:
+    """Wait until a client is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def serve(listening: socket.socket, service: socket.socket) -> None:
+    """Serve until a signal comes or the service is gone."""
+    worker = Worker()
+    await asyncio.get_running_loop().create_connection(lambda: worker.channel, sock=service)
+    configuration = await worker.start()
+    config = Config(worker, **options_of(configuration.certificate, configuration.private_key))
+    server = Server(config)
+    tasks = [asyncio.ensure_future(work) for work in (worker.follow(), worker.report())]
+    worker.channel.send(Kind.READY)
+
+    async def end_with_service() -> None:
+        await worker.lost.wait()
+        server.should_exit = True
+
+    tasks.append(asyncio.ensure_future(end_with_service()))
+    with paced():
+        await server.serve(sockets=[listening])
+    worker.send_report()
+    worker.channel.close()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def main() -> None:
+    """Serve with two inherited sockets."""
+    if len(sys.argv) != 3:
+        print("a worker is started by its service: onepass serve --workers N", file=sys.stderr)
+        raise SystemExit(2)
+    listening, service = (socket.socket(fileno=int(one)) for one in sys.argv[1:3])
+    os.set_inheritable(listening.fileno(), False)
+    runner = asyncio.Runner(loop_factory=Config(None, loop="auto").get_loop_factory())  # type: ignore[arg-type]
+    with runner:
+        runner.run(serve(listening, service))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,409 @@
+"""The service's side of its worker processes: starts them, gives them models, stores what they decide.
+
+    state     settings and models of a loop, sent to all workers; the next one when all follow this one
+    decision  of a worker -> the writer -> durable -> the worker answers
+    else      the service's own application answers, and the worker passes it on
+
+All workers decide by one state but for the moments in which they change it, and a decision by one that is many records
+older is sent back. So decisions are in the order of their models up to the window that `verify` allows.
+"""
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from onepass.foundation import files
+from onepass.log.records import Decision, decode, encode
+from onepass.service.answers import same_request
+from onepass.service.app import Service, refusal_of
+from onepass.service.channel import (
+    Channel,
+    Configuration,
+    Kind,
+    ModelBytes,
+    Outcomes,
+    Question,
+    Refusal,
+    Relayed,
+    Served,
+    Start,
+    State,
+    Submission,
+)
+from onepass.service.clock import Clock
+from onepass.service.learner import Copies, Copy
+from onepass.service.loop import Loop
+from onepass.service.messages import Refused
+from onepass.service.showing import REQUEST
+from onepass.service.standing import Standing
+
+MODULE = "onepass.service.worker"
+LOOK = 0.02  # seconds at least between two looks for a newer model
+RARELY = 10.0  # times as long as a state takes to be made and followed, until the next one
+OLD = 500  # records that may have come since another state was sent, half of what `verify` puts in order
+SETTLE = 10.0  # seconds for workers to follow what was changed, before who changed it is answered
+AGAIN = 0.5  # seconds before a worker that ended is started again
+FINISH = 35.0  # seconds for workers to end
+CHANGING = ("PUT", "POST", "PATCH", "DELETE")
+
+_decode: Any = msgspec.msgpack.decode
+
+
+class Receipt:
+    """Tells a worker that its decision is durable, from the writer's thread: cheaper than a `Future`."""
+
+    __slots__ = ("_number", "_record", "_worker")
+
+    def __init__(self, worker: "WorkerHandle", number: int, record: Decision):
+        self._worker, self._number, self._record = worker, number, record
+
+    def set_result(self, found: Any, /) -> None:
+        """Tell that a record is durable: its own, or an earlier one of its id."""
+        self._worker.reply(Kind.STORED, self._number, b"" if found is self._record else encode(found))
+
+    def set_exception(self, error: BaseException, /) -> None:
+        """Tell why it was not stored."""
+        self._worker.refuse(self._number, error)
+
+
+class WorkerHandle:
+    """A worker process, as the service knows it."""
+
+    def __init__(self, workers: "Workers", process: subprocess.Popen[bytes], place: int):
+        self.workers, self.process, self.place = workers, process, place
+        self.channel = Channel(workers.receiver(self), lambda: workers.lose(self))
+        self.followed: dict[str, int] = {}
+        self.ready = asyncio.Event()
+        self.relays: dict[int, asyncio.Event] = {}
+        self._replies: list[tuple[Kind, int, bytes]] = []
+        self._replying = threading.Lock()
+        self._loop = asyncio.get_running_loop()
+
+    def reply(self, kind: Kind, number: int, payload: bytes) -> None:
+        """Answer a question of the worker; by any thread. Answers that come together wake the service once."""
+        with self._replying:
+            first = not self._replies
+            self._replies.append((kind, number, payload))
+        if first and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._flush)
+
+    def refuse(self, number: int, error: BaseException) -> None:
+        """Answer by a refusal; by any thread."""
+        refused = refusal_of(error) if isinstance(error, Exception) else Refused(500, "InternalError", str(error))
+        self.reply(Kind.REFUSED, number, msgspec.msgpack.encode(Refusal.of(refused)))
+
+    def _flush(self) -> None:
+        with self._replying:
+            replies, self._replies = self._replies, []
+        for kind, number, payload in replies:
+            self.channel.send(kind, number, payload)
+
+
+class Published:
+    """The state of a loop that workers have or are given. superseded: the last place of the log when another state
+    was sent after a number."""
+
+    def __init__(self, loop: Loop):
+        self.loop = loop
+        self.lock = asyncio.Lock()
+        self.number = 0
+        self.payload = b""
+        self.sent: tuple[Copies, Standing] | None = None
+        self.superseded: dict[int, int] = {}
+
+    def too_old(self, number: int) -> bool:
+        """Whether so much has come since another state than this was sent that it must not decide any more."""
+        place = self.superseded.get(number)
+        return number < self.number and (place is None or self.loop.writer.last - place > OLD)
+
+
+class Workers:
+    """Worker processes, from `run` on.
+
+    service: whose loops they serve; listening: the bound socket they take connections from; count: how many;
+    keys: as the settings files have them, by loop; certificate, private_key: of TLS.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        listening: socket.socket,
+        count: int,
+        keys: dict[str, list[dict[str, Any]]],
+        certificate: str | None,
+        private_key: str | None,
+    ):
+        self.service, self._listening, self._count = service, listening, count
+        clocks = {name: origin_of(loop) for name, loop in service.loops.items()}
+        self._configuration = Configuration(keys, clocks, certificate, private_key)
+        self._published = {name: Published(loop) for name, loop in service.loops.items()}
+        self._workers: set[WorkerHandle] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._followed = asyncio.Condition()
+        self._ending = asyncio.Event()
+        self._handlers: dict[int, Callable[[WorkerHandle, int, bytes], None]] = {
+            Kind.READY: lambda worker, number, payload: worker.ready.set(),
+            Kind.FOLLOWED: self._note_followed,
+            Kind.SUBMIT: self._submit,
+            Kind.FIND: self._find,
+            Kind.OUTCOME: self._outcome,
+            Kind.RELAY: self._begin_relay,
+            Kind.ABORT: self._abort,
+            Kind.SERVED: self._count_served,
+        }
+
+    async def run(self, listening: Callable[[], object]) -> None:
+        """Serve until a signal comes. listening: is called when all workers serve."""
+        here = asyncio.get_running_loop()
+        for one in (signal.SIGTERM, signal.SIGINT):
+            here.add_signal_handler(one, self._ending.set)
+        for published in self._published.values():
+            await self._publish(published)
+        for place in range(self._count):
+            await self._begin(place)
+        followers = [self._spawn(self._follow(published)) for published in self._published.values()]
+        ready = asyncio.ensure_future(self._all_ready())
+        await asyncio.wait((ready, asyncio.ensure_future(self._ending.wait())), return_when=asyncio.FIRST_COMPLETED)
+        if ready.done():
+            listening()
+        await self._ending.wait()
+        ready.cancel()
+        for worker in self._workers:
+            worker.process.terminate()
+        end = time.monotonic() + FINISH
+        for process in [worker.process for worker in self._workers]:
+            await asyncio.to_thread(finish, process, max(end - time.monotonic(), 0.1))
+        for task in followers:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _all_ready(self) -> None:
+        for worker in [*self._workers]:
+            await worker.ready.wait()
+
+    def _spawn(self, work: Any) -> "asyncio.Task[Any]":
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # ---- processes ----
+
+    async def _begin(self, place: int) -> None:
+        """Start a worker."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        passed = (self._listening.fileno(), theirs.fileno())
+        command = [sys.executable, "-m", MODULE, *map(str, passed)]
+        process = subprocess.Popen(command, pass_fds=passed)
+        theirs.close()
+        worker = WorkerHandle(self, process, place)
+        await asyncio.get_running_loop().create_connection(lambda: worker.channel, sock=ours)
+        self._workers.add(worker)
+        worker.channel.send_message(Kind.CONFIGURE, 0, self._configuration)
+        for published in self._published.values():
+            worker.channel.send(Kind.STATE, published.number, published.payload)
+
+    def receiver(self, worker: WorkerHandle) -> Callable[[int, int, bytes], None]:
+        """What takes the frames of a worker."""
+        return lambda kind, number, payload: self._handlers[kind](worker, number, payload)
+
+    def lose(self, worker: WorkerHandle) -> None:
+        """A worker is gone: its relayed requests end, and another one is started in its place."""
+        for gone in worker.relays.values():
+            gone.set()
+        self._workers.discard(worker)
+        self._spawn(self._replace(worker))
+
+    async def _replace(self, worker: WorkerHandle) -> None:
+        await self._notify()
+        code = await asyncio.to_thread(worker.process.wait)
+        if self._ending.is_set():
+            return
+        print(f"onepass: worker {worker.place} ended with code {code}; it is started again", file=sys.stderr)
+        await asyncio.sleep(AGAIN)
+        if not self._ending.is_set():
+            await self._begin(worker.place)
+
+    # ---- states ----
+
+    async def _follow(self, published: Published) -> None:
+        """Publish newer states of a loop."""
+        while not self._ending.is_set():
+            begin = time.monotonic()
+            pause = max(published.loop.settings.operation.publish, LOOK)
+            if await self._publish(published):
+                pause = max(pause, RARELY * (time.monotonic() - begin))
+            await asyncio.sleep(pause)
+
+    async def _publish(self, published: Published) -> bool:
+        """Send the state of a loop, where it is another than the last one, and wait until all workers follow it."""
+        async with published.lock:
+            loop = published.loop
+            now = (loop.learner.copies, loop.standing)
+            if published.sent is not None and now[0] is published.sent[0] and now[1] is published.sent[1]:
+                return False
+            number = published.number + 1
+            payload = await asyncio.to_thread(encode_state, loop.name, number, *now)
+            published.superseded = {published.number: loop.writer.last}
+            published.number, published.payload, published.sent = number, payload, now
+            for worker in self._workers:
+                worker.channel.send(Kind.STATE, number, payload)
+            async with self._followed:
+                await self._followed.wait_for(
+                    lambda: all(worker.followed.get(loop.name, number) >= number for worker in self._workers)
+                )
+            return True
+
+    async def settle(self) -> None:
+        """Wait until all workers decide by what stands now."""
+        for published in self._published.values():
+            await self._publish(published)
+
+    def _note_followed(self, worker: WorkerHandle, number: int, payload: bytes) -> None:
+        worker.followed[payload.decode()] = number
+        self._spawn(self._notify())
+
+    async def _notify(self) -> None:
+        async with self._followed:
+            self._followed.notify_all()
+
+    # ---- what workers ask ----
+
+    def _submit(self, worker: WorkerHandle, number: int, payload: bytes) -> None:
+        submission = _decode(payload, type=Submission)
+        published = self._published[submission.loop]
+        loop = published.loop
+        try:
+            self.service.rates.admit(loop.name, submission.client, loop.settings.limits.rate)
+            if published.too_old(submission.state):
+                worker.reply(Kind.STALE, number, b"")
+                return
+            record = decode(submission.record)
+            assert isinstance(record, Decision)
+            digest = (record.extra or {})[REQUEST]
+
+            def keep(found: Decision) -> Decision:
+                same_request((found.extra or {}).get(REQUEST), digest, record.id)
+                return found
+
+            loop.writer.submit([record], stamped=True, said=(Receipt(worker, number, record), keep))
+        except Exception as error:
+            worker.refuse(number, error)
+
+    def _find(self, worker: WorkerHandle, number: int, payload: bytes) -> None:
+        question = _decode(payload, type=Question)
+        self._spawn(self._answer(worker, number, asyncio.to_thread(self._find_decision, question)))
+
+    def _find_decision(self, question: Question) -> bytes:
+        found = self.service.loops[question.loop].store.find(question.loop, question.id)
+        return next((encode(record) for record in found if isinstance(record, Decision)), b"")
+
+    def _outcome(self, worker: WorkerHandle, number: int, payload: bytes) -> None:
+        outcomes = _decode(payload, type=Outcomes)
+        self._spawn(self._answer(worker, number, self._store_outcomes(outcomes)))
+
+    async def _store_outcomes(self, outcomes: Outcomes) -> bytes:
+        loop = self.service.loops[outcomes.loop]
+        self.service.rates.admit(loop.name, outcomes.client, loop.settings.limits.rate)
+        return await self.service.store_outcomes(loop, outcomes.body)
+
+    async def _answer(self, worker: WorkerHandle, number: int, work: Any) -> None:
+        try:
+            worker.reply(Kind.ANSWER, number, await work)
+        except Exception as error:
+            worker.refuse(number, error)
+
+    def _count_served(self, worker: WorkerHandle, number: int, payload: bytes) -> None:
+        for one in _decode(payload, type=list[Served]):
+            self.service.measures.served(one.loop, one.operation, one.status, one.seconds)
+
+    # ---- relayed requests ----
+
+    def _begin_relay(self, worker: WorkerHandle, number: int, payload: bytes) -> None:
+        self._spawn(self._relay(worker, number, payload))
+
+    async def _relay(self, worker: WorkerHandle, number: int, payload: bytes) -> None:
+        """Answer a request as the service's own application does."""
+        request = _decode(payload, type=Relayed)
+        gone = worker.relays[number] = asyncio.Event()
+        asked = False
+
+        async def receive() -> dict[str, Any]:
+            nonlocal asked
+            if not asked:
+                asked = True
+                return {"type": "http.request", "body": request.body, "more_body": False}
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            if gone.is_set():
+                return
+            if message["type"] == "http.response.start":
+                if request.method in CHANGING:
+                    await asyncio.wait_for(self.settle(), SETTLE)
+                headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
+                worker.channel.send_message(Kind.START, number, Start(message["status"], headers))
+            else:
+                kind = Kind.BODY if message.get("more_body", False) else Kind.END
+                worker.channel.send(kind, number, bytes(message.get("body", b"")))
+            await worker.channel.drain()
+
+        try:
+            await self.service.app(scope_of(request), receive, send)
+        except Exception as error:
+            worker.refuse(number, error)
+        finally:
+            del worker.relays[number]
+
+    def _abort(self, worker: WorkerHandle, number: int, payload: bytes) -> None:
+        gone = worker.relays.get(number)
+        if gone is not None:
+            gone.set()
+
+
+def origin_of(loop: Loop) -> tuple[int, int]:
+    """The origin of a loop's clock, which its workers share."""
+    assert isinstance(loop.clock, Clock)
+    return loop.clock.origin
+
+
+def encode_state(name: str, number: int, copies: Copies, standing: Standing) -> bytes:
+    """The state of a loop as a message; takes as long as writing its models."""
+    assert standing.settings is not None
+    candidate = None if copies.candidate is None else model_bytes(copies.candidate)
+    present = model_bytes(copies.present)
+    return msgspec.msgpack.encode(State(name, number, standing.settings.plain(), standing.version, present, candidate))
+
+
+def model_bytes(copy: Copy) -> ModelBytes:
+    """A model that decides, as bytes."""
+    return ModelBytes(copy.line, files.to_bytes(copy.snapshot.bandit()))
+
+
+def scope_of(request: Relayed) -> dict[str, Any]:
+    """The scope of ASGI of a relayed request."""
+    return {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1",
+        "method": request.method, "scheme": request.scheme, "path": request.path, "raw_path": request.raw_path,
+        "query_string": request.query, "root_path": "", "headers": request.headers, "client": request.client,
+        "server": request.server, "state": {},
+    }  # fmt: skip
+
+
+def finish(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait for the end of a process, and end it where that takes longer."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
