@@ -206,13 +206,16 @@ def evaluate(
     ],
     policy: Annotated[
         list[str],
-        typer.Option(help="uniform, logged, always:PLACE, MODULE:NAME or the file of a saved bandit; may be repeated."),
+        typer.Option(help="uniform, logged, always:ARM, MODULE:NAME or the file of a saved bandit; may be repeated."),
     ],
     form: Annotated[
         str | None, typer.Option("--format", help="dsjson, vw, csv or obp. Default: by the ending.")
     ] = None,
     features: Annotated[
         str | None, typer.Option(metavar="A,B", help="Columns of a CSV file, or MODULE:NAME of a function.")
+    ] = None,
+    arms: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Names of all arms of a CSV file. Default: those of its rows.")
     ] = None,
     least: Annotated[float, typer.Option(help="The least reward that there can be.")] = 0.0,
     largest: Annotated[float, typer.Option(help="The largest reward that there can be.")] = 1.0,
@@ -238,7 +241,8 @@ def evaluate(
     try:
         with Meter(f"evaluate {Path(path).name}", of_files.decisions_in(path, form), quiet=json) as meter:
             found = of_files.evaluate_file(
-                path, policy, format=form, features=features, reward_range=(least, largest), level=level,
+                path, policy, format=form, features=features, arms=split(arms),
+                reward_range=(least, largest), level=level,
                 weight_bound=weight_bound, loop=loop, kept=kept, bad="skip" if skip else "refuse",
                 report=lambda number, reason: print(f"{path}, line {number}: {reason}", file=sys.stderr),
                 progress=lambda rows: meter.advance(rows - meter.done),

@@ -31,6 +31,7 @@ BLOCK = 10_000  # rows that are looked at together
 TUNED = ("clipped", "switch", "dros", "subgaussian", "subgaussian-dr")
 ALWAYS = ("betting", "doubly-robust", "average")  # limits that hold at any time
 USUAL = ("ips", "snips", "dm", "dr")
+VALUED = ("dr", "snips", "ips")  # the first of them that was asked for gives the value
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,13 @@ class Estimate:
 class Evaluation:
     """What a log tells of a policy.
 
-    diagnosis: of its weights; value: the DR estimate if there is a model, else SNIPS, and None where the log was
-    refused; limits: the narrowest that hold at any time, whatever the logger learned; estimates: by name; intervals: by
-    name, of a fixed sample ("bernstein", "clopper-pearson", "cressie-read") and of all times ("betting", "doubly-
-    robust"; "average", of the average value so far, in place of these where the value changes); logged: the mean reward
-    of the logger itself; level: of all limits; bound: the largest weight that limits count with, and whether the log
-    told it (`bound_known`) or it is the largest one seen; sample: its columns, None of `evaluate_many`.
+    diagnosis: of its weights; value: the estimate by DR if that was asked for, else by SNIPS, IPS, or the first one
+    (`estimator` says which), and None where the log was refused; limits: the narrowest that hold at any time, whatever
+    the logger learned; estimates: by name; intervals: by name, of a fixed sample ("bernstein", "clopper-pearson",
+    "cressie-read") and of all times ("betting", "doubly- robust"; "average", of the average value so far, in place of
+    these where the value changes); logged: the mean reward of the logger itself; level: of all limits; bound: the
+    largest weight that limits count with, and whether the log told it (`bound_known`) or it is the largest one seen;
+    sample: its columns, None of `evaluate_many`.
     """
 
     diagnosis: Diagnosis
@@ -69,6 +71,12 @@ class Evaluation:
     sample: Sample | None
 
     @property
+    def estimator(self) -> str | None:
+        """The name of the estimator that `value` is of: "dr" if it was asked for, else "snips", "ips", or the first;
+        None where none was."""
+        return next((name for name in VALUED if name in self.estimates), next(iter(self.estimates), None))
+
+    @property
     def verdict(self) -> str:
         """ "ok", "wide" or "refused"."""
         return self.diagnosis.verdict
@@ -79,6 +87,7 @@ class Evaluation:
             "verdict": self.verdict,
             "reasons": list(self.diagnosis.reasons),
             "value": self.value,
+            "estimator": self.estimator,
             "limits": list(self.limits),
             "level": self.level,
             "logged": self.logged,
@@ -101,6 +110,8 @@ class Evaluation:
             f"{d.rows:,} rows, worth {d.effective:,.0f} of the policy; mean weight {d.mean_weight:.3f}, "
             f"largest {d.largest:.4g}; logged {self.logged:.6g}"
         )
+        if self.value is not None:
+            lines.append(f"value {self.value:.6g} by {self.estimator}")
         lines += [f"{one.name:<16}{one.value:12.6g} +- {one.deviation:.2g}" for one in self.estimates.values()]
         lines += [f"{name:<16}{one.lower:12.6g} to {one.upper:.6g}" for name, one in self.intervals.items()]
         return "\n".join(lines)
@@ -238,7 +249,7 @@ def summed_up(
     if check.integer("bootstrap", bootstrap, 0):
         rng = np.random.default_rng(check.integer("seed", seed, 0))
         found["bootstrap"] = intervals.bootstrap(fitting(names[0], sample), sample, rewards, alpha, bootstrap, rng)
-    best = next((name for name in ("dr", "snips", "ips") if name in estimates), names[0] if names else None)
+    best = next((name for name in VALUED if name in estimates), names[0] if names else None)
     value = None if diagnosis.verdict == "refused" or best is None else estimates[best].value
     always = [found[name] for name in ALWAYS if name in found]
     return Evaluation(

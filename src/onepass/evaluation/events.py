@@ -16,7 +16,8 @@ from onepass.foundation import check
 
 ROUNDED = 1e-9  # of a probability: files give 1 less it
 
-Row = tuple[int, float, float, Any, Any, int, int]  # place, reward, propensity, chances, features, slot, arms offered
+# place, reward, propensity, chances, features, slot, how many arms were offered, their names
+Row = tuple[int, float, float, Any, Any, int, int, list[Any] | None]
 
 
 def logs_of(
@@ -117,7 +118,7 @@ def rows_of(event: Any, features: Callable[[Any], Any] | None, default: float) -
         elif decision.shown is not None:
             own = None if own is None else [float(at == place) for at in range(len(own))]
         reward = rewards[slot]
-        yield place, default if reward is None else reward, propensity, own, found, slot, offered
+        yield place, default if reward is None else reward, propensity, own, found, slot, offered, decision.offered
 
 
 def actions_of(contexts: Any) -> Any:
@@ -137,8 +138,10 @@ def numbers(contexts: Any) -> np.ndarray | None:
 
 def columns(block: list[Row], arms: int) -> Log:
     """The log of rows."""
-    places, rewards, propensities, chances, features, slots, offered = zip(*block, strict=True)
-    distributions, eligible = None, None
+    places, rewards, propensities, chances, features, slots, offered, offers = zip(*block, strict=True)
+    distributions, eligible, names = None, None, offers[0]
+    if names is not None and (len(names) != arms or any(one is not names and one != names for one in offers)):
+        names = None  # places have other arms in other decisions
     if all(one is not None for one in chances):
         distributions = np.array([[*one, *[0.0] * (arms - len(one))] for one in chances])
     if min(offered) != arms and min(offered) > 0:
@@ -149,7 +152,7 @@ def columns(block: list[Row], arms: int) -> Log:
     return Log(
         arms=np.array(places), rewards=np.array(rewards), propensities=np.minimum(propensities, 1.0), n_arms=arms,
         contexts=contexts, slots=np.array(slots) if max(slots) else None, distributions=distributions,
-        eligible=eligible,
+        eligible=eligible, names=names,
     )  # fmt: skip
 
 

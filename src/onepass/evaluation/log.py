@@ -17,16 +17,17 @@ NUMBER = np.dtype(np.float64)
 class Log:
     """n logged decisions, in their order.
 
-    arms: (n,) integers from 0 to n_arms - 1, what was chosen.
+    arms: (n,) what was chosen: integers from 0 to n_arms - 1, or names.
     rewards: (n,) what it earned, finite.
     propensities: (n,) the probability with which the logger chose it, above 0 and at most 1; 0 is refused, for what
         had no chance was not chosen.
-    n_arms: K, how many there are; None (default): the largest arm + 1.
+    n_arms: K, how many there are; None (default): as many as `names`, or the largest arm + 1.
     contexts: (n, d) features of the decision, or (n, K, d) of every arm; None (default): none.
     slots: (n,) integers from 0, the place of a list that the row is about; None (default): one place.
     distributions: (n, K) the logger's probabilities of all arms; None (default): not known, and then support is judged
         by which arms were chosen at all.
     eligible: (n, K) whether a decision offered the arm; None (default): all did.
+    names: of all arms, in the order of places; None (default): those of `arms`, sorted, where it has names, else none.
     ValueError for columns that do not fit, NaN, and propensities out of range: the row is named.
     """
 
@@ -41,11 +42,15 @@ class Log:
         slots: Any = None,
         distributions: Any = None,
         eligible: Any = None,
+        names: Any = None,
     ):
         self.rewards = check.finite("rewards", check.array("rewards", rewards, NUMBER, (1,)))
-        self.arms = places("arms", arms, len(self.rewards))
-        least = int(self.arms.max(initial=-1)) + 1
+        self.names: tuple[str, ...] | None = names_of(arms) if names is None else tuple(str(name) for name in names)
+        self.arms = places("arms", places_of(arms, self.names), len(self.rewards))
+        least = max(int(self.arms.max(initial=-1)) + 1, len(self.names or ()))
         self.n_arms: int = least if n_arms is None else check.integer("n_arms", n_arms, max(least, 1))
+        if self.names is not None and (len(self.names) != self.n_arms or len(set(self.names)) != self.n_arms):
+            raise ValueError(f"names must name each of {self.n_arms} arms once, got {shown(self.names)}")
         self.propensities = propensities_of(propensities, len(self.rewards))
         self.slots = None if slots is None else places("slots", slots, len(self.rewards))
         self.contexts = None if contexts is None else check.array("contexts", contexts, NUMBER, (2, 3))
@@ -83,6 +88,7 @@ class Log:
             slots=take(self.slots),
             distributions=take(self.distributions),
             eligible=take(self.eligible),
+            names=self.names,
         )
 
     def blocks(self, size: int) -> Iterator["Log"]:
@@ -112,6 +118,7 @@ class Log:
             propensities=[one.propensity for one in decisions],
             n_arms=len(decisions[0].probabilities) if n_arms is None and len(decisions) else n_arms,
             distributions=np.array([one.probabilities for one in decisions]),
+            names=shared_names(decisions),
         )
 
     @classmethod
@@ -143,6 +150,32 @@ class Log:
 
     def __repr__(self) -> str:
         return f"Log({len(self)} decisions among {self.n_arms} arms)"
+
+
+def shared_names(decisions: Sequence[Any]) -> list[str] | None:
+    """The names of the arms offered, where all decisions offered the same ones in the same order, else None."""
+    first = decisions[0].offered if len(decisions) else None
+    if first is None or any(list(one.offered or ()) != list(first) for one in decisions):
+        return None
+    return [str(name) for name in first]
+
+
+def names_of(arms: Any) -> tuple[str, ...] | None:
+    """The names that a column of arms has, sorted; None for numbers."""
+    column = np.asarray(arms)
+    return tuple(np.unique(column.astype(str)).tolist()) if column.dtype.kind in "UO" and column.size else None
+
+
+def places_of(arms: Any, names: tuple[str, ...] | None) -> Any:
+    """Arms by their places; ValueError for a name that there is not."""
+    column = np.asarray(arms)
+    if names is None or column.dtype.kind not in "UO":
+        return arms
+    known = {name: place for place, name in enumerate(names)}
+    unknown = [name for name in column.astype(str).tolist() if name not in known]
+    if unknown:
+        raise ValueError(f"arms must be among names ({', '.join(names)}), got {shown(unknown[0])}")
+    return np.array([known[name] for name in column.astype(str).tolist()], int)
 
 
 def places(name: str, value: Any, rows: int) -> np.ndarray:

@@ -34,7 +34,7 @@ def pooled(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balanced
     weights = check.choice("weights", weights, ("balanced", "naive"))
     if not logs or len(logs) != len(loggers):
         raise ValueError(f"loggers must be one per log, got {len(loggers)} for {len(logs)}")
-    if len({(log.n_arms, log.contexts is None, log.slots is None) for log in logs}) > 1:
+    if len({(log.n_arms, log.names, log.contexts is None, log.slots is None) for log in logs}) > 1:
         raise ValueError("logs must have the same arms, and contexts and slots in all or in none")
     shares = np.array([len(log) for log in logs]) / sum(len(log) for log in logs)
     each = [chances(log, loggers, own) for own, log in enumerate(logs)]
@@ -50,6 +50,7 @@ def pooled(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balanced
         contexts=None if logs[0].contexts is None else np.concatenate([log.contexts for log in logs]),
         slots=None if logs[0].slots is None else np.concatenate([log.slots for log in logs]),
         distributions=distributions,
+        names=logs[0].names,
     )
 
 

@@ -17,23 +17,24 @@ from onepass.foundation.check import shown
 
 
 def policy_named(text: str) -> Any:
-    """A policy by its words: "uniform", "logged", "always:PLACE", MODULE:NAME, or the file of a saved bandit.
+    """A policy by its words: "uniform", "logged", "always:ARM", MODULE:NAME, or the file of a saved bandit.
 
-    MODULE:NAME is a function of contexts, an object with `on`, or probabilities. ValueError for what is none.
+    ARM is the name of an arm, or its place from 0; MODULE:NAME is a function of contexts, an object with `on`, or
+    probabilities. ValueError for what is none.
     """
     from onepass.foundation.files import load
 
     name, colon, rest = text.partition(":")
     if text in ("uniform", "logged"):
         return Uniform() if text == "uniform" else Logged()
-    if name == "always" and rest.isdecimal():
-        return Always(int(rest))
+    if name == "always" and rest:
+        return Always(rest)
     if Path(text).is_file():
         return load(text)
     if colon and rest.isidentifier():
         return imported("policy", text)
     raise ValueError(
-        f"policy must be uniform, logged, always:PLACE, MODULE:NAME or the file of a saved bandit, got {shown(text)}"
+        f"policy must be uniform, logged, always:ARM, MODULE:NAME or the file of a saved bandit, got {shown(text)}"
     )
 
 
@@ -52,6 +53,7 @@ def evaluate_file(
     *,
     format: str | None = None,
     features: str | None = None,
+    arms: Sequence[str] | None = None,
     bad: str = "refuse",
     report: Callable[[int, str], object] | None = None,
     progress: Callable[[int], object] | None = None,
@@ -66,14 +68,16 @@ def evaluate_file(
     a file of SQLite or of JSON lines (.jsonl), a folder, postgresql://...; loop: of a store (default None: all).
     policies: as `policy_named` has them; features:
     of CSV the names of columns, divided by commas, of others MODULE:NAME of a function of a decision's features, which
-    gives its row or those of its arms; None (default): numbers where there are such. default: the reward of a decision
+    gives its row or those of its arms; None (default): numbers where there are such. arms: the names of all arms of
+    CSV (default None: as `onepass.log.formats.table` finds them). default: the reward of a decision
     without an outcome (default 0.0); kept: as of `logs_of` (default None); progress, options: as for `evaluate_many`.
     Returns `Evaluation` by policy. ValueError as these.
     """
     chosen: dict[str, Any] = {text: policy_named(text) for text in policies}
     found = blocks_in(
-        path, format=format, features=features, bad=bad, report=report, default=default, loop=loop, kept=kept
-    )
+        path, format=format, features=features, arms=arms, bad=bad, report=report, default=default, loop=loop,
+        kept=kept,
+    )  # fmt: skip
     return evaluate_many(found, chosen, progress=progress, **options)
 
 
@@ -82,14 +86,15 @@ def blocks_in(
     *,
     format: str | None = None,
     features: str | None = None,
+    arms: Sequence[str] | None = None,
     bad: str = "refuse",
     report: Callable[[int, str], object] | None = None,
     default: float = 0.0,
     loop: str | None = None,
     kept: float | None = None,
 ) -> Iterator[Log]:
-    """The decisions of a file, or a store, in blocks; path, format, features, bad, report, default, loop, kept and
-    errors as of `evaluate_file`."""
+    """The decisions of a file, or a store, in blocks; path, format, features, arms, bad, report, default, loop,
+    kept and errors as of `evaluate_file`."""
     from onepass.log import formats
 
     read: dict[str, Any] = {}
@@ -101,6 +106,8 @@ def blocks_in(
             yield from logs_of(judged(store, loop), features=rows, default=default, kept=kept)
         return
     kind, rows = formats.format_of(path, format), None
+    if kind is formats.table and arms is not None:
+        read["arms"] = arms
     if kind is formats.table and features is not None:
         read["features"] = features.split(",")
     elif features is not None:
@@ -156,12 +163,14 @@ def json_lines(found: dict[str, Evaluation]) -> str:
 
 
 def table(found: dict[str, Evaluation]) -> str:
-    """Evaluations as aligned lines: verdict, value, limits at any time, rows that the log is worth; reasons below."""
-    lines = [f"{'policy':<24} {'verdict':<8} {'value':>11} {'limits at any time':>25} {'worth':>11}"]
+    """Evaluations as aligned lines: verdict, value and its estimator, limits at any time, rows that the log is worth;
+    reasons below."""
+    lines = [f"{'policy':<24} {'verdict':<8} {'value':>11} {'by':<5} {'limits at any time':>25} {'worth':>11}"]
     for name, one in found.items():
         value = "" if one.value is None else f"{one.value:.6g}"
         limits = f"{one.limits.lower:.5g} to {one.limits.upper:.5g}"
-        lines.append(f"{name:<24} {one.verdict:<8} {value:>11} {limits:>25} {one.diagnosis.effective:>11,.0f}")
+        by = "" if one.value is None else f"{one.estimator}"
+        lines.append(f"{name:<24} {one.verdict:<8} {value:>11} {by:<5} {limits:>25} {one.diagnosis.effective:>11,.0f}")
         lines += [f"    {reason}" for reason in one.diagnosis.reasons]
     first = next(iter(found.values()))
     return "\n".join([*lines, f"{first.diagnosis.rows:,} decisions, which earned {first.logged:.6g} each"])

@@ -4,6 +4,7 @@ import numpy as np
 
 from onepass.evaluation.log import Log
 from onepass.foundation import check
+from onepass.foundation.check import shown
 
 
 def offered(block: Log) -> np.ndarray:
@@ -23,18 +24,28 @@ class Uniform:
 class Always:
     """One arm; all alike where it is not offered.
 
-    arm: its place, at least 0.
+    arm: its place, at least 0, or its name, in a log whose arms have names.
     """
 
-    def __init__(self, arm: int) -> None:
-        self.arm: int = check.integer("arm", arm, 0)
+    def __init__(self, arm: int | str) -> None:
+        self.arm: int | str = arm if isinstance(arm, str) else check.integer("arm", arm, 0)
 
     def on(self, block: Log) -> np.ndarray:
-        """Probabilities (n, K) for a block of a log."""
-        p = Uniform().on(block)
-        if self.arm < block.n_arms:
-            p[offered(block)[:, self.arm] > 0.0] = np.eye(block.n_arms)[self.arm]
+        """Probabilities (n, K) for a block of a log; ValueError for a name that none of its arms has."""
+        p, place = Uniform().on(block), place_of(self.arm, block.names)
+        if place < block.n_arms:
+            p[offered(block)[:, place] > 0.0] = np.eye(block.n_arms)[place]
         return p
+
+
+def place_of(arm: int | str, names: tuple[str, ...] | None) -> int:
+    """The place of an arm; digits are a place where no arm has that name."""
+    if not isinstance(arm, str) or (arm.isdecimal() and arm not in (names or ())):
+        return int(arm)
+    if names is None or arm not in names:
+        those = "and arms of the log have none" if names is None else f"of {', '.join(names[:20])}"
+        raise ValueError(f"arm must be a place from 0, or the name of an arm, {those}, got {shown(arm)}")
+    return names.index(arm)
 
 
 class Logged:

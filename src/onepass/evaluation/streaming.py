@@ -15,7 +15,7 @@ import numpy as np
 from onepass.evaluation import intervals
 from onepass.evaluation.averages import AverageSequence
 from onepass.evaluation.estimators import NAMES, Estimator, estimator
-from onepass.evaluation.evaluate import BLOCK, USUAL, Estimate, Evaluation, fixed, open_fraction
+from onepass.evaluation.evaluate import BLOCK, USUAL, VALUED, Estimate, Evaluation, fixed, open_fraction
 from onepass.evaluation.log import Log
 from onepass.evaluation.policies import changes, policy_of
 from onepass.evaluation.ranges import Range, checked_range, checked_rewards
@@ -218,7 +218,7 @@ def summary(tally: Tally, logger: Logger) -> Evaluation:
         one.name: of_terms(one, terms, tally.rewards, tally.alpha)
         for one, terms in zip(tally.estimators, tally.terms, strict=True)
     }
-    best = next((name for name in ("dr", "snips", "ips") if name in estimates), next(iter(estimates), None))
+    best = next((name for name in VALUED if name in estimates), next(iter(estimates), None))
     refused = diagnosis.verdict == "refused" or best is None
     return Evaluation(
         diagnosis=diagnosis,

@@ -3,9 +3,11 @@
     arm, reward, propensity        and, where they are: id, time (ISO 8601, or seconds), arms, features in columns of
                                    their own, probabilities of all arms in columns of theirs
 
-A file says in its first row what its columns are; which of them mean what is told by their names.
+A file says in its first row what its columns are; which of them mean what is told by their names. Arms are places from
+0 or have names: where the first row has one that is no number, a first pass over the column finds all names.
 """
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +28,8 @@ class Names:
     arm: of what was chosen, reward: of what it earned (empty: nothing came), propensity: of its probability (default
     "arm", "reward", "propensity"). id, time: of names and times; None (default): "id" and "time" where they are.
     features: of numbers that describe the decision (default: none). probabilities: of all arms, in their order
-    (default: none). arms: the names of all arms (default None: arms are places from 0).
+    (default: none). arms: the names of all arms (default None: arms are places from 0 where the first row has a number,
+    else the names of the column, sorted).
     """
 
     arm: str
@@ -44,8 +47,24 @@ class Names:
     ):  # fmt: skip
         self.arm, self.reward, self.propensity, self.id, self.time = arm, reward, propensity, id, time
         self.features, self.probabilities = tuple(features), tuple(probabilities)
+        self._name(arms)
+
+    def _name(self, arms: Iterable[Any] | None) -> None:
         self.arms: list[Any] | None = None if arms is None else list(arms)
         self._places = {str(name): place for place, name in enumerate(self.arms or ())}
+
+    def find_arms(self, cells: Iterable[Any]) -> None:
+        """Take the names of arms from the column of all rows, where they are not given and the first is no number.
+
+        ValueError where probabilities are given in the order of arms that have names.
+        """
+        given = (cell for cell in cells if not missing(cell))
+        first = None if self.arms is not None else next(given, None)
+        if first is None or is_number(first):
+            return
+        if self.probabilities:
+            raise ValueError(f"arms must name all arms in the order of probabilities, as {self.arm} has names")
+        self._name(sorted({str(first), *map(str, given)}))
 
     def check(self, columns: Sequence[str]) -> None:
         """ValueError where a column is missing."""
@@ -58,7 +77,11 @@ class Names:
         """The event of a row; ValueError for what cannot be."""
         arm = row[self.arm]
         if self.arms is None:
-            place = int(arm)
+            if not is_number(arm):
+                raise ValueError(
+                    f"{self.arm} must be a place from 0, as in the first row, got {arm}: where it is a name give arms"
+                )
+            place = int(float(arm))
             if place < 0 or place != float(arm):
                 raise ValueError(f"{self.arm} must be a place from 0, got {arm}")
         elif str(arm) not in self._places:
@@ -86,6 +109,15 @@ class Names:
 def missing(value: Any) -> bool:
     """Whether a cell is empty: NaN is how frames say it."""
     return value is None or value == "" or value != value
+
+
+def is_number(value: Any) -> bool:
+    """Whether a cell is a number, or the text of one that is finite."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return False
+    return number - number == 0.0
 
 
 def finite(row: Row, name: str) -> float:
@@ -133,6 +165,16 @@ def read(
             continue
         columns = values
         meaning.check(columns)
+        meaning.find_arms(column(path, columns.index(meaning.arm)))
+
+
+def column(path: str | Path, index: int) -> Iterator[str]:
+    """The cells of a column of a CSV file below its first row, of the lines that can be read."""
+    lines = iter(Lines(path, "skip"))
+    next(line for _, line in lines if line)
+    for _, line in lines:
+        with contextlib.suppress(ValueError, csv.Error, IndexError):
+            yield next(csv.reader([line.decode("utf-8")], strict=True))[index] if line else ""
 
 
 def events_of(
@@ -143,6 +185,7 @@ def events_of(
     meaning, columns = Names(**names), [str(name) for name in getattr(frame, "columns", frame)]
     meaning.check(columns)
     held = [list(frame[name].tolist() if hasattr(frame[name], "tolist") else frame[name]) for name in columns]
+    meaning.find_arms(held[columns.index(meaning.arm)])
     for number, values in enumerate(zip(*held, strict=True), 1):
         try:
             yield meaning.event(dict(zip(columns, values, strict=True)), loop, f"row {number}")
