@@ -31,7 +31,7 @@ def asking(loops, keys):
         name: Keys([{"sha256": hashed(key), "roles": roles} for key, roles in keys.get(name, {}).items()])
         for name in loops
     }
-    app = Service(loops, held).app
+    app = Service(loops, held)
 
     def ask(method, path, **options):
         async def asked():
@@ -79,4 +79,4 @@ def test_without_keys_the_name_says_which_loop_and_only_this_machine_is_served(l
     assert rank(client, "news") == rank(client, "anything", "/shop") == 201
     assert decided(loops) == ["news", "shop"]
     answer = client("POST", "/shop/personalizer/v1.0/rank", json=RANK, headers={"host": "evil.example"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (421, "BadRequest")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (421, "WrongHost")

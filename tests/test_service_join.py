@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr, replace
 
 from counts import many
 from onepass.log import Activation, Decision, Join, Outcome
-from onepass.service.join import EARLY, TOGETHER, Joiner
+from onepass.service.join import EARLY, EARLY_OUTCOMES, TOGETHER, Joiner
 from onepass.service.settings import AGGREGATIONS, checked
 
 SECOND = 1_000_000
@@ -26,8 +26,8 @@ PLAIN = {
 }
 
 
-def rules(aggregation="earliest", default=0.0, mode="online", wait=300.0):
-    reward = {"wait": wait, "default": default, "aggregation": aggregation, "range": [-1.0, 2.0]}
+def rules(aggregation="earliest", default=0.0, mode="online", wait=300.0, late="count"):
+    reward = {"wait": wait, "default": default, "aggregation": aggregation, "range": [-1.0, 2.0], "late": late}
     return checked({"name": "a", "features": {"context": 1, "arms": 1}, "mode": mode, "reward": reward})
 
 
@@ -196,3 +196,42 @@ def test_outcomes_of_slots_that_there_are_not_are_counted_and_not_joined(slot):
     joiner = taken(Joiner(rules()), decision("e", 0, slots=2), outcome("e", 1, 1.0, slot))
     (join,) = joiner.due(10**9)
     assert (join.rewards, joiner.counts["of no slot"]) == ([0.0, 1.0 if slot == 1 else 0.0], int(slot == 2))
+
+
+@pytest.mark.parametrize("ids", [["e"], ["e", "f", "g"]], ids=["one id", "three ids"])
+def test_early_outcomes_are_the_latest_of_each_id_and_a_restart_keeps_the_same(ids):
+    outcomes = [outcome(id, 10, float(number), None) for number in range(2 * EARLY_OUTCOMES) for id in ids]
+    joiner = taken(Joiner(rules("sum", late="correct"), find=lambda id: []), *outcomes)
+    since = joiner.since(len(outcomes))
+    assert since == len(outcomes) - EARLY_OUTCOMES * len(ids) == joiner.counts["without a decision"]
+    again = Joiner(rules("sum", late="correct"), find=lambda id: [])
+    for record in outcomes[since:]:
+        again.take(record)
+    for one in (joiner, again):
+        record = decision("e", 20 * SECOND)
+        force_setattr(record, "seq", len(outcomes) + 1)
+        one.take(record)
+        (join,) = one.due(20 * SECOND + WAIT + 1)
+        assert join.count == EARLY_OUTCOMES
+
+
+def test_outcomes_without_decisions_are_bounded_over_all_ids(monkeypatch):
+    monkeypatch.setattr("onepass.service.join.EARLY_ALL", 50)
+    joiner = taken(Joiner(rules()), *(outcome(f"{number}", 10, 1.0) for number in range(80)))
+    assert (joiner.counts["without a decision"], joiner.since(80)) == (30, 30)
+
+
+def test_the_log_is_asked_once_for_an_id_whose_outcomes_come_too_late():
+    asked = []
+
+    def find(id):
+        asked.append(id)
+        return [decision(id, 0)]
+
+    late = [outcome("e", 400, 1.0) for _ in range(500)]
+    for seq, record in enumerate(late, 5):
+        force_setattr(record, "seq", seq)
+    joiner = Joiner(rules(late="correct"), find=find)
+    for record in late:
+        joiner.take(record)
+    assert (asked, joiner.counts["late"]) == (["e"], 500)

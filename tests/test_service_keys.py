@@ -68,9 +68,37 @@ def test_a_call_needs_a_key_of_its_loop_with_its_role(service, method, path):
 
 def test_nobody_without_a_key_learns_which_loops_there_are(service):
     assert asked(service, "GET", "/v1/three").status_code == 401
-    assert asked(service, "GET", "/v1/three", key="one read").status_code == 404
+    assert asked(service, "GET", "/v1/three", key="one read").status_code == 401
 
 
 @pytest.mark.parametrize("path", OPEN)
 def test_health_needs_no_key(service, path):
     assert asked(service, "GET", path).status_code == 200
+
+
+def test_an_unknown_loop_and_a_key_of_another_loop_get_the_same_answer(service):
+    answers = [asked(service, "POST", f"/v1/{name}/decide", DECIDE, "two decide") for name in ("one", "none")]
+    assert [(one.status_code, one.content) for one in answers] == [(401, answers[0].content)] * 2
+
+
+def test_metrics_are_those_of_the_loops_of_a_key(service):
+    for name in ("one", "two"):
+        assert asked(service, "POST", f"/v1/{name}/decide", DECIDE, f"{name} decide").status_code == 200
+    asked(service, "GET", "/v1/none", key="one read")
+    for name, other in (("one", "two"), ("two", "one")):
+        text = asked(service, "GET", "/metrics", key=f"{name} read").text
+        assert f'loop="{name}"' in text
+        assert f'loop="{other}"' not in text
+        assert 'loop=""' not in text
+
+
+def test_readiness_without_a_key_says_no_reason(service):
+    loop = service.loops["one"]
+    loop.learner.trouble = "the disk of a secret place is full"
+    try:
+        answers = {key: asked(service, "GET", "/readyz", key=key) for key in (None, "two read", "one read")}
+    finally:
+        loop.learner.trouble = None
+    assert [one.status_code for one in answers.values()] == [503] * 3
+    assert ["secret" in one.text for one in answers.values()] == [False, False, True]
+    assert asked(service, "GET", "/readyz").status_code == 200

@@ -61,7 +61,7 @@ def unguarded(loop):
 
 def asked(service, method, path, **options):
     async def ask():
-        way = httpx.ASGITransport(service.app, raise_app_exceptions=False)
+        way = httpx.ASGITransport(service, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=way, base_url="http://127.0.0.1") as client:
             return await client.request(method, path, **options)
 
@@ -204,3 +204,34 @@ def test_a_new_key_is_said_once_and_not_on_the_output_that_goes_into_the_file(ca
     (entry,) = tomllib.loads(said.out)["keys"]
     assert Keys([entry]).roles(key) == {"decide", "reward"}
     assert Keys([entry]).roles("another") == set()
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/news", "/v1/news/decide", "/personalizer/x"]
+)
+def test_without_keys_every_path_refuses_the_name_of_another_host(unguarded, path):
+    assert asked(unguarded, "GET", path, headers={"host": "evil.example"}).status_code == 421
+
+
+def test_excluding_costs_no_more_than_reading(unguarded, loop):
+    arms = [f"{number}" for number in range(loop.settings.limits.arms)]
+    body = {**ASKED, "arms": arms, "exclude": [arms[0]] * (len(arms) + 1)}
+    refused = asked(unguarded, "POST", "/v1/news/decide", json=body)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "BadArgument")
+    assert "exclude must be at most 4 names" in refused.json()["error"]["message"]
+    body["exclude"] = [arms[0]] * len(arms)
+    found = asked(unguarded, "POST", "/v1/news/decide", json=body)
+    assert next(one for one in found.json()["ranking"] if one["arm"] == arms[0])["probability"] == 0.0
+
+
+def test_the_rate_holds_for_personalizer_too(tmp_path):
+    settings = checked({**LOOP, "name": "rated", "limits": {**LIMITS, "rate": 0.001}})
+    with SqliteStore(tmp_path / "rated.sqlite") as store:
+        loop = Loop(settings, store, tmp_path / "models")
+        try:
+            service = Service({"rated": loop}, {"rated": Keys()})
+            found = [asked(service, "GET", "/personalizer/v1.0/status") for _ in range(3)]
+        finally:
+            loop.stop()
+    assert [one.status_code for one in found] == [200, 429, 429]
+    assert int(found[1].headers["retry-after"]) > 1

@@ -21,6 +21,7 @@ Log = Annotated[
 Workers = Annotated[
     int, typer.Option("--workers", min=0, help="Processes that decide; 0: the one that writes and learns, too.")
 ]
+Connections = Annotated[int, typer.Option(min=1, help="Connections at most, of each process.")]
 Check = Annotated[bool, typer.Option("--check", help="Only say whether the settings are right.")]
 Compile = Annotated[bool, typer.Option("--compile", help="Only compile what the loops need, as for an image.")]
 NewKey = Annotated[str | None, typer.Option(metavar="ROLES", help="Print a new key: decide,reward,read,admin.")]
@@ -35,6 +36,7 @@ def serve(
     port: Port = 8080,
     log: Log = None,
     workers: Workers = 0,
+    connections: Connections = 1_000,
     check: Check = False,
     compile_only: Compile = False,
     demo: Demo = False,
@@ -73,8 +75,8 @@ def serve(
                 print(f"{path}: loop {found.name} is {'compiled' if compile_only else 'right'}")
             return
         server.serve(
-            data, loops, host=host, port=port, log=log, workers=workers, certificate=certificate,
-            private_key=private_key, listening=listening,
+            data, loops, host=host, port=port, log=log, workers=workers, connections=connections,
+            certificate=certificate, private_key=private_key, listening=listening,
         )  # fmt: skip
     except (ValueError, OSError) as error:
         for line in str(error).splitlines():

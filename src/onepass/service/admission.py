@@ -3,7 +3,7 @@
 from typing import Any
 
 from onepass.foundation.check import shown
-from onepass.service.keys import Keys, Role
+from onepass.service.keys import UNAUTHORIZED, Keys, Role
 from onepass.service.messages import Refused
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
@@ -28,24 +28,28 @@ class Admission:
         """Refuse a request that a loop's keys do not allow. name: of the loop, which need not exist."""
         self.check_host(request)
         presented = key_of(request)
-        if name not in self.keys:
-            if not self.open and not self.any_role(presented):
-                raise Refused(401, "Unauthorized", "send a key of this loop: Authorization: Bearer KEY")
+        if name in self.keys:
+            self.keys[name].require(presented, role)
+        elif self.open:
             raise Refused(404, "LoopNotFound", f"there is no loop {shown(name)}")
-        self.keys[name].require(presented, role)
+        else:  # as for a key of another loop: nobody learns which loops there are
+            raise Refused(401, "Unauthorized", UNAUTHORIZED)
 
-    def any_role(self, presented: str | None) -> set[str]:
-        """Return every role that a key has in any loop."""
-        return {role for keys in self.keys.values() for role in keys.roles(presented)}
+    def readable(self, presented: str | None) -> set[str]:
+        """Return the loops that a key may read."""
+        return {name for name, keys in self.keys.items() if "read" in keys.roles(presented)}
 
     def client(self, request: Any, name: str) -> str | None:
         """Return the key of a request, or its address where the loop has no keys: whose rate is limited."""
-        if len(self.keys[name]):
-            return key_of(request)
-        return "" if request.client is None else str(request.client.host)
+        return key_of(request) if len(self.keys[name]) else address_of(request)
 
 
 def key_of(request: Any) -> str | None:
     """Return the key that a request presents."""
     given = request.headers.get("authorization", "")
     return given[len(BEARER) :].strip() if given[: len(BEARER)].lower() == BEARER else None
+
+
+def address_of(request: Any) -> str:
+    """Return the address that a request comes from."""
+    return "" if request.client is None else str(request.client.host)

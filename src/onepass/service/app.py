@@ -79,7 +79,7 @@ class Service:
                 Route("/readyz", self._ready),
                 Route("/metrics", self._metrics),
                 Route("/openapi.json", self._openapi),
-                *page(self._route, loops, keys, watched, self._presented),
+                *page(self._route, loops, keys, watched, key_of),
             ],
             exception_handlers={Exception: failed, Refused: failed, 404: absent, 405: absent},
         )
@@ -113,10 +113,19 @@ class Service:
         """ASGI. What comes a thousand times a second is spared the way through the framework: half its time."""
         frequent = self._frequent.get((scope.get("path"), scope.get("method")))
         if frequent is None:
-            await self.app(scope, receive, send)
+            await self.respond(scope, receive, send)
             return
         response = await frequent(Heard(scope, receive))
         await response(scope, receive, send)
+
+    async def respond(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request that is not frequent, as ASGI has it."""
+        try:
+            self.admission.check_host(Heard(scope, receive))
+        except Refused as error:
+            await refusal(error)(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
 
     def _admitted(self, request: Request | Heard, name: str, role: Role) -> Loop:
         """The loop that a request is for; Refused where it must not."""
@@ -124,11 +133,6 @@ class Service:
         loop = self.loops[name]
         self.rates.admit(name, self.admission.client(request, name), loop.settings.limits.rate)
         return loop
-
-    def _presented(self, request: Request) -> str | None:
-        """The key that was presented, to ask for what no loop has; Refused as above."""
-        self.admission.check_host(request)
-        return key_of(request)
 
     # ---- the loop's ----
 
@@ -188,15 +192,17 @@ class Service:
     async def _ready(self, request: Request) -> Response:
         troubles = {name: trouble for name, loop in self.loops.items() if (trouble := loop.trouble()) is not None}
         if troubles:
-            message = "; ".join(f"loop {name}: {trouble}" for name, trouble in troubles.items())
-            return refusal(Refused(503, "NotReady", message))
+            readable = self.admission.readable(key_of(request))
+            told = [f"loop {name}: {trouble}" for name, trouble in troubles.items() if name in readable]
+            return refusal(Refused(503, "NotReady", "; ".join(told) or "the service is not ready"))
         return Response(b'{"status":"ready"}', media_type=JSON)
 
     async def _metrics(self, request: Request) -> Response:
-        presented = key_of(request)
-        if not self.admission.open and "read" not in self.admission.any_role(presented):
+        readable = self.admission.readable(key_of(request))
+        if not readable:
             return refusal(Refused(401, "Unauthorized", "send a key with the role read: Authorization: Bearer KEY"))
-        return Response(self.measures.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        text = self.measures.text(readable)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def _openapi(self, request: Request) -> Response:
         return JSONResponse(document())

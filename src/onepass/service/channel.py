@@ -41,12 +41,14 @@ class Kind(IntEnum):
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """keys: as the settings files have them, by loop; clocks: of every loop, as `Clock.origin` says."""
+    """keys: as the settings files have them, by loop; clocks: of every loop, as `Clock.origin` says; certificate,
+    private_key: of TLS; connections: at most, of a worker."""
 
     keys: dict[str, list[dict[str, Any]]]
     clocks: dict[str, tuple[int, int]]
     certificate: str | None
     private_key: str | None
+    connections: int
 
 
 class ModelBytes(msgspec.Struct, frozen=True):

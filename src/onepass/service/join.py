@@ -12,7 +12,7 @@ restart rebuilds it by reading. Joins are records, and what was joined is not jo
 """
 
 import heapq
-from collections import Counter
+from collections import Counter, deque
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,6 +22,10 @@ from onepass.service.late import AGGREGATE, EARLY, Find, changed
 from onepass.service.settings import LoopSettings
 
 REMEMBERED = 10_000  # decisions joined last, whose outcomes are counted as late
+OUTCOMES = 10_000  # of a decision that count; further ones stay in the log
+EARLY_OUTCOMES = 1_000  # of an id without a decision that are kept
+EARLY_ALL = 100_000  # of all such ids together, the latest
+LATE_OUTCOMES = 1_000  # of a joined decision that may each make a correction
 TOGETHER = 256  # joins learned in one call at most: the model is locked for that long
 DUE = "due"  # where a decision says its deadline (extra)
 
@@ -50,10 +54,10 @@ class Joiner:
         self.settings, self.batch, self._find = settings, batch, find
         self.counts: Counter[str] = Counter()
         self._waiting: dict[str, Waiting] = {}
-        self._early: dict[str, list[Outcome]] = {}
-        self._joined: dict[str, None] = {}
+        self._early: dict[str, deque[Outcome]] = {}
+        self._fleeting: deque[Outcome] = deque()  # early outcomes in their order, with some that are not kept any more
+        self._joined: dict[str, int] = {}  # with how many late outcomes
         self._due: list[tuple[int, int, str]] = []
-        self._fleeting: list[tuple[int, int, str]] = []  # when early outcomes are given up
         self._late: dict[str, int] = {}  # decisions that may want a correction, and the place of its first outcome
         self._sent: dict[str, str | None] = {}  # of whose correction nobody knows yet whether it is stored; about whom
 
@@ -95,17 +99,44 @@ class Joiner:
         waiting = self._waiting.get(record.id)
         if waiting is not None:
             self._count(waiting, record)
-        elif record.id in self._joined or self._known(record):
+        elif record.id in self._joined:
+            self._too_late(record)
+        elif record.id in self._early:
+            self._keep_early(record)
+        elif self._known(record):
+            self._remember(record.id)
             self._too_late(record)
         else:
-            self._early.setdefault(record.id, []).append(record)
-            heapq.heappush(self._fleeting, (record.time + EARLY, record.seq, record.id))
+            self._early[record.id] = deque()
+            self._keep_early(record)
+
+    def _keep_early(self, record: Outcome) -> None:
+        """Keep an outcome whose decision has not come, the latest of its id and of all."""
+        early = self._early[record.id]
+        early.append(record)
+        self._fleeting.append(record)
+        if len(early) > EARLY_OUTCOMES:
+            self._give_up(early[0])
+        if len(self._fleeting) > EARLY_ALL:
+            self._give_up(self._fleeting.popleft())
+
+    def _give_up(self, record: Outcome) -> None:
+        """Keep an early outcome no longer, the oldest of its id."""
+        early = self._early.get(record.id)
+        if early is None or early[0] is not record:
+            return  # its decision came, or it was given up
+        early.popleft()
+        self.counts["without a decision"] += 1
+        if not early:
+            del self._early[record.id]
 
     def _count(self, waiting: Waiting, outcome: Outcome) -> None:
         if outcome.time > waiting.due:
             self._too_late(outcome)
         elif outcome.slot is not None and outcome.slot >= waiting.slots:
             self.counts["of no slot"] += 1
+        elif len(waiting.paid) >= OUTCOMES:
+            self.counts["too many"] += 1
         else:
             waiting.paid.append((outcome.slot, outcome.value))
             self.counts["in time"] += 1
@@ -124,8 +155,15 @@ class Joiner:
 
     def _too_late(self, record: Outcome) -> None:
         self.counts["late"] += 1
-        if self._find is not None and self.settings.reward.late == "correct":
-            self._late.setdefault(record.id, record.seq)
+        if self._find is None or self.settings.reward.late != "correct":
+            return
+        number = self._joined.get(record.id, 0)
+        if number >= LATE_OUTCOMES:
+            self.counts["too many"] += 1
+            return
+        if record.id in self._joined:
+            self._joined[record.id] = number + 1
+        self._late.setdefault(record.id, record.seq)
 
     def corrections(self, now: int) -> list[Join]:
         """What late outcomes change of what was learned, to be stored; each is given once. now: microseconds."""
@@ -151,7 +189,7 @@ class Joiner:
         return found
 
     def _remember(self, identity: str) -> None:
-        self._joined[identity] = None
+        self._joined[identity] = 0
         if len(self._joined) > REMEMBERED:
             del self._joined[next(iter(self._joined))]
 
@@ -160,15 +198,8 @@ class Joiner:
     def due(self, now: int) -> list[Join]:
         """Joins of all decisions whose deadline has passed, in the order of their deadlines, to be stored in this
         order; each is given once. now: microseconds, of which no record that comes later may be before."""
-        while self._fleeting and self._fleeting[0][0] < now:
-            _, seq, identity = heapq.heappop(self._fleeting)
-            kept = [one for one in self._early.get(identity, ()) if one.seq != seq]
-            if len(kept) < len(self._early.get(identity, ())):
-                self.counts["without a decision"] += 1
-            if kept:
-                self._early[identity] = kept
-            else:
-                self._early.pop(identity, None)
+        while self._fleeting and self._fleeting[0].time + EARLY < now:
+            self._give_up(self._fleeting.popleft())
         joins = []
         while self._due and self._due[0][0] < now:
             _, _, identity = heapq.heappop(self._due)
@@ -235,7 +266,7 @@ class Joiner:
     def since(self, last: int) -> int:
         """The place after which everything stands that the state depends on. last: of the log."""
         waiting = min((one.first for one in self._waiting.values()), default=last + 1)
-        early = min((one.seq for each in self._early.values() for one in each), default=last + 1)
+        early = min((each[0].seq for each in self._early.values()), default=last + 1)
         return min(waiting, early, min(self._late.values(), default=last + 1)) - 1
 
     def next(self) -> int | None:

@@ -24,6 +24,7 @@ Role = Literal["decide", "reward", "read", "admin"]  # admin: everything
 ROLES = get_args(Role)
 BYTES = 32  # of a key
 PREFIX = "onepass_"
+UNAUTHORIZED = "send a key of this loop: Authorization: Bearer KEY"
 HASH = re.compile("[0-9a-f]{64}")
 
 
@@ -66,7 +67,7 @@ class Keys:
         """Refused unless a presented key may do this."""
         allowed = self.roles(presented)
         if not allowed:
-            raise Refused(401, "Unauthorized", "send a key of this loop: Authorization: Bearer KEY")
+            raise Refused(401, "Unauthorized", UNAUTHORIZED)
         if role not in allowed:
             raise Refused(403, "Forbidden", f"the key must have the role {role}, it has {', '.join(sorted(allowed))}")
 

@@ -1,6 +1,6 @@
 """What Prometheus is told: requests, how long decisions took, and what every loop counts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -41,6 +41,10 @@ class Measures(Collector):
             "onepass_seconds", "Seconds from a request to its answer.", labels, registry=self._registry, buckets=SECONDS
         )
 
+    def refused(self, status: int) -> None:
+        """A request that was refused before it was read. status: of HTTP."""
+        self.requests.labels("", "", status).inc()
+
     def served(self, loop: str, operation: str, status: int, seconds: float) -> None:
         """A request. loop: its name; status: of HTTP."""
         found = self._served.get((loop, operation, status))
@@ -70,6 +74,21 @@ class Measures(Collector):
                 events.add_metric([loop.name, what], count)
         return [*found, events]
 
-    def text(self) -> bytes:
-        """In Prometheus' format."""
-        return generate_latest(self._registry)
+    def text(self, readable: Collection[str]) -> bytes:
+        """Return the metrics of some loops in Prometheus' format; of all, with requests that are of no loop."""
+        if set(readable) == set(self._loops):
+            return generate_latest(self._registry)
+        return generate_latest(Part(self._registry, readable))
+
+
+class Part(CollectorRegistry):
+    """The metrics of some loops of a registry."""
+
+    def __init__(self, whole: CollectorRegistry, loops: Collection[str]):
+        super().__init__()
+        self._whole, self._loops = whole, loops
+
+    def collect(self) -> Iterable[Metric]:
+        for metric in self._whole.collect():
+            metric.samples = [sample for sample in metric.samples if sample.labels["loop"] in self._loops]
+            yield metric

@@ -40,10 +40,13 @@ def offer(request: DecideRequest, settings: LoopSettings) -> Offer:
     named("id and subject", limits.id, request.id, request.subject)
     eligible = None
     if request.exclude:
-        unknown = set(request.exclude).difference(names)
+        excluded = set(request.exclude)
+        unknown = excluded.difference(names)
         if unknown:
             raise wrong(f"exclude must name arms that are offered, but {shown(min(unknown))} is not")
-        eligible = [name for name in names if name not in request.exclude]
+        if len(request.exclude) > limits.arms:
+            raise wrong(f"exclude must be at most {limits.arms} names (limits.arms), got {len(request.exclude)}")
+        eligible = [name for name in names if name not in excluded]
     most = min(limits.slots, len(names) if eligible is None else len(eligible))
     if not 1 <= request.slots <= most:
         raise wrong(f"slots must be from 1 to {most}, as many as limits.slots and the arms left allow, "

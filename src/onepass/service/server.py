@@ -26,14 +26,16 @@ from onepass.log.opening import SCHEMES, opened
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import Store
 from onepass.service.app import Service
+from onepass.service.channel import Configuration
+from onepass.service.connections import CONNECTIONS, ConnectionLimits
 from onepass.service.keys import Keys
 from onepass.service.loop import Loop
 from onepass.service.settings import LoopSettings, read
 from onepass.service.watching import Watcher
-from onepass.service.workers import Workers
+from onepass.service.workers import Workers, origin_of
 
 BACKLOG = 2048  # connections that wait to be taken
-FINISH = 30  # seconds that requests have to end, once the service is told to stop
+FINISH = 5  # seconds that requests have to end, once the service is told to stop
 TURN = 0.001  # seconds that a thread works while others wait, whose commits would else wait 0.005 at every statement
 YOUNG = 20_000  # objects between two looks for young garbage: of about 100 requests
 IDLE = 75  # seconds that a connection may be silent
@@ -48,6 +50,7 @@ def serve(
     port: int = 8080,
     log: str | None = None,
     workers: int = 0,
+    connections: int = CONNECTIONS,
     certificate: Path | None = None,
     private_key: Path | None = None,
     listening: Callable[[str], object] = print,
@@ -56,8 +59,9 @@ def serve(
 
     data: the folder; paths: of the settings, one a loop; host, port: where to listen, 0: any free one; log:
     postgresql://... for all loops (default None: a file of SQLite each); workers: processes that answer requests and
-    decide, while this one writes and learns (default 0: this one does all); certificate, private_key: of TLS, as files
-    of PEM (default None); listening: told the address. ValueError for what cannot be served as asked, StoreError for
+    decide, while this one writes and learns (default 0: this one does all);
+    connections: how many a process keeps at most (default 1000); certificate, private_key: of TLS, as files of PEM
+    (default None); listening: told the address. ValueError for what cannot be served as asked, StoreError for
     logs.
     """
     each = [read(path) for path in paths]
@@ -86,17 +90,23 @@ def serve(
         stack.enter_context(paced())
         scheme = "http" if certificate is None else "https"
         address = f"{scheme}://{bracketed(host)}:{place.getsockname()[1]}"
-        options = options_of(certificate, private_key)
-        config = Config(service, **options)
+        config = Config(
+            service, **options_of(certificate, private_key, ConnectionLimits(connections, service.measures.refused))
+        )
         if workers == 0:
             listening(address)
             Server(config).run(sockets=[place])
             return
-        given = {settings.name: found for settings, found in each}
+        configuration = Configuration(
+            {settings.name: found for settings, found in each},
+            {name: origin_of(loop) for name, loop in loops.items()},
+            None if certificate is None else str(certificate),
+            None if private_key is None else str(private_key),
+            connections,
+        )
 
         async def run() -> None:
-            ends = (options["ssl_certfile"], options["ssl_keyfile"])
-            await Workers(service, place, workers, given, *ends).run(lambda: listening(address))
+            await Workers(service, place, workers, configuration).run(lambda: listening(address))
 
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(run())
@@ -104,13 +114,14 @@ def serve(
             signal.signal(one, lambda *_: None)  # while loops save and end
 
 
-def options_of(certificate: Path | str | None, private_key: Path | str | None) -> dict[str, Any]:
-    """The options of the server of HTTP."""
+def options_of(
+    certificate: Path | str | None, private_key: Path | str | None, limits: ConnectionLimits
+) -> dict[str, Any]:
+    """Return the options of the server of HTTP."""
     return {
         "log_level": "warning", "access_log": False, "lifespan": "off", "backlog": BACKLOG, "server_header": False,
-        "timeout_graceful_shutdown": FINISH, "timeout_keep_alive": IDLE,
-        "ssl_certfile": None if certificate is None else str(certificate),
-        "ssl_keyfile": None if private_key is None else str(private_key),
+        "timeout_graceful_shutdown": FINISH, "timeout_keep_alive": IDLE, "http": limits.protocol(), "ws": "none",
+        "ssl_certfile": certificate, "ssl_keyfile": private_key,
     }  # fmt: skip
 
 

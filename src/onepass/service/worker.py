@@ -42,6 +42,7 @@ from onepass.service.channel import (
     Submission,
 )
 from onepass.service.clock import Clock
+from onepass.service.connections import ConnectionLimits
 from onepass.service.decision_record import make_record
 from onepass.service.keys import Keys
 from onepass.service.learner import Copies, Copy
@@ -192,6 +193,10 @@ class Worker:
             await asyncio.sleep(REPORT)
             self.send_report()
 
+    def count_refused(self, status: int) -> None:
+        """Count a request that was refused before it was read."""
+        self._served.append(Served("", "", status, 0.0))
+
     def send_report(self) -> None:
         """Tell the service what was served since."""
         if self._served:
@@ -335,7 +340,8 @@ async def serve(listening: socket.socket, service: socket.socket) -> None:
     worker = Worker()
     await asyncio.get_running_loop().create_connection(lambda: worker.channel, sock=service)
     configuration = await worker.start()
-    config = Config(worker, **options_of(configuration.certificate, configuration.private_key))
+    limits = ConnectionLimits(configuration.connections, worker.count_refused)
+    config = Config(worker, **options_of(configuration.certificate, configuration.private_key, limits))
     server = Server(config)
     tasks = [asyncio.ensure_future(work) for work in (worker.follow(), worker.report())]
     worker.channel.send(Kind.READY)

@@ -51,7 +51,7 @@ RARELY = 10.0  # times as long as a state takes to be made and followed, until t
 OLD = 500  # records that may have come since another state was sent, half of what `verify` puts in order
 SETTLE = 10.0  # seconds for workers to follow what was changed, before who changed it is answered
 AGAIN = 0.5  # seconds before a worker that ended is started again
-FINISH = 35.0  # seconds for workers to end
+FINISH = 8.0  # seconds for workers to end
 CHANGING = ("PUT", "POST", "PATCH", "DELETE")
 
 _decode: Any = msgspec.msgpack.decode
@@ -129,21 +129,12 @@ class Workers:
     """Worker processes, from `run` on.
 
     service: whose loops they serve; listening: the bound socket they take connections from; count: how many;
-    keys: as the settings files have them, by loop; certificate, private_key: of TLS.
+    configuration: what they are told first.
     """
 
-    def __init__(
-        self,
-        service: Service,
-        listening: socket.socket,
-        count: int,
-        keys: dict[str, list[dict[str, Any]]],
-        certificate: str | None,
-        private_key: str | None,
-    ):
+    def __init__(self, service: Service, listening: socket.socket, count: int, configuration: Configuration):
         self.service, self._listening, self._count = service, listening, count
-        clocks = {name: origin_of(loop) for name, loop in service.loops.items()}
-        self._configuration = Configuration(keys, clocks, certificate, private_key)
+        self._configuration = configuration
         self._published = {name: Published(loop) for name, loop in service.loops.items()}
         self._workers: set[WorkerHandle] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -359,7 +350,7 @@ class Workers:
             await worker.channel.drain()
 
         try:
-            await self.service.app(scope_of(request), receive, send)
+            await self.service.respond(scope_of(request), receive, send)
         except Exception as error:
             worker.refuse(number, error)
         finally:

@@ -17,10 +17,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from onepass.foundation.check import shown
+from onepass.service.admission import address_of
 from onepass.service.keys import Role
 from onepass.service.loop import Loop
 from onepass.service.personalizer import configuration, evaluations, holdings, importances, ranking, slots
-from onepass.service.personalizer.calls import Call, admitted
+from onepass.service.personalizer.calls import Call, admitted, key_of
 from onepass.service.personalizer.errors import Problem, problem, response
 from onepass.service.personalizer.jobs import Jobs
 
@@ -101,12 +102,13 @@ def routes(service: Any) -> list[Route]:
     async def served(request: Request) -> Response:
         begin, label, what, code, status = time.perf_counter(), "", "personalizer", "BadRequest", 500
         try:
-            service.admission.check_host(request)
             name, first, segments = where(request)
             found, parts = operation(request.method, segments)
             what, code = f"personalizer {found.path}", found.code
             loop = admitted(request, service.loops, service.keys, name, found.role)
             label = loop.name
+            client = key_of(request) if len(service.keys[label]) else address_of(request)
+            service.rates.admit(label, client, loop.settings.limits.rate)
             content = await body_of(request, MODEL if found.path == "model" else loop.settings.limits.body)
             answer = await found.handler(Call(request, loop, first, parts, content, *jobs[loop.name]))
         except Exception as error:

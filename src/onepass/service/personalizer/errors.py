@@ -17,7 +17,6 @@ ALWAYS = {  # codes of ours, by status and code of theirs, whatever the operatio
     "Forbidden": (403, "InvalidApiAccess"),
     "TooLarge": (400, "PayloadSizeExceeded"),
     "UnsupportedMediaType": (415, "BadRequest"),
-    "WrongHost": (421, "BadRequest"),
     "Disconnected": (400, "BadRequest"),
     "NotFound": (404, "ResourceNotFound"),
     "MethodNotAllowed": (405, "BadRequest"),
@@ -28,8 +27,8 @@ OTHERS = ("BadArgument", "EventConflict", "EventNotFound", "InvalidSettings", "S
 class Problem(Refused):
     """A request that is not served, by a code of Personalizer's. target: what of it is wrong (default: not said)."""
 
-    def __init__(self, status: int, code: str, message: str, target: str | None = None):
-        super().__init__(status, code, message)
+    def __init__(self, status: int, code: str, message: str, target: str | None = None, wait: int = 1):
+        super().__init__(status, code, message, wait)
         self.target = target
 
 
@@ -45,7 +44,7 @@ def problem(error: Exception, code: str) -> Problem:
             return Problem(status, known, error.message)
         if error.code in OTHERS:
             return Problem(400, code, error.message)
-        return Problem(error.status, error.code, error.message)
+        return Problem(error.status, error.code, error.message, wait=error.wait)
     if isinstance(error, ValueError | RecursionError):
         return Problem(400, code, str(error))
     if isinstance(error, ArithmeticError):
@@ -59,8 +58,8 @@ def response(found: Problem) -> Response:
     if found.target is not None:
         said["target"] = found.target
     headers = {"x-ms-error-code": found.code}
-    if found.status == 503:
-        headers["retry-after"] = "1"
+    if found.status in (429, 503):
+        headers["retry-after"] = f"{found.wait}"
     if found.status == 401:
         headers["www-authenticate"] = "Bearer"
     return Response(msgspec.json.encode({"error": said}), found.status, headers, JSON)

@@ -55,7 +55,8 @@ async def rank(call: Call) -> Response:
     asked = call.read(RankRequest)
     offered(asked.actions)
     names = [action.id for action in asked.actions]
-    excluded = [name for name in dict.fromkeys(asked.excluded_actions or ()) if name in names]
+    known = set(names)
+    excluded = [name for name in dict.fromkeys(asked.excluded_actions or ()) if name in known]
     if len(excluded) == len(names):
         raise Problem(400, "InvalidRankRequest", "Every action is excluded.", "excludedActions")
     request = request_of(

@@ -75,9 +75,8 @@ async def rank(call: Call) -> Response:
         )
     fitting(asked)
     context, taken, said = record_of(asked.context_features), set[str](), list[dict[str, Any]]()
-    among = np.array(
-        [[one.id not in set(slot.excluded_actions or ()) for one in asked.actions] for slot in asked.slots]
-    )
+    barred_in = [set(slot.excluded_actions or ()) for slot in asked.slots]
+    among = np.array([[action.id not in barred for action in asked.actions] for barred in barred_in])
     for j, slot in enumerate(asked.slots):
         free = np.array([action.id not in taken for action in asked.actions])
         fits = among[j] & free
