@@ -65,17 +65,18 @@ def test_a_stream_of_blocks_gives_the_numbers_of_the_whole():
 
 
 def test_a_model_predicts_a_row_from_blocks_before_it_only():
-    from onepass.evaluation.reward_models import predicted_ahead
+    from onepass.evaluation.reward_models import Ahead
 
     log = simulated(1_000, contexts=True)
     changed = ev.Log(
         arms=log.arms, rewards=np.where(np.arange(1_000) < 600, log.rewards, 1.0 - log.rewards),
         propensities=log.propensities, n_arms=3, contexts=log.contexts,
     )  # fmt: skip
-    one, two = predicted_ahead(log, ev.Linear(), 5), predicted_ahead(changed, ev.Linear(), 5)
+    (one, known), (two, _) = (Ahead(ev.Linear(), 5).predict(each) for each in (log, changed))
     assert np.array_equal(one[:800], two[:800])
     assert not np.array_equal(one[800:], two[800:])
     assert not one[:200].any()
+    assert known.tolist() == [False] * 200 + [True] * 800
 
 
 @pytest.mark.parametrize("model", [None, DecisionTreeRegressor(max_depth=3, random_state=0)])

@@ -22,7 +22,7 @@ def some(rows=200, seed=0):
 def test_an_estimate_is_its_formula_row_by_row(name):
     sample = some()
     found = ev.estimator(name, KNOBS.get(name)).value(sample)
-    assert found == pytest.approx(dense.estimate(name, *sample, KNOBS.get(name)), rel=1e-12)
+    assert found == pytest.approx(dense.estimate(name, *sample[:4], KNOBS.get(name)), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", sorted(KNOBS))

@@ -12,6 +12,10 @@
     DRos        s = knob w / (w^2 + knob)                             Su et al. 2020
     subgaussian s = w / (1 - knob + knob w), knob in [0, 1]           Metelli, Russo and Restelli 2021
 
+DM, Switch-DR, DRos and subgaussian-DR take the rows that a model predicts (the first ones have none), as nothing else
+corrects them. What a model predicts does not tell how wrong it is: DM's deviation is that of its error as DR finds it,
+sqrt(mean(w (r - q))^2 + deviation(DR)^2).
+
 Unbiased where the weights are right and cover the policy: IPS and DR, DR whatever the model was, if it was fitted
 without the row (reward_models.py). The others trade bias for variance. Cost O(n).
 """
@@ -76,9 +80,20 @@ class Estimator:
         """s(w) (n,)."""
         return self.shape(weights, self.knob)
 
+    @property
+    def corrected(self) -> bool:
+        """Whether weights correct what a model says, or there is none: then rows without a model do no harm."""
+        return not self.models or self.shape is plain
+
+    def used(self, sample: Sample) -> Sample:
+        """The rows that it takes: those that a model predicts, where nothing corrects the others."""
+        whole = self.corrected or bool(sample.modelled.all())
+        return sample if whole else Sample(*(column[sample.modelled] for column in sample))
+
     def terms(self, sample: Sample) -> np.ndarray:
-        """(n,) numbers whose mean is the value and whose variance, over n, is about its variance: for self-normalized
-        estimators by the delta method."""
+        """(n,) numbers, for the rows that it takes, whose mean is the value and whose variance, over n, is about its
+        variance (but for DM): for self-normalized estimators by the delta method."""
+        sample = self.used(sample)
         s = self.shrunk(sample.weights)
         q, v = (sample.predicted, sample.values) if self.models else (0.0, 0.0)
         if not self.normalized:
@@ -91,12 +106,20 @@ class Estimator:
         return v + ratio + (away - s * ratio) / total
 
     def value(self, sample: Sample) -> float:
-        """The estimate."""
-        return float(self.terms(sample).mean())
+        """The estimate; NaN where it takes no row."""
+        terms = self.terms(sample)
+        return float(terms.mean()) if terms.size else float("nan")
 
     def deviation(self, sample: Sample) -> float:
-        """The standard error of a fixed log: sqrt(variance of the terms / n)."""
-        return float(np.sqrt(self.terms(sample).var() / sample.rows))
+        """The standard error of a fixed log: sqrt(variance of the terms / n), of DM with the error that DR finds in it;
+        NaN where it takes no row."""
+        sample = self.used(sample)
+        if sample.rows == 0:
+            return float("nan")
+        if self.shape is not none:
+            return float(np.sqrt(self.terms(sample).var() / sample.rows))
+        away = sample.weights * (sample.rewards - sample.predicted)
+        return float(np.hypot(away.mean(), np.sqrt((sample.values + away).var() / sample.rows)))
 
 
 def estimator(name: str, knob: Any = None) -> Estimator:

@@ -22,7 +22,7 @@ from onepass.evaluation.log import Log
 from onepass.evaluation.moments import Moments, moments_of
 from onepass.evaluation.policies import changes, policy_of
 from onepass.evaluation.ranges import Interval, Range, checked_range, checked_rewards
-from onepass.evaluation.reward_models import FOLDS, model_of, predicted_ahead
+from onepass.evaluation.reward_models import FOLDS, Ahead, model_of
 from onepass.evaluation.sample import Sample, sample_of
 from onepass.evaluation.slope import slope
 from onepass.foundation import check
@@ -36,8 +36,9 @@ VALUED = ("dr", "snips", "ips")  # the first of them that was asked for gives th
 
 @dataclass(frozen=True)
 class Estimate:
-    """name of the estimator; value; deviation: its standard error on a fixed log; knob: its number, if it has one;
-    normal: limits value +- z deviations, which a logger that learns, or a look before the end, makes invalid."""
+    """name of the estimator; value, NaN where no row has a model that it needs; deviation: its standard error on a
+    fixed log, of DM the error that DR finds in it; knob: its number, if it has one; normal: limits value +- z
+    deviations, which a logger that learns, or a look before the end, makes invalid."""
 
     name: str
     value: float
@@ -112,7 +113,9 @@ class Evaluation:
         )
         if self.value is not None:
             lines.append(f"value {self.value:.6g} by {self.estimator}")
-        lines += [f"{one.name:<16}{one.value:12.6g} +- {one.deviation:.2g}" for one in self.estimates.values()]
+        for one in self.estimates.values():
+            known = f"{one.value:12.6g} +- {one.deviation:.2g}" if one.value == one.value else "no row has a model"
+            lines.append(f"{one.name:<16}{known}")
         lines += [f"{name:<16}{one.lower:12.6g} to {one.upper:.6g}" for name, one in self.intervals.items()]
         return "\n".join(lines)
 
@@ -140,11 +143,13 @@ def evaluate(
     reward_range: (least, largest) reward that there can be (default (0.0, 1.0)); limits rest on it.
     estimators: names (default "ips", "snips", "dm", "dr"): of `onepass.evaluation.NAMES`; knobs are chosen by SLOPE.
     model: of rewards, for estimators that use one: a scikit-learn regressor, `Linear(...)` or None (default):
-        `Linear()`, ridge regression per arm. It predicts a row from the blocks before it.
+        `Linear()`, ridge regression per arm. It predicts a row from the blocks before it; rows of the first one have no
+        prediction, and DM and others that weights do not correct leave them out.
     level: of all limits, above 0 and below 1 (default 0.95).
     weight_bound: the largest weight that there can be, at least 1; None (default): from the logger's distributions, or
         if these are unknown and its propensities are not all the same, the largest one seen, which is said.
-    folds: blocks that the model is fitted over, at least 2 (default 5), for a log that is given whole.
+    folds: blocks that the model is fitted over, at least 2 (default 5): of a log that is given whole, else of its first
+        block.
     bootstrap: how often rows are drawn again for an interval "bootstrap" of the first estimator; 0 (default): none.
     seed: of the bootstrap, at least 0 (default 0).
     average: whether limits at any time are those of the average value so far, for a world that changes (default False:
@@ -158,12 +163,12 @@ def evaluate(
     alpha, folds = 1.0 - open_fraction("level", level), check.integer("folds", folds, 2)
     modelled = any(estimator(name).models for name in names)
     parts, bounds, missing = list[Sample](), Bound(weight_bound), 0.0
-    for block, p, q in looked_at(log, policy, model_of(model) if modelled else None, folds):
+    for block, p, q, known in looked_at(log, policy, model_of(model) if modelled else None, folds):
         checked_rewards(block.rewards, rewards, sum(part.rows for part in parts))
         chosen = np.arange(len(block)), block.arms
         q = None if q is None else np.clip(q, rewards.least, rewards.largest)
         w = p[chosen] / block.propensities
-        parts.append(sample_of(w, block.rewards, *(() if q is None else (q[chosen], (p * q).sum(1)))))
+        parts.append(sample_of(w, block.rewards, *(() if q is None else (q[chosen], (p * q).sum(1), known))))
         bounds.see(block, p, w)
         missing += float((p * ~block.support).sum())
     if not parts:
@@ -175,20 +180,21 @@ def evaluate(
 
 def looked_at(
     log: Log | Iterable[Log], policy: Any, model: Any, folds: int
-) -> Iterator[tuple[Log, np.ndarray, np.ndarray | None]]:
-    """Blocks, the policy's probabilities (n, K), and rewards (n, K) by a model of what came before."""
+) -> Iterator[tuple[Log, np.ndarray, np.ndarray | None, np.ndarray | None]]:
+    """Blocks, the policy's probabilities (n, K), rewards (n, K) by a model of what came before, and whether there was
+    one (n,)."""
+    ahead = None if model is None else Ahead(model, folds)
     if isinstance(log, Log):
         chooses = policy_of(policy, log)
-        ahead = None if model is None else predicted_ahead(log, model, folds)
+        q, known = (None, None) if ahead is None else ahead.predict(log)
         for place, block in enumerate(log.blocks(BLOCK)):
             rows = slice(place * BLOCK, place * BLOCK + len(block))
-            yield block, chooses(block, rows.start), None if ahead is None else ahead[rows]
+            part = (None, None) if q is None or known is None else (q[rows], known[rows])
+            yield block, chooses(block, rows.start), *part
         return
     for block in log:
-        q = None if model is None else model.predict(block)
-        yield block, policy_of(policy, block)(block, 0), q
-        if model is not None:
-            model.fit(block)
+        found = (None, None) if ahead is None else ahead.predict(block)
+        yield block, policy_of(policy, block)(block, 0), *found
 
 
 class Bound:
@@ -274,8 +280,8 @@ def fitting(name: str, sample: Sample) -> Estimator:
 def estimated(one: Estimator, sample: Sample, rewards: Range, alpha: float) -> Estimate:
     """Its numbers."""
     knob = one.knob if one.name in TUNED else None
-    limits = intervals.normal(one.terms(sample), rewards, alpha)
-    return Estimate(one.name, one.value(sample), one.deviation(sample), knob, limits)
+    value, deviation = one.value(sample), one.deviation(sample)
+    return Estimate(one.name, value, deviation, knob, intervals.around(value, deviation, rewards, alpha))
 
 
 def fixed(m: Moments, rewards: Range, alpha: float) -> dict[str, Interval]:

@@ -27,7 +27,9 @@ def normal(terms: np.ndarray, rewards: Range, alpha: float) -> Interval:
 
 
 def around(value: float, deviation: float, rewards: Range, alpha: float) -> Interval:
-    """value +- z deviations."""
+    """value +- z deviations; the range where these are not known."""
+    if not np.isfinite(deviation):
+        return Interval(*rewards)
     away = float(stats.norm.isf(alpha / 2)) * deviation
     return rewards.within(value - away, value + away)
 

@@ -2,7 +2,7 @@
 
     w = policy(a | x) / p,    r the reward,    q = the model's reward for (x, a),    v = sum over arms of policy q
 
-One row is one logged decision, or one slot of one. A model may be missing: then q = v = 0.
+One row is one logged decision, or one slot of one. A model may be missing, for all rows or the first: then q = v = 0.
 """
 
 from typing import Any, NamedTuple
@@ -14,12 +14,14 @@ from onepass.foundation.check import shown
 
 
 class Sample(NamedTuple):
-    """weights w (n,), at least 0; rewards r (n,); predicted q (n,); values v (n,)."""
+    """weights w (n,), at least 0; rewards r (n,); predicted q (n,); values v (n,); modelled (n,): whether these two are
+    of a model."""
 
     weights: np.ndarray
     rewards: np.ndarray
     predicted: np.ndarray
     values: np.ndarray
+    modelled: np.ndarray
 
     @property
     def rows(self) -> int:
@@ -32,8 +34,11 @@ class Sample(NamedTuple):
         return self.weights * self.rewards
 
 
-def sample_of(weights: Any, rewards: Any, predicted: Any = None, values: Any = None) -> Sample:
-    """A checked sample; predicted and values: of the reward model, both or neither (None).
+def sample_of(
+    weights: Any, rewards: Any, predicted: Any = None, values: Any = None, modelled: np.ndarray | None = None
+) -> Sample:
+    """A checked sample; predicted and values: of the reward model, both or neither (None); modelled: (n,) booleans, the
+    rows that it predicts; None (default): all, or none without a model.
 
     ValueError for arrays of different lengths or without rows, for numbers that are not finite, for a weight below 0.
     """
@@ -58,4 +63,5 @@ def sample_of(weights: Any, rewards: Any, predicted: Any = None, values: Any = N
         columns["rewards"],
         columns.get("predicted", nothing),
         columns.get("values", nothing),
+        np.full(rows, predicted is not None) if modelled is None else modelled,
     )

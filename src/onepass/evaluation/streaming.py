@@ -19,7 +19,7 @@ from onepass.evaluation.evaluate import BLOCK, USUAL, VALUED, Estimate, Evaluati
 from onepass.evaluation.log import Log
 from onepass.evaluation.policies import changes, policy_of
 from onepass.evaluation.ranges import Range, checked_range, checked_rewards
-from onepass.evaluation.reward_models import model_of
+from onepass.evaluation.reward_models import Ahead, model_of
 from onepass.evaluation.sample import Sample
 from onepass.evaluation.tally import Tally, Terms
 from onepass.foundation import check
@@ -87,7 +87,8 @@ def evaluate_many(
     reward_range: (least, largest) reward that there can be (default (0.0, 1.0)); limits rest on it.
     estimators: names of `onepass.evaluation.NAMES` (default "ips", "snips", "dm", "dr"), or (name, knob): knobs are
         given, for choosing them would need all rows.
-    model: of rewards, as for `evaluate`, shared by all policies; it predicts a block from the blocks before.
+    model: of rewards, as for `evaluate`, shared by all policies; it predicts a block from the blocks before, and
+        the first one in 5 parts, each from those before.
     level: of all limits, above 0 and below 1 (default 0.95).
     weight_bound: the largest weight that there can be, at least 1; None (default): as the log tells row by row.
     average: as for `evaluate` (default False); only a weight_bound that is given narrows limits of average values.
@@ -162,13 +163,14 @@ def sweep(
         for name, moves in changing.items()
     }
     loggers = {name: Logger(weight_bound) for name in policies}
-    learned = model_of(model) if any(one.models for one in asked) else None
+    ahead = Ahead(model_of(model)) if any(one.models for one in asked) else None
     choices = {name: policy_of(policy, log) for name, policy in policies.items()} if isinstance(log, Log) else {}
     chosen, masses, start = np.zeros(0), {}, 0  # type: ignore[var-annotated]
     for block in blocks_of(log):
         checked_rewards(block.rewards, rewards, start)
         rows = np.arange(len(block))
-        q = None if learned is None else np.clip(learned.predict(block), rewards.least, rewards.largest)
+        q, known = (None, np.zeros(len(block), bool)) if ahead is None else ahead.predict(block)
+        q = None if q is None else np.clip(q, rewards.least, rewards.largest)
         predicted = np.zeros(len(block)) if q is None else q[rows, block.arms]
         closed = None if block.distributions is None else block.distributions == 0.0
         closed = closed if closed is not None and closed.any() else None
@@ -180,11 +182,11 @@ def sweep(
             values = np.zeros(len(block)) if q is None else np.einsum("ij,ij->i", p, q)
             loggers[name].see(block)
             missing = 0.0 if closed is None else float(p[closed].sum())
-            tallies[name].add(Sample(w, block.rewards, predicted, values), loggers[name].tops(block, p, w), missing)
+            tallies[name].add(
+                Sample(w, block.rewards, predicted, values, known), loggers[name].tops(block, p, w), missing
+            )
             if block.distributions is None:
                 masses[name] = grown(masses.get(name, np.zeros(0)), p.sum(axis=0))
-        if learned is not None:
-            learned.fit(block)
         start += len(block)
         if progress is not None:
             progress(start)
@@ -236,6 +238,6 @@ def summary(tally: Tally, logger: Logger) -> Evaluation:
 
 def of_terms(one: Estimator, terms: Terms, rewards: Range, alpha: float) -> Estimate:
     """The numbers of an estimator."""
-    value, deviation = terms.estimate(one.normalized)
+    value, deviation = terms.estimate(one)
     knob = one.knob if np.isfinite(one.knob) else None
     return Estimate(one.name, value, deviation, knob, intervals.around(value, deviation, rewards, alpha))

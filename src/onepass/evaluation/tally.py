@@ -2,6 +2,7 @@
 
     of (a, s, v) = (s(w) (r - q), s(w), v) for every estimator: rows, means (3,), and sums of squares about them (3, 3)
     value = mean v + mean a, or self-normalized mean v + mean a / mean s;   its variance from the same numbers
+    of DM (w (r - q), w, v): mean v, the rest tells its error
 
 Means and squares merge by the formula of Chan, Golub and LeVeque (1983), so nothing is lost to rounding on long logs.
 The path of mean weights is kept in at most 128 pieces of equal lengths, so that its halves can be compared. Memory does
@@ -16,7 +17,7 @@ from onepass.evaluation.averages import AverageSequence
 from onepass.evaluation.betting import BettingSequence
 from onepass.evaluation.diagnosis import Diagnosis, diagnosed_from
 from onepass.evaluation.doubly_robust import DoublyRobustSequence
-from onepass.evaluation.estimators import Estimator
+from onepass.evaluation.estimators import Estimator, none
 from onepass.evaluation.moments import Moments, moments_of
 from onepass.evaluation.ranges import Interval, Range
 from onepass.evaluation.sample import Sample
@@ -40,10 +41,15 @@ class Terms:
         squares = self.squares + other.squares + np.outer(away, away) * (self.rows * other.rows / rows)
         return Terms(rows, self.means + away * (other.rows / rows), squares)
 
-    def estimate(self, normalized: bool) -> tuple[float, float]:
+    def estimate(self, one: Estimator) -> tuple[float, float]:
         """Value and deviation, as `Estimator.value` and `Estimator.deviation` find them on the rows."""
+        if self.rows == 0:
+            return float("nan"), float("nan")
         a, s, v = self.means
-        if not normalized:
+        if one.shape is none:
+            both = np.array([1.0, 0.0, 1.0])
+            return float(v), float(np.hypot(a, np.sqrt(max(both @ self.squares @ both, 0.0)) / self.rows))
+        if not one.normalized:
             value, along = v + a, np.array([1.0, 0.0, 1.0])
         elif s == 0.0:
             value, along = v, np.array([0.0, 0.0, 1.0])
@@ -54,7 +60,10 @@ class Terms:
 
 def terms_of(estimator: Estimator, sample: Sample) -> Terms:
     """Of a block of rows."""
-    s = estimator.shrunk(sample.weights)
+    sample = estimator.used(sample)
+    if sample.rows == 0:
+        return Terms(0, np.zeros(3), np.zeros((3, 3)))
+    s = sample.weights if estimator.shape is none else estimator.shrunk(sample.weights)
     q, v = (sample.predicted, sample.values) if estimator.models else (0.0, np.zeros(sample.rows))
     columns = np.stack([s * (sample.rewards - q), s, v])
     means = columns.mean(axis=1)

@@ -202,7 +202,9 @@ class Judged:
         """Sum up the rows that wait, with their rewards (n,)."""
         weights, tops, missing = (np.array(column) for column in zip(*self.waiting, strict=True))
         nothing = np.zeros(len(weights))
-        self.tally.add(Sample(weights, rewards, nothing, nothing), tops, float(missing.sum()))
+        self.tally.add(
+            Sample(weights, rewards, nothing, nothing, np.zeros(len(weights), bool)), tops, float(missing.sum())
+        )
         self.weights.append(weights)
         self.first = max(float(tops[0]), 1.0) if self.first is None else self.first
         self.bound = max(self.bound, float(tops.max()))
