@@ -158,7 +158,7 @@ def test_copies_files_and_what_waits_go_on_bit_for_bit(kind, rounds):
     if rounds == 0:
         bandit.decide(request(kind, 0), KINDS[kind][1])
     twins = [bandit.copy(), pickle.loads(pickle.dumps(bandit)), op.from_bytes(op.to_bytes(bandit))]
-    twins += [bandit.snapshot().bandit(), op.from_bytes(op.to_bytes(op.Pending(bandit))).bandit]
+    twins += [bandit.snapshot().bandit(), op.from_bytes(op.to_bytes(op.PendingRewards(bandit))).bandit]
     for k in range(20, 28):
         decisions = [one.decide(request(kind, k), KINDS[kind][1]) for one in (bandit, *twins)]
         assert len({str(decision.arm) for decision in decisions}) == 1

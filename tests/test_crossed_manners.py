@@ -65,12 +65,12 @@ def test_rewards_come_late_and_in_any_order_and_pending_waits_for_them():
     decisions = [bandit.decide(USER, ARMS) for _ in range(5)]
     bandit.learn(decisions[::-1], [0.0, 1.0, 0.0, 0.0, 1.0])
     assert bandit.rounds == 45
-    pending = op.Pending(bandit, after=60.0)
+    pending = op.PendingRewards(bandit, after=60.0)
     pending.decide(USER, arms=ARMS, id="click", now=0.0)
     pending.decide(USER, arms=ARMS, id="none", now=1.0)
     pending.reward("click", 1.0, now=10.0)
     twin = op.from_bytes(op.to_bytes(pending))
-    assert pending.expire(now=100.0) == twin.expire(now=100.0) == 1
+    assert pending.expire(now=100.0) == twin.expire(now=100.0) == 2
     assert bandit.rounds == twin.bandit.rounds == 47
 
 

@@ -222,7 +222,7 @@ def test_what_cannot_forget_says_so():
     for bad in (0.0, -1.0, np.inf, "long", timedelta(0)):
         with pytest.raises(ValueError, match="half_life"):
             op.OFUL(dim=DIM, half_life=bad)
-    pending = op.Pending(op.OFUL(dim=DIM, half_life=timedelta(seconds=1)), after=5.0)
+    pending = op.PendingRewards(op.OFUL(dim=DIM, half_life=timedelta(seconds=1)), after=5.0)
     pending.decide(np.eye(DIM), id="r", now=1.0)
     pending.reward("r", 1.0, now=2.0)
-    assert pending.bandit.rounds == 1
+    assert (pending.expire(now=6.0), pending.bandit.rounds) == (1, 1)

@@ -18,7 +18,7 @@ def crossed():
 
 
 def pending():
-    waiting = op.Pending(op.OFUL(dim=3), after=60.0)
+    waiting = op.PendingRewards(op.OFUL(dim=3), after=60.0)
     for i in range(3):
         waiting.decide(np.eye(3), id=f"{i}", now=0.0)
     return waiting, lambda: waiting.reward("1", 1.0, now=1.0)

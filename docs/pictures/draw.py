@@ -294,7 +294,7 @@ def first_days():
     """Clicks on the simulated news site: by chance, ours, and by one who knows the truth."""
     from onepass.experiment.news.site import Site
 
-    bandit = op.Pending(op.CrossedBandit(seed=0), after=1800.0)
+    bandit = op.PendingRewards(op.CrossedBandit(seed=0), after=1800.0)
     waiting, seen = [], []
     for number, request in zip(range(8000), Site(seed=0).requests(), strict=False):
         now = 3600.0 * request.hour

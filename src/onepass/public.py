@@ -10,7 +10,7 @@ from onepass.bandit.crossed import CrossedBandit
 from onepass.bandit.decision import Decision, Recommendation
 from onepass.bandit.explanation import Difference, Explanation, Gap, Term
 from onepass.bandit.models import Disjoint, Hybrid
-from onepass.bandit.pending import Pending
+from onepass.bandit.pending_rewards import PendingRewards
 from onepass.bandit.restarting import Restarting
 from onepass.bandit.shared import SharedBandit
 from onepass.bandit.snapshot import Snapshot
@@ -172,7 +172,7 @@ __all__ = [
     "Outer",
     "OuterProduct",
     "PSILinUCB",
-    "Pending",
+    "PendingRewards",
     "PlainThompson",
     "Polynomial",
     "Posterior",

@@ -178,6 +178,11 @@ class BaseBandit(Aging, Exploring, files.Owner, ABC):
         self._allows(values)
         return values
 
+    @reading
+    def check_rewards(self, rewards: Any) -> None:
+        """Raise ValueError for rewards, a list of numbers, that `learn` would not take: NaN, or none of the family."""
+        self._values(rewards, len(rewards), False)
+
     def _allows(self, rewards: np.ndarray) -> None:
         """ValueError for rewards that the estimator's family does not have."""
         if self._family is not None:

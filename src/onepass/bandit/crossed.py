@@ -223,6 +223,11 @@ class CrossedBandit(Exploring, files.Owner):
                 learn_crossed(self._learned, Crossed(*user_places, *item_places, own), reward)
             self._rewarded.add(identities)
 
+    @staticmethod
+    def check_rewards(rewards: Any) -> None:
+        """Raise ValueError for rewards, a list of numbers, that `learn` would not take: NaN, or beyond 1e150."""
+        check.finite("rewards", check.array("rewards", rewards, np.dtype(np.float64), (1,)))
+
     # ---- what is known ----
 
     @property

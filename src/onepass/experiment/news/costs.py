@@ -16,7 +16,7 @@ import numpy as np
 from onepass import UCB, CrossedBandit
 from onepass.experiment.news.fixed import best_fixed
 from onepass.experiment.news.served import LAST
-from onepass.experiment.news.site import PER_DAY, Request, Site
+from onepass.experiment.news.site import PATIENCE, PER_DAY, Request, Site
 from onepass.experiment.news.study import Server
 
 DAYS = 20
@@ -53,7 +53,7 @@ def earned(requests: Sequence[Request], seed: int, way: str) -> np.ndarray:
         server.serve(request)
         found.append(server.clicks - before)
         if way == AT_ONCE:
-            server.waiting = [(request.hour, *rest) for _, *rest in server.waiting]
+            server.learn_until(request.hour + PATIENCE)
     return np.array(found)
 
 

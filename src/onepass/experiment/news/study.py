@@ -1,8 +1,8 @@
-"""Studies of news sites: all policies before the same requests; rewards come when they come."""
+"""Studies of news sites: all policies before the same requests; every reward is learned at its deadline."""
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from itertools import islice
 from statistics import fmean
 from time import thread_time
@@ -17,32 +17,42 @@ from onepass.experiment.policy import Policy
 from onepass.experiment.tables import by, extent, policy_of, price, standard_error
 
 TRIED = 40  # requests of a throw-away copy
+AFTERWARDS = 1000.0  # hours of the site, when all its deadlines have passed
 
 
 class Server:
-    """A policy, and the decisions that wait for their clicks: half an hour of nothing is a reward of 0. Seconds are
-    those of the processor, which is all that a policy takes."""
+    """A policy, and the decisions that wait for their deadline, half an hour: a click that came by then is a reward of
+    1, else it is 0. Both are learned at the deadline (`PendingRewards` says why). Seconds are those of the processor,
+    which is all that a policy takes."""
 
     def __init__(self, policy: Any) -> None:
         self.policy = policy
-        self.waiting: list[tuple[float, int, Any, float]] = []
+        self.waiting: deque[tuple[float, Any, float]] = deque()  # the hour of the deadline, the decision, its reward
         self.seconds, self.clicks, self.missed, self.served = 0.0, 0.0, 0.0, 0
 
     def serve(self, request: Any) -> None:
-        """Learn what has arrived, then choose."""
+        """Learn what is due, then choose."""
         began = thread_time()
-        while self.waiting and self.waiting[0][0] <= request.hour:
-            _, _, decision, reward = heappop(self.waiting)
-            self.policy.learn(decision, reward)
-        decision = self.policy.decide(request.user, request.articles)
+        self.learn_until(request.hour)
+        place = self.choose(request)
         self.seconds += thread_time() - began
-        chance = float(request.chances[decision.index])
+        chance = float(request.chances[place])
         self.clicks += chance
         self.missed += float(request.chances.max()) - chance
-        clicked = request.lot < chance and request.delay < PATIENCE
-        due = request.hour + (request.delay if clicked else PATIENCE)
-        heappush(self.waiting, (due, self.served, decision, float(clicked)))
         self.served += 1
+
+    def learn_until(self, hour: float) -> None:
+        """Learn the rewards whose deadline has passed at an hour of the site."""
+        while self.waiting and self.waiting[0][0] <= hour:
+            _, decision, reward = self.waiting.popleft()
+            self.policy.learn(decision, reward)
+
+    def choose(self, request: Any) -> int:
+        """Decide, and let the decision wait; the place of the article that is shown."""
+        decision = self.policy.decide(request.user, request.articles)
+        clicked = request.lot < request.chances[decision.index] and request.delay < PATIENCE
+        self.waiting.append((request.hour + PATIENCE, decision, float(clicked)))
+        return int(decision.index)
 
     def point(self) -> dict[str, Any]:
         """Where it stands."""
@@ -59,9 +69,9 @@ class Server:
 class NewsTrial:
     """One seed. Rewards and regret are sums of probabilities of a click, not of clicks."""
 
-    def __init__(self, site: Site, policies: Sequence[Policy], seed: int) -> None:
+    def __init__(self, site: Site, policies: Sequence[Policy], seed: int, server: Callable[[Any], Server]) -> None:
         self.requests, self.policies, self.seed = site.requests(), policies, seed
-        self.servers = [Server(policy.build(seed=seed)) for policy in policies]
+        self.servers = [server(policy.build(seed=seed)) for policy in policies]
         self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
 
     def step(self, start: int, rounds: int) -> None:
@@ -74,11 +84,22 @@ class NewsTrial:
 
     def rows(self) -> list[dict[str, Any]]:
         return final_rows(
-            self.policies, self.seed, self.points, lambda points: {"click_rate": points[-1]["click_rate"]}
+            self.policies,
+            self.seed,
+            self.points,
+            lambda points: {"click_rate": points[-1]["click_rate"], "last_half": last_half(points)},
         )
 
     def curves(self) -> list[dict[str, Any]]:
         return curve_rows(self.policies, self.seed, self.points)
+
+
+def last_half(points: Sequence[Mapping[str, Any]]) -> float:
+    """The click rate of the second half of a run."""
+    middle, end = points[(len(points) - 1) // 2], points[-1]
+    if middle is end:
+        return float(end["click_rate"])
+    return float((end["cumulative_reward"] - middle["cumulative_reward"]) / (end["round"] - middle["round"]))
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
@@ -117,7 +138,8 @@ NEWS = Figure("news", lines, draw)
 
 @dataclass(frozen=True)
 class NewsStudy:
-    """site(seed) is what a seed is about; the others as in every study."""
+    """site(seed) is what a seed is about; server(policy) lets a policy decide and learn; the others as in every
+    study."""
 
     name: str
     description: str
@@ -126,17 +148,19 @@ class NewsStudy:
     rounds: int = 20_000
     seeds: int = 10
     figure: Figure = NEWS
+    server: Callable[[Any], Server] = Server
     grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
     timed: bool = False
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
-        return NewsTrial(self.site(seed), policies, seed)
+        return NewsTrial(self.site(seed), policies, seed, self.server)
 
     def warm_up(self, policy: Policy) -> None:
-        server = Server(policy.build(seed=0))
+        server = self.server(policy.build(seed=0))
         for request in islice(self.site(0).requests(), TRIED):
             server.serve(request)
-            server.waiting = [(request.hour, *rest) for _, *rest in server.waiting]
+        server.learn_until(AFTERWARDS)
+        server.serve(request)
 
     def step_size(self, rounds: int) -> int:
         return max(1, rounds // CHECKPOINTS)

@@ -3,6 +3,7 @@
 from functools import partial
 
 from onepass.experiment.definition import Study
+from onepass.experiment.news import delays
 from onepass.experiment.news.policies import Dense, Popularity, Uniform, VowpalWabbit, crossed
 from onepass.experiment.news.site import Site
 from onepass.experiment.news.study import NewsStudy
@@ -37,4 +38,5 @@ SUITES: tuple[Study, ...] = (
         partial(Site, crossed=0.8, own=0.3, curved=0.3),
         OURS,
     ),
+    delays.STUDY,
 )

@@ -1,0 +1,233 @@
+"""Decisions that wait for their rewards, for those who run no service.
+
+    due = time of the decision + after        at due: learn the reward given by then, else the default
+
+Every row is learned at its own deadline, so rows are learned in the order of their decisions, clicked or not. Clicks
+that are learned when they arrive overtake the zeros of what was shown beside them: for as long as those zeros wait,
+whatever was shown lately looks better than it is, and afterwards worse.
+"""
+
+import heapq
+import json
+import time
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+
+from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.crossed import CrossedBandit
+from onepass.bandit.deciding import rewarded
+from onepass.bandit.decision import Decision, together
+from onepass.foundation import check, files
+from onepass.foundation.interrupts import deferred
+from onepass.foundation.registry import built, savable
+from onepass.foundation.sharing import composed, reading
+from onepass.foundation.state import objects
+
+DEADLINE, ARRIVAL = "deadline", "arrival"
+
+
+class Waiting(NamedTuple):
+    """A decision that waits. due: its deadline, in seconds; number: of decisions before it; paid: the reward of every
+    slot, None where none has come."""
+
+    due: float
+    number: int
+    decision: Decision
+    paid: list[float | None]
+
+
+class Written(NamedTuple):
+    """Arrays of a file: deadlines, in seconds, and as JSON the decisions' records and their rewards by slot."""
+
+    due: np.ndarray
+    records: np.ndarray
+    paid: np.ndarray
+
+
+@final
+@savable
+class PendingRewards(files.Owner):
+    """A bandit and the decisions that wait for their rewards; saved, copied and pickled together.
+
+    A decision waits for `after` seconds. At that deadline the bandit learns the reward that was given meanwhile, or the
+    default. Deadlines that have passed are seen to by the next call of `decide`, `reward` or `expire`, one after the
+    other in their order, each at its own time: what the bandit learns does not depend on when those calls come.
+
+    bandit: a `SharedBandit`, an `ArmBandit`, a `ContextualBandit` or a `CrossedBandit`, which may be used beside.
+    after: seconds, above 0 (default 3600.0). default: the reward of slots for which none was given, a finite number
+    (default 0.0); None: nothing is learned of them, which is right where a missing reward says nothing.
+    learn_at: "deadline" (default), or "arrival": a reward is learned when it is given, before the deadline. That is
+    right only where every decision gets a reward, or where `default` is None: otherwise rewards are learned before
+    the defaults of decisions made at the same time, and the bandit runs after what it has shown lately.
+    ValueError for values out of range.
+
+    >>> import numpy as np, onepass as op
+    >>> pending = op.PendingRewards(op.OFUL(dim=2), after=60.0)
+    >>> decision = pending.decide(np.eye(2), id="request 1", now=0.0)
+    >>> pending.reward("request 1", 1.0, now=10.0)
+    >>> len(pending), pending.bandit.rounds
+    (1, 0)
+    >>> pending.expire(now=60.0), len(pending), pending.bandit.rounds
+    (1, 0, 1)
+    """
+
+    bandit: BaseBandit | CrossedBandit
+    after: float
+
+    def __init__(
+        self,
+        bandit: BaseBandit | CrossedBandit,
+        *,
+        after: float = 3600.0,
+        default: float | None = 0.0,
+        learn_at: str = DEADLINE,
+    ) -> None:
+        if not isinstance(bandit, BaseBandit | CrossedBandit):
+            raise ValueError(
+                "bandit must be a SharedBandit, an ArmBandit, a ContextualBandit or a CrossedBandit, got "
+                f"{check.shown(bandit)}"
+            )
+        self.bandit, self.after = bandit, check.positive("after", after)
+        self.default: float | None = None if default is None else check.real("default", default)
+        self.learn_at: Any = check.choice("learn_at", learn_at, (DEADLINE, ARRIVAL))
+        if self.default is not None:
+            bandit.check_rewards([self.default])
+        self._waiting: dict[str, Waiting] = {}
+        self._queue: list[tuple[float, int, str]] = []  # (due, number, id), a heap; some wait no more
+        self._made = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @reading
+    def ids(self) -> list[str]:
+        """Identities of the decisions that wait for their deadline, the oldest first."""
+        return list(self._waiting)
+
+    @composed
+    def decide(self, contexts: Any, arms: Any = None, k: int = 1, *, now: Any = None, **options: Any) -> Decision:
+        """`decide` of the bandit, after the deadlines that have passed; the decision waits from now on.
+
+        contexts (K, dim) or as else the bandit takes them, arms, k, options (id, eligible, tail): as there, for one
+        decision or several at once. now: seconds, as of `time.time`, the default.
+        An id that waits already is a request that comes again: it gets the decision that waits, whose deadline stays.
+        Errors as there; ValueError for such an id beside other arms.
+        """
+        now = self._at(now)
+        self._expire(now)
+        decision = self.bandit.decide(contexts, arms, k, **self._when(now), **options)
+        each = [self._known(one) for one in decision.each()]
+        for one in each:
+            if one.id not in self._waiting:
+                self._wait(now + self.after, one, [None] * len(one.arms))
+        return together(each) if decision.several else each[0]
+
+    @composed
+    def reward(self, identity: str, reward: Any, *, now: Any = None) -> None:
+        """Keep the reward of a decision until its deadline, or learn it at once where `learn_at` is "arrival".
+
+        identity: its id. reward: a number, for k slots k numbers; None leaves a slot as it is. now: as in `decide`.
+        Of several rewards given for one slot before the deadline the last one counts. With "arrival" the decision waits
+        no more, and of slots with None nothing is learned.
+        ValueError, and nothing has changed but for deadlines that have passed, for a reward that the bandit would not
+        learn or of another number of slots; KeyError where no decision waits under that id.
+        """
+        now = self._at(now)
+        self._expire(now)
+        if identity not in self._waiting:
+            raise KeyError(
+                f"no decision waits under the id {check.shown(identity)}: its deadline has passed, or it had its reward"
+            )
+        one = self._waiting[identity]
+        paid = rewarded([one.decision], [reward])[0]
+        self.bandit.check_rewards([value for value in paid if value is not None])
+        if self.learn_at == DEADLINE:
+            one.paid[:] = [old if new is None else new for old, new in zip(one.paid, paid, strict=True)]
+            return
+        self._learn(one, paid, now)
+
+    @composed
+    def expire(self, *, now: Any = None) -> int:
+        """Learn, in their order, the decisions whose deadline has passed at `now`, as in `decide`; how many there were.
+
+        Slots without a reward have the default; where that is None nothing is learned of them.
+        """
+        return self._expire(self._at(now))
+
+    def _expire(self, now: float) -> int:
+        count = 0
+        while self._queue and self._queue[0][0] <= now:
+            due, number, identity = heapq.heappop(self._queue)
+            one = self._waiting.get(identity)
+            if one is None or one.number != number:
+                continue
+            count += 1
+            self._learn(one, [self.default if value is None else value for value in one.paid], due)
+        return count
+
+    def _learn(self, one: Waiting, paid: list[float | None], when: float) -> None:
+        """Let a decision wait no more, and learn its rewards. It is gone even where the bandit refuses it: what can
+        never be learned would keep everything behind it waiting."""
+        with deferred():
+            del self._waiting[one.decision.id]
+            if any(value is not None for value in paid):
+                reward = paid[0] if len(paid) == 1 else paid
+                try:
+                    self.bandit.learn(one.decision, reward, again=True, **self._when(when))
+                except Exception as error:
+                    error.add_note(f"decision {check.shown(one.decision.id)} waits no more, and was not learned")
+                    raise
+
+    def _known(self, one: Decision) -> Decision:
+        """The decision that waits under the id of one, or that one."""
+        if one.id not in self._waiting:
+            return one
+        held = self._waiting[one.id].decision
+        if held.offered != one.offered or len(held.arms) != len(one.arms):
+            raise ValueError(f"id must be another one for another request: {check.shown(one.id)} waits with other arms")
+        return held
+
+    def _wait(self, due: float, decision: Decision, paid: list[float | None]) -> None:
+        self._waiting[decision.id] = Waiting(due, self._made, decision, paid)
+        heapq.heappush(self._queue, (due, self._made, decision.id))
+        self._made += 1
+
+    def _when(self, now: float) -> dict[str, Any]:
+        """The time, for a bandit with a half-life in seconds."""
+        return {"time": now} if self.bandit.timed else {}
+
+    @staticmethod
+    def _at(now: Any) -> float:
+        return time.time() if now is None else check.real("now", now)
+
+    def contents(self) -> files.Contents:
+        waiting = list(self._waiting.values())
+        due = np.array([one.due for one in waiting], np.float64)
+        records = objects([json.dumps(one.decision.to_dict()) for one in waiting])
+        paid = objects([json.dumps(one.paid) for one in waiting])
+        params = {"bandit": self.bandit, "after": self.after, "default": self.default, "learn_at": self.learn_at}
+        return files.Contents(params, {}, Written(due=due, records=records, paid=paid))
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """Rebuild the object from saved parts; ValueError where they do not belong together."""
+        arguments = {name: built(part) for name, part in params.items()}
+        pending = cls(arguments.pop("bandit").copy(), **arguments)
+        begun = Written(due=np.zeros(0), records=objects([]), paid=objects([]))
+        found = held.take(
+            begun, lambda w: len(w.due) == len(w.records) == len(w.paid) and bool(np.isfinite(w.due).all())
+        )
+        each = [Decision.from_dict(json.loads(record)) for record in found.records]
+        every = rewarded(each, [json.loads(one) for one in found.paid])
+        for due, one, paid in zip(found.due.tolist(), each, every, strict=True):
+            pending.bandit.check_rewards([value for value in paid if value is not None])
+            pending._wait(due, one, paid)
+        if len(pending._waiting) != len(each):
+            raise ValueError("two decisions wait under one id")
+        return pending
+
+    def __repr__(self) -> str:
+        return (
+            f"<PendingRewards: {len(self)} decisions wait up to {self.after:g} s, then {self.default}; {self.bandit!r}>"
+        )
