@@ -180,7 +180,7 @@ class BaseBandit(Aging, Exploring, files.Owner, ABC):
 
     @reading
     def check_rewards(self, rewards: Any) -> None:
-        """Raise ValueError for rewards, a list of numbers, that `learn` would not take: NaN, or none of the family."""
+        """Raise ValueError for rewards (n,) that `learn` would not take: NaN, or none of the family."""
         self._values(rewards, len(rewards), False)
 
     def _allows(self, rewards: np.ndarray) -> None:

@@ -225,7 +225,7 @@ class CrossedBandit(Exploring, files.Owner):
 
     @staticmethod
     def check_rewards(rewards: Any) -> None:
-        """Raise ValueError for rewards, a list of numbers, that `learn` would not take: NaN, or beyond 1e150."""
+        """Raise ValueError for rewards (n,) that `learn` would not take: NaN, or numbers too large."""
         check.finite("rewards", check.array("rewards", rewards, np.dtype(np.float64), (1,)))
 
     # ---- what is known ----

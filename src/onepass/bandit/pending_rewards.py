@@ -211,7 +211,7 @@ class PendingRewards(files.Owner):
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
-        """Rebuild the object from saved parts; ValueError where they do not belong together."""
+        """Rebuild the object from what a file holds, `params`, `extra` and `held`; ValueError where they disagree."""
         arguments = {name: built(part) for name, part in params.items()}
         pending = cls(arguments.pop("bandit").copy(), **arguments)
         begun = Written(due=np.zeros(0), records=objects([]), paid=objects([]))
