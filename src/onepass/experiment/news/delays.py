@@ -14,8 +14,8 @@ from typing import Any
 
 from onepass import GLBOMD, ContextualBandit, CrossedBandit, LinTS, Outer, PendingRewards
 from onepass.experiment.figure import Figure, Line, Row
-from onepass.experiment.news.fixed import AT_ARTICLE, TOPICS, USER, article_rows, user_row
-from onepass.experiment.news.site import LATE, PER_DAY, Site
+from onepass.experiment.news.fixed import AT_ARTICLE, USER, article_rows, user_row
+from onepass.experiment.news.site import LATE, PER_DAY, TOPICS, Site
 from onepass.experiment.news.study import NewsStudy, Server, draw
 from onepass.experiment.policy import Policy
 from onepass.experiment.tables import by, extent, policy_of, price, standard_error
@@ -92,8 +92,8 @@ def lines(rows: Sequence[Row]) -> list[Line]:
     found: list[Line] = []
     for label, own in by(rows, policy_of).items():
         rates, late = [row["click_rate"] for row in own], [row["last_half"] for row in own]
-        base = [without.get((row["group"], row["seed"])) for row in own]
-        share = "" if None in base else f"{fmean(late) / fmean(base):.3f}"
+        base = [without[key] for row in own if (key := (row["group"], row["seed"])) in without]
+        share = f"{fmean(late) / fmean(base):.3f}" if len(base) == len(late) else ""
         found.append(
             {
                 "policy": label,
