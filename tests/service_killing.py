@@ -1,7 +1,9 @@
 """Kills under load at any moment: what a process does that forks services, asks them, and kills them.
 
 Each life is a whole service on loopback, with its sockets, forked so that it need not import again. Clients ask until
-it is killed; in the next life they first ask again what had no answer, and some of what had.
+it is killed; in the next life they first ask again what had no answer, and some of what had. Where an operator changes
+things meanwhile (models, shares, promotions, ways back, subjects that are forgotten), outcomes come late as well, and
+after every kill the whole log is verified.
 """
 
 import json
@@ -11,6 +13,10 @@ import sys
 from service_process import written
 
 LONGEST = 0.6  # seconds that a service lives after its first answer
+STEERED = 1.2  # the same where an operator steers it
+RULES = """mode = "canary"
+share = 0.4
+"""
 
 KILLING = """
 import http.client, json, os, signal, sys, threading, time
@@ -18,22 +24,27 @@ from pathlib import Path
 import numpy as np
 import onepass as op
 from onepass.log import Activation, copying
+from onepass.log.lines import lines_of
 from onepass.log.replay import Fold
-from onepass.log.verifying import verify
+from onepass.log.verifying import FORGOTTEN, verify
 from onepass.log.opening import opened
-from onepass.service import server
+from onepass.service import candidates, models, server
+from onepass.service.answers import answer
 from onepass.service.loop import warmed
 from onepass.service.settings import begun, read
 
 data, path, kills, longest = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
-log = sys.argv[5] if len(sys.argv) > 5 else None  # a database
+log, seed, steered = sys.argv[5] or None, int(sys.argv[6]), sys.argv[7] == "steered"  # log: a database
 CLIENTS, AGAIN = 2, 20
 copying.PIECE, copying.WHOLE = 200, 400  # pages: so small that every life copies its log
 MOST = 8  # files of three checkpoints, and of one that was not finished
 settings, _ = read(path)
 warmed(begun(settings), settings)  # compiles
-rng, wrong, lives = np.random.default_rng(0), [], 0
+if steered:
+    candidates.NEAR, candidates.STEP = 20, 30  # places: so few that candidates read the log in steps
+rng, wrong, lives = np.random.default_rng(seed), [], 0
 decided, paid, counts = {}, {}, {"decisions": 0, "outcomes": 0, "again": 0}
+asked, forgotten, found = {}, set(), {"verified": 0, "equal": 0, "forgotten": 0}  # asked: of the operator
 
 def ask(link, place, body):
     link.request("POST", f"/v1/news/{place}", json.dumps(body), {"content-type": "application/json"})
@@ -45,7 +56,7 @@ def ask(link, place, body):
 
 def client(who, port, life, open_):
     '''Ask until the service is gone; what has no answer stays in `open_`.'''
-    mine, number = np.random.default_rng([who, life]), 0
+    mine, number = np.random.default_rng([seed, who, life]), 0
     try:
         link = http.client.HTTPConnection("127.0.0.1", port, timeout=200)
         while True:
@@ -53,11 +64,16 @@ def client(who, port, life, open_):
                 id, number = f"{life}.{who}.{number}", number + 1
                 body = {"context": mine.standard_normal(3).tolist(), "arms": ["a", "b", "c"], "id": id,
                         "defer": bool(mine.random() < 0.2), "slots": int(mine.integers(1, 3))}
+                if steered:
+                    body |= {"subject": f"{life}.{who}.{number // 4}", "slots": 1}
                 open_.append(["decide", body])
                 if body["defer"] and mine.random() < 0.5:
                     open_.append(["activate", {"id": id}])
                 outcome = {"id": id, "value": round(float(mine.random()), 3), "key": "k"}
                 open_ += [["outcome", outcome]] * int(mine.integers(0, 3))
+                if steered and decided and mine.random() < 0.4:
+                    late = [*decided][int(mine.integers(0, len(decided)))]
+                    open_.append(["outcome", {"id": late, "value": 1.0, "key": "late"}])
             place, body = open_[0]
             text = ask(link, place, body)
             if place == "decide":
@@ -70,9 +86,62 @@ def client(who, port, life, open_):
     except (OSError, http.client.HTTPException):
         return
 
+def operate(port, life):
+    '''Steer the service until it is gone.'''
+    mine = np.random.default_rng([seed, 7, life])
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=200)
+
+    def told(method, place, body=None):
+        text = None if body is None else json.dumps(body)
+        link.request(method, f"/v1/news{place}", text, {"content-type": "application/json"})
+        answer = link.getresponse()
+        text = answer.read().decode()
+        if answer.status not in (200, 204, 404, 409):
+            wrong.append([life, method, place, text])
+        elif answer.status < 300:
+            asked[f"{method} {place}"] = asked.get(f"{method} {place}", 0) + 1
+        return json.loads(text) if text else None
+
+    try:
+        while True:
+            time.sleep(mine.uniform(0.0, 0.15))
+            what = mine.choice(["model", "model", "promote", "give up", "back", "forget"])
+            if what == "model":
+                present = told("GET", "")["settings"]
+                present["model"]["arguments"]["reg"] = float(mine.choice([0.5, 1.0, 2.0, 4.0]))
+                present["mode"] = str(mine.choice(["canary", "canary", "online"]))
+                present["reward"]["aggregation"] = str(mine.choice(["earliest", "max", "sum"]))
+                told("PUT", "", present)
+            elif what == "promote":
+                told("POST", "/promote", {})
+            elif what == "give up":
+                told("DELETE", "/candidate")
+            elif what == "back":
+                each = told("GET", "/models")["checkpoints"]
+                if each:
+                    name = each[int(mine.integers(0, len(each)))]["name"]
+                    told("POST", "/rollback", {"checkpoint": name, "learn": bool(mine.random() < 0.5)})
+            elif decided:
+                subject = decided[[*decided][int(mine.integers(0, len(decided)))]][0]["subject"]
+                forgotten.add(subject)
+                told("POST", "/forget", {"subject": subject})
+    except (OSError, http.client.HTTPException):
+        return
+
+def verified(store):
+    '''Every model of the log, decided again.'''
+    for line in lines_of(store, "news").each:
+        one = verify(Fold.resumed(store, "news", first=True, line=line))
+        if not one.ok or one.others or one.left.keys() - {FORGOTTEN}:
+            wrong.append([lives, f"verify model {line}: {one}"])
+        found["verified"] += 1
+        found["equal"] += one.equal
+        found["forgotten"] += one.left.get(FORGOTTEN, 0)
+
 def checked(port):
     '''What was answered before is answered the same, and paid outcomes are there already.'''
-    link, ids = http.client.HTTPConnection("127.0.0.1", port, timeout=200), list(decided)
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=200)
+    ids = [id for id, (body, _) in decided.items() if body.get("subject") not in forgotten]
     for id in [ids[place] for place in rng.integers(0, len(ids), AGAIN)] if ids else []:
         body, text = decided[id]
         if ask(link, "decide", body) != text:
@@ -112,12 +181,17 @@ while not enough():
     child, port = started()
     checked(port)
     threads = [threading.Thread(target=client, args=(who, port, lives, open_[who])) for who in range(CLIENTS)]
+    if steered:
+        threads.append(threading.Thread(target=operate, args=(port, lives)))
     [one.start() for one in threads]
     time.sleep(rng.uniform(0.0, longest))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     [one.join() for one in threads]
     lives += 1
+    if steered:
+        with opened(log or f"{data}/news.sqlite") as store:
+            verified(store)
 
 child, port = started()
 checked(port)
@@ -130,16 +204,20 @@ with opened(log or f"{data}/news.sqlite") as store:
     kinds = {kind: list(store.read(kinds=[kind])) for kind in ("decision", "outcome", "join")}
     logged = {one.id: one for one in kinds["decision"]}
     for id, (body, text) in decided.items():
-        if id not in logged or json.loads(text)["propensity"] != logged[id].propensities[0]:
+        if body.get("subject") in forgotten:
+            continue
+        if id not in logged or json.loads(text)["propensity"] != answer(logged[id]).propensity:
             wrong.append([kills, "lost", id])
     keys = [(one.id, one.request) for one in kinds["outcome"]]
-    if len(keys) != len(set(keys)) or not paid.keys() <= {id for id, _ in keys}:
+    gone = {id for id, (body, _) in decided.items() if body.get("subject") in forgotten}
+    if len(keys) != len(set(keys)) or not paid.keys() <= {id for id, _ in keys} | gone:
         wrong.append([kills, "outcomes lost, or there twice"])
-    joined = {one.id: one for one in kinds["join"]}
-    if len(joined) != len(kinds["join"]):
+    joins = [one for one in kinds["join"] if not one.again]
+    joined = {one.id: one for one in joins}
+    if len(joined) != len(joins):
         wrong.append([kills, "joined twice"])
     values = {one.id: one for one in kinds["outcome"]}
-    for id, one in logged.items():
+    for id, one in logged.items() if not steered else ():
         due = one.extra["due"]
         done = [a.time <= due for a in store.find("news", id) if isinstance(a, Activation)]
         counts_ = any(done) if one.deferred else True
@@ -148,25 +226,31 @@ with opened(log or f"{data}/news.sqlite") as store:
         wanted = [paid_] * len(one.places) if counts_ else None
         if (joined[id].rewards if id in joined else None) != wanted:
             wrong.append([kills, "joined otherwise", id])
-    found = verify(Fold.resumed(store, "news", first=True))
-    if not found.ok or found.equal != len(logged) or found.others:
-        wrong.append([kills, f"verify: {found}"])
-    twin = Fold(store, "news", begun(settings))
+    verified(store)
+    if not steered and found["equal"] != len(logged):
+        wrong.append([kills, f"verified otherwise: {found}"])
+    lines = lines_of(store, "news")
+    twin = Fold.resumed(store, "news") if steered else Fold(store, "news", begun(settings))
     twin.advance()
     files = list((data / "news.models").iterdir())
-    if len(files) > MOST:
+    if len(files) > (MOST if not steered else 2 * (2 * models.KEPT + 2 * models.FORMER + 1)):
         wrong.append([kills, f"left behind: {files}"])
-    saved = max((data / "news.models").glob("*.model")).read_bytes()
-    if op.to_bytes(twin.bandit) != saved:
+    saved = models.newest(data / "news.models", store, "news", lines.serving)
+    if op.to_bytes(twin.bandit) != op.to_bytes(saved.bandit):
         wrong.append([kills, "the model is another"])
-    counts.update(joins=len(joined), checkpoints=found.checkpoints)
+    counts.update(joins=len(joined), corrections=len(kinds["join"]) - len(joins), **found, **asked)
 print(json.dumps([wrong, counts]))
 """
 
 
-def killed(folder, kills, *log):
-    """What was wrong, and how much there was. folder: for all files; kills: how many; log: a database, default none."""
-    command = [sys.executable, "-c", KILLING, str(folder / "data"), str(written(folder, wait=0.15))]
-    told = subprocess.run([*command, str(kills), str(LONGEST), *log], capture_output=True, text=True)
+def killed(folder, kills, log="", seed=0, steered=False):
+    """What was wrong, and how much there was. folder: for all files; kills: how many; log: a database, default none;
+    seed: of what is asked; steered: whether an operator changes things meanwhile."""
+    settings = written(folder, RULES if steered else "", wait=0.15)
+    if steered:
+        settings.write_text(settings.read_text().replace("[reward]\n", '[reward]\nlate = "correct"\n'))
+    command = [sys.executable, "-c", KILLING, str(folder / "data"), str(settings), str(kills)]
+    rest = [str(STEERED if steered else LONGEST), log, str(seed), "steered" if steered else ""]
+    told = subprocess.run([*command, *rest], capture_output=True, text=True)
     assert told.returncode == 0, told.stderr
     return json.loads(told.stdout)

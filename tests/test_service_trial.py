@@ -13,7 +13,7 @@ P, Q = [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]
 
 
 def decided(number, place, p=P, q=Q):
-    canary = Canary(line=1, share=SHARE, rounds=0, place=place, probabilities=q)
+    canary = Canary(line=1, share=SHARE, through=0, place=place, probabilities=q)
     chances = {"probabilities": p, "showing": mixed(p, q, SHARE)}
     return Decision(loop="l", time=0, id=f"{number}", places=[place], shown=[place], canary=canary, **chances)
 

@@ -142,7 +142,7 @@ class Reader:
             if found is not None:
                 bandit = found.bandit
                 self._present, self._known = (
-                    (Copy(bandit.snapshot(), kept.line, bandit.timed), kept.standing),
+                    (Copy(bandit.snapshot(), kept.line, bandit.timed, kept.through), kept.standing),
                     place.name,
                 )
                 return

@@ -22,7 +22,8 @@ STAGED, SERVING, RETIRED = "staged", "serving", "retired"
 class Line(msgspec.Struct, kw_only=True):
     """One of the models. number: from 0; place: of the checkpoint it begins with; through: the join after which it
     learns; state; end: the last join it learned, None while it goes on; why: a sentence about its state; served:
-    whether it ever decided."""
+    whether it ever decided; whole: through which join its last checkpoint has learned that the log holds with its
+    model."""
 
     number: int
     place: int
@@ -31,6 +32,7 @@ class Line(msgspec.Struct, kw_only=True):
     end: int | None = None
     why: str = ""
     served: bool = False
+    whole: int = 0
 
 
 class Lines(msgspec.Struct, kw_only=True):
@@ -46,9 +48,13 @@ class Lines(msgspec.Struct, kw_only=True):
         if found is None:
             if record.data is not None:
                 begun = Line(number=record.line, place=record.seq, through=record.through, state=record.state)
-                begun.why, begun.served = record.why, record.state == SERVING
+                begun.why, begun.served, begun.whole = record.why, record.state == SERVING, record.through
                 self.each[record.line] = begun
+                if begun.served:
+                    self.serving = record.line
             return
+        if record.data is not None:
+            found.whole = record.through
         if record.state == RETIRED:
             found.state, found.end, found.why = RETIRED, record.through, record.why
         elif record.state == SERVING and record.line != self.serving:

@@ -81,13 +81,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 class Canary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a candidate would have done where it has a share of the decisions (showing.py).
 
-    line: its model's; share: from 0 to 1; rounds: rows that it had learned; place: of the arm it drew; probabilities
-    (K,): of all arms.
+    line: its model's; share: from 0 to 1; through: the place of the log through which it had learned; place: of the arm
+    it drew; probabilities (K,): of all arms.
     """
 
     line: int
     share: float
-    rounds: int
+    through: int
     place: int
     probabilities: list[float]
 
@@ -106,10 +106,11 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     ranking: places in the order in which they were shown; shown: the places that were shown where they are not those
     drawn, with probability 1, or, of a single slot, drawn from showing (K,); baseline: places that would have been
     shown without a model; slot_names: of the slots.
-    mode: online, apprentice, logging, canary, ...; model: the version of the model; line: which of the loop's models
-    decided (lines.py; default 0: the first); canary: what a candidate would have done (default None: there was none);
-    deferred: whether it waits for its activation; passed: the probability with which this line was kept, above 0 and at
-    most 1 (default 1.0).
+    mode: online, apprentice, logging, canary, ...; model: the version of the settings; line: which of the loop's models
+    decided (lines.py; default 0: the first); through: the place of the log through which it had learned (default None:
+    not known, it is the model that has learned as many rows); canary: what a candidate would have done (default None:
+    there was none); deferred: whether it waits for its activation; passed: the probability with which this line was
+    kept, above 0 and at most 1 (default 1.0).
     extra: whatever else a foreign format said. ValueError for places and lists that do not fit together.
     """
 
@@ -138,6 +139,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     mode: str = "online"
     model: str | None = None
     line: int = 0
+    through: int | None = None
     canary: Canary | None = None
     deferred: bool = False
     passed: float = 1.0

@@ -4,7 +4,8 @@
 
 A join says which rewards were learned, so replay needs no clock, and which joins were learned in one call (`batch`), so
 a design that cuts at the end of a batch cuts where it did. The learner of a service and the replay of its log are the
-same lines. Corrections wait for the next row: how many rows a model has learned says which model it is.
+same lines. A model is named by its line and the place through which it has learned: that place grows with every join,
+corrections included, in however many steps the log is read.
 """
 
 import hashlib
@@ -51,7 +52,6 @@ class Fold:
         self.line, self.end = line, end
         self._decisions: dict[str, Decided] = {}
         self._bytes = 0
-        self._corrections: list[Join] = []  # that wait
         self._begun: int | None = None
 
     @classmethod
@@ -86,16 +86,14 @@ class Fold:
         until: the last place (default None: the end of the log); a batch that goes on after it is not begun. StoreError
         where the decision of a join is no longer in the log; what was learned before stays learned.
         """
-        count = 0
-        if self.end is not None:
-            until = self.end if until is None else min(until, self.end)
+        count, last = 0, self.store.last
+        until = min(last if until is None else until, last if self.end is None else self.end)
         for joins in grouped(self._scanned(until)):
-            if until is not None and self._goes_on(joins[-1], until):
+            if self._goes_on(joins[-1], until):
                 return count
             self.learn(joins)
             count += len(joins)
-        if not self._corrections:
-            self.through = max(self.through, self.store.last if until is None else until)
+        self.through = max(self.through, until)
         return count
 
     def checkpoint(self, time: int, **fields: Any) -> Checkpoint:
@@ -137,39 +135,42 @@ class Fold:
         later = next(self.store.read(until, None, ("join",), self.loop), None)
         return later is not None and together(join, later)
 
-    def learn(self, joins: list[Join]) -> None:
-        """Learn joins in one call, those of one batch. Joins whose decision was forgotten are passed over; corrections
-        are learned with the next row, and `through` stays before them."""
-        if joins[0].how == CORRECTION:
-            self._corrections += joins
-            return
+    def learn(self, joins: list[Join]) -> int:
+        """Learn joins in one call, those of one batch, and return how many were passed over, because their decisions
+        were forgotten. StoreError where the decision of one was dropped."""
+        with deferred():
+            passed = self._correct(joins) if joins[0].how == CORRECTION else self._learn(joins)
+            self.through = joins[-1].seq
+        return passed
+
+    def _learn(self, joins: list[Join]) -> int:
         known = [(decision, join) for join in joins if (decision := self._decision(join)) is not None]
         decisions = [decision for decision, _ in known]
         rewards = [join.rewards if len(join.rewards) != 1 else join.rewards[0] for _, join in known]
         options: dict[str, Any] = {"again": joins[0].again}
         if self.bandit.timed:
             options["time"] = joins[-1].seconds
-        with deferred():
-            if decisions:
-                self._correct()
-            if not decisions:
-                pass
-            elif joins[0].batch is None:
-                self.bandit.learn(decisions[0], rewards[0], **options)
-            else:
-                self.bandit.learn(decisions, rewards, **options)
-            if not self._corrections:
-                self.through = joins[-1].seq
+        if not decisions:
+            pass
+        elif joins[0].batch is None:
+            self.bandit.learn(decisions[0], rewards[0], **options)
+        else:
+            self.bandit.learn(decisions, rewards, **options)
+        return len(joins) - len(known)
 
-    def _correct(self) -> None:
-        """Learn the corrections that wait, of rows that this model has learned, where it is linear in rewards."""
-        waiting, self._corrections = self._corrections, []
-        for join in waiting if linear(self.bandit) else ():
+    def _correct(self, corrections: list[Join]) -> int:
+        """Learn corrections of rows that this model has learned, where it is linear in rewards."""
+        passed = 0
+        for join in corrections if linear(self.bandit) else ():
             about = self.store.find(self.loop, join.id)
             decision = next((one for one in about if isinstance(one, Decision)), None)
             learned = next((one for one in about if isinstance(one, Join) and not one.again), None)
-            if decision is not None and learned is not None and learned.seq > self._beginning():
+            if decision is None or learned is None:
+                self._refuse_dropped(join)
+                passed += 1
+            elif learned.seq > self._beginning():
                 correct(self.bandit, learned_from(decision), join.rewards)
+        return passed
 
     def _beginning(self) -> int:
         """The place after which this model has learned every join."""
@@ -187,12 +188,16 @@ class Fold:
         for one in self.store.find(self.loop, join.id):
             if isinstance(one, Decision):
                 return learned_from(one)
+        self._refuse_dropped(join)
+        return None
+
+    def _refuse_dropped(self, join: Join) -> None:
+        """StoreError for a join whose decision is not in the log, unless it may have been forgotten."""
         forgotten = self.store.read(kinds=["forgotten"], loop=self.loop)
-        if self.store.first == 1 and any(one.was == "decision" for one in forgotten):
-            return None
-        raise StoreError(
-            f"the decision of join {join.seq} is not in the log any more: begin at a checkpoint that has learned it"
-        )
+        if self.store.first > 1 or not any(one.was == "decision" for one in forgotten):
+            raise StoreError(
+                f"the decision of join {join.seq} is not in the log any more: begin at a checkpoint that has learned it"
+            )
 
 
 def lesson_of(record: Decision) -> Decided:

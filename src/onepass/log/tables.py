@@ -23,12 +23,16 @@ MOST = 512  # parameters of one question: SQLite takes at least 999
 WIDEST = 64  # rows of one statement: fewer parameters than that
 DIGITS = 4  # binary digits of the number of rows of a statement: there are 32 such statements
 
+RARE = ("settings", "checkpoint", "forgotten")  # kinds that are found without a walk through the log
+RARELY = f"kind in {RARE}"
+
 SCHEMA = (
     "create table if not exists record (seq bigint primary key, loop text not null, kind text not null, event text, "
     "subject text, once text, time bigint not null, body {bytes} not null, crc bigint not null)",
     "create unique index if not exists record_once on record (loop, once) where once is not null",
     "create index if not exists record_event on record (loop, event) where event is not null",
     "create index if not exists record_subject on record (subject) where subject is not null",
+    f"create index if not exists record_rare on record (loop, kind, seq) where {RARELY}",
     "create table if not exists mark (name text primary key, value bigint not null)",
     f"insert into mark values ('form', {FORM}), ('first', 1), ('last', 0) on conflict do nothing",
 )
@@ -96,6 +100,8 @@ class Tables(Store):
             question, values = f"{question} and kind in ({', '.join('?' * len(kinds))})", [*values, *kinds]
             if not kinds:
                 return
+            if {*kinds} <= {*RARE}:
+                question = f"{question} and {RARELY}"  # as the index says it
         if loop is not None:
             question, values = f"{question} and loop = ?", [*values, loop]
         while True:

@@ -1,14 +1,19 @@
 """Verify: decide again what a log says was decided, by the model that made it, and compare every bit.
 
-    model of a decision = the fold of the joins that it had learned: as many rows as the decision says
+    model of a decision = the fold of the joins up to the place that the decision says (`through`)
 
 A loop that has had several models (lines.py) is verified by one pass for each: its own decisions, what it would have
 done as a candidate, and, of its own decisions, that what was shown is what the mixture of both says (showing.py).
-Servers may lag behind the log and behind one another, so decisions are put in the order of their models, 1,000 at a
-time. Every later checkpoint is compared with the model of the fold.
+Servers may lag behind the log and behind one another, so decisions are put in the order of their models, 1,000 of them
+at a time. Every later checkpoint is compared with the model of the fold.
+
+Deletion is a right, not tampering. Where a join was forgotten that the model had learned, nobody can learn it again:
+decisions after it are counted as left, until a checkpoint whose model the log holds, which a service makes when it
+forgets. From there on everything is decided again.
 """
 
 import hashlib
+import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -17,14 +22,15 @@ import msgspec
 
 from onepass.foundation import files
 from onepass.log.asking import decided_on
-from onepass.log.records import Decision, Join
-from onepass.log.replay import Fold, together
+from onepass.log.records import Decision, Forgotten, Join
+from onepass.log.replay import Fold, restored, together
 from onepass.log.showing import shown_with
 
 WINDOW = 1_000  # decisions that are put in the order of their models: as many may come out of order
 LISTED = 100  # mismatches that are told in full
 PROMISED = ("probabilities", "slots", "places", "propensities", "scores", "means", "widths", "rule")
 UNDRAWN = ("means", "widths", "rule")  # what does not depend on random numbers
+JOIN = str(Join.__struct_config__.tag)
 CANARY = "canary"  # the field of a decision that a candidate's pass compares
 
 
@@ -66,6 +72,8 @@ class Verified(NamedTuple):
 
 
 NO_CONTEXTS = "the log does not hold what was offered"
+FORGOTTEN = "made by a model that had learned of a subject that was forgotten"
+EARLIER = "made before the checkpoint with which verifying begins"
 OLDER = f"made by a model that is more than {WINDOW:,} decisions old"
 NEWER = "made by a model that has learned more than the log holds"
 FOREIGN = "of another origin"
@@ -76,53 +84,87 @@ def verify(fold: Fold, until: int | None = None, told: Callable[[int], object] |
 
     fold: at the checkpoint; its bandit goes on to the end. until: the last place (default None: the end of the log).
     told: is called with every place that was read (default None).
-    The model of a decision is the one that has learned as many rows as the decision says.
+    The model of a decision is the one that has learned through the place that the decision says; where it says none,
+    the one that has learned as many rows.
     """
     check = Verifying(fold, until)
-    for one in fold.store.read(fold.through, until, ("decision", "join"), fold.loop):
+    for one in fold.store.read(fold.through, until, ("decision", "join", "forgotten"), fold.loop):
         check.take(one)
         if told is not None:
             told(one.seq)
     return check.done()
 
 
+class Saved(NamedTuple):
+    """A checkpoint that the model is compared with. through; seq: its place; digest; whole: whether the log holds its
+    model."""
+
+    through: int
+    seq: int
+    digest: str
+    whole: bool
+
+
+class Made(NamedTuple):
+    """A decision in the order of models. through: the place that its model had learned through, -1 where it is found by
+    its rows; rounds: these; seq: of the record."""
+
+    through: int
+    rounds: int
+    seq: int
+    record: Decision
+
+
 class Verifying:
     """Decisions in the order of their models, and the joins between them."""
 
     def __init__(self, fold: Fold, until: int | None) -> None:
-        self._fold = fold
+        self._fold, self._begin, self._read = fold, fold.through, fold.through
         saved = fold.store.read(fold.through, until, ("checkpoint",), fold.loop)
         ours = (one for one in saved if one.line == fold.line and one.through >= fold.through and one.digest)
-        self._saved = deque(sorted((one.through, one.seq, one.digest) for one in ours))
+        self._saved = deque(sorted(Saved(one.through, one.seq, one.digest, one.data is not None) for one in ours))
         self._others: list[int] = []
-        self._window: list[tuple[int, Decision]] = []
-        self._joins: deque[list[Join]] = deque()
+        self._window: list[Made] = []
+        self._joins: deque[list[Join | Forgotten]] = deque()
+        self._lost: int | None = None  # the place of a join that was forgotten, while no checkpoint has followed
+        self._gaps: list[tuple[int, int]] = []  # such places, and those through which a checkpoint had learned
         self._counts: Counter[str] = Counter()
         self._left: Counter[str] = Counter()
         self._mismatches: list[Mismatch] = []
 
-    def take(self, one: Decision | Join) -> None:
+    def take(self, one: Decision | Join | Forgotten) -> None:
         """The next record."""
-        if isinstance(one, Join):
-            if self._fold.end is not None and one.seq > self._fold.end:
-                return
-            if self._joins and together(self._joins[-1][-1], one):
-                self._joins[-1].append(one)
-            else:
+        self._read = one.seq
+        if isinstance(one, Decision):
+            self._fold.note(one)
+            self._put_in_order(one)
+        elif isinstance(one, Forgotten):
+            if one.was == JOIN:
                 self._joins.append([one])
-            return
-        self._fold.note(one)
+        elif self._joins and isinstance(last := self._joins[-1][-1], Join) and together(last, one):
+            self._joins[-1].append(one)
+        else:
+            self._joins.append([one])
+
+    def _put_in_order(self, one: Decision) -> None:
         if one.line == self._fold.line:
-            self._window.append((one.rounds, one))
+            made = Made(-1 if one.through is None else one.through, one.rounds, one.seq, one)
         elif one.canary is not None and one.canary.line == self._fold.line:
-            self._window.append((one.canary.rounds, one))
-        if len(self._window) == WINDOW:
-            self._settle()
+            made = Made(one.canary.through, 0, one.seq, one)
+        else:
+            return
+        heapq.heappush(self._window, made)
+        if len(self._window) > WINDOW:
+            self._settle(heapq.heappop(self._window))
 
     def done(self) -> Verified:
         """What was found, when there are no more records."""
-        self._settle()
-        while self._joins:
+        while self._window:
+            self._settle(heapq.heappop(self._window))
+        end = self._fold.end  # but of what came before a restart a candidate may have learned more
+        if end is not None and self._saved:
+            end = max(end, self._saved[-1].through)
+        while self._joins and (end is None or self._joins[0][-1].seq <= end):
             self._learn()
         self._compare(None)
         count = self._counts
@@ -139,53 +181,79 @@ class Verifying:
             canaries=count["canaries"],
         )
 
-    def _compare(self, seq: int | None) -> None:
-        """The model with the checkpoints that have learned nothing from a place on."""
+    def _compare(self, before: int | None) -> None:
+        """The model with the checkpoints that have learned nothing from a place on; where joins were forgotten, go on
+        with the model of one that the log holds."""
         digest = None
-        while self._saved and (seq is None or self._saved[0][0] < seq):
-            _, place, saved = self._saved.popleft()
+        while self._saved and (before is None or self._saved[0].through < before):
+            saved = self._saved.popleft()
+            if self._lost is not None:
+                if saved.whole:
+                    (record,) = self._fold.store.read(saved.seq - 1, saved.seq)
+                    self._fold.bandit, self._fold.through = restored(record), saved.through
+                    self._gaps.append((self._lost, saved.through))
+                    self._lost, digest = None, None
+                continue
             if digest is None:
                 digest = hashlib.sha256(files.to_bytes(self._fold.bandit)).hexdigest()
-            if saved == digest:
+            if saved.digest == digest:
                 self._counts["checkpoints"] += 1
             else:
-                self._others.append(place)
+                self._others.append(saved.seq)
 
     def _learn(self) -> None:
-        joins = self._joins.popleft()
-        self._compare(joins[0].seq)
-        self._fold.learn(joins)
-        self._counts["joins"] += len(joins)
+        records = self._joins.popleft()
+        self._compare(records[0].seq)
+        joins = [one for one in records if isinstance(one, Join)]
+        if self._lost is None and (not joins or self._fold.learn(joins) > 0):
+            self._lost = records[0].seq
+        elif self._lost is None:
+            self._counts["joins"] += len(joins)
 
-    def _settle(self) -> None:
-        for rounds, record in sorted(self._window, key=lambda one: one[0]):
-            own = record.line == self._fold.line
-            self._counts["decisions" if own else "canaries"] += 1
-            while self._fold.bandit.rounds < rounds and len(self._joins) > 0:
-                self._learn()
-            reason = self._reason(record, rounds)
-            if reason is not None:
-                self._left[reason] += 1
-                continue
-            keyed = isinstance(record.seed, str)
-            if own:
-                fields = different(self._fold.bandit, record, PROMISED if keyed else UNDRAWN)
-                fields += wrongly_shown(record)
-            else:
-                fields = otherwise(self._fold.bandit, record)
-            self._counts["wrong" if fields else "equal" if keyed else "undrawn"] += 1
-            if fields and len(self._mismatches) < LISTED:
-                self._mismatches.append(Mismatch(record.seq, fields))
-        self._window.clear()
+    def _settle(self, made: Made) -> None:
+        own, known, record = made.record.line == self._fold.line, made.through >= 0, made.record
+        self._counts["decisions" if own else "canaries"] += 1
+        while self._joins and (
+            self._joins[0][-1].seq <= made.through
+            if known
+            else self._lost is None and self._fold.bandit.rounds < made.rounds
+        ):
+            self._learn()
+        if known:
+            self._compare(self._joins[0][0].seq if self._joins else self._read + 1)
+        reason = self._reason(made)
+        if reason is not None:
+            self._left[reason] += 1
+            return
+        keyed = isinstance(record.seed, str)
+        if own:
+            fields = different(self._fold.bandit, record, PROMISED if keyed else UNDRAWN)
+            fields += wrongly_shown(record)
+        else:
+            fields = otherwise(self._fold.bandit, record)
+        self._counts["wrong" if fields else "equal" if keyed else "undrawn"] += 1
+        if fields and len(self._mismatches) < LISTED:
+            self._mismatches.append(Mismatch(record.seq, fields))
 
-    def _reason(self, record: Decision, rounds: int) -> str | None:
+    def _reason(self, made: Made) -> str | None:
         """Why a decision cannot be made again."""
+        through, record = made.through, made.record
         if record.contexts is None:
             return NO_CONTEXTS
         if record.scores is None:
             return FOREIGN
-        known = self._fold.bandit.rounds
-        return None if known == rounds else OLDER if known > rounds else NEWER
+        if through < 0:
+            known = self._fold.bandit.rounds
+            if self._lost is not None:
+                return FORGOTTEN
+            return None if known == made.rounds else OLDER if known > made.rounds else NEWER
+        if through >= record.seq:
+            return NEWER
+        if self._lost is not None or any(lost <= through < found for lost, found in self._gaps):
+            return FORGOTTEN
+        if through < self._begin:
+            return EARLIER
+        return OLDER if through < self._fold.through else None
 
 
 def different(bandit: Any, record: Decision, fields: Iterable[str]) -> tuple[str, ...]:

@@ -48,11 +48,11 @@ def make_record(
         raise wrong(str(error)) from None
     fields = shown_instead(decision, offered, settings)
     if settings.mode == "canary" and candidate is not None and request.slots == 1:
-        fields = shared(decision, lambda: decide_with(candidate), candidate.line, settings)
+        fields = shared(decision, lambda: decide_with(candidate), candidate, settings)
     due = now + round(settings.reward.wait * SECOND)
     contexts = offered.contexts if fields or offered.text is None else offered.text
     return Decision.of(
         decision, loop=settings.name, time=now, contexts=contexts, eligible=offered.eligible, mode=settings.mode,
-        model=f"{version}", line=present.line, deferred=request.defer, subject=request.subject,
+        model=f"{version}", line=present.line, through=present.through, deferred=request.defer, subject=request.subject,
         extra={REQUEST: fingerprint, DUE: due}, **fields,
     )  # fmt: skip

@@ -169,12 +169,13 @@ def fitting(name: str, settings: LoopSettings, store: Store) -> Iterator[Finding
 def checkpoint(name: str, store: Store, folder: Path) -> Iterator[Finding]:
     """Whether a start can go on with the model that serves, and how much it learns after its newest checkpoint."""
     found = models.newest(folder, store, name)
-    lines = models.current(store, name, found).lines
-    line = lines.each.get(lines.serving)
+    standing = models.current(store, name, found)
+    line = standing.lines.each.get(standing.lines.serving)
     own = None if line is None else models.newest(folder, store, name, line.number)
     try:
-        if line is None:
+        if line is None or standing.settings is None:
             models.refuse_remainder(folder, store, name)
+        if line is None:
             yield Finding(name, "checkpoint", "fine", "there is none, and no model yet: a start begins one")
             return
         fold = models.fold_of(folder, store, name, line, own)

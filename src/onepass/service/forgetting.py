@@ -1,9 +1,10 @@
 """Forgetting a subject while the service runs: what waits, what is in the log, and what restarts begin with.
 
-    the writer pauses -> what waits is dropped -> all that was told is learned -> the log forgets -> a checkpoint
+    between two commits: what waits is dropped, and the log forgets  ->  what was told is learned  ->  a checkpoint
 
-So no join of a decision that is gone is written or learned, and a restart goes on from the checkpoint with the model as
-it is. What the model has learned of the subject it still knows.
+So no join of a decision that is gone is written. What the model has learned of the subject it still knows, and nobody
+can learn it from the log again: so the log holds the model of that checkpoint, with which restarts, replays and
+verifying go on.
 """
 
 from concurrent.futures import Future
@@ -16,6 +17,7 @@ from starlette.responses import Response
 from onepass.service.loop import Loop
 from onepass.service.messages import ForgetAnswer, ForgetRequest, named
 from onepass.service.reading import JSON, body_of, durable, read
+from onepass.service.writer import done, promise
 
 _decoder = msgspec.json.Decoder(ForgetRequest)
 
@@ -24,20 +26,30 @@ def forget(loop: Loop, subject: str) -> Future[int]:
     """How many records of a subject the log has forgotten. StoreError where the log cannot be written, or where another
     process reads it, whose end must be waited for until the bytes are gone as well."""
 
-    def deleted() -> int:
-        """By the learner, who has learned all that was told."""
-        try:
-            return loop.store.forget(subject)
-        finally:
-            loop.learner.keep(always=True)
+    future = promise()
 
-    def paused() -> int:
+    def erase() -> None:
         """By the writer."""
-        gone = loop.joiner.forget(subject)
-        loop.writer.drop(gone)
-        return loop.learner.between(deleted).result()
+        with loop.writer.counting:
+            loop.writer.drop(loop.joiner.forget(subject))
+        erased = promise()
+        done(lambda: loop.store.forget(subject), erased)
+        loop.learner.do(lambda: finish(erased))
 
-    return loop.writer.between(paused)
+    def finish(erased: Future[int]) -> None:
+        """By the learner, who has learned all that was told."""
+        loop.learner.keep(always=True)
+        loop.learner.exchange()
+        done(erased.result, future)
+
+    def fail(ended: Future[None]) -> None:
+        """The writer has ended before."""
+        error = ended.exception()
+        if error is not None:
+            future.set_exception(error)
+
+    loop.writer.between(erase).add_done_callback(fail)
+    return future
 
 
 async def forgotten(request: Request, loop: Loop) -> Response:

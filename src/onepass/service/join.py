@@ -12,14 +12,16 @@ restart rebuilds it by reading. Joins are records, and what was joined is not jo
 """
 
 import heapq
+from bisect import bisect_right
 from collections import Counter, deque
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
 
-from onepass.log.records import CORRECTION, SECOND, Activation, Decision, Join, Outcome
+from onepass.log.records import CORRECTION, SECOND, Activation, Decision, Join, Outcome, Settings
 from onepass.service.late import AGGREGATE, EARLY, Find, changed
-from onepass.service.settings import LoopSettings
+from onepass.service.settings import LoopSettings, checked
 
 REMEMBERED = 10_000  # decisions joined last, whose outcomes are counted as late
 OUTCOMES = 10_000  # of a decision that count; further ones stay in the log
@@ -45,13 +47,21 @@ class Waiting:
 class Joiner:
     """The state of the join of one loop.
 
-    settings: of the loop, which may be set anew: deadlines stay as decisions say them, the rest counts from then on.
-    batch: the number that the first batch of joins gets is one above (default 0). find: what the log has about a
-    decision (default None: it is not asked, and nothing is corrected).
+    settings: of the loop, until the log says others: deadlines stay as decisions say them, the rest counts from then
+    on. batch: the number that the first batch of joins gets is one above (default 0). find: what the log has about a
+    decision (default None: it is not asked, and nothing is corrected). before: settings that were in force, with the
+    places from which on, of what the log says before this reads it (default none).
     """
 
-    def __init__(self, settings: LoopSettings, batch: int = 0, find: Find | None = None):
+    def __init__(
+        self,
+        settings: LoopSettings,
+        batch: int = 0,
+        find: Find | None = None,
+        before: Iterable[tuple[int, LoopSettings]] = (),
+    ):
         self.settings, self.batch, self._find = settings, batch, find
+        self._in_force = list(before)
         self.counts: Counter[str] = Counter()
         self._waiting: dict[str, Waiting] = {}
         self._early: dict[str, deque[Outcome]] = {}
@@ -84,6 +94,14 @@ class Joiner:
         elif isinstance(record, Join):
             self._waiting.pop(record.id, None)
             self._remember(record.id)
+        elif isinstance(record, Settings):
+            self.settings = checked(record.settings["loop"])
+            self._in_force.append((record.seq, self.settings))
+
+    def settings_at(self, place: int) -> LoopSettings:
+        """Settings that were in force at a place of the log: so what is corrected does not depend on restarts."""
+        later = bisect_right(self._in_force, place, key=lambda one: one[0])
+        return self._in_force[max(later - 1, 0)][1] if self._in_force else self.settings
 
     def _decided(self, record: Decision) -> None:
         due = deadline(record, self.settings)
@@ -143,8 +161,12 @@ class Joiner:
 
     def _known(self, record: Outcome) -> bool:
         """Whether the log has the decision of an outcome before it: it was joined long ago, or before a restart."""
-        about = self._about(record.id) if self.settings.reward.late == "correct" else None
+        about = self._about(record.id) if self._corrects(record) else None
         return any(isinstance(one, Decision) and one.seq < record.seq for one in about or ())
+
+    def _corrects(self, record: Outcome) -> bool:
+        """Whether a late outcome corrects what was learned."""
+        return self.settings_at(record.seq).reward.late == "correct"
 
     def _about(self, identity: str) -> list[Any] | None:
         """What the log has about a decision; None where it cannot be read now."""
@@ -155,7 +177,7 @@ class Joiner:
 
     def _too_late(self, record: Outcome) -> None:
         self.counts["late"] += 1
-        if self._find is None or self.settings.reward.late != "correct":
+        if self._find is None or not self._corrects(record):
             return
         number = self._joined.get(record.id, 0)
         if number >= LATE_OUTCOMES:
@@ -174,7 +196,8 @@ class Joiner:
             about = self._about(identity)
             if about is None:
                 return found
-            change = changed(about, self.settings)
+            joined = next((one.seq for one in about if isinstance(one, Join)), 0)
+            change = changed(about, self.settings_at(joined))
             if change is None:
                 del self._late[identity]
                 continue

@@ -23,16 +23,17 @@ RARELY = 10.0  # times as long as a copy takes, until the next one
 
 class Copy(NamedTuple):
     """What decides. snapshot: of a bandit; line: of which model of the loop; timed: whether its decisions need the
-    time."""
+    time; through: the place of the log through which it has learned."""
 
     snapshot: Any
     line: int
     timed: bool
+    through: int
 
     @classmethod
     def of(cls, fold: Fold) -> "Copy":
         """As the fold is now."""
-        return cls(fold.bandit.snapshot(), fold.line, fold.bandit.timed)
+        return cls(fold.bandit.snapshot(), fold.line, fold.bandit.timed, fold.through)
 
 
 class Copies(NamedTuple):

@@ -35,7 +35,7 @@ from onepass.service.join import Joiner
 from onepass.service.learner import Learner
 from onepass.service.messages import DecideRequest, OutcomeRequest, Refused, named, wrong
 from onepass.service.rows import table
-from onepass.service.settings import LARGEST, LoopSettings, Model, begun, changes, fixed, takes_records
+from onepass.service.settings import LARGEST, LoopSettings, Model, begun, changes, checked, fixed, takes_records
 from onepass.service.showing import REQUEST
 from onepass.service.standing import API, FILE, Standing, said
 from onepass.service.tables import Tables, fingerprint
@@ -60,7 +60,8 @@ class Loop:
         self.tables = Tables(lambda arms: table(arms, settings))
         found = models.newest(folder, store, self.name)
         self.standing = Standing() if found is None else found.kept.standing
-        self.joiner = Joiner(settings, store.last, lambda identity: store.find(self.name, identity))
+        before = self._settings_before(0 if found is None else found.kept.since)
+        self.joiner = Joiner(settings, store.last, lambda identity: store.find(self.name, identity), before)
         last = self._scan(found)
         self._fits(settings)
         self.clock = clock(last)
@@ -68,13 +69,18 @@ class Loop:
         if found is not None and found.kept.line != serving:
             found = models.newest(folder, store, self.name, serving)
         fold = self.fold_of(serving, found) if serving in self.standing.lines.each else None
-        if fold is None:
+        if fold is None or self.standing.settings is None:
             models.refuse_remainder(folder, store, self.name)
         fresh = Fold(store, self.name, begun(settings)) if fold is None else fold
         warmed(fresh.bandit.copy(), self.standing.settings or settings)
         self._start(fresh, settings, fold is None)
 
     # ---- beginning and end ----
+
+    def _settings_before(self, place: int) -> list[tuple[int, LoopSettings]]:
+        """Settings that the log says up to a place, and where."""
+        records = self.store.read(0, place, ("settings",), self.name)
+        return [(one.seq, checked(one.settings["loop"])) for one in records]
 
     def _scan(self, found: Any) -> int:
         """Let the joiner and what stands read what they depend on; the last time."""
@@ -127,6 +133,8 @@ class Loop:
         if settings != self.standing.from_file:
             self._go_on(settings, FILE)
         self._apply()
+        if self.lost_rows(fold):
+            self.learner.do(lambda: self.learner.keep(always=True))
         if self.building is None:
             promotion.resume(self)
         self.evaluations.resume()
@@ -150,10 +158,12 @@ class Loop:
         records = [self.saved(self.learner.fold, SERVING)]
         if candidate is not None:
             records.append(self.saved(candidate.fold, STAGED))
-        if self.writer.is_alive():
-            self.writer.submit([*records])
-        else:
+        if not self.writer.is_alive():
             self.store.append(records)
+        elif any(one.data is not None for one in records):
+            self.put({}, *records)
+        else:
+            self.writer.submit([*records])
 
     def saved(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
         """A model as a file, and its record, for the log; by the learner's thread."""
@@ -165,6 +175,10 @@ class Loop:
             mark=models.mark_of(self.store, known), standing=standing,
         )  # fmt: skip
         return models.save(self.folder, self.store, kept, fold.bandit, self.clock(), state, why)
+
+    def lost_rows(self, fold: Fold) -> bool:
+        """Whether what a model has learned cannot be learned again, since some of it was forgotten."""
+        return models.lost_rows(self.store, self.name, self.standing.lines.each[fold.line], fold.through)
 
     # ---- settings ----
 
@@ -250,7 +264,6 @@ class Loop:
 
     def _apply(self) -> None:
         settings = self.settings
-        self.joiner.settings = settings
         self.learner.publish, self.learner.checkpoint = settings.operation.publish, settings.operation.checkpoint
         self.learner.shared = settings.mode == "canary"
 

@@ -24,6 +24,7 @@ KEPT = 3  # checkpoints in the folder of a model, the present one or a candidate
 FORMER = 4  # models before, of which the last checkpoint is kept: of those that have served, and of those that have not
 DIGITS = 15  # of a place in a file's name
 NAME = re.compile(r"(\d+)(?:-(\d+))?")  # of a checkpoint's files: the place, and the model but for the first
+LEARNED = ("decision", "join")  # what learning reads
 FORGOTTEN = str(Forgotten.__struct_config__.tag)
 
 
@@ -71,7 +72,8 @@ class Found(NamedTuple):
 def save(
     folder: Path, store: Store, kept: Kept, bandit: Any, time: int, state: str = SERVING, why: str = ""
 ) -> Checkpoint:
-    """Put a model into a folder, and remove those that are too many; its record, for the log."""
+    """Put a model into a folder, and remove those that are too many; its record, for the log, which holds the model as
+    well where the log alone does not lead to it."""
     data = files.to_bytes(bandit)
     kept = msgspec.structs.replace(kept, digest=hashlib.sha256(data).hexdigest())
     folder.mkdir(exist_ok=True)
@@ -79,10 +81,20 @@ def save(
     disk.put(place, data)
     disk.put(place.with_suffix(".json"), msgspec.json.encode(kept))
     remove_old(folder, store, kept)
+    line = kept.standing.lines.each[kept.line]
     return Checkpoint(
         loop=kept.loop, time=time, through=kept.through, digest=kept.digest, path=f"{folder.name}/{place.name}",
-        model=f"{bandit.rounds}", line=kept.line, state=state, why=why,
+        data=data if lost_rows(store, kept.loop, line, kept.through) else None, model=f"{bandit.rounds}",
+        line=kept.line, state=state, why=why,
     )  # fmt: skip
+
+
+def lost_rows(store: Store, loop: str, line: Line, through: int) -> bool:
+    """Whether a model has learned, or may have learned, what was forgotten since. line: the model; through: the place
+    through which it has learned. Nobody can learn its joins again, from the last checkpoint on whose model the log
+    holds: then the next one holds it, too."""
+    rows = store.read(line.whole, through, ("forgotten",), loop)
+    return any(one.was in LEARNED for one in rows)
 
 
 def remove_old(folder: Path, store: Store, newest: Kept) -> None:
@@ -146,31 +158,33 @@ def whole(folder: Path, kept: Kept) -> Found | None:
 
 
 def fold_of(folder: Path, store: Store, loop: str, line: Line, found: Found | None) -> Fold:
-    """A model of a loop, with which a start goes on: as a checkpoint has it, or else as the log says that it began.
+    """A model of a loop, with which a start goes on: the later one of its newest checkpoint in the folder, and the last
+    that the log holds with its model.
 
     line: the model; found: its newest checkpoint, if any. ValueError where neither is there, and what to do.
     """
-    if found is not None:
+    if found is not None and found.kept.through >= line.whole:
         return Fold(store, loop, found.bandit, found.kept.through, line=line.number)
-    settings = line.place - 1 if line.number else line.place  # where its settings stand
-    if store.first > min(settings, line.through + 1):
+    saved = store.read(0, None, ("checkpoint",), loop)
+    place = max((one.seq for one in saved if one.line == line.number and one.data is not None), default=0)
+    if place == 0 or store.first > line.whole + 1:
         raise ValueError(
             f"loop {loop}: model {line.number} cannot be restored: {folder} has no whole checkpoint of it, and the log "
-            f"begins with record {store.first}, but the model has learned all that follows record {line.through}: put "
+            f"begins with record {store.first}, but the model has learned all that follows record {line.whole}: put "
             f"the checkpoints of a backup into {folder}, or a backup of the log with its beginning in the log's place"
         )
-    record = next(store.read(line.place - 1, line.place))
+    (record,) = store.read(place - 1, place)
     return Fold(store, loop, restored(record), record.through, line=line.number)
 
 
 def refuse_remainder(folder: Path, store: Store, loop: str) -> None:
-    """ValueError where a loop that has no model left would begin with one that has learned nothing, though records of
-    it are there: those before them were dropped, and its checkpoints are lost."""
+    """ValueError where a loop whose model or settings are not known would begin anew, though records of it are there:
+    those before them were dropped, and its checkpoints are lost."""
     if store.first > 1 and any(True for _ in store.rows(0, None, None, loop)):
         raise ValueError(
             f"loop {loop} cannot go on: {folder} has no whole checkpoint, and the log begins with record "
-            f"{store.first}, without a model: put the checkpoints of a backup into {folder}, or a backup of the log "
-            "with its beginning in the log's place"
+            f"{store.first}, after those of its model and settings: put the checkpoints of a backup into {folder}, or "
+            "a backup of the log with its beginning in the log's place"
         )
 
 

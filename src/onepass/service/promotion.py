@@ -67,6 +67,10 @@ class Home(Protocol):
         """A model as a checkpoint has it, or at its beginning."""
         ...
 
+    def lost_rows(self, fold: Fold) -> bool:
+        """Whether what a model has learned cannot be learned again."""
+        ...
+
     def warm(self, bandit: Any) -> None:
         """Compile what requests will need."""
         ...
@@ -207,6 +211,8 @@ def ask(home: Home, what: Callable[[], object]) -> None:
 def arrived(home: Home, candidate: Candidate) -> None:
     """A candidate has caught up."""
     home.learner.candidate = candidate
+    if home.lost_rows(candidate.fold):
+        home.learner.keep(always=True)
     home.learner.exchange()
     if home.standing.wanted[candidate.line].at_once:
         candidate.due = home.standing.lines.each[candidate.line].why or "it has caught up"

@@ -12,6 +12,7 @@ from typing import Any
 from onepass.bandit.decision import Decision
 from onepass.log.records import Canary
 from onepass.log.showing import candidates, lot, mixed
+from onepass.service.learner import Copy
 from onepass.service.messages import Refused
 from onepass.service.rows import Offer
 from onepass.service.settings import LoopSettings
@@ -41,10 +42,10 @@ def shown_instead(found: Decision, offered: Offer, settings: LoopSettings) -> di
     return {"shown": [shown], "showing": chances, "baseline": baseline}
 
 
-def shared(found: Decision, other: Callable[[], Decision], line: int, settings: LoopSettings) -> dict[str, Any]:
+def shared(found: Decision, other: Callable[[], Decision], candidate: Copy, settings: LoopSettings) -> dict[str, Any]:
     """Fields of the record of a decision in which a candidate has a share; none where it cannot decide.
 
-    found: by the model that serves; other: decides by the candidate; line: its number.
+    found: by the model that serves; other: decides by the candidate.
     """
     try:
         would = other()
@@ -52,6 +53,6 @@ def shared(found: Decision, other: Callable[[], Decision], line: int, settings: 
         return {}  # whether it can does not depend on what is drawn: such requests are the present model's
     p, q = found.probabilities.tolist(), would.probabilities.tolist()
     share, mine, its = settings.share, int(found.places[0]), int(would.places[0])
-    canary = Canary(line=line, share=share, rounds=would.rounds, place=its, probabilities=q)
+    canary = Canary(line=candidate.line, share=share, through=candidate.through, place=its, probabilities=q)
     place = its if candidates(found.seed, found.id, share) else mine
     return {"canary": canary, "shown": [place], "showing": mixed(p, q, share)}

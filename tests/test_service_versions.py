@@ -1,0 +1,344 @@
+"""A decision says through which place of the log its model had learned: every model verifies, whatever was corrected,
+read in steps, given up or forgotten meanwhile."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import onepass as op
+from counts import many
+from onepass.log import Decision, Join, Outcome
+from onepass.log.lines import lines_of
+from onepass.log.memory import MemoryStore
+from onepass.log.records import CORRECTION
+from onepass.log.replay import Fold
+from onepass.log.sqlite import SqliteStore
+from onepass.log.verifying import FORGOTTEN, verify
+from onepass.service import candidates
+from onepass.service.answers import answer
+from onepass.service.forgetting import forget
+from onepass.service.messages import DecideRequest, OutcomeRequest
+from onepass.service.settings import begun, checked
+from patience import HeldClock, settled, until
+from service_process import loops_in
+
+ARMS = ["a", "b", "c"]
+
+
+def rules(reg=0.5, wait=0.02, mode="canary", aggregation="earliest", late="correct"):
+    explores = {"kind": "Thompson", "exploration": 0.4, "draws": 5}
+    arguments = {"parameters": "disjoint", "reg": reg, "exploration": explores}
+    return checked({
+        "name": "news", "features": {"context": 3}, "arms": ARMS, "mode": mode, "share": 0.5,
+        "reward": {"wait": wait, "late": late, "aggregation": aggregation}, "operation": {"publish": 0.0},
+        "model": {"recipe": "OFUL", "seed": 2, "arguments": arguments},
+    })  # fmt: skip
+
+
+def played(loop, begin, end, subjects=7):
+    for t in range(begin, end):
+        loop.clock.forward(0.006)
+        context = np.random.default_rng(t).standard_normal(3).tolist()
+        answer(loop.decide(DecideRequest(context=context, id=f"{t}", subject=f"user {t % subjects}")).result())
+        if t % 3:
+            paid(loop, t, "in time")
+    settled(loop)
+
+
+def paid(loop, t, key, value=1.0):
+    loop.outcomes([OutcomeRequest(id=f"{t}", value=value, key=key)])[1].result()
+
+
+def corrections(store):
+    return [one for one in store.read(kinds=["join"]) if one.how == CORRECTION]
+
+
+def corrected(loop, *decisions):
+    """Late outcomes, and wait until their corrections are in the log and learned."""
+    count = len(corrections(loop.store))
+    for t in decisions:
+        paid(loop, t, "late")
+    until(lambda: len(corrections(loop.store)) == count + len(decisions))
+    until(lambda: loop.learner.seen >= corrections(loop.store)[-1].seq)
+
+
+def caught_up(loop):
+    until(lambda: loop.building is not None and loop.building.ready)
+
+
+def verified(store):
+    """Every model verified: how many decisions were left since something was forgotten."""
+    left = 0
+    for line in lines_of(store, "news").each:
+        found = verify(Fold.resumed(store, "news", first=True, line=line))
+        assert found.ok, found
+        assert not found.others, found
+        assert found.left.keys() <= {FORGOTTEN}, found
+        left += found.left.get(FORGOTTEN, 0)
+    return left
+
+
+def replayed(store, line):
+    fold = Fold.resumed(store, "news", line=line)
+    fold.advance()
+    return op.to_bytes(fold.bandit)
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Loops that end with their test."""
+    with loops_in(tmp_path, HeldClock()) as start:
+        yield start
+
+
+# ---- corrections ----
+
+
+def test_a_correction_counts_once_in_however_many_steps_a_log_is_read():
+    """One arm, one feature: theta = sum of rewards / (reg + rows), which was .36 for .12 where a step ended at it."""
+    store, learns = MemoryStore(), lambda: op.Bandit(op.Ridge(op.Exact(dim=1, reg=1.0)), op.UCB(0.1))
+    decided, rows = learns(), 24
+    for t in range(rows):
+        decision = decided.decide([[1.0]], id=f"{t}")
+        store.append([Decision.of(decision, loop="news", time=t, contexts=[[1.0]])])
+        store.append([Join(loop="news", time=t, id=f"{t}", rewards=[0.0])])
+    for t in (3, 4, 5):
+        store.append([Outcome(loop="news", time=rows, id=f"{t}", value=1.0)])
+        store.append([Join(loop="news", time=rows, id=f"{t}", rewards=[1.0], how=CORRECTION, again=True)])
+    for size in range(1, store.last + 1):
+        fold = Fold(store, "news", learns())
+        for place in [*range(size, store.last, size), store.last, store.last]:
+            fold.advance(place)
+            assert fold.through == place
+        np.testing.assert_allclose(fold.bandit.parameter, [3.0 / (1.0 + rows)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("step", [1, 7])
+def test_a_candidate_that_reads_the_log_in_steps_learns_corrections_once(started, monkeypatch, step):
+    monkeypatch.setattr(candidates, "NEAR", 0)
+    monkeypatch.setattr(candidates, "STEP", step)
+    store = MemoryStore()
+    loop = started(rules(), store)
+    played(loop, 0, 10)
+    corrected(loop, 0, 3, 6)
+    played(loop, 10, 12)
+    corrected(loop, 9)
+    loop.change(rules(reg=2.0))
+    caught_up(loop)
+    twin = Fold(store, "news", begun(rules(reg=2.0)))
+    twin.advance()
+    loop.learner.between(lambda: None).result()
+    assert op.to_bytes(loop.building.fold.bandit) == op.to_bytes(twin.bandit)
+    played(loop, 12, 20)
+    loop.stop()
+    assert verified(store) == 0
+
+
+def test_corrections_at_the_end_of_the_log_are_learned_at_a_start_and_by_later_candidates(started):
+    store = MemoryStore()
+    loop = started(rules(), store)
+    played(loop, 0, 10)
+    corrected(loop, 0, 3, 6)
+    loop.stop()
+    before = op.to_bytes(loop.learner.fold.bandit)
+    loop = started(rules(), store)
+    assert op.to_bytes(loop.learner.fold.bandit) == before
+    assert loop.learner.fold.through >= corrections(store)[-1].seq
+    loop.change(rules(reg=2.0))
+    caught_up(loop)
+    twin = Fold(store, "news", begun(rules(reg=2.0)))
+    twin.advance()
+    assert op.to_bytes(loop.building.fold.bandit) == op.to_bytes(twin.bandit)
+    played(loop, 10, 15)
+    loop.promote()
+    played(loop, 15, 20)
+    corrected(loop, 12, 15)
+    played(loop, 20, 25)
+    loop.stop()
+    assert verified(store) == 0
+    assert replayed(store, 1) == op.to_bytes(loop.learner.fold.bandit)
+
+
+def test_decisions_between_a_correction_and_the_next_row_are_of_the_corrected_model(started):
+    store = MemoryStore()
+    loop = started(rules(mode="online"), store)
+    played(loop, 0, 9)
+    for t in (0, 3, 6):
+        corrected(loop, t)
+        until(lambda: loop.learner.copies.present.through == loop.learner.fold.through)
+        loop.decide(DecideRequest(context=[1.0, 0.5, 0.2], id=f"after {t}")).result()
+    probabilities = {tuple(one.means) for one in store.read(kinds=["decision"]) if one.id.startswith("after")}
+    assert len(probabilities) == 3
+    settled(loop)
+    loop.stop()
+    assert verified(store) == 0
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_is_corrected_follows_the_settings_in_force_at_the_join_and_at_the_outcome(started, restarts):
+    """Earliest at the join, sum later; late outcomes are counted only, and corrections later: with a restart, or not.
+    One decision waits all the time, so that a start reads everything again."""
+    store, last = MemoryStore(), rules(wait=0.03, aggregation="sum")
+    loop = started(rules(wait=3600.0, late="count"), store)
+    loop.decide(DecideRequest(context=[1.0, 0.0, 0.0], id="waits")).result()
+    loop.change(rules(late="count"))
+    for t in (1, 2, 3):
+        decide(loop, t)
+    paid(loop, 1, "in time", 0.5)
+    settled_but_one(loop)
+    paid(loop, 2, "only counted", 0.7)
+    loop.change(rules())
+    paid(loop, 1, "another", 0.25)  # earliest: nothing changes
+    paid(loop, 3, "late", 0.8)
+    until(lambda: len(corrections(store)) == 1)
+    loop.change(last)
+    decide(loop, 4)
+    paid(loop, 4, "in time", 0.5)
+    settled_but_one(loop)
+    if restarts:
+        loop.stop()
+        loop = started(last, store)
+    paid(loop, 4, "late", 0.25)
+    until(lambda: len(corrections(store)) == 2)
+    for _ in range(2):  # the writer has looked at all that the log says
+        loop.writer.between(lambda: None).result()
+    assert [(one.id, one.rewards) for one in corrections(store)] == [("3", [0.8]), ("4", [0.25])]
+
+
+def decide(loop, t):
+    loop.decide(DecideRequest(context=[1.0, 0.5, 0.0], id=f"{t}")).result()
+
+
+def settled_but_one(loop):
+    """Let deadlines pass; everything is joined but the decision that waits."""
+    loop.clock.forward(1.0)
+    until(lambda: len(loop.joiner) == 1 and not loop.learner.lag)
+
+
+# ---- candidates that are given up ----
+
+
+def test_a_canary_that_is_given_up_while_it_is_rebuilt_leaves_a_log_that_verifies(started, monkeypatch):
+    store = MemoryStore()
+    loop = started(rules(), store)
+    played(loop, 0, 10)
+    loop.change(rules(reg=4.0))
+    caught_up(loop)
+    loop.learner.between(lambda: loop.learner.keep(always=True)).result()
+    played(loop, 10, 30)
+    loop.stop()
+    for file in loop.folder.glob("*-1.*"):
+        file.unlink()
+    monkeypatch.setattr(candidates, "NEAR", 0)
+    monkeypatch.setattr(candidates, "STEP", 0)  # it never catches up
+    loop = started(rules(), store)
+    until(lambda: loop.building is not None and loop.building.is_alive())
+    loop.give_up()
+    played(loop, 30, 35)
+    loop.stop()
+    assert lines_of(store, "news").each[1].end < max(
+        one.canary.through for one in store.read(kinds=["decision"]) if one.canary is not None
+    )
+    assert verified(store) == 0
+
+
+# ---- what was forgotten ----
+
+
+@pytest.mark.parametrize("files", ["kept", "lost"])
+def test_a_log_from_which_a_subject_was_forgotten_verifies_and_says_how_much_it_cannot(started, files):
+    store = MemoryStore()
+    loop = started(rules(), store)
+    played(loop, 0, 30)
+    loop.change(rules(reg=4.0))
+    caught_up(loop)
+    played(loop, 30, 40)
+    assert verified(store) == 0
+    assert forget(loop, "user 3").result() > 10
+    gone = max(one.seq for one in store.read(kinds=["forgotten"]) if one.was == "join")
+    first = min(one.seq for one in store.read(kinds=["forgotten"]) if one.was == "join")
+    rest = [one for one in store.read(kinds=["decision"]) if one.through >= first]
+    canaries = [one for one in rest if one.canary is not None and one.canary.through >= first]
+    assert verified(store) == len(rest) + len(canaries) > 20
+    played(loop, 40, 60)
+    corrected(loop, 42)
+    played(loop, 60, 70)
+    assert verified(store) == len(rest) + len(canaries)
+    forget(loop, "user 3").result()
+    wholes = [one for one in store.read(kinds=["checkpoint"]) if one.data is not None and one.through >= gone]
+    assert {one.line for one in wholes} == {0, 1}
+    loop.stop()
+    for file in [*loop.folder.iterdir()] if files == "lost" else ():
+        file.unlink()
+    loop = started(rules(), store)
+    if files == "kept":
+        assert replayed(store, 0) == op.to_bytes(loop.learner.fold.bandit)
+    caught_up(loop)
+    played(loop, 70, 80)
+    loop.promote()
+    played(loop, 80, 90)
+    loop.stop()
+    left = verified(store)
+    assert left >= len(rest) + len(canaries)
+    decisions = sum(1 for _ in store.read(kinds=["decision"]))
+    assert decisions > 70
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_a_log_from_which_another_process_forgot_verifies_after_the_next_checkpoint(tmp_path, running):
+    with SqliteStore(tmp_path / "log") as store, loops_in(tmp_path, HeldClock()) as start:
+        loop = start(rules(), store)
+        played(loop, 0, 20)
+        if not running:
+            loop.stop()
+        with SqliteStore(tmp_path / "log") as other:
+            other.forget("user 3")
+        if running:
+            played(loop, 20, 25)
+            loop.stop()
+        loop = start(rules(), store)
+        played(loop, 30, 40)
+        loop.stop()
+        left = verified(store)
+        late = [one for one in store.read(kinds=["decision"]) if int(one.id) >= 30]
+        assert 0 < left <= sum(1 for _ in store.read(kinds=["decision"])) - len(late)
+        assert replayed(store, 0) == op.to_bytes(loop.learner.fold.bandit)
+
+
+def test_forgetting_while_models_change_and_a_subject_decides_ends_and_verifies(started):
+    """Orders of many threads at once, which once waited for one another for ever."""
+    store = MemoryStore()
+    loop = started(rules(mode="online"), store)
+    played(loop, 0, 20)
+    rounds, errors = many(6, 60), []
+
+    def decides():
+        for t in range(20, 20 + 10 * rounds):
+            loop.clock.forward(0.003)
+            loop.decide(DecideRequest(context=[1.0, t % 2, 0.5], id=f"{t}", subject=f"user {t % 7}")).result()
+
+    def forgets():
+        for t in range(rounds):
+            forget(loop, f"user {t % 7}").result()
+
+    def changes():
+        for t in range(rounds):
+            loop.change(rules(reg=1.0 + t, mode="online"))
+
+    def run(act):
+        try:
+            act()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(act,)) for act in (decides, forgets, changes)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert errors == []
+    settled(loop)
+    loop.stop()
+    verified(store)
+    assert loop.learner.trouble is None
