@@ -52,9 +52,11 @@ class Configuration(msgspec.Struct, frozen=True):
 
 
 class ModelBytes(msgspec.Struct, frozen=True):
-    """A model of a loop. line: its number; data: as a file has it."""
+    """A model of a loop. line: its number; through: the place of the log through which it has learned; data: as a file
+    has it."""
 
     line: int
+    through: int
     data: bytes
 
 

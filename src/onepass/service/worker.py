@@ -106,7 +106,7 @@ class FollowedLoop:
 def load_copy(model: ModelBytes) -> Copy:
     """Load a model that decides."""
     bandit: Any = files.from_bytes(model.data)
-    return Copy(bandit.snapshot(), model.line, bandit.timed)
+    return Copy(bandit.snapshot(), model.line, bandit.timed, model.through)
 
 
 class Worker:

@@ -378,7 +378,7 @@ def encode_state(name: str, number: int, copies: Copies, standing: Standing) -> 
 
 def model_bytes(copy: Copy) -> ModelBytes:
     """A model that decides, as bytes."""
-    return ModelBytes(copy.line, files.to_bytes(copy.snapshot.bandit()))
+    return ModelBytes(copy.line, copy.through, files.to_bytes(copy.snapshot.bandit()))
 
 
 def scope_of(request: Relayed) -> dict[str, Any]:
