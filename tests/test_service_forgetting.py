@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 import onepass as op
 from onepass.log.replay import Fold
-from onepass.log.verifying import verify
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
+from onepass.log.verifying import verify
 from onepass.service.app import Service
 from onepass.service.forgetting import forget
 from onepass.service.keys import Keys, hashed
