@@ -153,7 +153,7 @@ def test_too_many_requests_are_429_with_retry_after_and_forgetting_needs_an_admi
         loop = Loop(settings, store, tmp_path / "models")
         found = [{"sha256": hashed(role), "roles": [role]} for role in ("decide", "admin")] if keyed else []
         service = Service({"news": loop}, {"news": Keys(found)})
-        service._rates = Rates(Fixed())
+        service.rates = Rates(Fixed())
 
         async def asked():
             transport = httpx.ASGITransport(service)
@@ -161,7 +161,7 @@ def test_too_many_requests_are_429_with_retry_after_and_forgetting_needs_an_admi
                 key = lambda role: {"authorization": f"Bearer {role}"}  # noqa: E731
                 body = {"context": [0, 1, 2], "arms": ["a", "b"], "subject": SUBJECT}
                 each = [await client.post("/v1/news/decide", json=body, headers=key("decide")) for _ in range(6)]
-                service._rates = Rates(Fixed())
+                service.rates = Rates(Fixed())
                 forgotten = [
                     await client.post("/v1/news/forget", json={"subject": SUBJECT}, headers=key(role))
                     for role in ("decide", "admin")
