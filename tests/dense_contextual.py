@@ -2,6 +2,19 @@
 
 import numpy as np
 
+from onepass.contextual.mixture import CLOCK, begun_mixture
+from onepass.contextual.remaking import STAGE, VIEWS_MADE, scaled, seen_further
+
+
+def views_of(rows, landmarks, across=0, seed=0):
+    """The three views of rows (n, d), by the steps that make them; across: directions that rows are mapped on."""
+    state = begun_mixture(rows.shape[1], len(rows), 0.1)
+    state.rows[:], state.counts[CLOCK] = rows, len(rows)
+    remaking = scaled(rows, landmarks, across, 0, np.zeros((2, 0)))
+    while remaking.progress[STAGE] < VIEWS_MADE:
+        remaking = seen_further(state, remaking, seed)
+    return remaking.views
+
 
 def features(view, x):
     """[L^-1 k(z), scale z, 1 / sqrt(d + 1)]."""

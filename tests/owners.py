@@ -93,6 +93,13 @@ def on_records(arms):
     return make
 
 
+def in_slices():
+    """A recommended bandit whose views are being made again of its first rows."""
+    rng, bandit = np.random.default_rng(5), op.ContextualBandit()
+    bandit.learn(rng.standard_normal((257, DIM)), rng.random(257), (np.arange(257) % 3).tolist())
+    return bandit
+
+
 def with_features(k):
     return {f"arm {k % 3}": {"a": "v1"}, 7: {"n": 2.0}}
 
@@ -104,6 +111,7 @@ OWNERS = {
     "Dyadic": design(lambda: op.Dyadic(dim=DIM, size=1, error=20.0, reg=0.37)),
     "ProjectorSplitting": design(lambda: op.ProjectorSplitting(dim=DIM, rank=2, reg=0.37)),
     "ContextualBandit": per_arm(lambda: op.ContextualBandit(warm_up=16, landmarks=6)),
+    "ContextualBandit, views half made": in_slices,
     "ContextualBandit, records": on_records(lambda k: ["arm 1", 7]),
     "ContextualBandit, crossed": on_records(with_features),
     "Records": lambda: records(8),

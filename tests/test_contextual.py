@@ -57,6 +57,30 @@ def test_units_of_rewards_and_contexts_do_not_matter():
         assert np.array_equal(op.ContextualBandit(seed=2).play(scale * rows[:, None, :], unit * rewards), usual)
 
 
+@pytest.mark.parametrize("power", [-60, 60])
+def test_rewards_times_a_power_of_two_are_decided_on_alike_bit_for_bit(power):
+    rows, rewards = game(400, 4, 3, seed=1)
+    rewards += 0.1 * np.random.default_rng(2).standard_normal(rewards.shape)
+    usual, scaled = op.ContextualBandit(seed=2), op.ContextualBandit(seed=2)
+    arms = usual.play(rows[:, None, :], rewards)
+    assert np.array_equal(scaled.play(rows[:, None, :], np.ldexp(rewards, power)), arms)
+    one, other = usual.decide(rows[0], range(3)), scaled.decide(rows[0], range(3))
+    assert np.array_equal(one.probabilities, other.probabilities)
+    assert np.array_equal(np.ldexp(one.means, power), other.means)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-9, 1e9])
+def test_rewards_of_any_unit_are_decided_on_alike_up_to_rounding(unit):
+    """Rewards of rows that are given, so that one draw more or less changes nothing."""
+    rng, (rows, rewards) = np.random.default_rng(3), game(400, 4, 3, seed=1)
+    arms, found = rng.integers(3, size=400), []
+    for scale in (1.0, unit):
+        bandit = op.ContextualBandit()
+        bandit.learn(rows, scale * rewards[np.arange(400), arms], arms)
+        found.append([bandit.decide(x, range(3)).probabilities for x in rows[:50]])
+    assert np.allclose(*found, atol=SINGLE)
+
+
 def test_it_learns_what_is_not_linear_and_beats_a_linear_bandit():
     rows, rewards = game(1500, 4, 3, seed=5)
     mine = played(op.ContextualBandit(), rows, rewards)[500:].mean()

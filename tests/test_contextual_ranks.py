@@ -5,12 +5,13 @@ import pytest
 from scipy.stats import norm, rankdata
 
 import onepass as op
-from onepass.contextual.view import CLIP, embedded, views
+from dense_contextual import views_of
+from onepass.contextual.view import CLIP, KNOTS, embedded
 
 
 def seen(rows, landmarks=5):
     """The ranked view of these rows."""
-    return views(rows, landmarks, np.random.default_rng(0))[2]
+    return views_of(rows, landmarks)[2]
 
 
 def columns(view, x):
@@ -29,6 +30,32 @@ def test_columns_are_standardized_normal_scores_of_middle_ranks():
         truth = np.clip((scores - scores.mean()) / scores.std(), -CLIP, CLIP)
         assert z == pytest.approx(truth, abs=1e-5)  # single precision
     assert not found[:, 2].any()  # what does not vary says nothing
+
+
+def line_of(column):
+    """Values of a column that are knots, and their scores, one after the other."""
+    values, counts = np.unique(column, return_counts=True)
+    scores = norm.ppf((np.cumsum(counts) - counts / 2.0) / len(column))
+    mean = scores @ counts / len(column)
+    z = (scores - mean) / np.sqrt((scores - mean) ** 2 @ counts / len(column))
+    few = np.arange(len(values))
+    if len(values) > KNOTS:
+        few = np.arange(KNOTS) * (len(values) - 1) // (KNOTS - 1)
+    return values[few], np.clip(z[few], -CLIP, CLIP)
+
+
+def test_columns_in_blocks_have_the_lines_of_each_column_alone():
+    """From 1 to 256 values, ties, more columns than are ranked at once; landmarks are rows on these lines."""
+    rng = np.random.default_rng(5)
+    for count in (2, 64, 65, 200):
+        rows = np.column_stack([rng.standard_normal(count), *(rng.integers(k, size=count) for k in range(1, 150))])
+        view, varied = seen(rows, 300), rows.std(axis=0) > 0.0
+        lines = [line_of(column) if one else (column[:1], [0.0]) for column, one in zip(rows.T, varied, strict=True)]
+        for j, (values, _) in enumerate(lines):
+            assert np.array_equal(np.unique(view.knots[j]), values) or not varied[j]
+        z = np.column_stack([np.interp(column, *line) for column, line in zip(rows.T, lines, strict=True)])
+        gaps = ((view.landmarks[:, None] - z[None]) ** 2).sum(axis=2)
+        assert gaps.min(axis=1).max() < 1e-9
 
 
 def test_values_between_and_beyond_those_seen_lie_on_lines_and_at_the_ends():
@@ -62,6 +89,6 @@ def test_the_ranked_view_is_the_first_to_go_where_memory_is_short():
     rng, chosen = np.random.default_rng(4), []
     for megabytes in (1.4, 1.0, 0.5):
         bandit = op.ContextualBandit(megabytes=megabytes, landmarks=100, warm_up=128)
-        bandit.learn(rng.standard_normal((128, 4)), rng.random(128), rng.integers(20, size=128).tolist())
+        bandit.learn(rng.standard_normal((200, 4)), rng.random(200), rng.integers(20, size=200).tolist())
         chosen.append(("ranked kernel" in bandit.choices()["weights"], bandit.choices()["landmarks"][0]))
     assert chosen == [(True, 100), (False, 100), (True, 50)]

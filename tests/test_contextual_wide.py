@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import onepass as op
-from dense_contextual import Ridge
-from onepass.contextual.known import widened
+from dense_contextual import Ridge, views_of
 from onepass.contextual.mixture import ANYWHERE, MODELS, SPARSE_MODEL, bytes_of
+from onepass.contextual.remaking import spare
 from onepass.contextual.sketched import (
     COMPENSATION,
     RIDGE,
@@ -17,9 +17,8 @@ from onepass.contextual.sketched import (
     state_of,
 )
 from onepass.contextual.span import DIRECTIONS, LEAST, NUMBERS, WIDE, directions, landmarks_on
-from onepass.contextual.view import embedded, seen, views
+from onepass.contextual.view import embedded, seen
 from onepass.design.contract import matrix
-from onepass.foundation import files
 
 DIM = 320  # a little more than WIDE
 SINGLE = 2e-3  # of numbers near 1: float32
@@ -48,7 +47,7 @@ def standardized(view, x):
 def test_coordinates_are_products_with_directions_and_what_is_left(share):
     """Rows with few non-zeros go another way than full ones."""
     rows, rng = dense_rows(50, 1), np.random.default_rng(2)
-    for view in views(rows, 10, np.random.default_rng(0), 20)[:2]:
+    for view in views_of(rows, 10, 20)[:2]:
         basis = view.span.basis.astype(float)
         assert basis.shape == (DIM, 20)
         assert np.allclose(basis.T @ basis, np.eye(20), atol=1e-5)
@@ -64,7 +63,7 @@ def test_coordinates_are_products_with_directions_and_what_is_left(share):
 def test_with_all_directions_kernels_and_products_are_those_of_whole_rows():
     """The first rows are in their own span: nothing is lost of them."""
     rows = dense_rows(40, 3)
-    mapped, whole = (views(rows, 10, np.random.default_rng(0), most)[0] for most in (40, 0))
+    mapped, whole = (views_of(rows, 10, most)[0] for most in (40, 0))
     pairs = [(embedded(mapped, x).astype(float), embedded(whole, x).astype(float)) for x in rows[:12]]
     for one, other in pairs:
         assert np.allclose(one[:10], other[:10], atol=SINGLE)
@@ -74,7 +73,7 @@ def test_with_all_directions_kernels_and_products_are_those_of_whole_rows():
 
 def test_landmarks_are_as_far_as_rows_whose_remainders_are_orthogonal():
     rows = dense_rows(40, 4)
-    view = views(rows, 10, np.random.default_rng(0), 12)[1]
+    view = views_of(rows, 10, 12)[1]
     z = standardized(view, rows[0])
     spot, x = landmarks_on(view.span, z[None])[0], seen(view, rows[1]).astype(float)
     other, basis = standardized(view, rows[1]), view.span.basis.astype(float)
@@ -170,21 +169,10 @@ def test_wide_bandits_go_on_from_their_files_bit_for_bit(make):
 def test_the_first_rows_are_kept_until_views_stay_and_no_longer():
     rows = dense_rows(33, 14)
     bandit = learned(rows[:31], warm_up=32, landmarks=8)[0]
-    assert bandit.learned.rows.shape == (32, DIM)
+    assert bandit.learned.rows.shape == (32 + spare(32), DIM)
     bandit.learn(rows[31:], [1.0, 0.0], [0, 1])
     assert bandit.learned.rows.shape == (0, DIM)
     assert op.to_bytes(op.from_bytes(op.to_bytes(bandit))) == op.to_bytes(bandit)
-
-
-@pytest.mark.parametrize("rounds", [0, 40])
-def test_files_from_before_spans_are_read(rounds):
-    """Rows are not mapped then."""
-    bandit = learned(dense_rows(40, 12, dim=5), warm_up=32, landmarks=8)[0] if rounds else op.ContextualBandit()
-    whole = dict(files.Kept(bandit.contents().state).arrays)
-    old = {name: array for name, array in whole.items() if ".span." not in name and ".sketches." not in name}
-    found = widened(files.Foreign(old)).arrays
-    assert found.keys() == whole.keys()
-    assert all(found[name].shape == whole[name].shape for name in whole if ".span.basis" in name)
 
 
 def test_where_memory_is_short_wide_rows_have_fewer_directions():

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.contextual.known import FORMER, counted
-from onepass.contextual.mixture import ANYWHERE, SHARE, SIZE, SPARSE_MODEL, STRETCH, sigma_of, weights
+from onepass.contextual.mixture import ANYWHERE, SHARE, SIZE, sigma_of, weights
 from onepass.contextual.model import length
-from onepass.foundation import files
 
 KIND = {"landmarks": 5, "warm_up": 16}  # small, and of the other tests
 
@@ -63,22 +61,3 @@ def test_widths_count_a_share_of_the_rewards_unit_where_nothing_errs():
     found = bandit.decide(rows[0], ["a", "b"])
     assert found.scores - found.means == pytest.approx(SHARE * unit * np.asarray(found.widths))
     assert bandit.choices()["residual"] == sigma_of(state, weights(state))
-
-
-@pytest.mark.parametrize("rounds", [0, 10, 60])
-def test_files_from_before_rows_were_counted_are_read(rounds):
-    """All arms have as many rows then, and everything else is as it was."""
-    bandit = learned(rounds)[0] if rounds else op.ContextualBandit(**KIND)
-    contents = bandit.contents()
-    arrays = dict(files.Kept(contents.state).arrays)
-    arrays.pop("mixture.learned", None)
-    if rounds:  # and sparse rows had narrower widths
-        arrays["mixture.settings"] = arrays["mixture.settings"].copy()
-        arrays["mixture.settings"][SPARSE_MODEL, STRETCH] = FORMER
-    found = counted(files.Foreign(arrays)).arrays
-    assert found.keys() == files.Kept(contents.state).arrays.keys()
-    if rounds:
-        slots = found["mixture.last"] >= 0
-        assert (found["mixture.learned"][slots] == rounds // 4).all()
-        assert not found["mixture.learned"][~slots].any()
-        assert np.array_equal(found["mixture.settings"], bandit.learned.settings)

@@ -43,9 +43,9 @@ from onepass.contextual.kinds import (
     records_of,
     told_of,
 )
-from onepass.contextual.known import Known
+from onepass.contextual.known import Known, widest
 from onepass.contextual.recorded import rows_of_slots
-from onepass.contextual.span import LEAST, WIDE
+from onepass.contextual.span import WIDE
 from onepass.design.exact import Exact
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.ridge import Ridge
@@ -64,13 +64,7 @@ from onepass.foundation.sharing import composed, reading, writing
 WARM_UP = 256  # rows from which the views are made
 MEGABYTES = 64.0  # that models may take when the views are made
 PATIENCE = 50.0  # of the alarm, in units of surprise
-ALWAYS = 2_000  # columns that are taken whatever `megabytes` says
 TOO_WIDE = "as `megabytes` and `warm_up` say: raise the one, or map rows before (onepass.GaussianProjection)"
-
-
-def widest(given: dict[str, Any]) -> int:
-    """Columns that rows may have: the first ones, in double precision, and two spans fit into `megabytes`."""
-    return max(ALWAYS, int(1e6 * given["megabytes"] / (8 * given["warm_up"] + 8 * LEAST)))
 
 
 @final

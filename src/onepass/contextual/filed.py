@@ -54,7 +54,7 @@ class Filed(Fronting):
         return self._known.models
 
     def _state(self) -> Any:
-        return self.learned
+        return self._known.models, self._known.remaking
 
     def _saved(self) -> Held:
         return self._known.held()

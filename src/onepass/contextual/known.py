@@ -10,90 +10,92 @@ from onepass.contextual.mixture import (
     ALARMS,
     CLOCK,
     KNOWN,
-    MODELS,
     NAMES,
     NEVER,
-    SPARSE_MODEL,
-    STRETCH,
     asked,
+    begin_arm,
     begun_mixture,
     bytes_of,
     consistent,
+    erase,
     grown,
-    remade,
     sigma_of,
     survey,
     take,
-    vacate,
     weights,
 )
+from onepass.contextual.remaking import (
+    begun_remaking,
+    drop,
+    drop_all,
+    go_on,
+    grow,
+    is_due,
+    remaking_fits,
+    spare,
+    start,
+    widen,
+)
 from onepass.contextual.rewards import SPREAD, prior
-from onepass.contextual.sketched import no_sketches
-from onepass.contextual.span import no_span
+from onepass.contextual.span import LEAST
+from onepass.contextual.widening import widened
 from onepass.foundation import files
 from onepass.foundation import state as states
 from onepass.foundation.state import objects
 
 LEAST_SLOTS = 4  # room for arms to begin with
-FORMER = 1.5  # stretch of widths of sparse rows in files of 0.2.0
+ALWAYS = 2_000  # columns that are taken whatever `megabytes` says
 
 
 class Held(NamedTuple):
-    """What is written: the models, () where no row was seen; names of the arms and their slots."""
+    """What is written: the models, () where no row was seen; new ones that are being made, or (); names of the arms and
+    their slots."""
 
     mixture: Any
+    remaking: Any
     names: np.ndarray
     slots: np.ndarray
 
 
-def counted(held: files.Holds) -> files.Holds:
-    """The same where rows of arms are counted and widths of sparse rows are those of today; in files from before rows
-    were counted, all arms have as many."""
-    if not isinstance(held, files.Foreign):
-        return held
-    arrays = dict(held.arrays)
-    last, counts, settings = (arrays.get(f"mixture.{name}") for name in ("last", "counts", "settings"))
-    fitting = settings is not None and settings.shape == (len(MODELS), STRETCH + 1)
-    if settings is not None and fitting and settings[SPARSE_MODEL, STRETCH] == FORMER:
-        arrays["mixture.settings"] = settings = settings.copy()
-        settings[SPARSE_MODEL, STRETCH] = MODELS[SPARSE_MODEL][-1]
-    if "mixture.learned" not in arrays and last is not None and counts is not None and counts.shape == (ALARMS + 1,):
-        known = last > NEVER
-        each = max(int(counts[KNOWN]) // max(int(known.sum()), 1), 1)
-        arrays["mixture.learned"] = np.where(known, each, 0)
-    return files.Foreign(arrays)
+def widest(given: Mapping[str, Any]) -> int:
+    """Return the most columns of rows: the first rows, in double precision, and two spans fit into `megabytes`."""
+    return max(ALWAYS, columns_within(given, given["warm_up"]))
 
 
-def widened(held: files.Holds) -> files.Holds:
-    """The same with spans and sketches; in files from before there were some, there are none."""
-    last, rows = held.arrays.get("mixture.last"), held.arrays.get("mixture.rows")
-    old = isinstance(held, files.Foreign) and "mixture.sketches.root" not in held.arrays
-    if not old or last is None or rows is None or rows.ndim != 2:
-        return held
-    none: dict[str, NamedTuple] = {f"mixture.views.{i}.span": no_span(rows.shape[1]) for i in range(3)}
-    none["mixture.sketches"] = no_sketches(len(last), rows.shape[1], 0)
-    added = {f"{where}.{name}": array for where, one in none.items() for name, array in one._asdict().items()}
-    return files.Foreign({**held.arrays, **added})
+def columns_within(given: Mapping[str, Any], rows: int) -> int:
+    """Return the width at which so many rows and two spans fit into `megabytes`."""
+    return int(1e6 * given["megabytes"] / (8 * rows + 8 * LEAST))
+
+
+def rows_kept(given: Mapping[str, Any], dim: int) -> int:
+    """Return how many of the first rows are kept: with spare ones, for work in slices, where these fit as well."""
+    warm_up = given["warm_up"]
+    more = warm_up + spare(warm_up)
+    return more if dim <= max(ALWAYS, columns_within(given, more)) else warm_up
 
 
 class Known:
-    """models: a `Mixture`, () until the width of contexts is known; roster: names and slots; given: the settings."""
+    """models: a `Mixture`, () until the width of contexts is known; remaking: a `Remaking`, () while there is none;
+    roster: names and slots; given: the settings."""
 
     def __init__(self, given: Mapping[str, Any], seed: int) -> None:
         self.given, self.seed = given, seed
         self.models: Any = ()
+        self.remaking: Any = ()
         self.roster = Roster()
 
     def begin(self, dim: int) -> None:
         """Contexts are known to be of that width."""
-        self.models = begun_mixture(dim, self.given["warm_up"], self.given["reg"])
+        self.models = begun_mixture(dim, rows_kept(self.given, dim), self.given["reg"])
 
     # ---- arms ----
 
     def remove(self, arm: Any, slot: int) -> None:
         """Forget a known arm and its models in `slot`."""
         if slot != NEVER:
-            vacate(self.models, slot)
+            erase(self.models, slot)
+            if self.remaking != ():
+                drop(self.remaking, self.models, slot)
         self.roster.remove(arm)
 
     def slot(self, arm: Any) -> int:
@@ -105,23 +107,36 @@ class Known:
         slot = next(free for free in range(len(taken) + 1) if free not in taken)
         room = len(self.models.last)
         if slot >= room:
-            self.models = grown(self.models, max(2 * room, LEAST_SLOTS))
+            room = max(2 * room, LEAST_SLOTS)
+            if self.remaking != ():
+                self.remaking = grow(self.remaking, self.models, room)
+            self.models = grown(self.models, room)
         self.roster.settle(arm, slot)
         return slot
 
     # ---- learning and asking ----
 
     def take(self, row: np.ndarray, reward: float, arm: Any) -> None:
-        """One row; the views are made again where it is time."""
-        given = self.given
-        slot = self.slot(arm)
-        take(self.models, row, slot, reward, given["patience"] or 0.0)
-        seen = int(self.models.counts[CLOCK])
-        if seen <= given["warm_up"] and (seen & (seen - 1) == 0 or seen == given["warm_up"]):
-            room, known, memory = len(self.models.last), len(self.roster), 1e6 * given["megabytes"]
-            self.models = remade(self.models, room, known, given["landmarks"], memory, self.seed)
-            if seen == given["warm_up"]:
-                self.models = self.models._replace(rows=np.zeros((0, row.size)))
+        """Learn one row, and do a slice of making views again, where there is some of it to do."""
+        given, slot = self.given, self.slot(arm)
+        state = self.models
+        if state.last[slot] == NEVER:
+            begin_arm(state, slot)
+        take(state, row, slot, reward, given["patience"] or 0.0)
+        seen = int(state.counts[CLOCK])
+        if self.remaking != () and state.counts[KNOWN] == 0:  # after an alarm
+            drop_all(self.remaking, state)
+        if seen <= given["warm_up"] and is_due(seen, given["warm_up"]):
+            self.remaking = start(state, given["landmarks"])
+        if self.remaking != ():
+            known, memory = len(self.roster), 1e6 * given["megabytes"]
+            self.models, self.remaking = go_on(state, self.remaking, known, memory, self.seed, given["warm_up"])
+
+    def widen(self, fills: np.ndarray, sizes: np.ndarray) -> None:
+        """Let rows have columns more (widening.py)."""
+        if self.remaking != ():
+            self.remaking = widen(self.remaking, self.models, fills, sizes)
+        self.models = widened(self.models, fills, sizes)
 
     def survey(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int]:
         """Means and widths of arms for rows (1 or K, dim), sigma, and how many rows that is learned from."""
@@ -169,27 +184,39 @@ class Known:
     def twin(self) -> "Known":
         """The same models, which are shared, and names of its own."""
         twin = Known(self.given, self.seed)
-        twin.models, twin.roster = self.models, self.roster.copy()
+        twin.models, twin.remaking, twin.roster = self.models, self.remaking, self.roster.copy()
         return twin
 
     def apart(self) -> None:
         """Have models of its own."""
-        self.models = states.copy(self.models)
+        self.models, self.remaking = states.copy((self.models, self.remaking))
 
     def held(self) -> Held:
         """What is written."""
-        return Held(mixture=self.models, names=objects(list(self.roster.names)), slots=self.roster.records)
+        return Held(
+            mixture=self.models,
+            remaking=self.remaking,
+            names=objects(list(self.roster.names)),
+            slots=self.roster.records,
+        )
 
     def restore(self, held: files.Holds) -> None:
         """What was written; ValueError where that does not fit."""
-        begun = self.models
+        begun, given = self.models, self.given
 
         def fits(found: Held) -> bool:
             slots = found.slots[found.slots != NEVER].tolist()
             few = len(found.names) == len(found.slots) and len(set(slots)) == len(slots) and min(slots, default=0) >= 0
-            return few and (begun == () or consistent(found.mixture, begun, max(slots, default=NEVER) + 1))
+            if not few or begun == ():
+                return few
+            state, more, arms = found.mixture, found.remaking, max(slots, default=NEVER) + 1
+            whole = consistent(state, begun, arms)
+            return whole and (more == () or remaking_fits(more, state, begun, arms, given["landmarks"]))
 
-        found = widened(counted(held)).take(Held(mixture=begun, names=objects([]), slots=np.zeros(0, np.int64)), fits)
+        works = begun != () and any(name.startswith("remaking.") for name in held.arrays)
+        none = Held(begun, begun_remaking(begun) if works else (), objects([]), np.zeros(0, np.int64))
+        found = held.take(none, fits)
         if len(set(found.names.tolist())) != len(found.names):
             raise ValueError("an arm is there twice")
-        self.models, self.roster = found.mixture, Roster(zip(found.names, found.slots.tolist(), strict=True))
+        self.models, self.remaking = found.mixture, found.remaking
+        self.roster = Roster(zip(found.names, found.slots.tolist(), strict=True))

@@ -8,9 +8,10 @@
 Every model learns from every reward, of the arm that was played. A width is cut as if each of the arm's n_a rows had
 said a little of every direction: what has not been met in so many rows is not worth as many again. They are multiplied
 by sigma, and by no less than SHARE D (rewards.py): where nothing errs any more, what was not tried is still unknown.
-After 1, 2, 4, ..., 256 rows the views (view.py) are made again of all rows so far, which are then learned again; later
-they stay. Of rows of more than 300 columns the views have coordinates on a span (span.py), or, where over 90% are
-zeros, every arm has one model on a sketch of its own (sketched.py).
+After 1, 2, 4, ..., 256 rows the views (view.py) are made again of all rows so far, which are then learned again, a
+slice with every row that comes (remaking.py); later they stay. Of rows of more than 300 columns the views have
+coordinates on a span (span.py), or, where over 90% are zeros, every arm has one model on a sketch of its own
+(sketched.py).
 
 Alarm of change: g <- max(0, g + min(e^2 / ((1 + h) sigma^2), 20) - 2) of the model with the largest weight, 0 while
 recent rewards are not clearly worse than all; above `patience` all is forgotten but the views.
@@ -21,10 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.contextual.model import begin, guess, learn, length, look, unknown
-from onepass.contextual.rewards import FAR, SEEN, SPREAD, Rewards, no_rewards, paid, prior, worse
+from onepass.contextual.rewards import FAR, SEEN, SPREAD, SQUARES, Rewards, no_rewards, paid, prior, worse
 from onepass.contextual.sketched import (
-    FEWEST_KEPT,
-    ROWS_KEPT,
     Sketches,
     ask_sketch,
     begin_sketch,
@@ -35,10 +34,10 @@ from onepass.contextual.sketched import (
     sketches_fit,
     sparse_row,
 )
-from onepass.contextual.span import LEAST, WIDE, directions
-from onepass.contextual.view import SPARSE, View, embedded, no_view, raw_alone, views, width
+from onepass.contextual.span import WIDE
+from onepass.contextual.view import SPARSE, View, embedded, no_view, view_fits, width
 from onepass.foundation.generic import compiled
-from onepass.foundation.state import zeros
+from onepass.foundation.state import cleared_late, zeros
 
 TRUST = 0.2  # of the evidence: .1 to .4 are alike (docs/recommended_measured.md)
 FEW = 0.05  # of the largest weight: models below are not asked; .01 to .1 are alike, and asking costs a product an arm
@@ -47,7 +46,8 @@ SHARE = 0.1  # of D, that a width counts: with 0 an arm that is right may stay u
 EXPECTED = 2.0  # twice what e^2 / ((1 + h) sigma^2) is on average
 SURPRISE = 20.0  # the most that one reward adds to the suspicion
 SETTLED = 100  # rows before which there is no alarm
-SMALLEST = 1e-12  # a loss that small is none
+SMALLEST = 1e-12  # of the sum of squared rewards: a loss that small is none
+TINY = 1e-300  # above 0, where all rewards were 0
 NEVER = -1  # the slot of an arm that has not learned, and the round in which it did
 STANDARD, RAW, RANKED = range(3)
 KERNEL, COLUMNS = True, False
@@ -77,8 +77,9 @@ class Mixture(NamedTuple):
     Of arms in slots, all models one after the other: theta (slots, T), inverse (slots, P), last (slots,): the row with
     which they learned last, learned (slots,): n_a. counts (3,): rows learned, rows since the last alarm, alarms;
     suspicion (1,): g.
-    rows (warm_up, d), arms, gains (warm_up,): the first rows, the slots that were played and their rewards; rows (0, d)
-    once views stay.
+    An arm that has not learned since it came, or since the last alarm, has last = -1: what stands in its slot is void.
+    rows (R, d), arms, gains (R,): the first rows, those of the warm-up and some more, the slots that were played and
+    their rewards; rows (0, d) once views stay.
     sketches: of wide rows that are mostly zeros, in place of theta and inverse.
     """
 
@@ -115,9 +116,10 @@ def weights(state):
     for m in range(w.size):
         if asked(plan, sketched, m):
             least = min(least, losses[m])
+    floor = max(SMALLEST * state.rewards.numbers[SQUARES], TINY)
     for m in range(w.size):
         if asked(plan, sketched, m):
-            w[m] = np.exp(-TRUST * (losses[m] - least) * n / (2.0 * max(least, SMALLEST)))
+            w[m] = np.exp(-TRUST * (losses[m] - least) * n / (2.0 * max(least, floor)))
             if w[m] < FEW:
                 w[m] = 0.0
     return w / max(w.sum(), 1.0)
@@ -203,7 +205,7 @@ def survey_sketches(state, rows, slots):
 
 @compiled
 def improve(state, slot, x, now, reward):
-    """Let every model learn a reward of the arm in a slot: e, h of the best one, and which that is."""
+    """Let every model learn a reward of the arm in a slot, which has begun: e, h of the best one, and which that is."""
     best, error, spread = np.argmax(weights(state)), 0.0, 0.0
     rest, bound = reward - prior(state.rewards), FAR * state.rewards.numbers[SPREAD]
     for v in range(len(state.views)):
@@ -235,8 +237,8 @@ def improve(state, slot, x, now, reward):
 
 
 @compiled
-def vacate(state, slot):
-    """Let a slot know nothing."""
+def begin_arm(state, slot):
+    """Let the models of an arm know nothing, before its first reward."""
     t, p = 0, 0
     for m in range(state.plan.shape[0]):
         n = state.plan[m, SIZE]
@@ -244,11 +246,23 @@ def vacate(state, slot):
         t, p = t + n, p + length(n)
     if state.sketches.root.shape[1] > 0:
         begin_sketch(state.sketches, slot, state.settings[SPARSE_MODEL, REG])
+
+
+@compiled
+def vacate(state, slot):
+    """Let a slot know nothing, and its first rows be of no arm."""
     state.last[slot] = NEVER
     state.learned[slot] = 0
     for i in range(state.arms.size):
         if state.arms[i] == slot:
             state.arms[i] = NEVER
+
+
+def erase(state: Mixture, slot: int) -> None:
+    """Forget the arm in a slot, and leave nothing of it there."""
+    vacate(state, slot)
+    for array in (state.theta, state.inverse, *state.sketches):
+        array[slot] = 0
 
 
 @compiled
@@ -265,7 +279,7 @@ def forget(state):
 def take(state, x, slot, reward, patience):
     """Learn one row x (d,) and its reward; patience 0: there are no alarms."""
     now = state.counts[CLOCK]
-    if now < state.arms.size:
+    if now < state.rows.shape[0]:
         state.rows[now], state.arms[now], state.gains[now] = x, slot, reward
     state.counts[CLOCK] += 1
     paid(state.rewards, reward)
@@ -281,18 +295,16 @@ def take(state, x, slot, reward, patience):
 
 
 @compiled
-def learn_again(state):
-    """Learn the first rows from nothing, on views that were made anew."""
-    state.scores[:] = 0.0
-    state.counts[KNOWN] = 0
-    for i in range(min(state.counts[CLOCK], state.arms.size)):
+def learn_again(state, first, last):
+    """Learn the kept rows from the first of these to before the last."""
+    for i in range(first, last):
         if state.arms[i] != NEVER:
             improve(state, state.arms[i], state.rows[i], i, state.gains[i])
 
 
-def begun_mixture(dim: int, warm_up: int, reg: float) -> Mixture:
-    """Nothing is known, and no model is used yet."""
-    count, arms = len(MODELS), zeros(warm_up, dtype=np.int64)
+def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
+    """Nothing is known, and no model is used yet; room: of the first rows that are kept."""
+    count = len(MODELS)
     return Mixture(
         views=(no_view(dim), no_view(dim), no_view(dim)),
         plan=zeros(count, SIZE + 1, dtype=np.int64),
@@ -305,9 +317,9 @@ def begun_mixture(dim: int, warm_up: int, reg: float) -> Mixture:
         rewards=no_rewards(),
         counts=zeros(ALARMS + 1, dtype=np.int64),
         suspicion=zeros(1),
-        rows=zeros(warm_up, dim),
-        arms=arms,
-        gains=zeros(warm_up),
+        rows=zeros(room, dim),
+        arms=zeros(room, dtype=np.int64),
+        gains=zeros(room),
         sketches=no_sketches(0, dim, 0),
     )
 
@@ -339,46 +351,21 @@ def bytes_of(plan: np.ndarray, dim: int, size: int) -> int:
     return int((4 * sizes + 4 * length(sizes)).sum()) + bytes_of_sketch(dim, size)
 
 
-def remade(state: Mixture, slots: int, arms: int, landmarks: int, memory: float, seed: int) -> Mixture:
-    """The state with views of all rows so far, which are learned again; where the arms known would take more than
-    `memory` bytes, without the model of the ranked view, and then with fewer landmarks and directions."""
-    rows, size = state.rows[: state.counts[CLOCK]], landmarks
-    dim, across = rows.shape[1], directions(rows.shape[1])
-    sketched = ROWS_KEPT if across > 0 and np.mean(rows == 0.0) > SPARSE else 0
-    while True:
-        made = views(rows, size, np.random.default_rng([seed, len(rows)]), across) if not sketched else raw_alone(rows)
-        plans = [planned(made, choice(rows, size, ranked)) for ranked in (True, False)]
-        least = sketched <= FEWEST_KEPT if sketched else size == 0 and across <= LEAST
-        fitting = [plan for plan in plans if least or arms * bytes_of(plan, dim, sketched) <= memory]
-        if fitting:
-            plan = fitting[0]
-            break
-        size, sketched, across = size // 2, sketched // 2, max(across // 2, LEAST) if across else 0
-    none = [np.zeros((0, int(sizes.sum())), np.float32) for sizes in (plan[:, SIZE], length(plan[:, SIZE]))]
-    bare = state._replace(views=made, plan=plan, theta=none[0], inverse=none[1], last=state.last[:0])
-    anew = grown(bare._replace(sketches=no_sketches(0, dim, sketched)), slots)
-    learn_again(anew)
-    return anew
-
-
 def grown(state: Mixture, slots: int) -> Mixture:
     """The state with room for so many arms."""
-    held, sizes = len(state.last), state.plan[:, SIZE]
+    sizes, before = state.plan[:, SIZE], len(state.last)
     more = state._replace(
-        theta=np.zeros((slots, int(sizes.sum())), np.float32),
-        inverse=np.zeros((slots, int(length(sizes).sum())), np.float32),
-        last=np.zeros(slots, np.int64),
+        theta=cleared_late(slots, int(sizes.sum()), dtype=np.float32),
+        inverse=cleared_late(slots, int(length(sizes).sum()), dtype=np.float32),
+        last=np.full(slots, NEVER),
         learned=np.zeros(slots, np.int64),
-        arms=np.full(len(state.arms), NEVER),
         sketches=no_sketches(slots, state.rows.shape[1], state.sketches.root.shape[1] // 2),
     )
-    for slot in range(held, slots):
-        vacate(more, slot)
     for name in ("theta", "inverse", "last", "learned"):
-        getattr(more, name)[:held] = getattr(state, name)[:held]
-    for array, before in zip(more.sketches, state.sketches, strict=True):
-        array[:held] = before[:held]
-    return more._replace(arms=state.arms)
+        getattr(more, name)[:before] = getattr(state, name)
+    for array, old in zip(more.sketches, state.sketches, strict=True):
+        array[:before] = old
+    return more
 
 
 def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
@@ -388,19 +375,10 @@ def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
     same = all(getattr(state, name).shape == getattr(begun, name).shape for name in flat)
     if not same or [one.shape for one in state.rewards] != [one.shape for one in begun.rewards]:
         return False
-    if state.rows.shape != begun.rows.shape and not (len(state.rows) == 0 and state.counts[CLOCK] >= len(begun.rows)):
+    if state.rows.shape != begun.rows.shape and state.rows.shape != (0, dim):
         return False
-    for view, other in zip(state.views, begun.views, strict=True):
-        count = len(view.landmarks)
-        across = view.span.basis.shape[1]
-        if view.landmarks.shape != (count, across + 2 if across else dim) or view.half.shape != (count, count):
-            return False
-        if view.span.basis.shape != (dim, across) or view.span.origin.shape != (across + 1,):
-            return False
-        if view.knots.shape != view.heights.shape or len(view.knots) != dim:
-            return False
-        if [one.shape for one in view[:3]] != [one.shape for one in other[:3]]:
-            return False
+    if not all(view_fits(view, dim) for view in state.views):
+        return False
     clock, known, alarms = state.counts.tolist()
     sizes, top = state.plan[:, SIZE], max(arms, int(state.arms.max()) + 1)
     room = (len(state.last), int(sizes.sum())), (len(state.last), int(length(sizes).sum()))
@@ -415,5 +393,5 @@ def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
         and (state.arms >= NEVER).all()
         and 0 <= known <= clock == state.rewards.numbers[SEEN]
         and alarms >= 0
-        and sketches_fit(state.sketches, len(state.last), dim)
+        and sketches_fit(state.sketches, state.last > NEVER, dim)
     )

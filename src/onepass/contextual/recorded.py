@@ -6,7 +6,6 @@ import numpy as np
 
 from onepass.contextual.columns import Columns
 from onepass.contextual.known import Known
-from onepass.contextual.widening import widened
 
 
 def take(columns: Columns, known: Known, found: dict[str, float], reward: float, arm: Any) -> None:
@@ -15,7 +14,7 @@ def take(columns: Columns, known: Known, found: dict[str, float], reward: float,
     if known.models == ():
         known.begin(len(row))
     elif len(fills):
-        known.models = widened(known.models, fills, sizes)
+        known.widen(fills, sizes)
     known.take(row, reward, arm)
 
 

@@ -19,6 +19,7 @@ from onepass.design.sketch import SketchSettings, SketchState
 from onepass.design.subspace import Subspace, solve_in
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
+from onepass.foundation.state import cleared_late
 
 ROWS_KEPT = 16  # directions that a cut leaves, and one more: 8 to 32 are alike (docs/recommended_measured.md)
 FEWEST_KEPT = 4  # where memory is short
@@ -42,7 +43,7 @@ def no_sketches(slots: int, dim: int, size: int) -> Sketches:
     """Of arms that `begin_sketch` has not been called for; size 0: none."""
     across = dim + 1 if size > 0 else 0
     return Sketches(
-        basis=np.zeros((slots, 2 * size, across), np.float32),
+        basis=cleared_late(slots, 2 * size, across, dtype=np.float32),
         root=np.zeros((slots, 2 * size, 2 * size), np.float32),
         theta=np.zeros((slots, across), np.float32),
         aside=np.zeros((slots, 2 * size + 1)),
@@ -55,14 +56,14 @@ def bytes_of_sketch(dim: int, size: int) -> int:
     return sum(one.nbytes for one in no_sketches(1, dim, size)) if size > 0 else 0
 
 
-def sketches_fit(sketches: Sketches, slots: int, dim: int) -> bool:
-    """Whether shapes and counters read from a file fit together."""
+def sketches_fit(sketches: Sketches, known: np.ndarray, dim: int) -> bool:
+    """Whether shapes and counters read from a file fit together; known (slots,): the slots whose arms have learned."""
     capacity = sketches.root.shape[1]
-    begun = no_sketches(slots, dim, capacity // 2)
+    begun = no_sketches(len(known), dim, capacity // 2)
     used = sketches.numbers[:, USED]
     return (
         [one.shape for one in sketches] == [one.shape for one in begun]
-        and bool((capacity == 0) or (sketches.numbers[:, RIDGE] > 0.0).all())
+        and bool((capacity == 0) or (sketches.numbers[known, RIDGE] > 0.0).all())
         and bool(((used >= 0) & (used <= capacity) & (used == np.floor(used))).all())
     )
 

@@ -1,7 +1,8 @@
 """Wide rows in few coordinates: along the main directions of the first rows, and how much lies beside these.
 
     z -> [Q^T z, 0, rest(z)],   a landmark s -> [Q^T s, rest(s), 0],   rest(z) = sqrt(||z||^2 - ||Q^T z||^2)
-    Q (d, r): the r largest directions of the first rows Z (n, d),  Z Z^T = V S^2 V^T,  Q = Z^T V S^-1
+    Q (d, r): r main directions of the first rows Z (n, d); of FOLD rows at a time, C <- S Q^T of C and these rows:
+    [C; Z'] [C; Z']^T = V S^2 V^T,  S Q^T = V^T [C; Z'],  cut to the r largest
 
 z is a row as its view sees it (view.py). Products with what lies in the span of Q are exact; distances to landmarks are
 those of z where the two remainders are orthogonal. Models are regressions on Q^T z and the kernel's features: what lies
@@ -20,6 +21,7 @@ from onepass.foundation.state import zeros
 WIDE = 300  # columns above which rows are mapped (docs/recommended_measured.md)
 DIRECTIONS = 64  # at most: 96 to 256 make no fewer mistakes beside the kernels, and cost up to twice the time
 LEAST = 32  # and at least, of rows as wide as they may be
+FOLD = 64  # rows at a time: on 256 rows .98 (no direction is larger than another) to 1.00 of what the largest r hold
 NUMBERS = 1 << 20  # of Q: 4 MB, and as much to read for a row without zeros
 DENSE = 4  # rows with more than 1 / DENSE of their columns are multiplied by BLAS
 ROUNDING = 1e-8  # of the largest eigenvalue of Z Z^T: directions below it are not known
@@ -42,15 +44,20 @@ def directions(dim: int) -> int:
     return 0 if dim <= WIDE else max(LEAST, min(DIRECTIONS, NUMBERS // dim))
 
 
-def span_of(z: np.ndarray, zero: np.ndarray, most: int) -> Span:
-    """Of the first rows z (n, d), with at most that many directions and at least one; zero (d,): what a row of zeros
-    is seen as."""
-    values, vectors = np.linalg.eigh(z @ z.T)
+def folded(fold: np.ndarray, z: np.ndarray, most: int) -> np.ndarray:
+    """Return rows S Q^T (k, d), k <= `most`: the main directions, by falling length, of rows that were folded into
+    `fold` (k', d) and of z (n, d) together."""
+    rows = np.vstack([fold, z])
+    values, vectors = np.linalg.eigh(rows @ rows.T)
     least = max(ROUNDING * values[-1], np.finfo(np.float64).tiny)
     kept = [i for i in range(len(values) - 1, -1, -1) if values[i] > least][:most]
-    basis = np.zeros((z.shape[1], max(len(kept), 1)))
-    if kept:
-        basis[:] = z.T @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return vectors[:, kept].T @ rows
+
+
+def span_of(fold: np.ndarray, zero: np.ndarray) -> Span:
+    """Return the span of folded rows (k, d), of at least one direction; zero (d,): what a row of zeros is seen as."""
+    basis = np.zeros((fold.shape[1], max(len(fold), 1)))
+    basis[:, : len(fold)] = (fold / np.sqrt((fold**2).sum(axis=1))[:, None]).T
     return Span(basis=basis.astype(np.float32), origin=np.append(zero @ basis, zero @ zero))
 
 

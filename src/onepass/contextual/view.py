@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 from scipy.special import ndtri
 
-from onepass.contextual.span import Span, landmarks_on, no_span, place, span_of
+from onepass.contextual.span import Span, landmarks_on, no_span, place
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import zeros
 
@@ -28,8 +28,9 @@ WIDTH = 0.35  # of the median squared distance
 CONSTANT = 1e-9  # of a column's largest entry: one that spreads less does not vary
 IN_SPAN = 1e-6  # of k(s, s) = 1: a landmark of which the others leave less is dropped; features are in float32
 SPARSE = 0.9  # share of zeros from which on rows are sparse
-MANY = 256  # rows of which distances are measured, at most
+MANY = 128  # rows of which distances are measured, at most
 NO_END = 1e30  # no clipping, as a finite number
+AT_ONCE = 64  # columns that are ranked at once
 KNOTS = 64  # of a ranked column, at most: 256 rows say no more
 
 
@@ -136,90 +137,110 @@ def no_view(dim: int) -> View:
     )
 
 
-def views(rows: np.ndarray, size: int, rng: np.random.Generator, directions: int = 0) -> tuple[View, View, View]:
-    """The standard, the raw and the ranked view, from rows (n, d), with at most `size` landmarks each; directions: that
-    rows are mapped on, at most; 0: they are not."""
+def scaled_views(rows: np.ndarray) -> tuple[View, View]:
+    """Return the standard and the raw view of rows (n, d), with scales but without landmarks."""
     center, deviation = rows.mean(axis=0), rows.std(axis=0)
     varies = deviation > CONSTANT * np.abs(rows).max(axis=0)
     unit = np.divide(1.0, deviation, out=np.zeros(center.size), where=varies)
-    moved = rows - center
-    length = np.sqrt(np.mean((moved**2).sum(axis=1)))
-    common = np.full(center.size, 1.0 / length if length > 0.0 else 0.0)
-    standard = view(np.clip(moved * unit, -CLIP, CLIP), center, unit, CLIP, size, rng, directions)
-    raw = view(moved * common, center, common, NO_END, size, rng, directions)
-    if directions > 0:
-        return standard, raw, no_view(center.size)
-    z, knots, heights = ranked(rows, varies)
-    none = np.zeros(center.size)
-    return standard, raw, view(z, none, none, CLIP, size, rng)._replace(knots=knots, heights=heights)
+    return bare_view(center, unit, CLIP), bare_view(center, common_unit(rows, center), NO_END)
+
+
+def bare_view(center: np.ndarray, unit: np.ndarray, limit: float) -> View:
+    """Return a view of these scales that has no landmarks yet."""
+    return no_view(center.size)._replace(center=center, unit=unit, numbers=np.array([limit, 1.0, 1.0]))
+
+
+def common_unit(rows: np.ndarray, center: np.ndarray) -> np.ndarray:
+    """Return the unit of the raw view, (d,): 1 / rms ||x - center|| in every column."""
+    length = np.sqrt(np.mean(((rows - center) ** 2).sum(axis=1)))
+    return np.full(center.size, 1.0 / length if length > 0.0 else 0.0)
+
+
+def standardized(view: View, rows: np.ndarray) -> np.ndarray:
+    """Return z (n, d) of rows in a view that is not ranked, before they are mapped."""
+    return np.clip((rows - view.center) * view.unit, -view.numbers[0], view.numbers[0])
 
 
 def raw_alone(rows: np.ndarray) -> tuple[View, View, View]:
     """The raw view without landmarks, beside no others: of wide rows that are mostly zeros."""
     center, none = rows.mean(axis=0), no_view(rows.shape[1])
-    length = np.sqrt(np.mean(((rows - center) ** 2).sum(axis=1)))
-    unit = np.full(center.size, 1.0 / length if length > 0.0 else 0.0)
-    return none, none._replace(center=center, unit=unit, numbers=np.array([NO_END, 1.0, 1.0])), none
+    return none, bare_view(center, common_unit(rows, center), NO_END), none
 
 
-def ranked(rows: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """z (n, d), and knots and heights (d, Q); of columns that do not vary all heights are 0."""
-    normal = ndtri(np.arange(1, 2 * len(rows)) * 0.5 / len(rows))  # every middle rank there can be
-    lines = [
-        scores_of(column, normal) if varied else (column[:1], np.zeros(1))
-        for column, varied in zip(rows.T, varies, strict=True)
-    ]
-    count = max(len(values) for values, _ in lines)
-    knots, heights = np.empty((len(lines), count)), np.empty((len(lines), count))
-    z = np.empty_like(rows)
-    for j, (values, scores) in enumerate(lines):
-        knots[j], heights[j] = values[-1], scores[-1]  # those that are too many repeat the last one
-        knots[j, : len(values)], heights[j, : len(values)] = values, scores
-        z[:, j] = np.interp(rows[:, j], values, scores)
+def rank_columns(view: View, rows: np.ndarray, varies: np.ndarray, first: int) -> tuple[View, np.ndarray]:
+    """Return the ranked view with lines of AT_ONCE columns more, from the first on, and their z (n, AT_ONCE) of rows
+    (n, d); columns that do not vary have 0."""
+    block = slice(first, first + AT_ONCE)
+    z, knots, heights = ranked(rows[:, block].T, varies[block])
+    lines = np.zeros((2, rows.shape[1], max(knots.shape[1], view.knots.shape[1])))
+    for line, before, new in zip(lines, (view.knots, view.heights), (knots, heights), strict=True):
+        for part, columns in ((before[:first], slice(first)), (new, block)):
+            if part.size > 0:
+                line[columns] = np.pad(part, ((0, 0), (0, lines.shape[2] - part.shape[1])), "edge")
+    return view._replace(knots=lines[0], heights=lines[1]), z.T
+
+
+def ranked(columns: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return z (d, n), knots and heights (d, Q) of columns (d, n): all at once, ties with the middle of their ranks."""
+    count = columns.shape[1]
+    order, places = np.argsort(columns, axis=1), np.arange(count)
+    columns = np.take_along_axis(columns, order, axis=1)
+    opens, closes = np.ones((2, *columns.shape), np.bool_)  # whether an entry is the first, the last of its ties
+    opens[:, 1:] = columns[:, 1:] != columns[:, :-1]
+    closes[:, :-1] = opens[:, 1:]
+    first = np.maximum.accumulate(np.where(opens, places, 0), axis=1)
+    last = np.minimum.accumulate(np.where(closes, places, count - 1)[:, ::-1], axis=1)[:, ::-1]
+    scores = ndtri(np.arange(1, 2 * count) * 0.5 / count)[first + last]  # every middle rank there can be
+    scores -= scores.mean(axis=1, keepdims=True)
+    spread = np.where(varies, scores.std(axis=1), np.inf)
+    scores = np.clip(scores / spread[:, None], -CLIP, CLIP)
+    at = knots_among(opens)
+    knots, heights = columns.ravel()[at], scores.ravel()[at]
+    if knots.shape[1] == KNOTS:  # what lies between two knots is on their line
+        scores = np.array([np.interp(*lines) for lines in zip(columns, knots, heights, strict=True)])
+    z = np.empty_like(scores)
+    np.put_along_axis(z, order, scores, axis=1)
     return z, knots, heights
 
 
-def scores_of(column: np.ndarray, normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values (Q,) of a column (n,) that varies, and their normal scores, standardized and cut; normal (2n - 1,): scores
-    of the ranks 1/2, 1, 3/2, ..."""
-    values, counts = np.unique(column, return_counts=True)
-    scores = normal[2 * np.cumsum(counts) - counts - 1]
-    mean = scores @ counts / len(column)
-    z = (scores - mean) / np.sqrt((scores - mean) ** 2 @ counts / len(column))
-    if len(values) > KNOTS:
-        few = np.linspace(0, len(values) - 1, KNOTS).astype(np.int64)  # each once: steps are 1 or more
-        values, z = values[few], z[few]
-    return values, np.clip(z, -CLIP, CLIP)
+def knots_among(opens: np.ndarray) -> np.ndarray:
+    """Return places (d, Q) of the knots of sorted columns, in all their entries one after the other: every value that
+    there is, or KNOTS of them at equal steps; what is too many repeats the last. opens (d, n): where values begin."""
+    values = opens.sum(axis=1)[:, None]
+    steps = np.arange(min(int(values.max()), KNOTS))
+    few = np.where(values > KNOTS, steps * (values - 1) // (KNOTS - 1), np.minimum(steps, values - 1))
+    return np.flatnonzero(opens)[np.cumsum(values)[:, None] - values + few]
 
 
-def view(
-    z: np.ndarray,
-    center: np.ndarray,
-    unit: np.ndarray,
-    limit: float,
-    size: int,
-    rng: np.random.Generator,
-    directions: int = 0,
-) -> View:
-    """The view of these scales, with landmarks from rows (n, d) that are seen as z; directions: as of `views`."""
-    length, span = np.sqrt(np.mean((z**2).sum(axis=1))), no_span(center.size)
-    if directions > 0:
-        span = span_of(z, np.clip(-center * unit, -limit, limit), directions)
-        z = landmarks_on(span, z)
-    precision = 0.5 / (WIDTH * median_square(z[rng.permutation(len(z))[:MANY]]))
-    some = z[rng.permutation(len(z))[:size]]
+def with_landmarks(view: View, z: np.ndarray, size: int, orders: list[np.ndarray]) -> View:
+    """Return the view with at most `size` landmarks from rows that it sees as z (n, d); orders: of these rows, random,
+    for distances and for landmarks."""
+    length = np.sqrt(np.mean((z**2).sum(axis=1)))
+    if view.span.basis.shape[1] > 0:
+        z = landmarks_on(view.span, z)
+    precision = 0.5 / (WIDTH * median_square(z[orders[0][:MANY]]))
+    some = z[orders[1][:size]]
     factor, order, rank, _ = dpstrf(np.exp(-precision * squares(some)), tol=IN_SPAN, lower=1)
     kept = order[:rank] - 1
     half = solve_triangular(np.tril(factor[:rank, :rank]), np.eye(rank), lower=True) if rank else np.zeros((0, 0))
-    return View(
-        center=center,
-        unit=unit,
-        numbers=np.array([limit, 1.0 / length if length > 0.0 else 1.0, precision]),
+    return view._replace(
+        numbers=np.array([view.numbers[0], 1.0 / length if length > 0.0 else 1.0, precision]),
         landmarks=np.ascontiguousarray(some[kept], np.float32),
         half=np.ascontiguousarray(half, np.float32),
-        knots=np.zeros((center.size, 0)),
-        heights=np.zeros((center.size, 0)),
-        span=span,
+    )
+
+
+def view_fits(view: View, dim: int) -> bool:
+    """Whether shapes read from a file are those of a view of `dim` columns."""
+    count, across = len(view.landmarks), view.span.basis.shape[1]
+    return (
+        view.landmarks.shape == (count, across + 2 if across else dim)
+        and view.half.shape == (count, count)
+        and view.span.basis.shape == (dim, across)
+        and view.span.origin.shape == (across + 1,)
+        and view.knots.shape == view.heights.shape == (dim, view.knots.shape[1])
+        and view.center.shape == view.unit.shape == (dim,)
+        and view.numbers.shape == (3,)
     )
 
 
@@ -232,6 +253,6 @@ def squares(z: np.ndarray) -> np.ndarray:
 
 def median_square(z: np.ndarray) -> float:
     """The median squared distance of rows that differ; 1 where none do."""
-    found = squares(z)[np.tri(len(z), k=-1, dtype=np.bool_)]
+    found = squares(z)[np.tril_indices(len(z), -1)]
     found = found[found > CONSTANT * (z**2).sum(axis=1).max()] if found.size else found
     return float(np.median(found)) if found.size else 1.0

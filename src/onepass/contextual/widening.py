@@ -11,7 +11,7 @@ terms are crossed (contextual_bandit.py).
 
 import numpy as np
 
-from onepass.contextual.mixture import NEVER, REG, SIZE, Mixture, planned, vacate
+from onepass.contextual.mixture import REG, SIZE, Mixture, planned
 from onepass.contextual.model import length
 from onepass.contextual.sketched import no_sketches
 from onepass.contextual.span import no_span
@@ -32,7 +32,7 @@ def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
             thetas.append(wider_theta(mine, len(fills), grown))
             inverses.append(wider_inverse(its, n, len(fills), grown, state.settings[m, REG]))
         t, p = t + n, p + length(n)
-    found = state._replace(
+    return state._replace(
         views=views,
         plan=plan,
         theta=beside(*thetas) if thetas else state.theta,
@@ -40,9 +40,6 @@ def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
         rows=beside(state.rows, np.tile(fills, (len(state.rows), 1))),
         sketches=no_sketches(len(state.last), after, 0),
     )
-    for slot in np.flatnonzero(found.last == NEVER).tolist():  # their constant has not shrunk
-        vacate(found, slot)
-    return found
 
 
 def beside(*parts: np.ndarray) -> np.ndarray:

@@ -4,12 +4,15 @@ Abstract states: within `abstract()`, `zeros` and `copy` take no memory, so what
 names, shapes and dtypes of a state of any size for nothing. Files are held against that before anything is allocated.
 """
 
+import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+
+LARGE, HUGE = 1 << 18, 1 << 22  # bytes from which zeros of `cleared_late` are pages of their own, and large ones
 
 _abstract: ContextVar[bool] = ContextVar("_abstract", default=False)
 
@@ -37,6 +40,21 @@ def zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
         return np.zeros(shape, dtype)
     except (MemoryError, ValueError):
         raise ValueError(f"an array of shape {shape} does not fit into memory; choose a smaller size") from None
+
+
+def cleared_late(*shape: int, dtype: Any = np.float64) -> np.ndarray:
+    """Zeros whose memory the system clears page by page, where it is first written to, and not in this call."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if size < LARGE:
+        return np.zeros(shape, dtype)
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+    try:
+        pages = mmap.mmap(-1, size, **private)
+    except (OSError, OverflowError):
+        raise ValueError(f"an array of shape {shape} does not fit into memory; choose a smaller size") from None
+    if size >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, dtype).reshape(shape)
 
 
 def filled(value: float, *shape: int, dtype: Any = np.float64) -> np.ndarray:
