@@ -2,10 +2,12 @@
 
 import json
 import resource
+import time
 
 import pytest
 
 from onepass.log.sqlite import SqliteStore
+from patience import until
 from service_process import Served, written
 
 ASKED = {"context": [0.5, 1.0, 0.0], "arms": ["a", "b", "c"]}
@@ -41,7 +43,10 @@ def test_a_full_disk_is_told_as_503_and_when_there_is_room_again_nothing_is_lost
     assert unready.status_code == 503
     assert "the log cannot be written" in unready.json()["error"]["message"]
     assert client.get("/v1/news/log").status_code == 200  # what is there can be read
+    time.sleep(1.0)  # while it is asked in vain whether it can be written
+    assert client.get("/readyz").status_code == 503
     room(served, resource.RLIM_INFINITY)
+    until(lambda: client.get("/readyz").status_code == 200)  # though nobody sends anything
     after = {f"while {n}": ask(f"while {n}") for n in range(AGAIN)}
     assert all(answer.status_code == 200 for answer in [*before.values(), *after.values()])
     assert [pay(name).json()["stored"] for name in (*before, *after)] == [1] * (2 * AGAIN)

@@ -1,5 +1,6 @@
 """Whatever is lost, a shard or the process, comes back: the model is the uninterrupted one, no row lost or twice."""
 
+import resource
 import shutil
 import subprocess
 import sys
@@ -77,6 +78,56 @@ def test_a_change_that_was_not_written_to_its_end_is_no_change(tmp_path):
             same(opened, 2)
             opened.learn(*batch(3), seq=3)
         opened_is(folder, 3)
+
+
+@pytest.mark.parametrize("byte", [0, 9, 16, 30, -1], ids=["mark", "length", "crc", "data", "end of data"])
+def test_a_flipped_bit_before_whole_changes_is_refused(tmp_path, byte):
+    learned(tmp_path, 1).close()
+    log = tmp_path / "log-1"
+    place = byte % log.stat().st_size
+    with ShardedBandit.opened(tmp_path) as bandit:
+        for seq in (2, 3):
+            bandit.learn(*batch(seq))
+    data = bytearray(log.read_bytes())
+    data[place] ^= 1
+    log.write_bytes(data)
+    with pytest.raises(ValueError, match=r"damaged at byte 0.*whole frames follow"):
+        ShardedBandit.opened(tmp_path)
+    data[place] ^= 1
+    log.write_bytes(data)
+    opened_is(tmp_path, 3)
+
+
+def test_a_full_disk_is_said_and_when_it_has_room_again_nothing_is_lost_or_doubled(tmp_path):
+    bandit = learned(tmp_path, 2)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "log-1").stat().st_size + 10, limits[1]))
+    try:
+        for _ in range(2):
+            with pytest.raises(OSError, match="again with the same seq"):
+                bandit.learn(*batch(3), seq=3)
+        with pytest.raises(OSError, match="again with the same seq"):
+            bandit.learn(*batch(4))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    bandit.learn(*batch(3), seq=3)
+    bandit.learn(*batch(4))
+    same(bandit, 4)
+    bandit.close()
+    opened_is(tmp_path, 4)
+
+
+def test_a_folder_is_open_in_one_place(tmp_path):
+    bandit = learned(tmp_path, 2)
+    for open_again in (lambda: ShardedBandit.opened(tmp_path), lambda: ShardedBandit(recipe(), folder=tmp_path)):
+        with pytest.raises(ValueError, match="open in one process"):
+            open_again()
+    code = f"from onepass.cluster import ShardedBandit; ShardedBandit.opened({str(tmp_path)!r})"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert other.returncode == 1
+    assert "open in one process" in other.stderr
+    bandit.close()
+    opened_is(tmp_path, 2)
 
 
 def test_a_change_asked_for_again_is_made_once():

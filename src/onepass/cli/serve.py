@@ -22,6 +22,7 @@ Workers = Annotated[
     int, typer.Option("--workers", min=0, help="Processes that decide; 0: the one that writes and learns, too.")
 ]
 Connections = Annotated[int, typer.Option(min=1, help="Connections at most, of each process.")]
+Standby = Annotated[bool, typer.Option("--standby", help="Wait for the end of a service of the same loops.")]
 Check = Annotated[bool, typer.Option("--check", help="Only say whether the settings are right.")]
 Compile = Annotated[bool, typer.Option("--compile", help="Only compile what the loops need, as for an image.")]
 NewKey = Annotated[str | None, typer.Option(metavar="ROLES", help="Print a new key: decide,reward,read,admin.")]
@@ -37,6 +38,7 @@ def serve(
     log: Log = None,
     workers: Workers = 0,
     connections: Connections = 1_000,
+    standby: Standby = False,
     check: Check = False,
     compile_only: Compile = False,
     demo: Demo = False,
@@ -51,6 +53,9 @@ def serve(
     from onepass.service import keys, loop, server, settings, simulation
 
     loops, visitors = [*([simulation.SETTINGS] if demo else ()), *(loops or ())], list[subprocess.Popen[bytes]]()
+
+    def wait() -> None:
+        print("onepass: another process serves; waiting for its end", file=sys.stderr, flush=True)
 
     def listening(address: str) -> None:
         print(f"onepass: listening at {address}", file=sys.stderr, flush=True)
@@ -77,6 +82,7 @@ def serve(
         server.serve(
             data, loops, host=host, port=port, log=log, workers=workers, connections=connections,
             certificate=certificate, private_key=private_key, listening=listening,
+            standby=wait if standby else None,
         )  # fmt: skip
     except (ValueError, OSError) as error:
         for line in str(error).splitlines():

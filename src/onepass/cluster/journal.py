@@ -2,29 +2,35 @@
 
     current      which cut counts: its number and seq, and the seq of every shard, by number
     cut-N/       bandit, shard-0, shard-1, ...: all as they were after that change
-    log-N        what was learned after it: one frame a change, (length, crc32, bytes as `onepass.to_bytes` has them)
+    log-N        what was learned after it: one frame a change, (mark, length, crc32, bytes as `onepass.to_bytes` has)
+    lock         held by the process that writes
 
 A cut is written beside the old one, then `current` is moved into place: who is killed between has the old cut and its
-log, whole. A frame that was not finished is no change: its caller has had no answer.
+log, whole. A frame at the end that was not finished is no change: its caller has had no answer. One that whole frames
+follow was changed after it was written, which is refused.
 """
 
+import contextlib
 import json
+import mmap
 import os
 import shutil
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from onepass.foundation import check, files
-from onepass.foundation.disk import put
+from onepass.foundation.disk import FolderLock, put
 from onepass.foundation.state import objects
 
 CURRENT, BANDIT = "current", "bandit"
-FRAME = struct.Struct("<QI")  # length, crc32
+MARK = b"\x1eonepass"  # begins a frame, so that whole ones are found after a damaged one
+FRAME = struct.Struct("<8sQI")  # mark, length, crc32
 KIND = "Change"  # of the bytes of a change
 
 
@@ -55,7 +61,7 @@ def written(entry: Entry) -> bytes:
     """A frame."""
     extra = {"seq": entry.seq, "act": entry.act, "options": entry.options, "dtype": entry.change.rows.dtype.str}
     data = files.packed(KIND, files.Contents({}, extra, entry.change))
-    return FRAME.pack(len(data), zlib.crc32(data)) + data
+    return FRAME.pack(MARK, len(data), zlib.crc32(data)) + data
 
 
 def entry_of(data: bytes, source: str) -> Entry:
@@ -79,18 +85,30 @@ class Cut(NamedTuple):
 
 
 class Journal:
-    """The folder, open for one process that writes."""
+    """The folder, open for one process that writes. ValueError where another process has it open."""
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._log: BinaryIO | None = None
+        self._lock = FolderLock(self.folder)
+        if not self._lock.acquire():
+            raise ValueError(
+                f"folder must be open in one process, but another one, or another bandit of this one, has "
+                f"{check.quoted(folder)} open: close that one first"
+            )
+        self._log: FileIO | None = None
+        self._size = 0  # of the log, whole frames
+        self._unwritten = b""  # frames of changes that were made
+
+    def has_cut(self) -> bool:
+        """Return whether there is a cut that counts."""
+        return (self.folder / CURRENT).is_file()
 
     @property
     def current(self) -> Cut | None:
         """The cut that counts, None where there is none yet. ValueError for a damaged file."""
         place = self.folder / CURRENT
-        if not place.is_file():
+        if not self.has_cut():
             return None
         try:
             found = json.loads(place.read_bytes())
@@ -102,27 +120,36 @@ class Journal:
         """The folder of a cut."""
         return self.folder / f"cut-{number}"
 
-    @property
-    def log(self) -> BinaryIO:
-        """Where changes are written; OSError where it is closed, or could not be written once."""
+    def ready(self) -> None:
+        """Write what could not be written before. OSError where that is not possible, or the journal is closed."""
         if self._log is None:
-            raise OSError(
-                f"the log in {check.quoted(self.folder)} is closed, or could not be written: open the folder again"
-            )
-        return self._log
+            raise OSError(f"the log in {check.quoted(self.folder)} is closed: open the folder again")
+        if self._unwritten:
+            self.append(b"")
 
     def append(self, frame: bytes) -> None:
         """Write a change, as `written` gave it; it survives this process, and with the next cut the machine.
 
-        OSError where it cannot be written; then nothing is, any more: who opens the folder goes on from what is there.
+        OSError where it cannot be written: it is written before the next one, by `ready`.
         """
-        log = self.log
+        if self._log is None:
+            raise OSError(f"the log in {check.quoted(self.folder)} is closed: open the folder again")
+        self._unwritten += frame
         try:
-            log.write(frame)
-            log.flush()
-        except OSError:
-            self.close()
-            raise
+            self._log.seek(self._size)
+            left = memoryview(self._unwritten)
+            while left:
+                left = left[self._log.write(left) or 0 :]
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._log.truncate(self._size)
+            raise OSError(
+                error.errno,
+                f"{error.strerror}: the change is made, but not logged in {check.quoted(self.folder)}; make it again "
+                "with the same seq when there is room, which logs it and does not learn it twice",
+            ) from None
+        self._size += len(self._unwritten)
+        self._unwritten = b""
 
     def cut(self, seq: int, write: Callable[[Path], dict[int, int]]) -> None:
         """A new cut: write(folder) puts files there and gives the seq of every shard."""
@@ -132,8 +159,13 @@ class Journal:
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         shards = write(place)
-        self._open(number, "wb")
-        put(self.folder / CURRENT, json.dumps({"cut": number, "seq": seq, "shards": shards}).encode())
+        log = FileIO(self._log_of(number), "w+")
+        try:
+            put(self.folder / CURRENT, json.dumps({"cut": number, "seq": seq, "shards": shards}).encode())
+        except BaseException:
+            log.close()
+            raise
+        self._take(log, 0)
         for old in self.folder.iterdir():
             if old.name.startswith(("cut-", "log-")) and old.name.partition("-")[2] != str(number):
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
@@ -141,27 +173,62 @@ class Journal:
     def _log_of(self, number: int) -> Path:
         return self.folder / f"log-{number}"
 
-    def _open(self, number: int, mode: str) -> None:
-        self.close()
-        self._log = cast(BinaryIO, self._log_of(number).open(mode))
+    def _take(self, log: FileIO, size: int) -> None:
+        """Go on with another log. All changes that were made are in it, or in the cut before it."""
+        if self._log is not None:
+            self._log.close()
+        self._log, self._size, self._unwritten = log, size, b""
 
     def after(self, number: int) -> Iterator[Entry]:
-        """What was logged after that cut, up to the first frame that was not finished, which is cut off."""
+        """Yield what was logged after that cut, up to a last frame that was not finished, which is cut off. ValueError
+        where a damaged frame is followed by whole ones."""
         path, whole = self._log_of(number), 0
-        if path.is_file():
-            with path.open("rb") as file:
-                while len(head := file.read(FRAME.size)) == FRAME.size:
-                    length, crc = FRAME.unpack(head)
-                    data = file.read(length)
-                    if len(data) != length or zlib.crc32(data) != crc:
-                        break
-                    yield entry_of(data, check.quoted(path))
-                    whole = file.tell()
-            os.truncate(path, whole)
-        self._open(number, "ab")
+        self._take(FileIO(path, "r+" if path.is_file() else "w+"), 0)
+        with path.open("rb") as file, mapped(file) as data:
+            while (end := end_of_frame(data, whole)) is not None:
+                yield entry_of(data[whole + FRAME.size : end], check.quoted(path))
+                whole = end
+            if followed_by_frame(data, whole):
+                raise ValueError(
+                    f"{check.quoted(path)} is damaged at byte {whole}: the frame there is not what was written, and "
+                    "whole frames follow it; restore the folder from a copy"
+                )
+        assert self._log is not None
+        self._log.truncate(whole)
+        self._size = whole
 
     def close(self) -> None:
-        """Let go of the log."""
+        """Let go of the log and the folder."""
         if self._log is not None:
             self._log.close()
             self._log = None
+        self._lock.release()
+
+
+@contextlib.contextmanager
+def mapped(file: BinaryIO) -> Iterator[Any]:
+    """The bytes of a file, read where they are looked at."""
+    if os.fstat(file.fileno()).st_size == 0:  # which cannot be mapped
+        yield b""
+        return
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield data
+
+
+def end_of_frame(data: Any, start: int) -> int | None:
+    """Return the end of the whole frame that begins at a byte, None where there is none."""
+    if len(data) - start < FRAME.size:
+        return None
+    mark, length, crc = FRAME.unpack_from(data, start)
+    end = start + FRAME.size + length
+    if mark != MARK or end > len(data) or zlib.crc32(data[start + FRAME.size : end]) != crc:
+        return None
+    return int(end)
+
+
+def followed_by_frame(data: Any, start: int) -> bool:
+    """Return whether a whole frame begins after a byte."""
+    while (start := data.find(MARK, start + 1)) >= 0:
+        if end_of_frame(data, start) is not None:
+            return True
+    return False

@@ -8,7 +8,8 @@ Models are those of one process, bit for bit, on any number of shards; so are de
 """
 
 import json
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, final
@@ -74,17 +75,21 @@ class ShardedBandit(Shared):
     ):
         count = check.integer("shards", shards, 1)
         front = Front(sharded(recipe))
+        every = check.integer("every", every, 1)
         journal = None if folder is None else Journal(folder)
-        if journal is not None and journal.current is not None:
-            raise ValueError("folder must hold no bandit yet: ShardedBandit.opened goes on with the one that is there")
-        self._begin(front, linked(ray), journal, every)
-        for number in range(count):
-            self.crew.begin(number)
-        if journal is not None:
-            self._cut()
+        with released_on_error(journal):
+            if journal is not None and journal.has_cut():
+                raise ValueError(
+                    "folder must hold no bandit yet: ShardedBandit.opened goes on with the one that is there"
+                )
+            self._begin(front, linked(ray), journal, every)
+            for number in range(count):
+                self.crew.begin(number)
+            if journal is not None:
+                self._cut()
 
     def _begin(self, front: Front, links: Links, journal: Journal | None, every: int) -> None:
-        self._front, self._journal, self._every = front, journal, check.integer("every", every, 1)
+        self._front, self._journal, self._every = front, journal, every
         store: Any = front.bandit.learned.store
         self._store: Store = store
         self.crew = store.crew = Crew(partial(shard_of, store.models), links, journal is not None)
@@ -97,20 +102,22 @@ class ShardedBandit(Shared):
 
         What `learn` had returned from is there, once. ValueError for a folder without a bandit, or one that is damaged.
         """
+        every = check.integer("every", every, 1)
         journal = Journal(folder)
-        current = journal.current
-        if current is None:
-            raise ValueError(f"folder must hold a bandit, but {check.quoted(folder)} does not")
-        place = journal.cut_at(current.number)
-        front = load(place / BANDIT)
-        if not isinstance(front, Front):
-            raise ValueError(f"{check.quoted(place / BANDIT)} holds no bandit on shards")
-        self = cls.__new__(cls)
-        self._begin(front, linked(ray), journal, every)
-        for number, seq in current.shards.items():
-            self.crew.begin(number, seq, place / f"shard-{number}")
-        for entry in journal.after(current.number):
-            self._again(entry)
+        with released_on_error(journal):
+            current = journal.current
+            if current is None:
+                raise ValueError(f"folder must hold a bandit, but {check.quoted(folder)} does not")
+            place = journal.cut_at(current.number)
+            front = load(place / BANDIT)
+            if not isinstance(front, Front):
+                raise ValueError(f"{check.quoted(place / BANDIT)} holds no bandit on shards")
+            self = cls.__new__(cls)
+            self._begin(front, linked(ray), journal, every)
+            for number, seq in current.shards.items():
+                self.crew.begin(number, seq, place / f"shard-{number}")
+            for entry in journal.after(current.number):
+                self._again(entry)
         return self
 
     # ---- what it is ----
@@ -259,9 +266,10 @@ class ShardedBandit(Shared):
                 self._cut()
 
     def _new(self, seq: int | None) -> bool:
-        """Whether a change is one that was not made yet. OSError where it could not be logged."""
+        """Whether a change is one that was not made yet, when all that were made are logged; OSError where they cannot
+        be."""
         if self._journal is not None:
-            _ = self._journal.log
+            self._journal.ready()
         wanted = self.seq + 1 if seq is None else check.integer("seq", seq, 1)
         if wanted > self.seq + 1:
             raise ValueError(f"seq must be {self.seq + 1}, the next, or that of a change that was made, got {seq}")
@@ -354,6 +362,17 @@ class ShardedBandit(Shared):
 
     def __repr__(self) -> str:
         return f"<ShardedBandit on {len(self.shards)} shards: {self.bandit.estimator!r}, {self.rounds} rows learned>"
+
+
+@contextmanager
+def released_on_error(journal: Journal | None) -> Iterator[None]:
+    """Close a journal where what follows raises."""
+    try:
+        yield
+    except BaseException:
+        if journal is not None:
+            journal.close()
+        raise
 
 
 def linked(ray: str | None) -> Links:

@@ -1,7 +1,7 @@
-"""Where files are put: all of one or nothing, wherever a process is killed."""
+"""Files that are put whole or not at all, wherever a process is killed, and folders that one process holds."""
 
 import contextlib
-import importlib
+import importlib.util
 import os
 import re
 import secrets
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from onepass.foundation.check import quoted
 
+_HAS_LOCKS = importlib.util.find_spec("fcntl") is not None
 TOKEN = 8  # hexadecimal digits in the name of an unfinished file
 
 
@@ -45,6 +46,31 @@ def put(path: Path, data: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
         raise
+
+
+class FolderLock:
+    """A folder that one process holds, until it lets go or ends, however it ends.
+
+    folder: there already; a file of the name `lock` is made in it. On a system without file locks nothing is held.
+    """
+
+    def __init__(self, folder: Path):
+        self._path, self._file = folder / "lock", -1
+
+    def acquire(self) -> bool:
+        """Hold the folder, and return True; False if somebody else holds it."""
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if _locked(handle) or not _HAS_LOCKS:
+            self._file = handle
+            return True
+        os.close(handle)
+        return False
+
+    def release(self) -> None:
+        """Let go of the folder."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
 
 def _locked(handle: int) -> bool:

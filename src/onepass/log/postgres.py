@@ -5,6 +5,7 @@ visible, so places are in the order of commits, whatever waits, fails or is kill
 its commit, and a reader could pass by a place that comes later. Readers wait for nobody.
 """
 
+import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,7 +18,7 @@ try:
 except ModuleNotFoundError:
     raise ModuleNotFoundError("PostgresStore needs psycopg: pip install onepass[postgres]", name="psycopg") from None
 
-from onepass.log.store import Damage, StoreError
+from onepass.log.store import ClaimError, Damage, StoreError
 from onepass.log.tables import SCHEMA, Connection, Tables
 
 BEGINNING = 5_119_000  # advisory lock of those who make the tables: any number that nobody else uses
@@ -27,6 +28,8 @@ UNKNOWN = (
     "again, what has an id or a request is stored once"
 )
 PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000}  # s, ms: for a database that does not answer at all
+KEEPALIVES = {"tcp_keepalives_idle": 5, "tcp_keepalives_interval": 2, "tcp_keepalives_count": 3}  # s, s
+KEY = 8  # bytes of the number of an advisory lock
 NOTHING = "; nothing of it was stored, all that was is still there"
 
 
@@ -46,6 +49,7 @@ class PostgresStore(Tables):
         self._writer: psycopg.Connection | None = None
         self._reader: psycopg.Connection | None = None
         self._alone, self._asking = threading.Lock(), threading.Lock()
+        self._claims: set[str] = set()
         with told(NOTHING), self._connected() as connection, connection.transaction():
             connection.execute("select pg_advisory_xact_lock(%s)", (BEGINNING,))
             connection.execute(psycopg.sql.SQL("create schema if not exists {}").format(self._name))
@@ -66,10 +70,31 @@ class PostgresStore(Tables):
         connection.execute(psycopg.sql.SQL("set search_path = {}").format(self._name))
         return connection
 
+    def claim(self, loop: str) -> None:
+        """As in the contract, by an advisory lock of the connection that writes: who has lost it writes nothing."""
+        with self._alone, told(NOTHING):
+            if self._writer is None or self._writer.broken:
+                self._writer = self._writing_connection()
+            lock(self._writer, self.schema, loop)
+            self._claims.add(loop)
+
+    def _writing_connection(self) -> "psycopg.Connection":
+        """A connection that holds all claims; ClaimError where another process has one of them."""
+        connection = self._connected()
+        try:
+            for name, value in KEEPALIVES.items():  # a machine that is gone lets go of its claims
+                connection.execute(f"set {name} = {value}".encode())
+            for loop in self._claims:
+                lock(connection, self.schema, loop)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
     def _begun(self) -> "psycopg.Connection":
         """The writer's connection in a transaction that holds the mark; made again where it broke while it was idle."""
         for old in (self._writer, None):
-            self._writer = connection = self._connected() if old is None or old.broken else old
+            self._writer = connection = self._writing_connection() if old is None or old.broken else old
             try:
                 connection.execute("begin")
                 connection.execute(LOCK)
@@ -117,6 +142,17 @@ class PostgresStore(Tables):
 
     def __repr__(self) -> str:
         return f"PostgresStore(schema={self.schema!r})"
+
+
+def lock(connection: "psycopg.Connection", schema: str, loop: str) -> None:
+    """Claim a loop for a connection; ClaimError where another one has it."""
+    digest = hashlib.blake2b(f"{schema}\0{loop}".encode(), digest_size=KEY).digest()
+    found = connection.execute("select pg_try_advisory_lock(%s)", (int.from_bytes(digest, "big", signed=True),))
+    if found.fetchone() != (True,):
+        raise ClaimError(
+            f"another process writes loop {loop} of this database: stop it, or wait for its end (onepass serve "
+            "--standby)"
+        )
 
 
 def patient(conninfo: str) -> str:

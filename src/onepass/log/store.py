@@ -28,6 +28,10 @@ class StoreError(OSError):
     helps."""
 
 
+class ClaimError(StoreError):
+    """Another process writes a loop."""
+
+
 class Row(NamedTuple):
     """What a store keeps of a record. body: its JSON without the place; crc: CRC-32 of the place and the body; once:
     a digest that no two rows of a loop share, None for none; event: the identity of the decision it is about."""
@@ -93,6 +97,18 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give back connections and files. A store that is closed refuses everything else."""
+
+    def claim(self, loop: str) -> None:
+        """Be the only one who may claim a loop, until the store is closed or the process ends, however it ends.
+
+        ClaimError where somebody else has claimed it. By default everybody may: a file of SQLite is in a folder that
+        its service holds.
+        """
+        del loop
+
+    def probe(self) -> None:
+        """Find out whether the store can be written; StoreError where it cannot. By default, whether it can be read."""
+        self.bounds()
 
     def viewed(self) -> AbstractContextManager["Store"]:
         """The same log, for long reading that shall keep nobody waiting: by default this very store."""

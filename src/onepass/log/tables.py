@@ -148,6 +148,10 @@ class Tables(Store):
             for name, value in (("first", seq), ("last", seq - 1)):
                 connection.tell("update mark set value = ? where name = ?", (value, name))
 
+    def probe(self) -> None:
+        with self._writing() as connection:
+            connection.tell("update mark set value = value where name = 'last'")
+
     def bounds(self) -> tuple[int, int]:
         found = dict(self._ask(MARKS))
         return found["first"], found["last"]

@@ -5,14 +5,13 @@ DIR/lock             held by the process that serves      postgresql://...    on
 """
 
 import asyncio
-import fcntl
 import gc
 import ipaddress
-import os
 import signal
 import socket
 import ssl
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -22,9 +21,10 @@ from uvicorn.config import Config
 from uvicorn.server import Server
 
 from onepass.foundation.check import shown
+from onepass.foundation.disk import FolderLock
 from onepass.log.opening import SCHEMES, opened
 from onepass.log.sqlite import SqliteStore
-from onepass.log.store import Store
+from onepass.log.store import ClaimError, Store
 from onepass.service.app import Service
 from onepass.service.channel import Configuration
 from onepass.service.connections import CONNECTIONS, ConnectionLimits
@@ -39,6 +39,7 @@ FINISH = 5  # seconds that requests have to end, once the service is told to sto
 TURN = 0.001  # seconds that a thread works while others wait, whose commits would else wait 0.005 at every statement
 YOUNG = 20_000  # objects between two looks for young garbage: of about 100 requests
 IDLE = 75  # seconds that a connection may be silent
+LOOK = 0.5  # seconds between two looks whether another process has ended
 ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -54,6 +55,7 @@ def serve(
     certificate: Path | None = None,
     private_key: Path | None = None,
     listening: Callable[[str], object] = print,
+    standby: Callable[[], object] | None = None,
 ) -> None:
     """Serve loops until a signal comes.
 
@@ -61,8 +63,9 @@ def serve(
     postgresql://... for all loops (default None: a file of SQLite each); workers: processes that answer requests and
     decide, while this one writes and learns (default 0: this one does all);
     connections: how many a process keeps at most (default 1000); certificate, private_key: of TLS, as files of PEM
-    (default None); listening: told the address. ValueError for what cannot be served as asked, StoreError for
-    logs.
+    (default None); listening: told the address; standby: called once where another process serves the folder or writes
+    a loop, whose end is waited for (default None: then ValueError or ClaimError). ValueError for what cannot be served
+    as asked, StoreError for logs.
     """
     each = [read(path) for path in paths]
     names = [settings.name for settings, _ in each]
@@ -73,11 +76,14 @@ def serve(
     secured(certificate, private_key)
     data.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        stack.enter_context(alone(data))
+        stack.enter_context(held_folder(data, standby))
+        stores = {settings.name: stack.enter_context(store_of(settings, data, log)) for settings, _ in each}
+        for name, store in stores.items():
+            claim_loop(store, name, standby)
         place = stack.enter_context(listener(host, port))
         loops, watchers = dict[str, Loop](), dict[str, Watcher]()
         for settings, _ in each:
-            store = stack.enter_context(store_of(settings, data, log))
+            store = stores[settings.name]
             loop = loops[settings.name] = Loop(settings, store, data / f"{settings.name}.models")
             watcher = watchers[settings.name] = Watcher(loop.settings, store, loop.name, data / f"{loop.name}.overview")
             stack.callback(watcher.stop)  # after the loop
@@ -182,22 +188,39 @@ def paced() -> Iterator[None]:
         gc.unfreeze()
 
 
-class alone:
-    """While this is held, no other process serves the folder. ValueError where one does."""
+@contextmanager
+def held_folder(data: Path, standby: Callable[[], object] | None) -> Iterator[None]:
+    """Hold the folder of a service. standby: is called once where another process holds it, which is waited for; None:
+    then ValueError."""
+    lock = FolderLock(data)
+    if not lock.acquire():
+        if standby is None:
+            raise ValueError(
+                f"another process serves {data}: stop it, name another folder, or wait for its end (--standby)"
+            )
+        standby()
+        while not lock.acquire():
+            time.sleep(LOOK)
+    try:
+        yield
+    finally:
+        lock.release()
 
-    def __init__(self, data: Path):
-        self._path = data / "lock"
 
-    def __enter__(self) -> None:
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+def claim_loop(store: Store, name: str, standby: Callable[[], object] | None) -> None:
+    """Be the only writer of a loop. standby: as of `held_folder`; None: ClaimError where another process writes it."""
+    waiting = False
+    while True:
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._file)
-            raise ValueError(f"another process serves {self._path.parent}: stop it, or name another folder") from None
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._file)
+            store.claim(name)
+            return
+        except ClaimError:
+            if standby is None:
+                raise
+        if not waiting:
+            standby()
+        waiting = True
+        time.sleep(LOOK)
 
 
 def listener(host: str, port: int) -> socket.socket:

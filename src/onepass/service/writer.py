@@ -150,6 +150,8 @@ class Writer(threading.Thread):
             begun, together = time.monotonic(), len(batch) > 1
             if batch or self._joins:
                 self._write(batch)
+            elif self.trouble is not None:
+                self._probe()
             for act, future in acts:
                 done(act, future)
             if self.trouble is None:
@@ -161,6 +163,17 @@ class Writer(threading.Thread):
                 time.sleep(PATIENCE)
             if ending and not self._joins:
                 return
+
+    def _probe(self) -> None:
+        """Find out whether a store that failed can be written again: nobody sends requests to what is not ready."""
+        try:
+            self.store.probe()
+            if self._behind:
+                self.catch_up()
+        except OSError as error:
+            self.trouble = str(error)
+        else:
+            self.trouble = None
 
     def _write(self, batch: list[Waiting]) -> None:
         """Commit the joins that were due, and a batch; then let them count."""
