@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from scipy import integrate, optimize, stats
+from scipy import integrate, optimize, special, stats
 
 
 def estimate(name, w, r, q, v, knob=None):
@@ -80,17 +80,44 @@ def nearest(weights):
     return float(((n * p - 1.0) ** 2).sum())
 
 
-def mixture_wealth(s, v):
+def mixture_wealth(s, v, c=1.0):
     """The mixture over bets in [0, 1) of exp(bet s - psi(bet) v), psi(x) = -log(1 - x) - x, with the density of the
-    gamma-exponential family at 1, by quadrature."""
+    gamma-exponential family at c, by quadrature."""
 
     def density(x):
-        return math.exp(-(1.0 - x)) * (1.0 - x) ** 0 / (1.0 - math.exp(-1.0))
+        return (math.exp(x) * (1.0 - x)) ** c / (1.0 - x)
 
     def wealth(x):
         return math.exp(x * s - (-math.log1p(-x) - x) * v) * density(x)
 
-    return integrate.quad(wealth, 0.0, 1.0 - 1e-12, limit=500)[0]
+    found = [integrate.quad(each, 0.0, 1.0 - 1e-12, limit=500, epsabs=0.0)[0] for each in (wealth, density)]
+    return found[0] / found[1]
+
+
+def mixed_log_wealth(s, v):
+    """The logarithm of the mean of the mixtures at 1, 30 and 1000 for arrays s and v; below 1e-300 of it, that."""
+
+    def log_lower(a, x):
+        return special.gammaln(a) + np.log(np.maximum(special.gammainc(a, x), 1e-300))
+
+    each = []
+    for c in (1.0, 30.0, 1000.0):
+        a, x = v + c, np.maximum(s + v + c, 1e-9)
+        each.append(s + v - a * np.log(x) + log_lower(a, x) + c * np.log(c) - log_lower(c, c))
+    return special.logsumexp(each, axis=0) - np.log(3.0)
+
+
+def mixed_limit(x, alpha):
+    """The limit below which the average of expectations of x (n,) is with probability alpha at most, by bisection."""
+    n, total = len(x), x.sum()
+    before = np.minimum((np.concatenate([[0.0], np.cumsum(x)[:-1]]) + 0.5) / np.arange(1, n + 1), 1.0)
+    v, low, high = ((x - before) ** 2).sum(), 0.0, total / n
+    if mixed_log_wealth(total, v) < -np.log(alpha):
+        return 0.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if mixed_log_wealth(total - n * middle, v) >= -np.log(alpha) else (low, middle)
+    return low
 
 
 def doubly_robust_lower(x, k, alpha):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import dense_evaluation as dense
 import onepass as op
 from counts import many
 from onepass import evaluation as ev
-from onepass.evaluation.gamma_mixture import lower_limit
 from onepass.evaluation.policies import asked
 
 RUNS, ROWS, LOOKS = many(60, 2_000), many(600, 2_000), many(3, 10)
@@ -64,13 +64,13 @@ def test_limits_are_those_of_the_formula_over_all_rows():
         r = rng.random(n) < 0.2
         found = ev.AverageSequence(rewards)
         found.add(w, rewards.least + rewards.span * r)
-        low, high = lower_limit(w, r, 0.1), 1.0 - lower_limit(w, 1.0 - r, 0.1)  # takes half of alpha on each side
+        low, high = dense.mixed_limit(w * r, 0.05), 1.0 - dense.mixed_limit(w * (1.0 - r), 0.05)
         wanted = rewards.within(rewards.least + rewards.span * low, rewards.least + rewards.span * high)
         assert found.interval(0.1) == pytest.approx(wanted, abs=1e-7)
         bounded = ev.AverageSequence(rewards, top)
         bounded.add(w, rewards.least + rewards.span * r)
-        rest = top * (1.0 - lower_limit(np.ones(n), 1.0 - w * r / top, 0.05))
-        high = min(1.0 - lower_limit(w, 1.0 - r, 0.05), rest)
+        rest = top * (1.0 - dense.mixed_limit(1.0 - w * r / top, 0.025))
+        high = min(1.0 - dense.mixed_limit(w * (1.0 - r), 0.025), rest)
         assert bounded.interval(0.1).upper == pytest.approx(
             rewards.within(0.0, rewards.least + rewards.span * high).upper, abs=1e-7
         )

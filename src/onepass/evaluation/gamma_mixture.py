@@ -8,6 +8,9 @@ G: the lower incomplete gamma function. The lower limit is the mu where W = 2 / 
 mirrored: it pays for the weights of rewards 0, hence is wide where rewards are rare. Holds at every time. Cost O(n).
 """
 
+import math
+from functools import cache
+
 import numpy as np
 from scipy import optimize, special
 
@@ -15,18 +18,27 @@ from onepass.evaluation.ranges import Interval, Range
 from onepass.evaluation.sample import Sample
 
 MIXING = 1.0  # c: of the source
+SMALLEST = 1e-290  # of the regularized function, whose digits are all right above
 
 
-def log_wealth(s: float, v: float) -> float:
-    """log W(s, v)."""
-    c = MIXING
-    if s + v + c <= 0.0:
-        return -np.inf
+def log_wealth(s: float, v: float, c: float = MIXING) -> float:
+    """log W(s, v); c: of the mixture, above 0 (default 1.0): a larger one has more weight on small bets."""
+    a, x = v + c, s + v + c
+    return -math.inf if x <= 0.0 else s + v - a * math.log(x) + log_lower(a, x) + constant(c)
 
-    def log_lower(a: float, x: float) -> float:
-        return float(special.gammaln(a) + np.log(np.maximum(special.gammainc(a, x), 1e-300)))
 
-    return s + v + c * np.log(c) - (v + c) * np.log(s + v + c) + log_lower(v + c, s + v + c) - log_lower(c, c)
+@cache
+def constant(c: float) -> float:
+    """c log c - log G(c, c)."""
+    return c * math.log(c) - log_lower(c, c)
+
+
+def log_lower(a: float, x: float) -> float:
+    """log G(a, x); below the smallest float the first term of its series over 1 - x / (a + 1), which is no less."""
+    part = float(special.gammainc(a, x))
+    if part > SMALLEST:
+        return math.lgamma(a) + math.log(part)
+    return a * math.log(x) - x - math.log(a) - math.log1p(-x / (a + 1.0))
 
 
 def lower_limit(weights: np.ndarray, rewards: np.ndarray, alpha: float) -> float:

@@ -1,10 +1,11 @@
 """Limits of running averages that hold at every time, whatever changes: the world, and a policy that learns.
 
     mu_t = (1/t) sum over i <= t of E[x_i | past],     x_i >= 0,     c_i in [0, 1] said before x_i
-    lower limit: the mu where W(sum x - t mu, sum (x - c)^2) = 1 / alpha        W: of gamma_mixture.py
+    lower limit: the mu where W(sum x - t mu, sum (x - c)^2) = 1 / alpha
+    W = (W_1 + W_30 + W_1000) / 3        W_c: of gamma_mixture.py; c = 1 for few rows, c = 1000 for many
 
 For every l in [0, 1), E exp(l (x - mu) + (l + log(1 - l)) (x - c)^2) <= 1 where x - c >= -1, whatever the mean of x is
-now; so the mixture of these products is a supermartingale, and passes 1 / alpha at any time with probability alpha at
+now; so every mixture of these products is a supermartingale, and passes 1 / alpha at any time with probability alpha at
 most (Fan, Grama and Liu 2015; Howard, Ramdas, McAuliffe and Sekhon 2021). Betting (betting.py) has narrower limits, of
 one value that stays: what a policy earns that learns on the way is none. State: four numbers a sequence. Cost O(1) a
 row.
@@ -19,6 +20,7 @@ from onepass.evaluation.gamma_mixture import log_wealth
 
 BELIEVED = 0.5  # rewards before the first row, of one row: the first c
 STEPS = 1e-9  # how exactly a limit is found, on the scale of x
+MIXED = (1.0, 30.0, 1000.0)  # c of each third
 
 
 class RunningAverages:
@@ -56,8 +58,15 @@ class RunningAverages:
         (total, v), wanted = self._sums[:, which].tolist(), -math.log(alpha)
 
         def beyond(mu: float) -> float:
-            return log_wealth(total - self.rows * mu, v) - wanted
+            return mixed_log_wealth(total - self.rows * mu, v) - wanted
 
         if self.rows == 0 or beyond(0.0) <= 0.0:
             return 0.0
         return float(optimize.brentq(beyond, 0.0, total / self.rows, xtol=STEPS))
+
+
+def mixed_log_wealth(s: float, v: float) -> float:
+    """log W(s, v)."""
+    each = [log_wealth(s, v, c) for c in MIXED]
+    most = max(each)
+    return most + math.log(sum(math.exp(one - most) for one in each) / len(each)) if most > -math.inf else most
