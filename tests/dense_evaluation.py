@@ -1,6 +1,7 @@
 """Off-policy evaluation, written as it is defined: a loop over rows, or an optimizer."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from scipy import integrate, optimize, special, stats
@@ -27,22 +28,96 @@ def estimate(name, w, r, q, v, knob=None):
     return sum(v) / len(v) + away / (sum(s) if name in ("snips", "sndr") else len(w))
 
 
+def bet_by_definition(total, moments, corners):
+    """The ridge regression's bet, so that no corner (rows of w - 1 and w r - v) costs more than half of the wealth; and
+    how far it was shrunk."""
+    bet = np.linalg.solve(moments, total)
+    cost = max(-float(bet @ corner) for corner in corners)
+    shrink = min(1.0, 0.5 / cost) if cost > 0.0 else 1.0
+    return bet * shrink, shrink
+
+
+def corners_at(value, bound):
+    """The worst rows there can be under a value."""
+    return [-1.0, -value], [bound - 1.0, -value], [bound - 1.0, bound - value]
+
+
+def betting_cells(w, r, tops, ends, inside=()):
+    """Cells (low, high, log wealth at either end, peak), by definition: row by row, cell by cell.
+
+    The schedule: bets after one row in 64 of those so far, and where a row can have a larger weight than all before;
+    cells are looked at after 8 rows, later n / 64, at most 32. inside: values whose wealth under the bets of their cell
+    is kept exactly: a dictionary of these comes second.
+    """
+    cells = [dict(low=a, high=b, below=0.0, above=0.0, peak=0.0) for a, b in pairwise(ends)]
+    exact, left, held, bound, moments, total, count = dict.fromkeys(inside, 0.0), 0, 0, 1.0, np.zeros((3, 3)), None, 0
+    for a, b, top in zip(w, r, tops, strict=True):
+        if held >= max(8, min(count // 64, 32)):
+            held, due = 0, left < max(8, min(count // 64, 32))
+            for one in cells:
+                one["peak"] = max(one["peak"], min(one["below"], one["above"]))
+            changed = halved(cells, count) if due else cells
+            if len(changed) != len(cells) or any(one is not two for one, two in zip(changed, cells, strict=True)):
+                cells, left = changed, 0
+        if left == 0 or top > bound:
+            bound, left = max(bound, top), max(count // 64, 1)
+            for one in cells:
+                v = (one["low"] + one["high"]) / 2.0
+                shift = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -v]])  # of (w, w r, 1) to (w - 1, w r - v)
+                squares, total = shift @ moments @ shift.T + np.eye(2), shift @ moments[:, 2]
+                corners = [c for end in (one["low"], one["high"]) for c in corners_at(end, bound)]
+                one["bet"], shrink = bet_by_definition(total, squares, corners)
+                one["rest"] = (squares[1, 1] - squares[0, 1] ** 2 / squares[0, 0]) / shrink**2
+        for one in cells:
+            one["below"] += math.log1p(one["bet"] @ (a - 1.0, a * b - one["low"]))
+            one["above"] += math.log1p(one["bet"] @ (a - 1.0, a * b - one["high"]))
+        for v in exact:
+            own = next((one for one in cells if one["low"] <= v <= one["high"]), None)
+            exact[v] = np.inf if own is None else exact[v] + math.log1p(own["bet"] @ (a - 1.0, a * b - v))
+        row = np.array([a, a * b, 1.0])
+        moments, left, held, count = moments + np.outer(row, row), left - 1, held + 1, count + 1
+    for one in cells:
+        one["peak"] = max(one["peak"], min(one["below"], one["above"]))
+    return cells, exact
+
+
+def halved(cells, rows):
+    """Without cells at either end that are refuted for good, halves in place of those that are too coarse."""
+    kept = list(cells)
+    while kept and kept[0]["peak"] > 46.0:
+        kept = kept[1:]
+    while kept and kept[-1]["peak"] > 46.0:
+        kept = kept[:-1]
+    out = []
+    for one in kept:
+        wide = rows * (one["high"] - one["low"])
+        if one["peak"] > 10.0 or wide * wide <= 0.25 * one["rest"]:
+            out.append(one)
+            continue
+        middle, between = (one["low"] + one["high"]) / 2.0, (one["below"] + one["above"]) / 2.0
+        out += [{**one, "high": middle, "above": between}, {**one, "low": middle, "below": between}]
+    return out if len(out) <= 256 else kept
+
+
 def betting_limits(w, r, bound, alpha, grid):
-    """The values of the grid that no bet has refuted, rewards in [0, 1]; bets from all rows before."""
-    kept = []
-    for value in grid:
-        wealth, moments, total, most = 0.0, np.eye(2), np.zeros(2), 0.0
-        for a, b in zip(w, r, strict=True):
-            bet = np.linalg.solve(moments, total)
-            corners = ([-1.0, -value], [bound - 1.0, -value], [bound - 1.0, bound - value])
-            cost = max(-float(bet @ corner) for corner in corners)
-            bet *= min(1.0, 0.5 / cost) if cost > 0.0 else 1.0
-            g = np.array([a - 1.0, a * b - value])
-            wealth += math.log1p(bet @ g)
-            most, moments, total = max(most, wealth), moments + np.outer(g, g), total + g
-        if most < math.log(1.0 / alpha):
-            kept.append(value)
-    return kept
+    """The limits by bets of every value of its own, on a grid; bets from all rows before, after one row in 64."""
+    wealth, most, n, left = np.zeros(len(grid)), np.zeros(len(grid)), 0, 0
+    u, uu, y, uy, yy = np.zeros(5)
+    for a, b in zip(w - 1.0, w * r, strict=True):
+        if left == 0:
+            first, second, cross = u, y - n * grid, uy - grid * u
+            square = yy - 2.0 * grid * y + n * grid**2 + 1.0
+            det = (uu + 1.0) * square - cross**2
+            p, q = (square * first - cross * second) / det, ((uu + 1.0) * second - cross * first) / det
+            cost = np.max([-(p * c[0] + q * c[1]) for c in corners_at(grid, bound)], axis=0)
+            shrink = np.minimum(1.0, 0.5 / np.maximum(cost, 0.5))
+            p, q, left = p * shrink, q * shrink, max(n // 64, 1)
+        wealth += np.log1p(p * a + q * (b - grid))
+        most = np.maximum(most, wealth)
+        n, left = n + 1, left - 1
+        u, uu, y, uy, yy = u + a, uu + a * a, y + b, uy + a * b, yy + b * b
+    kept = grid[most < math.log(1.0 / alpha)]
+    return kept[0], kept[-1]
 
 
 def cressie_read(w, r, least, largest, alpha):

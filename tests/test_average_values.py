@@ -84,10 +84,26 @@ def test_sequences_go_on_and_refuse_what_does_not_fit():
     first.add(w[:200], r[:200])
     second.add(w[200:], r[200:])
     assert first.then(second).interval() == pytest.approx(whole.interval(), abs=0.01)
-    with pytest.raises(ValueError, match="with the same bound"):
-        first.then(ev.AverageSequence(CLICKS))
+    assert first.then(ev.AverageSequence(CLICKS)).bound is None
+    with pytest.raises(ValueError, match="other must have the range of rewards"):
+        first.then(ev.AverageSequence(ev.Range(0.0, 2.0)))
     with pytest.raises(ValueError, match="weights must be at most the bound 2, got 3"):
         first.add(np.array([3.0]), np.array([1.0]))
+
+
+def test_a_bound_that_rises_has_limits_of_the_formula():
+    """W_i is the largest weight that any row up to i could have had; the first bound is the unit."""
+    rng, tops = np.random.default_rng(6), np.repeat([1.5, 2.5, 2.0], 300)
+    w, r = np.where(rng.random(900) < 1.0 / tops, tops, 0.0), rng.random(900) < 0.03
+    found = ev.AverageSequence(CLICKS, 2.0)
+    for part in np.array_split(np.arange(900), 7):
+        found.add(w[part], r[part], tops[part])
+    most = np.repeat([2.0, 2.5], [300, 600])
+    rest = most.mean() - 2.0 * dense.mixed_limit((most - w * r) / 2.0, 0.0125)
+    high = min(1.0 - dense.mixed_limit(w * (1.0 - r), 0.0125), rest)
+    assert found.interval() == pytest.approx((dense.mixed_limit(w * r, 0.025), high), abs=1e-7)
+    found.forget_bound()
+    assert found.interval().upper == pytest.approx(1.0 - dense.mixed_limit(w * (1.0 - r), 0.025), abs=1e-7)
 
 
 def logged(rows=400, seed=0, K=3):

@@ -151,7 +151,7 @@ def test_limits_hold_the_average_gain_over_a_logger_that_learned_on_the_way():
         found = ev.compare(log, {"uniform": ev.Uniform()}).differences[0]
         missed += not found.limits.holds(true)
         gains = (0.5 / log.propensities - 1.0) * rewards
-        sequence = ev.BettingSequence(Range(-1.0, 5.0), 1.0, center=0.0)
+        sequence = ev.BettingSequence(Range(-1.0, 5.0), 1.0)
         sequence.add(np.ones(n), gains)
         bets += not sequence.interval(0.05).holds(true)
     assert missed <= 9  # 60 runs at 1 / 20 each give 10 or more once in 1,000

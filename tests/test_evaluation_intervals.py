@@ -8,7 +8,6 @@ import dense_evaluation as dense
 from counts import many
 from onepass import evaluation as ev
 from onepass.evaluation import intervals
-from onepass.evaluation.betting import grid_of
 from onepass.evaluation.doubly_robust import doubly_robust_sequence, lower_limits
 from onepass.evaluation.gamma_mixture import gamma_mixture, log_wealth
 
@@ -36,30 +35,6 @@ def logged(rng, rows, learns, policy=(0.05, 0.15, 0.8), mean=(0.02, 0.08, 0.05))
     return w, r, float(policy @ mean)
 
 
-def test_betting_limits_are_those_of_the_loop_by_definition():
-    rng = np.random.default_rng(0)
-    w, r, _ = logged(rng, 60, False)  # up to 64 rows the bets change with every row
-    r = (r + rng.random(60)) / 2
-    sequence = ev.BettingSequence(CLICKS, 3.0, points=24)
-    sequence.add(w, r)
-    kept = np.array(dense.betting_limits(w, r, 3.0, 0.05, grid_of(24)))
-    low, high = sequence.interval(0.05)
-    grid = grid_of(24)
-    assert low == grid[max(np.searchsorted(grid, kept[0]) - 1, 0)]
-    assert high == grid[min(np.searchsorted(grid, kept[-1]) + 1, len(grid) - 1)]
-    assert 0.0 < low < high < 1.0
-
-
-def test_rows_may_come_to_a_sequence_in_any_parts():
-    rng = np.random.default_rng(1)
-    w, r, _ = logged(rng, 500, False)
-    whole, parts = ev.BettingSequence(CLICKS, 3.0), ev.BettingSequence(CLICKS, 3.0)
-    whole.add(w, r)
-    for part in np.array_split(np.arange(500), [1, 7, 300]):
-        parts.add(w[part], r[part])
-    assert whole.interval() == parts.interval()
-
-
 @pytest.mark.parametrize("learns", [False, True])
 def test_limits_for_all_times_miss_at_any_time_in_at_most_one_run_in_twenty(learns):
     """Checked after every 50 rows; for a logger that learns, too."""
@@ -67,7 +42,7 @@ def test_limits_for_all_times_miss_at_any_time_in_at_most_one_run_in_twenty(lear
     for _ in range(runs):
         w, r, value = logged(rng, rows, learns)
         bound = 0.8 * 3 / 0.1
-        sequence, out = ev.BettingSequence(CLICKS, bound, points=200), False
+        sequence, out = ev.BettingSequence(CLICKS, bound), False
         for start in range(0, rows, 50):
             sequence.add(w[start : start + 50], r[start : start + 50])
             out |= not sequence.interval(0.05).holds(value)

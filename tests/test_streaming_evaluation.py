@@ -7,11 +7,9 @@ import pytest
 
 import dense_evaluation as dense
 from onepass import evaluation as ev
-from onepass.evaluation.betting import FORGOTTEN, BettingSequence
 from onepass.evaluation.doubly_robust import LowerLimits
 from onepass.evaluation.tally import Path, terms_of
 
-RANGE = ev.Range(0.0, 1.0)
 ROWS, ARMS, WIDTH = 3_000, 4, 3
 
 
@@ -107,35 +105,6 @@ def test_progress_tells_the_rows():
     seen = []
     ev.evaluate_many(logged().blocks(1_000), POLICIES, progress=seen.append)
     assert seen == [1_000, 2_000, 3_000]
-
-
-def test_a_bound_that_rises_gives_limits_of_a_bet_that_knew_no_more():
-    """Against the loop by definition: bets are placed anew after one row in 64 of those so far, and before a row that
-    could have had a larger weight than all before; the highest wealth of all times counts."""
-    rng, rows = np.random.default_rng(9), 1_600
-    tops = np.repeat([1.5, 2.0, 3.0, 6.0], rows // 4)
-    w, r = np.where(rng.random(rows) < 1 / tops, tops, 0.0), rng.random(rows)
-    r[907:] *= 0.4  # the highest wealth is not that of the end
-    sequence = BettingSequence(RANGE, 1.0, points=8, center=0.4)
-    for part in (slice(0, 7), slice(7, 1_001), slice(1_001, rows)):
-        sequence.add(w[part], r[part], tops[part])
-    state = sequence._state
-    for place, value in enumerate(state.grid):
-        wealth, most, left, bound, moments, total = 0.0, 0.0, 0, 1.0, np.eye(2), np.zeros(2)
-        for t in range(rows):
-            if left == 0 or tops[t] > bound:
-                bound, left, bet = max(bound, tops[t]), max(t // 64, 1), np.linalg.solve(moments, total)
-                corners = ([-1.0, -value], [bound - 1.0, -value], [bound - 1.0, bound - value])
-                cost = max(-float(bet @ corner) for corner in corners)
-                bet *= min(1.0, 0.5 / cost) if cost > 0.0 else 1.0
-            g = np.array([w[t] - 1.0, w[t] * r[t] - value])
-            wealth += np.log1p(bet @ g)
-            most, left, moments, total = max(most, wealth), left - 1, moments + np.outer(g, g), total + g
-        if not state.first <= place < state.last:
-            assert most > FORGOTTEN
-            continue
-        assert state.wealth[place] + np.log(state.product[place]) == pytest.approx(wealth, abs=1e-9)
-        assert max(state.peak[place], state.wealth[place] + np.log(state.best[place])) == pytest.approx(most, abs=1e-9)
 
 
 def test_doubly_robust_limits_are_those_of_the_loop_with_a_bound_that_rises():

@@ -9,8 +9,14 @@ g = (w - 1, w r - v),
 
     (a, b) = (sum g g^T + I)^-1 sum g over the past,    shrunk until no row could cost more than half of the wealth
 
-Rewards are scaled to [0, 1]; W bounds all weights that there can be, or those of each row, if told before its arm was
-drawn. State: the wealth on a grid of v and six sums. Cost O(grid) a row: a product; logarithms after several rows. Bets
+All values of a cell [low, high] share the bets of its middle. The logarithm of their wealth is concave in v, so between
+the ends of the cell it is no less than the line through both: limits hold for every value, not for those of a grid.
+
+    a cell is halved once  n^2 (high - low)^2 > FINE sum of squares of w r - v that w - 1 does not explain
+
+so cells are a fraction of a standard error wide, where values are left; a new end has the wealth of the line, which its
+bets had earned at least. Rewards are scaled to [0, 1]; W bounds all weights that there can be, or those of each row, if
+told before its arm was drawn. Cost O(cells) a row, some 30 of them: products; logarithms after several rows. Bets
 change with every row at first, later every n / 64 rows: still before the rows they are for.
 """
 
@@ -21,123 +27,184 @@ import numpy as np
 from onepass.evaluation.ranges import Interval, Range
 from onepass.foundation.generic import compiled
 
-POINTS = 600  # of the grid
-LEAST = 1e-5  # of the range of rewards: the grid's smallest step
+CELLS = 64  # before the first row
+MOST = 256  # cells that there can be by halving
+LEAST = 1e-5  # of the range of rewards: the smallest cell before the first row
 SPENT = 0.5  # of the wealth: the most that a row can cost
 PER_BET = 64  # bets change after one row in so many of all
-TOGETHER = 16  # rows whose factors are multiplied before a logarithm: W^16 stays below 1e308 for W up to 1e19
-FORGOTTEN = 46.0  # log wealth beyond which a value is refuted for good: at every level up to 1 - 1e-20
+FEWEST, TOGETHER = 8, 32  # rows multiplied before a logarithm: W^32 stays below 1e308 for W up to 1e9
+FORGOTTEN = 46.0  # log wealth beyond which values at either end are refuted for good: at every level up to 1 - 1e-20
+NEAR = 10.0  # log wealth beyond which a cell is halved no more: levels up to 1 - 5e-5 have narrow limits
+FINE = 0.25  # of halving: what shared bets cost is below 1 / 32 of a unit of log wealth
 
 
 class Bets(NamedTuple):
-    """grid (G,): values v in [0, 1]; wealth (G,): logarithms; peak (G,): their largest so far; product (G,): of the
-    factors since then, and best (G,): its largest; bets (G, 2); sums (6,): n, sum u, sum u^2, sum y, sum u y, sum y^2
-    of u = w - 1, y = w r; bound: W so far; left: rows until the bets change; held: rows in the product; first, last:
-    outside of them all values are refuted for good."""
+    """Cells between neighboring ends (C + 1,), all (C,): below, above, logarithms of the wealth at their lower and
+    upper end; peak, the largest so far of the lesser one; under, over, products of factors since then; a, b, the bets;
+    rest, the squares that w - 1 does not explain, over the square of how far bets were shrunk.
 
-    grid: np.ndarray
-    wealth: np.ndarray
+    sums (6,): n, sum u, sum u^2, sum y, sum u y, sum y^2 of u = w - 1, y = w r; bound: W so far; left: rows until the
+    bets change; held: rows in the products. Values outside of all cells are refuted for good.
+    """
+
+    ends: np.ndarray
+    below: np.ndarray
+    above: np.ndarray
     peak: np.ndarray
-    product: np.ndarray
-    best: np.ndarray
-    bets: np.ndarray
+    under: np.ndarray
+    over: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    rest: np.ndarray
     sums: np.ndarray
     bound: float
     left: int
     held: int
-    first: int
-    last: int
 
 
-def grid_of(points: int, center: float | None = None) -> np.ndarray:
-    """Values in [0, 1], finer towards both ends, or towards the center."""
-    half = np.concatenate([[0.0], np.geomspace(LEAST, 1.0, points // 2)])
-    if center is not None:
-        return np.unique(np.concatenate([center * (1.0 - half), center + (1.0 - center) * half]))
-    return np.unique(np.concatenate([half / 2.0, 1.0 - half / 2.0]))
+def init_bets(cells: int = CELLS, bound: float = 1.0) -> Bets:
+    """Before the first row: about `cells` cells, finer towards both ends of [0, 1]."""
+    half = np.concatenate([[0.0], np.geomspace(LEAST, 0.5, cells // 2)])
+    return bets_on(np.concatenate([half, 1.0 - half[-2::-1]]), bound, np.zeros(6))
 
 
-def begun(points: int = POINTS, center: float | None = None, bound: float = 1.0) -> Bets:
-    """Before the first row."""
-    grid = grid_of(points, center)
-    size = len(grid)
-    one, zero = np.ones(size), np.zeros(size)
-    return Bets(grid, zero, zero.copy(), one, one.copy(), np.zeros((size, 2)), np.zeros(6), bound, 0, 0, 0, size)
+def bets_on(ends: np.ndarray, bound: float, sums: np.ndarray) -> Bets:
+    """Cells between neighboring ends, at a wealth of 1."""
+    zeros, ones = np.zeros((5, len(ends) - 1)), np.ones((3, len(ends) - 1))
+    return Bets(ends, zeros[0], zeros[1], zeros[2], ones[0], ones[1], zeros[3], zeros[4], ones[2], sums, bound, 0, 0)
 
 
 @compiled
-def place_bets(state, bound, first, last):
-    """The bets from the sums, for every v between first and last; in place."""
-    n, u, uu, y, uy, yy = state.sums
-    for i in range(first, last):
-        v = state.grid[i]
-        first, second = u, y - n * v
-        cross, square = uy - v * u, yy - 2.0 * v * y + n * v * v
-        det = (uu + 1.0) * (square + 1.0) - cross * cross
-        a = ((square + 1.0) * first - cross * second) / det
-        b = ((uu + 1.0) * second - cross * first) / det
-        # the worst rows: weight 0, and weight W with reward 0 or 1
-        cost = max(a + b * v, max(b * v - a * (bound - 1.0), b * (v - bound) - a * (bound - 1.0)))
+def place_bets(sums, bound, ends, a, b, rest):
+    """The bets from the sums, for the middle of every cell; in place."""
+    n, u, uu, y, uy, yy = sums
+    for i in range(a.size):
+        low, high = ends[i], ends[i + 1]
+        v = 0.5 * (low + high)
+        total, cross = y - n * v, uy - v * u
+        left = yy - 2.0 * v * y + n * v * v + 1.0 - cross * cross / (uu + 1.0)
+        on_reward = (total - cross * u / (uu + 1.0)) / left
+        on_weight = (u - cross * on_reward) / (uu + 1.0)
+        # the worst rows at either end: weight 0, and weight W with reward 0 or 1
+        most, least = max(on_reward * low, on_reward * high), on_weight * (bound - 1.0)
+        cost = max(on_weight + most, max(most - least, most - on_reward * bound - least))
         shrink = SPENT / cost if cost > SPENT else 1.0
-        state.bets[i, 0], state.bets[i, 1] = a * shrink, b * shrink
+        a[i], b[i], rest[i] = on_weight * shrink, on_reward * shrink, left / (shrink * shrink)
 
 
 @compiled
-def fold(state, first, last):
-    """The product becomes part of the wealth; in place."""
+def fold(below, above, peak, under, over):
+    """The products become part of the wealth; in place."""
+    for i in range(peak.size):
+        below[i] += np.log(under[i])
+        above[i] += np.log(over[i])
+        peak[i] = max(peak[i], min(below[i], above[i]))
+        under[i] = 1.0
+        over[i] = 1.0
+
+
+@compiled
+def choose_halves(rows, ends, peak, rest, halved):
+    """Which cells must be halved, in place, without those at either end that are refuted for good; the first and the
+    last cell that stay, and how many there will be."""
+    first, last = 0, peak.size
+    while first < last and peak[first] > FORGOTTEN:
+        first += 1
+    while first < last and peak[last - 1] > FORGOTTEN:
+        last -= 1
+    size = last - first
     for i in range(first, last):
-        state.peak[i] = max(state.peak[i], state.wealth[i] + np.log(state.best[i]))
-        state.wealth[i] += np.log(state.product[i])
-        state.product[i] = 1.0
-        state.best[i] = 1.0
+        wide = rows * (ends[i + 1] - ends[i])
+        middle = 0.5 * (ends[i] + ends[i + 1])
+        halved[i] = wide * wide > FINE * rest[i] and peak[i] <= NEAR and ends[i] < middle < ends[i + 1]
+        size += halved[i]
+    if size > MOST:
+        halved[:] = False
+        size = last - first
+    return first, last, size
 
 
 @compiled
-def bet(state, weights, rewards, tops):
-    """The state after rows: weights (n,) up to `tops` (n,), which are known before, rewards (n,) in [0, 1]."""
-    bound, left, held, first, last = state.bound, state.left, state.held, state.first, state.last
-    grid, bets, product, best, sums = state.grid, state.bets, state.product, state.best, state.sums
+def refine(state):
+    """Without the cells at either end that are refuted for good, and with halves of those that are too coarse."""
+    halved = np.zeros(state.peak.size, np.bool_)
+    first, last, size = choose_halves(state.sums[0], state.ends, state.peak, state.rest, halved)
+    if size == state.peak.size and not halved.any():
+        return state
+    ends, below, above, peak = np.empty(size + 1), np.empty(size), np.empty(size), np.empty(size)
+    place = 0
+    for i in range(first, last):
+        ends[place], peak[place] = state.ends[i], state.peak[i]
+        below[place], above[place] = state.below[i], state.above[i]
+        if halved[i]:
+            between = 0.5 * (below[place] + above[place])
+            ends[place + 1], peak[place + 1] = 0.5 * (state.ends[i] + state.ends[i + 1]), peak[place]
+            below[place + 1], above[place + 1], above[place] = between, above[place], between
+            place += 1
+        place += 1
+    ends[size] = state.ends[last]
+    ones, zeros = np.ones((3, size)), np.zeros((2, size))
+    return Bets(
+        ends, below, above, peak, ones[0], ones[1], zeros[0], zeros[1], ones[2], state.sums, state.bound, 0, 0
+    )  # fmt: skip
+
+
+@compiled
+def multiply(ends, under, over, a, b, sums, weights, rewards):
+    """Rows into the products and the sums, in place."""
     for t in range(weights.size):
-        if left == 0 or tops[t] > bound:
-            bound = max(bound, tops[t])
-            fold(state, first, last)
-            held = 0
-            while first < last and state.peak[first] > FORGOTTEN:
-                first += 1
-            while first < last and state.peak[last - 1] > FORGOTTEN:
-                last -= 1
-            place_bets(state, bound, first, last)
-            left = max(int(sums[0]) // PER_BET, 1)
         u, y = weights[t] - 1.0, weights[t] * rewards[t]
-        for i in range(first, last):
-            made = product[i] * (1.0 + bets[i, 0] * u + bets[i, 1] * (y - grid[i]))
-            product[i] = made
-            best[i] = made if made > best[i] else best[i]
-        held += 1
-        if held == TOGETHER:
-            fold(state, first, last)
-            held = 0
+        for i in range(a.size):
+            both = 1.0 + a[i] * u + b[i] * y
+            under[i] *= both - b[i] * ends[i]
+            over[i] *= both - b[i] * ends[i + 1]
         sums[0] += 1.0
         sums[1] += u
         sums[2] += u * u
         sums[3] += y
         sums[4] += u * y
         sums[5] += y * y
-        left -= 1
-    return Bets(grid, state.wealth, state.peak, product, best, bets, sums, bound, left, held, first, last)
+
+
+@compiled
+def bet(state, weights, rewards, tops):
+    """The state after rows: weights (n,) up to `tops` (n,), which are known before, rewards (n,) in [0, 1]."""
+    bound, left, held, t = state.bound, state.left, state.held, 0
+    while t < weights.size:
+        together = max(FEWEST, min(int(state.sums[0]) // PER_BET, TOGETHER))
+        if held >= together:
+            fold(state.below, state.above, state.peak, state.under, state.over)
+            held = 0
+            if left < together:  # bets change soon
+                ends, state = state.ends, refine(state)
+                left = left if state.ends is ends else 0
+        if left == 0 or tops[t] > bound:
+            bound = max(bound, tops[t])
+            place_bets(state.sums, bound, state.ends, state.a, state.b, state.rest)
+            left = max(int(state.sums[0]) // PER_BET, 1)
+        end = min(weights.size, t + min(left, together - held))
+        stop = t + 1
+        while stop < end and tops[stop] <= bound:
+            stop += 1
+        part = slice(t, stop)
+        multiply(state.ends, state.under, state.over, state.a, state.b, state.sums, weights[part], rewards[part])
+        left, held, t = left - (stop - t), held + (stop - t), stop
+    return Bets(
+        state.ends, state.below, state.above, state.peak, state.under, state.over, state.a, state.b, state.rest,
+        state.sums, bound, left, held,
+    )  # fmt: skip
 
 
 class BettingSequence:
     """Limits of a value that hold at every time at once, whatever the logger learns.
 
-    rewards: their range; bound: the largest weight that there can be, at least 1; points: of the grid (default 600);
-    center: the value near which limits matter most, None (default): the ends of the range.
+    rewards: their range; bound: the largest weight that there can be, at least 1; cells: of values that share bets
+    before the first row, at least 4 (default 64).
     """
 
-    def __init__(self, rewards: Range, bound: float, points: int = POINTS, center: float | None = None) -> None:
+    def __init__(self, rewards: Range, bound: float, cells: int = CELLS) -> None:
         self.rewards = rewards
-        near = None if center is None else (center - rewards.least) / rewards.span
-        self._state = begun(points, near, max(float(bound), 1.0))
+        self._state = init_bets(cells, max(float(bound), 1.0))
 
     @property
     def bound(self) -> float:
@@ -161,35 +228,55 @@ class BettingSequence:
         """The rows of this sequence, then those of `other`, whose bets knew nothing of these: wealths multiply.
 
         Limits hold, as bets were made before their rows; they are wider than those of one sequence, which need not
-        begin anew. ValueError for other ranges or grids.
+        begin anew. ValueError for other ranges.
         """
-        one, two = self._state, other._state
-        if self.rewards != other.rewards or not np.array_equal(one.grid, two.grid):
-            raise ValueError("other must be a sequence over the same range of rewards, on the same grid")
-        gained, left = (s.wealth + np.log(s.product) for s in (one, two))
-        peak, later = (np.maximum(s.peak, s.wealth + np.log(s.best)) for s in (one, two))
-        found, size = BettingSequence(self.rewards, max(one.bound, two.bound)), len(one.grid)
-        found._state = begun()._replace(
-            grid=one.grid,
-            wealth=gained + left,
-            peak=np.maximum(peak, gained + later),
-            product=np.ones(size),
-            best=np.ones(size),
-            bets=np.zeros((size, 2)),
-            sums=one.sums + two.sums,
-            bound=max(one.bound, two.bound),
-            first=max(one.first, two.first),
-            last=min(one.last, two.last),
+        if self.rewards != other.rewards:
+            raise ValueError(f"other must have the range of rewards {tuple(self.rewards)}, got {tuple(other.rewards)}")
+        ends = shared_ends(self._state, other._state)
+        one, two = within(self._state, ends), within(other._state, ends)
+        sums, bound = one.sums + two.sums, max(one.bound, two.bound)
+        found = BettingSequence(self.rewards, bound)
+        found._state = bets_on(ends, bound, sums)._replace(
+            below=one.below + two.below,
+            above=one.above + two.above,
+            peak=np.maximum(one.peak, np.minimum(one.below, one.above) + two.peak),
         )
         return found
 
     def interval(self, alpha: float = 0.05) -> Interval:
-        """The values that no bet has refuted so far, with one step of the grid on either side; alpha: how often they
-        may ever fail, at least 1e-20 (default 0.05)."""
-        s = self._state
-        kept = np.flatnonzero(np.maximum(s.peak, s.wealth + np.log(s.best)) < np.log(1.0 / alpha))
-        grid, span = s.grid, self.rewards.span
-        if kept.size == 0:  # every value is refuted: the weights cannot be right
+        """The values that no bet has refuted so far, NaN where there is none left: then weights are not such that
+        their mean is 1; alpha: how often limits may ever fail, at least 1e-20 (default 0.05)."""
+        s, least, span, wanted = self._state, self.rewards.least, self.rewards.span, float(np.log(1.0 / alpha))
+        below, above = s.below + np.log(s.under), s.above + np.log(s.over)
+        kept = np.flatnonzero(np.maximum(s.peak, np.minimum(below, above)) < wanted)
+        if kept.size == 0:
             return Interval(float("nan"), float("nan"))
-        low, high = grid[max(kept[0] - 1, 0)], grid[min(kept[-1] + 1, len(grid) - 1)]
-        return self.rewards.within(self.rewards.least + span * low, self.rewards.least + span * high)
+        first, last = kept[0], kept[-1]
+        lower = inward(s.ends[first], s.ends[first + 1], below[first], above[first], wanted)
+        upper = inward(s.ends[last + 1], s.ends[last], above[last], below[last], wanted)
+        return self.rewards.within(least + span * lower, least + span * upper)
+
+
+def inward(end: float, other: float, outer: float, inner: float, wanted: float) -> float:
+    """The place on the way from an end of a cell to the other one where the line from the wealth `outer` to `inner`
+    falls to `wanted`; the end itself where it begins below."""
+    return end if outer < wanted else end + (other - end) * (outer - wanted) / (outer - inner)
+
+
+def shared_ends(one: Bets, two: Bets) -> np.ndarray:
+    """Ends of cells of either sequence, where both have any; a single one where no value is left."""
+    least, largest = max(one.ends[0], two.ends[0]), min(one.ends[-1], two.ends[-1])
+    every = np.unique(np.concatenate([one.ends, two.ends]))
+    return every[(every >= least) & (every <= largest)] if least < largest else every[:1]
+
+
+def within(state: Bets, ends: np.ndarray) -> Bets:
+    """The wealth on finer cells, by the lines between the ends of its own, products folded."""
+    at = np.searchsorted(state.ends, ends[:-1], side="right") - 1
+    below, above = (state.below + np.log(state.under))[at], (state.above + np.log(state.over))[at]
+    slope = (above - below) / (state.ends[at + 1] - state.ends[at])
+    return state._replace(
+        below=below + slope * (ends[:-1] - state.ends[at]),
+        above=below + slope * (ends[1:] - state.ends[at]),
+        peak=np.maximum(state.peak[at], np.minimum(below, above)),
+    )

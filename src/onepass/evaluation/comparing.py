@@ -32,13 +32,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.evaluation import intervals
+from onepass.evaluation.bounds import Bound
 from onepass.evaluation.diagnosis import Diagnosis, diagnosed
 from onepass.evaluation.evaluate import BLOCK, open_fraction
 from onepass.evaluation.log import Log
 from onepass.evaluation.policies import changes, policy_of
 from onepass.evaluation.ranges import Interval, Range, checked_range, checked_rewards
 from onepass.evaluation.running import RunningAverages
-from onepass.evaluation.streaming import Logger
 
 FIRST = 0.8  # of an alpha: the part of the first scale of weights, the ones above it share the rest by halves
 HALF = 0.5  # of a success and of a failure, that clicks have more
@@ -216,31 +216,31 @@ def normalized(w: np.ndarray, r: np.ndarray, more: float) -> tuple[float, np.nda
 
 def weighed(log: Log, policy: Any, weight_bound: float | None) -> PolicyWeights:
     """Weights of a policy on a log. ValueError for one above `weight_bound`."""
-    chooses, logger, out, missing = policy_of(policy, log), Logger(weight_bound), np.empty(len(log)), 0.0
+    chooses, bound, out, missing = policy_of(policy, log), Bound(weight_bound), np.empty(len(log)), 0.0
     tops, whole = np.ones(len(log)), None if log.distributions is not None else log.support
     for place, block in enumerate(log.blocks(BLOCK)):
         start = place * BLOCK
         rows = slice(start, start + len(block))
         p = chooses(block, start)
         out[rows] = p[np.arange(len(block)), block.arms] / block.propensities
-        logger.see(block)
-        tops[rows] = logger.tops(block, p, out[rows])
+        most = bound.see(block, p, out[rows])
+        tops[rows] = 1.0 if most is None else most
         missing += float((p * ~(block.support if whole is None else whole)).sum())
     learns = changes(policy) or log.distributions is not None  # an even logger does not
-    bounds = bounds_of(out, tops, logger, learns)
+    bounds = bounds_of(out, tops, bound, learns)
     return PolicyWeights(out, bounds, missing / max(len(log), 1), changes(policy))
 
 
-def bounds_of(weights: np.ndarray, tops: np.ndarray, logger: Logger, learns: bool) -> Bounds | None:
+def bounds_of(weights: np.ndarray, tops: np.ndarray, bound: Bound, learns: bool) -> Bounds | None:
     """Bounds of weights (n,): the one that was given, or those of each row (n,) where the log tells them. learns:
     whether they may depend on what was drawn before, not on contexts alone."""
-    if logger.given is None:
+    if bound.given is None:
         largest = max(float(tops.max(initial=1.0)), 1.0)
-        return Bounds(largest, max(float(tops[0]), 1.0) if learns else None) if logger.known else None
-    above = np.flatnonzero(weights > logger.given * (1.0 + ROUNDED))
+        return Bounds(largest, max(float(tops[0]), 1.0) if learns else None) if bound.known else None
+    above = np.flatnonzero(weights > bound.given * (1.0 + ROUNDED))
     if above.size:
         raise ValueError(
-            f"weight_bound must be at least every weight, got {logger.given:g}, and row {above[0]} has "
+            f"weight_bound must be at least every weight, got {bound.given:g}, and row {above[0]} has "
             f"{weights[above[0]]:g}: raise it, or leave it out"
         )
-    return Bounds(logger.given, None)
+    return Bounds(bound.given, None)

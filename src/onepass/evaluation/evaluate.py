@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from onepass.evaluation import intervals
-from onepass.evaluation.averages import AverageSequence
-from onepass.evaluation.betting import BettingSequence
+from onepass.evaluation.anytime import AnytimeLimits
+from onepass.evaluation.bounds import Bound
 from onepass.evaluation.diagnosis import Diagnosis, diagnosed
-from onepass.evaluation.doubly_robust import doubly_robust_sequence
 from onepass.evaluation.estimators import NAMES, Estimator, estimator
 from onepass.evaluation.log import Log
 from onepass.evaluation.moments import Moments, moments_of
@@ -29,7 +28,6 @@ from onepass.foundation import check
 
 BLOCK = 10_000  # rows that are looked at together
 TUNED = ("clipped", "switch", "dros", "subgaussian", "subgaussian-dr")
-ALWAYS = ("betting", "doubly-robust", "average")  # limits that hold at any time
 USUAL = ("ips", "snips", "dm", "dr")
 VALUED = ("dr", "snips", "ips")  # the first of them that was asked for gives the value
 
@@ -52,12 +50,13 @@ class Evaluation:
     """What a log tells of a policy.
 
     diagnosis: of its weights; value: the estimate by DR if that was asked for, else by SNIPS, IPS, or the first one
-    (`estimator` says which), and None where the log was refused; limits: the narrowest that hold at any time, whatever
-    the logger learned; estimates: by name; intervals: by name, of a fixed sample ("bernstein", "clopper-pearson",
-    "cressie-read") and of all times ("betting", "doubly- robust"; "average", of the average value so far, in place of
-    these where the value changes); logged: the mean reward of the logger itself; level: of all limits; bound: the
-    largest weight that limits count with, and whether the log told it (`bound_known`) or it is the largest one seen;
-    sample: its columns, None of `evaluate_many`.
+    (`estimator` says which), and None where the log was refused; limits: those that hold at any time, whatever the
+    logger learned, where they overlap; estimates: by name; intervals: by name, of a fixed sample ("bernstein",
+    "clopper-pearson", "cressie-read"), and of all times, which hold together ("betting", "doubly-robust"; "average", of
+    the average value so far, in place of these where the value changes, where the largest weight is not known, or where
+    bets leave no value); logged: the mean reward of the logger itself; level: of all limits; bound: the largest weight
+    that there could be, and whether the log told it (`bound_known`) or it is the largest one seen, with which no limits
+    count; sample: its columns, None of `evaluate_many`.
     """
 
     diagnosis: Diagnosis
@@ -146,8 +145,9 @@ def evaluate(
         `Linear()`, ridge regression per arm. It predicts a row from the blocks before it; rows of the first one have no
         prediction, and DM and others that weights do not correct leave them out.
     level: of all limits, above 0 and below 1 (default 0.95).
-    weight_bound: the largest weight that there can be, at least 1; None (default): from the logger's distributions, or
-        if these are unknown and its propensities are not all the same, the largest one seen, which is said.
+    weight_bound: the largest weight that there can be, at least 1; None (default): that of each row by the logger's
+        distributions, or by propensities that are all those of an even choice; else it is not known, and limits at any
+        time are those of the average value, which need none.
     folds: blocks that the model is fitted over, at least 2 (default 5): of a log that is given whole, else of its first
         block.
     bootstrap: how often rows are drawn again for an interval "bootstrap" of the first estimator; 0 (default): none.
@@ -155,27 +155,29 @@ def evaluate(
     average: whether limits at any time are those of the average value so far, for a world that changes (default False:
         of one value that stays); of a policy that learns (`Learning`), or wrote the log (`Logged`), they always are.
     Returns an `Evaluation`. ValueError for rewards outside the range, and for what does not fit. Cost O(n) estimates
-    and O(600 n) of the betting sequence, about 2 us a row.
+    and O(n) of the betting sequence, about 0.05 us a row of long logs.
     """
     rewards, names = checked_range(reward_range), tuple(estimators)
     for name in names:
         check.choice("estimators", name, NAMES)
     alpha, folds = 1.0 - open_fraction("level", level), check.integer("folds", folds, 2)
     modelled = any(estimator(name).models for name in names)
-    parts, bounds, missing = list[Sample](), Bound(weight_bound), 0.0
+    parts, tops, bounds, missing = list[Sample](), [], Bound(weight_bound), 0.0
     for block, p, q, known in looked_at(log, policy, model_of(model) if modelled else None, folds):
         checked_rewards(block.rewards, rewards, sum(part.rows for part in parts))
         chosen = np.arange(len(block)), block.arms
         q = None if q is None else np.clip(q, rewards.least, rewards.largest)
         w = p[chosen] / block.propensities
         parts.append(sample_of(w, block.rewards, *(() if q is None else (q[chosen], (p * q).sum(1), known))))
-        bounds.see(block, p, w)
+        tops.append(bounds.see(block, p, w))
         missing += float((p * ~block.support).sum())
     if not parts:
         raise ValueError("log must have at least one row")
     sample = Sample(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     average = bool(average) or changes(policy)
-    return summed_up(sample, rewards, names, alpha, bounds, missing / sample.rows, bootstrap, seed, average)
+    told = [one for one in tops if one is not None]
+    most = np.concatenate(told) if len(told) == len(tops) else None
+    return summed_up(sample, most, rewards, names, alpha, bounds, missing / sample.rows, bootstrap, seed, average)
 
 
 def looked_at(
@@ -197,37 +199,9 @@ def looked_at(
         yield block, policy_of(policy, block)(block, 0), *found
 
 
-class Bound:
-    """The largest weight that there can be: given, told by the logger's distributions, or the largest one seen."""
-
-    known: bool
-
-    def __init__(self, given: float | None) -> None:
-        self.given: float | None = None if given is None else check.real("weight_bound", given)
-        if self.given is not None and self.given < 1.0:
-            raise ValueError(f"weight_bound must be at least 1, got {given}")
-        self.known, self.most, self._same = True, 1.0, 0.0
-
-    def see(self, block: Log, p: np.ndarray, weights: np.ndarray) -> None:
-        """Look at a block."""
-        if block.distributions is not None:
-            open_arms = block.distributions > 0.0
-            found = float((p[open_arms] / block.distributions[open_arms]).max())
-        else:
-            first = self._same or float(block.propensities[0])
-            uniform = abs(first * block.n_arms - 1.0) < 1e-9 and bool((block.propensities == first).all())
-            self._same, self.known = first, self.known and uniform
-            found = float(p.max() / first) if uniform else float(weights.max())
-        self.most = max(self.most, found)
-
-    @property
-    def value(self) -> float:
-        """The bound."""
-        return self.most if self.given is None else self.given
-
-
 def summed_up(
     sample: Sample,
+    tops: np.ndarray | None,
     rewards: Range,
     names: tuple[str, ...],
     alpha: float,
@@ -237,37 +211,29 @@ def summed_up(
     seed: int,
     average: bool = False,
 ) -> Evaluation:
-    """All numbers of a sample; average: whether its value changes."""
-    m, diagnosis = moments_of(sample.weights, sample.rewards), diagnosed(sample.weights, missing)
+    """All numbers of a sample; tops: (n,) the largest weights that rows could have had, None where these are not known;
+    average: whether its value changes."""
+    m, modelled = moments_of(sample.weights, sample.rewards), any(estimator(name).models for name in names)
+    anytime = AnytimeLimits(rewards, alpha, average, modelled)
+    anytime.add(sample, tops, bound.ceiling)
+    diagnosis = anytime.warned(diagnosed(sample.weights, missing))
     estimates = {name: estimated(fitting(name, sample), sample, rewards, alpha) for name in names}
-    found = fixed(m, rewards, alpha)
-    known = bound.given is not None or bound.known
-    if average:
-        so_far = AverageSequence(rewards, bound.value if known else None)
-        so_far.add(sample.weights, sample.rewards)
-        found["average"] = so_far.interval(alpha)
-    else:
-        betting = BettingSequence(rewards, bound.value)
-        betting.add(sample.weights, sample.rewards)
-        found["betting"] = betting.interval(alpha)
-    if not average and any(estimator(name).models for name in names):
-        found["doubly-robust"] = doubly_robust_sequence(sample, rewards, bound.value, alpha)
+    found = {**fixed(m, rewards, alpha), **anytime.intervals()}
     if check.integer("bootstrap", bootstrap, 0):
         rng = np.random.default_rng(check.integer("seed", seed, 0))
         found["bootstrap"] = intervals.bootstrap(fitting(names[0], sample), sample, rewards, alpha, bootstrap, rng)
     best = next((name for name in VALUED if name in estimates), names[0] if names else None)
     value = None if diagnosis.verdict == "refused" or best is None else estimates[best].value
-    always = [found[name] for name in ALWAYS if name in found]
     return Evaluation(
         diagnosis=diagnosis,
         value=value,
-        limits=min(always, key=lambda one: one.upper - one.lower),
+        limits=anytime.limits(),
         estimates=estimates,
         intervals=found,
         logged=float(sample.rewards.mean()),
         level=1.0 - alpha,
         bound=bound.value,
-        bound_known=known,
+        bound_known=bound.known,
         sample=sample,
     )
 

@@ -7,7 +7,8 @@
 Without replacement, p_j is given what stands above, and so must the policy be. "slot" is unbiased where a reward
 depends on its own slot alone and the policy fills the slots above as the logger did, or does not depend on them;
 "prefix" needs neither and has weights that multiply. Rows of one list are not independent: the deviation is that of
-whole lists, and limits of slots, each at its part of alpha, are added.
+whole lists, and limits of slots, each at its part of alpha, are added. There a list without the slot earns 0 in it, at
+weight 1 (or that of its prefix): how many lists have the slot is as uncertain as what these earn.
 """
 
 from dataclasses import dataclass
@@ -15,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from onepass.evaluation.evaluate import BLOCK, Bound, Evaluation, open_fraction, summed_up
+from onepass.evaluation.anytime import AnytimeLimits
+from onepass.evaluation.bounds import Bound
+from onepass.evaluation.evaluate import BLOCK, Evaluation, open_fraction, summed_up
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import policy_of
-from onepass.evaluation.ranges import Interval, checked_range
+from onepass.evaluation.policies import changes, policy_of
+from onepass.evaluation.ranges import Interval, Range, checked_range
 from onepass.evaluation.sample import sample_of
 from onepass.foundation import check
 
@@ -27,9 +30,9 @@ from onepass.foundation import check
 class Slates:
     """What a log tells of lists.
 
-    lists: how many; slots: an `Evaluation` of each slot, by IPS and SNIPS, whose limits hold together at `level`;
-    shares: of lists that have the slot; value: of a list, the sum of its slots by IPS, None where one was refused;
-    deviation: its standard error, over lists; limits: of the value, at any time.
+    lists: how many; slots: an `Evaluation` of each slot, by IPS and SNIPS, among the lists that have it, whose limits
+    hold together at `level`; shares: of lists that have the slot; value: of a list, the sum of its slots by IPS, None
+    where one was refused; deviation: its standard error, over lists; limits: of the value, at any time, at `level`.
     """
 
     lists: int
@@ -71,32 +74,48 @@ def evaluate_slates(
     rewards, alpha = checked_range(reward_range), 1.0 - open_fraction("level", level)
     lists = np.concatenate([[0], np.cumsum(np.diff(log.slots) <= 0)])
     count, chooses, w = int(lists[-1]) + 1, policy_of(policy, log), np.empty(len(log))
-    bounds, missing = [Bound(weight_bound) for _ in range(int(log.slots.max()) + 1)], np.zeros(len(log))
+    bounds = [Bound(weight_bound) for _ in range(int(log.slots.max()) + 1)]
+    missing, tops = np.zeros(len(log)), np.full(len(log), np.nan)
     for place, block in enumerate(log.blocks(BLOCK)):
         rows = slice(place * BLOCK, place * BLOCK + len(block))
         p = chooses(block, rows.start)
         w[rows] = p[np.arange(len(block)), block.arms] / block.propensities
         missing[rows] = (p * ~block.support).sum(axis=1)
         for slot in np.unique(log.slots[rows]):
-            own = log.slots[rows] == slot
-            bounds[slot].see(block[own], p[own], w[rows][own])
+            own = np.flatnonzero(log.slots[rows] == slot)
+            most = bounds[slot].see(block[own], p[own], w[rows][own])
+            if most is not None:
+                tops[rows.start + own] = most
     if weights == "prefix":
         for row in np.flatnonzero(np.diff(lists) == 0) + 1:
             w[row] *= w[row - 1]
-    found, shares, most = [], [], 1.0
+            tops[row] *= tops[row - 1]
+    last = np.flatnonzero(np.diff(lists, append=count))  # the row of each list that stands lowest
+    found, shares, limits, part, moves = [], [], [], alpha / len(bounds), changes(policy)
     for slot, bound in enumerate(bounds):
         own = log.slots == slot
         if not own.any():
             raise ValueError(f"slots must be 0, 1, ..., and there is no row of slot {slot}")
         if weights == "prefix":
-            most *= bound.value
-            bound.most, bound.given = most, None if bound.given is None else most
-        sample = sample_of(w[own], log.rewards[own])
-        one = summed_up(sample, rewards, ("ips", "snips"), alpha / len(bounds), bound, float(missing[own].mean()), 0, 0)
+            bound.known = not np.isnan(tops[own]).any()
+            bound.most, bound.ceiling = float(np.nanmax(tops[own] if bound.known else w[own])), None
+            bound.given = bound.most if bound.given is not None else None
+        most = tops[own] if bound.known else None
+        sample, share = sample_of(w[own], log.rewards[own]), float(missing[own].mean())
+        one = summed_up(sample, most, rewards, ("ips", "snips"), part, bound, share, 0, 0, moves)
         found.append(one)
         shares.append(float(own.sum()) / count)
+        if own.sum() == count:
+            limits.append(one.limits)
+            continue
+        every, earned, each = np.ones(count), np.zeros(count), np.ones(count)
+        if weights == "prefix":
+            every, each = w[last].copy(), tops[last].copy()
+        every[lists[own]], earned[lists[own]], each[lists[own]] = w[own], log.rewards[own], tops[own]
+        whole = AnytimeLimits(Range(min(rewards.least, 0.0), max(rewards.largest, 0.0)), part, moves, False)
+        whole.add(sample_of(every, earned), None if np.isnan(each).any() else each, bound.ceiling)
+        limits.append(whole.limits())
     sums = np.bincount(lists, weights=w * log.rewards, minlength=count)
-    ends = [sum(share * one.limits[end] for share, one in zip(shares, found, strict=True)) for end in (0, 1)]
     refused = any(one.verdict == "refused" for one in found)
     return Slates(
         lists=count,
@@ -104,6 +123,6 @@ def evaluate_slates(
         shares=tuple(shares),
         value=None if refused else float(sums.mean()),
         deviation=float(sums.std() / np.sqrt(count)),
-        limits=Interval(*ends),
+        limits=Interval(sum(one.lower for one in limits), sum(one.upper for one in limits)),
         level=1.0 - alpha,
     )

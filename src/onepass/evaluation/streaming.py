@@ -2,8 +2,8 @@
 
     w = policy(a | x) / p        block by block; a policy leaves sums and sequences behind (tally.py), no rows
 
-The largest weight that a row could have had is known before its arm is drawn: max over arms of policy / logger. So the
-bound of the sequences rises along the log, where `evaluate` takes the largest one of a whole log.
+Where the log tells the largest weight that each row could have had (bounds.py), the bound of the sequences rises along
+it, as in `evaluate`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.evaluation import intervals
-from onepass.evaluation.averages import AverageSequence
+from onepass.evaluation.bounds import Bound
 from onepass.evaluation.estimators import NAMES, Estimator, estimator
 from onepass.evaluation.evaluate import BLOCK, USUAL, VALUED, Estimate, Evaluation, fixed, open_fraction
 from onepass.evaluation.log import Log
@@ -23,49 +23,6 @@ from onepass.evaluation.reward_models import Ahead, model_of
 from onepass.evaluation.sample import Sample
 from onepass.evaluation.tally import Tally, Terms
 from onepass.foundation import check
-
-
-class Logger:
-    """What is known of the policy that wrote a log: which arms it may choose, how large weights can be."""
-
-    known: bool
-    most: float
-
-    def __init__(self, given: float | None) -> None:
-        self.given: float | None = None if given is None else check.real("weight_bound", given)
-        if self.given is not None and self.given < 1.0:
-            raise ValueError(f"weight_bound must be at least 1, got {check.shown(given)}")
-        self.known, self.most, self._same = True, 1.0, 0.0
-
-    def see(self, block: Log) -> None:
-        """Look at a block: whether its propensities tell the largest weight."""
-        if block.distributions is None:
-            first = self._same or float(block.propensities[0])
-            uniform = abs(first * block.n_arms - 1.0) < 1e-9 and bool((block.propensities == first).all())
-            self._same, self.known = first, self.known and uniform
-
-    def then(self, other: "Logger") -> "Logger":
-        """Of two parts of a log."""
-        found = Logger(self.given)
-        alike = not (self._same and other._same) or self._same == other._same
-        found.known, found._same = self.known and other.known and alike, self._same or other._same
-        return found
-
-    def tops(self, block: Log, p: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """(n,) the largest weight that each row could have had under probabilities p (n, K); where that is not known
-        the largest so far."""
-        if self.given is not None:
-            return np.full(len(block), self.given)
-        if block.distributions is not None:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratios = p / block.distributions
-            closed = block.distributions == 0.0
-            if closed.any():
-                ratios[closed] = 0.0
-            return ratios.max(axis=1)
-        if self.known:
-            return p.max(axis=1) / block.propensities
-        return np.full(len(block), weights.max(initial=1.0))
 
 
 def evaluate_many(
@@ -90,8 +47,7 @@ def evaluate_many(
     model: of rewards, as for `evaluate`, shared by all policies; it predicts a block from the blocks before, and
         the first one in 5 parts, each from those before.
     level: of all limits, above 0 and below 1 (default 0.95).
-    weight_bound: the largest weight that there can be, at least 1; None (default): as the log tells row by row.
-    average: as for `evaluate` (default False); only a weight_bound that is given narrows limits of average values.
+    weight_bound, average: as for `evaluate` (defaults None and False).
     progress: called with the number of rows after each block; None (default): nothing.
     Returns `Evaluation` by name, their `sample` None. ValueError as `evaluate`. Memory: some kilobytes a policy and one
     block of at most 10,000 rows.
@@ -104,11 +60,11 @@ def evaluate_many(
 
 
 class Swept(NamedTuple):
-    """What one pass over a log, or a part of one, leaves behind: of every policy its tally, what is known of the
-    logger, and its mass on every arm where distributions are not known; chosen: how often each arm was; rows."""
+    """What one pass over a log, or a part of one, leaves behind: of every policy its tally, its largest weight,
+    and its mass on every arm where distributions are not known; chosen: how often each arm was; rows."""
 
     tallies: dict[str, Tally]
-    loggers: dict[str, Logger]
+    bounds: dict[str, Bound]
     masses: dict[str, np.ndarray]
     chosen: np.ndarray
     rows: int
@@ -121,7 +77,7 @@ class Swept(NamedTuple):
         }
         return Swept(
             {name: one.then(other.tallies[name]) for name, one in self.tallies.items()},
-            {name: one.then(other.loggers[name]) for name, one in self.loggers.items()},
+            {name: one.then(other.bounds[name]) for name, one in self.bounds.items()},
             masses,
             grown(self.chosen, other.chosen),
             self.rows + other.rows,
@@ -135,7 +91,7 @@ class Swept(NamedTuple):
         for name, tally in self.tallies.items():
             whole, mass = copy(tally), self.masses.get(name, np.zeros(0))
             whole.unsupported += float(mass[grown(self.chosen, np.zeros(len(mass)))[: len(mass)] == 0].sum())
-            found[name] = summary(whole, self.loggers[name])
+            found[name] = summary(whole, self.bounds[name])
         return found
 
 
@@ -158,11 +114,8 @@ def sweep(
     rewards, alpha = checked_range(reward_range), 1.0 - open_fraction("level", level)
     asked = tuple(one_of(each) for each in estimators)
     changing = {name: bool(average) or changes(policy) for name, policy in policies.items()}
-    tallies = {
-        name: Tally(rewards, asked, alpha, AverageSequence(rewards, Logger(weight_bound).given) if moves else None)
-        for name, moves in changing.items()
-    }
-    loggers = {name: Logger(weight_bound) for name in policies}
+    tallies = {name: Tally(rewards, asked, alpha, moves) for name, moves in changing.items()}
+    bounds = {name: Bound(weight_bound) for name in policies}
     ahead = Ahead(model_of(model)) if any(one.models for one in asked) else None
     choices = {name: policy_of(policy, log) for name, policy in policies.items()} if isinstance(log, Log) else {}
     chosen, masses, start = np.zeros(0), {}, 0  # type: ignore[var-annotated]
@@ -180,17 +133,15 @@ def sweep(
             p = chooses(block, start)
             w = p[rows, block.arms] / block.propensities
             values = np.zeros(len(block)) if q is None else np.einsum("ij,ij->i", p, q)
-            loggers[name].see(block)
-            missing = 0.0 if closed is None else float(p[closed].sum())
-            tallies[name].add(
-                Sample(w, block.rewards, predicted, values, known), loggers[name].tops(block, p, w), missing
-            )
+            missing, tops = 0.0 if closed is None else float(p[closed].sum()), bounds[name].see(block, p, w)
+            sample = Sample(w, block.rewards, predicted, values, known)
+            tallies[name].add(sample, tops, missing, bounds[name].ceiling)
             if block.distributions is None:
                 masses[name] = grown(masses.get(name, np.zeros(0)), p.sum(axis=0))
         start += len(block)
         if progress is not None:
             progress(start)
-    return Swept(tallies, loggers, masses, chosen, start)
+    return Swept(tallies, bounds, masses, chosen, start)
 
 
 def blocks_of(log: Log | Iterable[Log]) -> Iterator[Log]:
@@ -213,9 +164,9 @@ def grown(sums: np.ndarray, more: np.ndarray) -> np.ndarray:
     return out
 
 
-def summary(tally: Tally, logger: Logger) -> Evaluation:
+def summary(tally: Tally, bound: Bound) -> Evaluation:
     """All numbers of a tally."""
-    diagnosis, always = tally.diagnosis(), tally.always()
+    diagnosis = tally.diagnosis()
     estimates = {
         one.name: of_terms(one, terms, tally.rewards, tally.alpha)
         for one, terms in zip(tally.estimators, tally.terms, strict=True)
@@ -225,13 +176,13 @@ def summary(tally: Tally, logger: Logger) -> Evaluation:
     return Evaluation(
         diagnosis=diagnosis,
         value=None if refused or best is None else estimates[best].value,
-        limits=min(always.values(), key=lambda one: one.upper - one.lower),
+        limits=tally.anytime.limits(),
         estimates=estimates,
-        intervals={**fixed(tally.moments, tally.rewards, tally.alpha), **always},
+        intervals={**fixed(tally.moments, tally.rewards, tally.alpha), **tally.anytime.intervals()},
         logged=tally.logged / tally.moments.rows,
         level=1.0 - tally.alpha,
-        bound=tally.bound,
-        bound_known=logger.given is not None or logger.known,
+        bound=bound.value,
+        bound_known=bound.known,
         sample=None,
     )
 

@@ -1,4 +1,4 @@
-"""What is kept of a policy's rows when they are not: numbers that add, and two sequences.
+"""What is kept of a policy's rows when they are not: numbers that add, and sequences.
 
     of (a, s, v) = (s(w) (r - q), s(w), v) for every estimator: rows, means (3,), and sums of squares about them (3, 3)
     value = mean v + mean a, or self-normalized mean v + mean a / mean s;   its variance from the same numbers
@@ -13,13 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onepass.evaluation.averages import AverageSequence
-from onepass.evaluation.betting import BettingSequence
+from onepass.evaluation.anytime import AnytimeLimits
 from onepass.evaluation.diagnosis import Diagnosis, diagnosed_from
-from onepass.evaluation.doubly_robust import DoublyRobustSequence
 from onepass.evaluation.estimators import Estimator, none
 from onepass.evaluation.moments import Moments, moments_of
-from onepass.evaluation.ranges import Interval, Range
+from onepass.evaluation.ranges import Range
 from onepass.evaluation.sample import Sample
 
 PIECES = 128  # of the path: its middle is known to one in 64 of all rows
@@ -116,8 +114,8 @@ class Path:
 class Tally:
     """All that a stream of rows leaves behind of one policy.
 
-    rewards: their range; estimators: those asked for, with their knobs; alpha: of all limits; average: the sequence of
-    average values, for a policy or a world that changes; None (default): one value that stays.
+    rewards: their range; estimators: those asked for, with their knobs; alpha: of all limits; average: whether limits
+    at any time are those of the average value so far, for a policy or a world that changes (default False).
     """
 
     rewards: Range
@@ -128,21 +126,17 @@ class Tally:
     unsupported: float
     logged: float
 
-    def __init__(
-        self, rewards: Range, estimators: tuple[Estimator, ...], alpha: float, average: AverageSequence | None = None
-    ):
+    def __init__(self, rewards: Range, estimators: tuple[Estimator, ...], alpha: float, average: bool = False):
         nothing = Terms(0, np.zeros(3), np.zeros((3, 3)))
         self.rewards, self.estimators, self.alpha = rewards, estimators, alpha
         self.moments, self.terms, self.path = Moments(), [nothing for _ in estimators], Path()
-        self.unsupported, self.logged, self.bound = 0.0, 0.0, 1.0
-        self.average = average
-        self.betting: BettingSequence = BettingSequence(rewards, 1.0)
-        models = any(one.models for one in estimators)
-        self.doubly_robust: DoublyRobustSequence | None = DoublyRobustSequence(rewards, 1.0, alpha) if models else None
+        self.unsupported, self.logged = 0.0, 0.0
+        self.anytime = AnytimeLimits(rewards, alpha, average, any(one.models for one in estimators))
 
-    def add(self, sample: Sample, tops: np.ndarray, unsupported: float) -> None:
-        """A block of rows; tops: (n,) the largest weight that each could have had; unsupported: the policy's mass on
-        arms without support, summed over the rows."""
+    def add(self, sample: Sample, tops: np.ndarray | None, unsupported: float, ceiling: float | None = None) -> None:
+        """A block of rows; tops: (n,) the largest weight that each could have had, None where it is not known;
+        unsupported: the policy's mass on arms without support, summed over the rows; ceiling: the largest weight of any
+        policy in the first row (default None: not known)."""
         m = moments_of(sample.weights, sample.rewards)
         self.moments += m
         self.path.add(m)
@@ -151,13 +145,7 @@ class Tally:
         ]
         self.unsupported += unsupported
         self.logged += float(sample.rewards.sum())
-        self.bound = max(self.bound, float(tops.max(initial=1.0)))
-        if self.average is not None:
-            self.average.add(sample.weights, sample.rewards)
-            return
-        self.betting.add(sample.weights, sample.rewards, tops)
-        if self.doubly_robust is not None:
-            self.doubly_robust.add(sample, tops)
+        self.anytime.add(sample, tops, ceiling)
 
     def then(self, other: "Tally") -> "Tally":
         """Of this stream, then of another one, asked for the same: sums add, sequences go on (their `then`)."""
@@ -165,24 +153,12 @@ class Tally:
         found.moments, found.path = self.moments + other.moments, self.path.then(other.path)
         found.terms = [one + two for one, two in zip(self.terms, other.terms, strict=True)]
         found.unsupported, found.logged = self.unsupported + other.unsupported, self.logged + other.logged
-        found.betting, found.bound = self.betting.then(other.betting), max(self.bound, other.bound)
-        if self.average is not None and other.average is not None:
-            found.average = self.average.then(other.average)
-        if self.doubly_robust is not None and other.doubly_robust is not None:
-            found.doubly_robust = self.doubly_robust.then(other.doubly_robust)
+        found.anytime = self.anytime.then(other.anytime)
         return found
 
     def diagnosis(self) -> Diagnosis:
         """Of all weights so far."""
         m = self.moments
         variance = max(m.square_weights / m.rows - m.mean_weight**2, 0.0)
-        return diagnosed_from(m, float(np.sqrt(variance / m.rows)), self.path.drift(), self.unsupported / m.rows)
-
-    def always(self) -> dict[str, Interval]:
-        """Limits that hold at any time, by name."""
-        if self.average is not None:
-            return {"average": self.average.interval(self.alpha)}
-        found = {"betting": self.betting.interval(self.alpha)}
-        if self.doubly_robust is not None:
-            found["doubly-robust"] = self.doubly_robust.interval()
-        return found
+        found = diagnosed_from(m, float(np.sqrt(variance / m.rows)), self.path.drift(), self.unsupported / m.rows)
+        return self.anytime.warned(found)

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from onepass.evaluation.averages import AverageSequence
+from onepass.evaluation.bounds import Bound
 from onepass.evaluation.comparing import Bounds, Difference, PolicyWeights, summary_of, written
 from onepass.evaluation.estimators import estimator
 from onepass.evaluation.evaluate import Evaluation
 from onepass.evaluation.policies import changes
 from onepass.evaluation.ranges import Range
 from onepass.evaluation.sample import Sample
-from onepass.evaluation.streaming import Logger, summary
+from onepass.evaluation.streaming import summary
 from onepass.evaluation.tally import Tally
 from onepass.log.asking import first_eligible
 from onepass.log.records import Decision, Join
@@ -189,31 +189,31 @@ class Judged:
     weights: list[np.ndarray] = field(default_factory=list)
     waiting: list[tuple[float, float, float]] = field(default_factory=list)
     first: float | None = None
-    bound: float = 1.0
+    bound: Bound = field(default_factory=lambda: Bound(None))
     why: str = ""
 
     def see(self, row: Row, p: np.ndarray) -> None:
         """A row more."""
         chance = row.shown > 0.0
         top = float((p[chance] / row.shown[chance]).max())
+        self.bound.most = max(self.bound.most, top)
+        self.bound.ceiling = self.bound.ceiling or 1.0 / float(row.shown[chance].min())
         self.waiting.append((float(p[row.place] / row.shown[row.place]), top, float(p[~chance].sum())))
 
     def add(self, rewards: np.ndarray) -> None:
         """Sum up the rows that wait, with their rewards (n,)."""
         weights, tops, missing = (np.array(column) for column in zip(*self.waiting, strict=True))
         nothing = np.zeros(len(weights))
-        self.tally.add(
-            Sample(weights, rewards, nothing, nothing, np.zeros(len(weights), bool)), tops, float(missing.sum())
-        )
+        sample = Sample(weights, rewards, nothing, nothing, np.zeros(len(weights), bool))
+        self.tally.add(sample, tops, float(missing.sum()), self.bound.ceiling)
         self.weights.append(weights)
         self.first = max(float(tops[0]), 1.0) if self.first is None else self.first
-        self.bound = max(self.bound, float(tops.max()))
         self.waiting = []
 
     def policy_weights(self) -> PolicyWeights:
         """Its weights, for the comparison; what wrote the log may have learned, so they are of no fixed sample."""
         weights = np.concatenate(self.weights)
-        return PolicyWeights(weights, Bounds(self.bound, self.first), self.tally.unsupported / len(weights), True)
+        return PolicyWeights(weights, Bounds(self.bound.value, self.first), self.tally.unsupported / len(weights), True)
 
 
 class Verdict(NamedTuple):
@@ -242,10 +242,7 @@ def judge(
     """
     span, alpha = Range(*rewards), 1.0 - level
     asked = tuple(estimator(name) for name in ASKED)
-    kept = {
-        name: Judged(Tally(span, asked, alpha, AverageSequence(span) if changes(policy) else None))
-        for name, policy in policies.items()
-    }
+    kept = {name: Judged(Tally(span, asked, alpha, changes(policy))) for name, policy in policies.items()}
     earned, waiting, count = list[np.ndarray](), list[float](), 0
 
     def flush() -> None:
@@ -309,6 +306,6 @@ def verdicts(kept: Mapping[str, Judged], earned: np.ndarray, span: Range, alpha:
     compared = summary_of(good, written(len(earned)), earned, span, alpha) if good else None
     gains = {} if compared is None else {one.name: one for one in compared.differences}
     return {
-        name: Verdict(None, None, one.why) if one.why else Verdict(summary(one.tally, Logger(None)), gains[name])
+        name: Verdict(None, None, one.why) if one.why else Verdict(summary(one.tally, one.bound), gains[name])
         for name, one in kept.items()
     }

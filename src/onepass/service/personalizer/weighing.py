@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from onepass.evaluation.evaluate import Bound, Evaluation, summed_up
+from onepass.evaluation.bounds import Bound
+from onepass.evaluation.evaluate import Evaluation, summed_up
 from onepass.evaluation.events import rows_of
 from onepass.evaluation.moments import Moments, moments_of
 from onepass.evaluation.ranges import Range
@@ -37,12 +38,15 @@ class Weighed:
         self.name, self.arguments, self.source = name, arguments, source
         self.learns: Fold | None = learns
         self.weights, self.rewards, self.times = list[float](), list[float](), list[int]()
+        self.tops = list[float]()
         self.missing, self.bound = 0.0, Bound(None)
 
     def add(self, chances: np.ndarray, logged: np.ndarray, place: int, reward: float, time: int) -> None:
         """A row. chances, logged: probabilities (K,) of the policy and of what was shown."""
         open_arms = logged > 0.0
-        self.bound.most = max(self.bound.most, float((chances[open_arms] / logged[open_arms]).max()))
+        self.tops.append(float((chances[open_arms] / logged[open_arms]).max()))
+        self.bound.most = max(self.bound.most, self.tops[-1])
+        self.bound.ceiling = self.bound.ceiling or 1.0 / float(logged[open_arms].min())
         self.missing += float(chances[~open_arms].sum())
         self.weights.append(float(chances[place] / logged[place]))
         self.rewards.append(reward)
@@ -53,7 +57,8 @@ class Weighed:
         w, r = np.array(self.weights), np.array(self.rewards)
         range = Range(min(least, float(r.min())), max(largest, float(r.max())))
         changes = self.learns is not None or self.source == "Online"  # has no one value, but an average
-        return summed_up(sample_of(w, r), range, ("snips",), LEVEL, self.bound, self.missing / len(r), 0, 0, changes)
+        sample, tops, missing = sample_of(w, r), np.array(self.tops), self.missing / len(r)
+        return summed_up(sample, tops, range, ("snips",), LEVEL, self.bound, missing, 0, 0, changes)
 
     def buckets(self) -> dict[int, Moments]:
         """Sums over the rows of every BUCKET, by its number."""
