@@ -1,5 +1,6 @@
 """How often limits of a value miss it, over many logs at once: loggers that learn and that do not, looks on the way."""
 
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -12,14 +13,17 @@ CLICKS = ev.Range(0.0, 1.0)
 GAMES = {  # means of arms, the policy that is evaluated, the floor of the logger's probabilities
     "clicks": ((0.02, 0.08, 0.05), (0.05, 0.15, 0.8), 0.1),
     "twins": ((0.5, 0.5), (0.0, 1.0), 0.02),
+    "rare": ((0.001, 0.004, 0.002), (0.05, 0.15, 0.8), 0.1),
+    "hidden": ((0.02, 0.9), (0.9, 0.1), 0.001),  # the logger never draws evenly: half of its floor for the second arm
 }
-TOGETHER = ("betting", "doubly-robust")
+TOGETHER = ("betting", "doubly-robust", "average")
 ALONE = ("bernstein", "clopper-pearson", "cressie-read", "normal", "bootstrap")
 
 
 def logs(game, learns, runs, rows, seed):
     """Weights and rewards (runs, rows), the value, the largest weight. A logger that learns takes the arm whose mean is
-    highest so far, but for its floor; one that does not draws evenly."""
+    highest so far, but for its floor; one that does not draws evenly, or in "hidden" the first arm but for its floor.
+    """
     means, policy, floor = (np.array(part) for part in GAMES[game])
     rng, arms = np.random.default_rng(seed), len(means)
     clicks, shown = np.ones((runs, arms)), np.full((runs, arms), 2.0)
@@ -29,6 +33,8 @@ def logs(game, learns, runs, rows, seed):
         if learns:
             p[:] = floor / arms
             p[each, (clicks / shown).argmax(axis=1)] += 1.0 - floor
+        elif game == "hidden":
+            p[:] = 1.0 - floor / 2, floor / 2
         arm = (p.cumsum(axis=1) > rng.random((runs, 1))).argmax(axis=1)
         r[:, t] = rng.random(runs) < means[arm]
         w[:, t] = policy[arm] / p[each, arm]
@@ -38,7 +44,8 @@ def logs(game, learns, runs, rows, seed):
 
 
 def misses(game, learns, runs, rows, looks, bootstrap=100, seed=0):
-    """Of each interval at 95%, how many of the runs it misses in: at the end, at any of the looks on the way."""
+    """Of each interval at 95%, how many of the runs it misses in: at the end, at any of the looks on the way. In
+    "hidden" propensities alone are known, hence no largest weight: there are no bets."""
     w, r, value, bound = logs(game, learns, runs, rows, seed)
     ends = np.linspace(0, rows, looks + 1).astype(int)
     found = {name: [0, 0] for name in (*TOGETHER, *ALONE)}
@@ -46,15 +53,19 @@ def misses(game, learns, runs, rows, looks, bootstrap=100, seed=0):
     for run in range(runs):
         out = {name: [] for name in found}
         betting, robust = ev.BettingSequence(CLICKS, bound), DoublyRobustSequence(CLICKS, bound)
+        average = ev.AverageSequence(CLICKS)
         seen = np.concatenate([[0.0], np.cumsum(r[run])[:-1]]) / np.arange(1, rows + 1)  # a model of the past alone
         for start, end in pairwise(ends):
             part, sample = slice(start, end), ev.sample_of(w[run, :end], r[run, :end])
-            betting.add(w[run, part], r[run, part])
-            robust.add(ev.sample_of(w[run, part], r[run, part], seen[part], seen[part]))
+            average.add(w[run, part], r[run, part])
+            if game != "hidden":
+                betting.add(w[run, part], r[run, part])
+                robust.add(ev.sample_of(w[run, part], r[run, part], seen[part], seen[part]))
             m = ev.moments_of(sample.weights, sample.rewards)
             limits = {
                 "betting": betting.interval(),
                 "doubly-robust": robust.interval(),
+                "average": average.interval(),
                 "bernstein": intervals.bernstein(m, CLICKS, 0.05),
                 "clopper-pearson": intervals.clopper_pearson(m, CLICKS, 0.05),
                 "cressie-read": intervals.cressie_read(m, CLICKS, 0.05),
@@ -70,8 +81,10 @@ def misses(game, learns, runs, rows, looks, bootstrap=100, seed=0):
     return found
 
 
-if __name__ == "__main__":  # the table of docs/evaluation.md
+if __name__ == "__main__":  # the table of docs/evaluation.md: python tests/coverage_games.py [LOGS]
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
     for game in GAMES:
-        for learns in (False, True):
-            for name, (end, ever) in misses(game, learns, 2_000, 2_000, 10).items():
-                print(f"{game:<8} {learns!s:<6} {name:<16} {end / 2000:7.2%} {ever / 2000:7.2%}", flush=True)
+        for learns in (False, True) if game != "hidden" else (False,):
+            for name, (end, ever) in misses(game, learns, runs, 2_000, 10).items():
+                if game != "hidden" or name not in ("betting", "doubly-robust"):
+                    print(f"{game:<8} {learns!s:<6} {name:<16} {end / runs:7.1%} {ever / runs:7.1%}", flush=True)

@@ -20,6 +20,8 @@ def test_limits_for_all_times_miss_at_any_look_in_at_most_one_run_of_twenty(game
     found = misses(game, learns, RUNS, ROWS, looks=5, bootstrap=0)
     for name in TOGETHER:
         assert found[name][1] <= allowed(0.05), name
+    if game in ("rare", "hidden"):
+        return  # the others are rules of thumb there
     if learns:
         assert found["normal"][1] > allowed(0.05)  # the textbook's, looked at five times
     else:
