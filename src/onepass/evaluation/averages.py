@@ -40,7 +40,7 @@ class AverageSequence:
         """
         r = (rewards - self.rewards.least) / self.rewards.span
         earned = weights * r
-        columns = [earned, weights - earned]
+        columns = [earned, np.maximum(weights - earned, 0.0)]
         if self.bound is not None:
             most = np.full(len(r), self._most)
             if tops is not None and tops.max(initial=0.0) > self._most:
@@ -50,7 +50,7 @@ class AverageSequence:
                 raise ValueError(f"weights must be at most the bound {self.bound:g}, got {weights.max():g}")
             columns.append(np.maximum(rest, 0.0))
             self._most, self._tops = float(most[-1]) if len(most) else self._most, self._tops + float(most.sum())
-        self._averages.add(np.maximum(np.column_stack(columns), 0.0))
+        self._averages.add(np.stack(columns).T)
 
     def forget_bound(self) -> None:
         """Take the bound for unknown, of the rows so far, too."""

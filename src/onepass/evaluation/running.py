@@ -34,9 +34,13 @@ class RunningAverages:
 
     def add(self, x: np.ndarray) -> None:
         """Take rows x (n, count), in their order, all at least 0; those of one average should be 1 at most for most."""
-        before = np.cumsum(x, axis=0) - x + self._sums[0]
-        c = np.minimum((before + BELIEVED) / (self.rows + np.arange(1, len(x) + 1))[:, None], 1.0)
-        self._sums += x.sum(axis=0), ((x - c) ** 2).sum(axis=0)
+        columns = np.ascontiguousarray(x.T)
+        away = np.cumsum(columns, axis=1)
+        away -= columns
+        away += self._sums[0][:, None] + BELIEVED
+        away /= self.rows + np.arange(1, len(x) + 1)
+        np.subtract(columns, np.minimum(away, 1.0, out=away), out=away)  # x - c
+        self._sums = self._sums + (columns.sum(axis=1), np.einsum("ij,ij->i", away, away))
         self.rows += len(x)
 
     def then(self, other: "RunningAverages") -> "RunningAverages":
