@@ -40,7 +40,7 @@ class RunningAverages:
         away += self._sums[0][:, None] + BELIEVED
         away /= self.rows + np.arange(1, len(x) + 1)
         np.subtract(columns, np.minimum(away, 1.0, out=away), out=away)  # x - c
-        self._sums = self._sums + (columns.sum(axis=1), np.einsum("ij,ij->i", away, away))
+        self._sums = self._sums + np.stack([columns.sum(axis=1), np.einsum("ij,ij->i", away, away)])
         self.rows += len(x)
 
     def then(self, other: "RunningAverages") -> "RunningAverages":
