@@ -318,7 +318,7 @@ print(type(load(sys.argv[1])).__name__)
 def test_who_asks_a_service_imports_nothing_that_learns_and_files_know_their_classes_even_so(tmp_path):
     onepass.PendingRewards(onepass.OFUL(dim=2)).save(tmp_path / "file")
     said = subprocess.run([sys.executable, "-c", WITHOUT, f"{tmp_path / 'file'}"], capture_output=True, text=True)
-    assert (said.stdout, said.stderr) == ("\nPending\n", "")
+    assert (said.stdout, said.stderr) == ("\nPendingRewards\n", "")
 
 
 def test_the_folder_alone_is_a_client_that_needs_httpx_and_nothing_else(tmp_path):

@@ -71,7 +71,7 @@ def test_crossing_users_with_articles_beats_popularity_which_beats_any_article(t
 
 
 def test_clicks_that_come_minutes_or_hours_late_cost_little_for_every_kind_of_bandit():
-    study, rounds, seeds = delays.STUDY, many(5_000, 40_000), many(1, 5)
+    study, rounds, seeds = delays.STUDY, many(5_000, 40_000), many(1, 2)
     waits = [delays.NO_DELAY, "5 minutes", "2 hours"]
     recipes = many(("CrossedBandit", "LinTS"), tuple(delays.BANDITS))
     labels = [f"{recipe}, {wait}" for recipe in recipes for wait in waits]

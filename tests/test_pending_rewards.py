@@ -1,7 +1,9 @@
 """Decisions that wait for their rewards, which are learned at the deadline whenever they came."""
 
+import contextlib
 import copy
 import pickle
+import signal
 from datetime import timedelta
 from heapq import heappop, heappush
 
@@ -260,6 +262,35 @@ def test_a_decision_that_the_bandit_refuses_keeps_nothing_waiting():
     assert "'records' waits no more" in found.value.__notes__[0]
     assert pending.decide([1.0, 2.0], ["a", "b"], id="rows", now=13.0).rounds == 1
     assert pending.ids() == ["rows"]
+
+
+class Interrupted(Exception):
+    """As of Ctrl-C."""
+
+
+def test_an_interruption_leaves_no_decision_that_waits_for_ever():
+    pending, rng, came = op.PendingRewards(op.OFUL(dim=DIM), after=AFTER), np.random.default_rng(0), 0
+
+    def interrupt(number, frame):
+        raise Interrupted
+
+    usual = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for t in range(many(200, 5_000)):
+            with contextlib.suppress(Interrupted):
+                signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-6, 1e-3)))
+                try:
+                    for step in range(100):
+                        pending.decide(rows(0), id=f"{t} {step}", now=float(t))
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0.0)
+                came -= 1
+            came += 1
+    finally:
+        signal.signal(signal.SIGALRM, usual)
+    assert came > 0
+    assert pending.expire(now=1e9) > 0
+    assert len(pending) == 0
 
 
 @pytest.mark.parametrize("make", [

@@ -158,12 +158,12 @@ class PendingRewards(files.Owner):
     def _expire(self, now: float) -> int:
         count = 0
         while self._queue and self._queue[0][0] <= now:
-            due, number, identity = heapq.heappop(self._queue)
-            one = self._waiting.get(identity)
-            if one is None or one.number != number:
-                continue
-            count += 1
-            self._learn(one, [self.default if value is None else value for value in one.paid], due)
+            with deferred():  # what has left the queue is learned
+                due, number, identity = heapq.heappop(self._queue)
+                one = self._waiting.get(identity)
+                if one is not None and one.number == number:
+                    count += 1
+                    self._learn(one, [self.default if value is None else value for value in one.paid], due)
         return count
 
     def _learn(self, one: Waiting, paid: list[float | None], when: float) -> None:
@@ -189,9 +189,10 @@ class PendingRewards(files.Owner):
         return held
 
     def _wait(self, due: float, decision: Decision, paid: list[float | None]) -> None:
-        self._waiting[decision.id] = Waiting(due, self._made, decision, paid)
-        heapq.heappush(self._queue, (due, self._made, decision.id))
-        self._made += 1
+        with deferred():
+            self._waiting[decision.id] = Waiting(due, self._made, decision, paid)
+            heapq.heappush(self._queue, (due, self._made, decision.id))
+            self._made += 1
 
     def _when(self, now: float) -> dict[str, Any]:
         """The time, for a bandit with a half-life in seconds."""
