@@ -1,6 +1,8 @@
 """From a file of another system to a service that goes on learning: import, learn, evaluate, serve, verify."""
 
 import json
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 import dsjson_logs
 import onepass as op
 from onepass import cli
+from onepass import evaluation as ev
 from onepass.client import Client
 from onepass.features.terms import terms
 from onepass.log import Decision, Event, Outcome, formats
@@ -20,7 +23,7 @@ from onepass.log.opening import opened
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import FOREIGN, verify
-from patience import until
+from patience import PATIENCE, until
 from service_process import Served
 
 LOOP = """
@@ -64,7 +67,7 @@ def test_a_request_is_what_decide_takes(tmp_path):
                                       "j._text=good", "j._text=words"}  # fmt: skip
     for bandit in (op.CrossedBandit(), op.ContextualBandit()):
         bandit.learn(found.context, 1.0, arm=arm)
-        assert bandit.decide(*found).arms[0] in found.arms
+        assert bandit.decide(found.context, found.arms).arm in found.arms
         assert bandit.arms == (name,)
 
 
@@ -80,7 +83,7 @@ def test_actions_without_tags_have_no_names_and_lazy_features_are_read_too(tmp_p
 def test_lines_without_features_of_actions_offer_places(tmp_path):
     (tmp_path / "a.vw").write_text("2:-1:0.8 | user_a hour:9\n")
     (event,) = formats.read(tmp_path / "a.vw", n_arms=3)
-    assert request_of(event.decision) == ({"user_a": 1.0, "hour": 9.0}, [0, 1, 2])
+    assert request_of(event.decision)[:2] == ({"user_a": 1.0, "hour": 9.0}, [0, 1, 2])
     assert adopt(event.decision).contexts == {
         "context": {"user_a": 1.0, "hour": 9.0},
         "arms": [{"arm": "0"}, {"arm": "1"}, {"arm": "2"}],
@@ -177,7 +180,8 @@ def test_an_import_that_joins_is_replayed_as_if_it_were_learned_line_by_line(tmp
     learned = op.load("end")
     assert learned.rounds == naive.rounds == 80
     for event in dsjson.read(path):
-        assert np.array_equal(learned.score(*request_of(event.decision)), naive.score(*request_of(event.decision)))
+        request = request_of(event.decision)[:2]
+        assert np.array_equal(learned.score(*request), naive.score(*request))
     code, found = onepass(capsys, "log", "verify", "log", "--model", "begin")
     assert (code, found["ok"], found["loops"]["imported"]["left"]) == (0, True, {FOREIGN: 80})
 
@@ -267,3 +271,160 @@ def test_a_service_goes_on_learning_on_an_import(tmp_path, capsys):
     with opened(str(log), readonly=True) as store:
         given(store, tmp_path / "all.dsjson", loop="shop")
     assert sum(1 for _ in dsjson.read(tmp_path / "all.dsjson")) == N + 57 + 8
+
+
+# ---- evaluation ----
+
+
+def trained(path):
+    """A bandit that has learned a file."""
+    bandit = op.CrossedBandit(seed=1)
+    for event in dsjson.read(path):
+        request = request_of(event.decision)
+        bandit.learn(request.context, event.outcomes[0].value, request.arm(event.decision.places[0]))
+    return bandit
+
+
+def test_a_saved_bandit_is_evaluated_on_the_features_of_a_file_and_of_a_store(tmp_path, capsys, monkeypatch):
+    """Its value is the mean of w r with w from `decide` line by line, and it learned whom sport pays with."""
+    monkeypatch.chdir(tmp_path)
+    bandit = trained(dsjson_logs.written(tmp_path / "past.dsjson", 400, seed=1))
+    bandit.save("bandit")
+    path = dsjson_logs.written(tmp_path / "a.dsjson", 400)
+    policies = ["--policy", "bandit", "--policy", "uniform", "--policy", "logged"]
+    code, said = evaluated(capsys, path, *policies)
+    assert code == 0
+    wanted, plain = [], []
+    for event in dsjson.read(path):
+        decision, request = event.decision, request_of(event.decision)
+        p = bandit.decide(request.context, request.arms, id="x").probabilities
+        wanted.append(p[decision.places[0]] / decision.propensities[0] * event.outcomes[0].value)
+        plain.append(event.outcomes[0].value)
+    assert said["bandit"]["estimates"]["ips"]["value"] == pytest.approx(np.mean(wanted), rel=1e-12)
+    assert said["bandit"]["value"] > said["uniform"]["value"] + 0.1
+    assert said["uniform"]["logged"] == pytest.approx(np.mean(plain))
+    assert onepass(capsys, "log", "import", "log", path)[0] == 0
+    for place in ("log", "text.vw"):
+        if place != "log":
+            formats.write(place, formats.read(path))
+        code, found = evaluated(capsys, place, *policies[:4])
+        assert found["uniform"]["estimates"]["ips"]["value"] == pytest.approx(
+            said["uniform"]["estimates"]["ips"]["value"]
+        )
+        if place == "log":
+            assert found["bandit"]["estimates"]["ips"] == said["bandit"]["estimates"]["ips"]
+
+
+def evaluated(capsys, path, *arguments):
+    """Exit code, and what `onepass evaluate --json` says of each policy."""
+    with pytest.raises(SystemExit) as done:
+        cli.main(["evaluate", str(path), *map(str, arguments), "--json"])
+    said = capsys.readouterr()
+    assert said.out, said.err
+    return int(done.value.code or 0), {one["policy"]: one for one in map(json.loads, said.out.splitlines())}
+
+
+def test_a_bandit_learns_a_file_while_it_is_evaluated(tmp_path):
+    path = dsjson_logs.written(tmp_path / "a.dsjson", 120)
+    for make in (op.CrossedBandit, op.ContextualBandit):
+        (log,) = ev.logs_of(dsjson.read(path), size=1_000)
+        bandit, naive, wanted = make(seed=1), make(seed=1), []
+        sample = ev.progressive(log, bandit)
+        for number, event in enumerate(dsjson.read(path)):
+            request, place = request_of(event.decision), event.decision.places[0]
+            p = naive.decide(request.context, request.arms, id="row 0").probabilities
+            wanted.append(p[place] / event.decision.propensities[0])
+            naive.learn(request.context, event.outcomes[0].value, request.arm(place))
+            assert naive.rounds == number + 1
+        assert np.array_equal(sample.weights, wanted)
+        assert bandit.rounds == 120
+
+
+def test_decisions_may_offer_different_arms_and_functions_get_requests(tmp_path):
+    whole = list(dsjson_logs.lines(40))
+    for one in whole[::2]:
+        one["c"]["_multi"], one["a"], one["p"] = one["c"]["_multi"][:2], [1, 2], [0.5, 0.5]
+        one |= {"_labelIndex": 0, "_label_Action": 1, "_label_probability": 0.5}
+    path = tmp_path / "a.dsjson"
+    path.write_text("".join(json.dumps(one) + "\n" for one in whole))
+    (log,) = ev.logs_of(dsjson.read(path))
+    assert [len(request.arms) for request in log.requests[:4]] == [2, 3, 2, 3]
+    bandit = trained(path)
+    by_hand = lambda requests: np.array([  # noqa: E731
+        np.pad(bandit.decide(one.context, one.arms, id=f"row {i}").probabilities, (0, 3 - len(one.arms)))
+        for i, one in enumerate(requests)
+    ])  # fmt: skip
+    found = ev.evaluate_many(log, {"bandit": bandit, "by hand": by_hand})
+    assert found["bandit"].to_dict() == found["by hand"].to_dict()
+    assert log[10:].requests[0] == log.requests[10]
+
+
+BAD = {
+    "no chance": {"p": [0.0, 0.5, 0.5], "_label_probability": 0.0},
+    "no chance known": {"p": [], "_label_probability": 0.0},
+    "no propensity": {"p": [], "_label_probability": None},
+    "no features that stand together": {"c": {"x": [1, "a"], "_multi": [{"y": 1}, {"y": [{"z": 1}, 2]}, {}]}},
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_one_bad_line_does_not_stop_an_evaluation_that_skips(tmp_path, capsys, monkeypatch, what):
+    monkeypatch.chdir(tmp_path)
+    op.CrossedBandit().save("bandit")
+    whole = list(dsjson_logs.lines(30))
+    path = tmp_path / "a.dsjson"
+    path.write_text("".join(json.dumps(one) + "\n" for one in whole[:29]))
+    wanted = evaluated(capsys, path, "--policy", "bandit")[1]["bandit"]
+    whole.insert(7, whole.pop() | BAD[what])
+    path.write_text("".join(json.dumps(one) + "\n" for one in whole))
+    with pytest.raises(SystemExit) as done:
+        cli.main(["evaluate", str(path), "--policy", "bandit", "--json"])
+    assert (done.value.code, capsys.readouterr().err.count("\n")) == (2, 1)
+    with pytest.raises(SystemExit) as done:
+        cli.main(["evaluate", str(path), "--policy", "bandit", "--json", "--skip"])
+    said = capsys.readouterr()
+    assert not done.value.code
+    assert json.loads(said.out)["logged"] == wanted["logged"]
+    assert "line 8:" in said.err or "decision e29:" in said.err
+
+
+def test_a_probability_rounded_above_1_is_one(tmp_path):
+    (one,) = dsjson_logs.lines(1)
+    one |= {"p": [1.0000001, 0.0, 0.0], "_label_probability": 1.0000001}
+    (tmp_path / "a.dsjson").write_text(json.dumps(one))
+    (log,) = ev.logs_of(dsjson.read(tmp_path / "a.dsjson"))
+    assert log.propensities.tolist() == [1.0]
+
+
+def test_a_policy_of_a_module_in_the_current_folder(tmp_path):
+    """As a user starts it: a process that has no such folder on its path."""
+    dsjson_logs.written(tmp_path / "a.dsjson", 20)
+    (tmp_path / "mine.py").write_text("def first(requests):\n    return [[1.0, 0.0, 0.0] for _ in requests]\n")
+    command = ["-c", "import sys; sys.path[0] = '/'; from onepass.cli import main; main()", "evaluate", "a.dsjson"]
+    policies = ["--policy", "mine:first", "--policy", "always:0", "--json"]
+    done = subprocess.run([sys.executable, *command, *policies], cwd=tmp_path, capture_output=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr.decode()
+    mine, always = map(json.loads, done.stdout.splitlines())
+    assert (mine.pop("policy"), always.pop("policy")) == ("mine:first", "always:0")
+    assert mine == always
+
+
+@pytest.mark.parametrize("per_arm", [False, True])
+def test_a_bandit_of_rows_is_asked_for_its_arms_by_name(tmp_path, capsys, monkeypatch, per_arm):
+    """From a store of its own decisions, and from their export: the probabilities that it decided with."""
+    monkeypatch.chdir(tmp_path)
+    rng, bandit = np.random.default_rng(0), op.OFUL(dim=2, parameters="disjoint", exploration=op.Softmax(0.3))
+    for t in range(60):
+        bandit.learn(rng.standard_normal(2), float(t % 3 == 0), arm="abc"[t % 3])
+    with SqliteStore("log") as store:
+        for t in range(60):
+            context = rng.standard_normal((3, 2) if per_arm else 2)
+            found = bandit.decide(context, ["c", "a", "b"], id=f"{t}")
+            store.append([Decision.of(found, loop="shop", time=t, contexts=context),
+                          Outcome(loop="shop", time=t, id=f"{t}", value=float(found.arm == "a"))])  # fmt: skip
+        given(store, "a.dsjson")
+    bandit.save("bandit")
+    for place in ("log", "a.dsjson"):
+        found = evaluated(capsys, place, "--policy", "bandit", "--policy", "logged")[1]
+        assert found["bandit"]["estimates"]["ips"]["value"] == pytest.approx(found["logged"]["logged"], rel=1e-12)
+        assert found["logged"]["estimates"]["ips"]["value"] == pytest.approx(found["logged"]["logged"], rel=1e-12)

@@ -31,20 +31,9 @@ def of_adapters():
 
 
 def of_formats():
-    from onepass.evaluation import Log
-    from onepass.log import formats
+    import dsjson_logs
 
-    log = Log(arms=[0, 1] * 50, rewards=[0.0, 1.0] * 50, propensities=[0.5] * 100)
-    feedback = {
-        "n_rounds": len(log),
-        "n_actions": 2,
-        "action": log.arms,
-        "reward": log.rewards,
-        "pscore": log.propensities,
-        "position": None,
-        "context": np.ones((len(log), 1)),
-    }
-    formats.write("clicks.dsjson", formats.obp.events_of(feedback))
+    dsjson_logs.written(Path("clicks.dsjson"), 60)
     return {}
 
 

@@ -206,7 +206,10 @@ def evaluate(
     ],
     policy: Annotated[
         list[str],
-        typer.Option(help="uniform, logged, always:ARM, MODULE:NAME or the file of a saved bandit; may be repeated."),
+        typer.Option(
+            help="uniform, logged, always:ARM, MODULE:NAME (in the current folder, too) or the file of a saved "
+            "bandit, which takes features as they are: rows of numbers, or JSON; may be repeated."
+        ),
     ],
     form: Annotated[
         str | None, typer.Option("--format", help="dsjson, vw, csv or obp. Default: by the ending.")
@@ -222,7 +225,8 @@ def evaluate(
     level: Annotated[float, typer.Option(help="Of all limits.")] = 0.95,
     weight_bound: Annotated[float | None, typer.Option(help="The largest weight that there can be.")] = None,
     skip: Annotated[
-        bool, typer.Option("--skip", help="Leave out bad lines and say which; else the first one ends it.")
+        bool,
+        typer.Option("--skip", help="Leave out bad lines and decisions, and say which; else the first one ends it."),
     ] = False,
     loop: Annotated[str | None, typer.Option(metavar="NAME", help="Of a store: only this loop. Default: all.")] = None,
     kept: Annotated[
@@ -244,7 +248,7 @@ def evaluate(
                 path, policy, format=form, features=features, arms=split(arms),
                 reward_range=(least, largest), level=level,
                 weight_bound=weight_bound, loop=loop, kept=kept, bad="skip" if skip else "refuse",
-                report=lambda number, reason: print(f"{path}, line {number}: {reason}", file=sys.stderr),
+                report=lambda where, reason: print(f"{path}, {where}: {reason}", file=sys.stderr),
                 progress=lambda rows: meter.advance(rows - meter.done),
             )  # fmt: skip
     except (ValueError, OSError) as error:

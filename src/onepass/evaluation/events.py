@@ -16,8 +16,9 @@ from onepass.foundation import check
 
 ROUNDED = 1e-9  # of a probability: files give 1 less it
 
-# place, reward, propensity, chances, features, slot, how many arms were offered, their names
-Row = tuple[int, float, float, Any, Any, int, int, list[Any] | None]
+# place, reward, propensity, chances, features, slot, how many arms were offered, their names, the request
+Row = tuple[int, float, float, Any, Any, int, int, list[Any] | None, Any]
+Report = Callable[[str, str], object]  # the name of a decision that is left out, and why
 
 
 def logs_of(
@@ -28,22 +29,28 @@ def logs_of(
     default: float = 0.0,
     size: int = 10_000,
     kept: float | None = None,
+    bad: str = "refuse",
+    report: Report | None = None,
 ) -> Iterator[Log]:
     """Blocks of a log from events, as a stream.
 
     events: `onepass.log.Event`; n_arms: K, at least 1; None (default): the most that were offered so far, which may
     grow from block to block. features: called with a decision's `contexts`, gives its row (d,) or those of its arms
-    (K, d); None (default): the contexts where they are such numbers, else none. default: the reward of a decision
+    (K, d); None (default): the contexts where they are such numbers; where they are records, they become requests
+    (`Log`), but for JSON that was read with `lazy`. default: the reward of a decision
     without an outcome, finite (default 0.0). size: rows of a block, at least 1 (default 10,000). kept: with which
     probability, above 0 and at most 1, all decisions shall have been kept: of one that was kept with more a lot, which
     is a function of its name, says whether it stays; None (default): as they are.
+    bad: "refuse" (default): a decision that cannot be evaluated is a ValueError; "skip": it is left out, and its name
+    and the reason are told to `report` (default None: to nobody).
     ValueError, with the decision's name, for one without propensity, for an outcome of no slot where there are several,
     and for lines that were kept with different probabilities: their mean is not that of the log (give `kept`).
     """
     size, default = check.integer("size", size, 1), check.real("default", default)
     most = 0 if n_arms is None else check.integer("n_arms", n_arms, 1)
     alike = Kept(None if kept is None else check.fraction("kept", kept))
-    rows = (row for event in alike.of(events) for row in rows_of(event, features, default))
+    skip = check.choice("bad", bad, ("refuse", "skip")) == "skip"
+    rows = (row for event in alike.of(events) for row in rows_or_none(event, features, default, skip, report))
     while block := list(islice(rows, size)):
         most = max(most, max(max(row[0] + 1, row[6]) for row in block))
         if n_arms is not None and most > n_arms:
@@ -94,6 +101,20 @@ class Kept:
         self.features = features is not None
 
 
+def rows_or_none(
+    event: Any, features: Callable[[Any], Any] | None, default: float, skip: bool, report: Report | None
+) -> list[Row]:
+    """The rows of an event; none of one that is left out."""
+    try:
+        return list(rows_of(event, features, default))
+    except ValueError as error:
+        if not skip:
+            raise
+        if report is not None:
+            report(event.decision.id, str(error))
+        return []
+
+
 def rows_of(event: Any, features: Callable[[Any], Any] | None, default: float) -> Iterator[Row]:
     """The rows of an event."""
     decision = event.decision
@@ -104,7 +125,9 @@ def rows_of(event: Any, features: Callable[[Any], Any] | None, default: float) -
         raise ValueError(f"decision {decision.id} was logged without a propensity and cannot be evaluated")
     chances = decision.slots if decision.slots is not None else [decision.probabilities]
     offered = next((len(one) for one in (chances[0], decision.offered, actions_of(decision.contexts)) if one), 0)
-    found = numbers(decision.contexts) if features is None else np.asarray(features(decision.contexts), float)
+    request = None if features is not None else requested(decision)
+    rows = decision.contexts if request is None else request.context
+    found = numbers(rows) if features is None else np.asarray(features(decision.contexts), float)
     rewards: list[float | None] = [None] * len(places)
     for outcome in event.outcomes:
         if outcome.slot is None and len(places) > 1:
@@ -117,13 +140,28 @@ def rows_of(event: Any, features: Callable[[Any], Any] | None, default: float) -
             own, propensity = decision.showing, decision.showing[place]
         elif decision.shown is not None:
             own = None if own is None else [float(at == place) for at in range(len(own))]
+        if not propensity > 0.0:
+            raise ValueError(
+                f"decision {decision.id} was logged with propensity {propensity}: what has none is not drawn"
+            )
         reward = rewards[slot]
-        yield place, default if reward is None else reward, propensity, own, found, slot, offered, decision.offered
+        paid = default if reward is None else reward
+        yield place, paid, propensity, own, found, slot, offered, decision.offered, request
 
 
 def actions_of(contexts: Any) -> Any:
     """The actions of foreign features."""
     return contexts.get("_multi") if isinstance(contexts, dict) else None
+
+
+def requested(decision: Any) -> Any:
+    """The request of a decision whose features are records, or rows of arms that have names; None for rows that are all
+    there is, and for JSON that was not read."""
+    from onepass.log.formats.requests import rows_and_names
+
+    if isinstance(decision.contexts, dict | list):
+        return rows_and_names(decision)
+    return None
 
 
 def numbers(contexts: Any) -> np.ndarray | None:
@@ -138,12 +176,12 @@ def numbers(contexts: Any) -> np.ndarray | None:
 
 def columns(block: list[Row], arms: int) -> Log:
     """The log of rows."""
-    places, rewards, propensities, chances, features, slots, offered, offers = zip(*block, strict=True)
+    places, rewards, propensities, chances, features, slots, offered, offers, requests = zip(*block, strict=True)
     distributions, eligible, names = None, None, offers[0]
     if names is not None and (len(names) != arms or any(one is not names and one != names for one in offers)):
         names = None  # places have other arms in other decisions
     if all(one is not None for one in chances):
-        distributions = np.array([[*one, *[0.0] * (arms - len(one))] for one in chances])
+        distributions = np.minimum([[*one, *[0.0] * (arms - len(one))] for one in chances], 1.0)
     if min(offered) != arms and min(offered) > 0:
         eligible = np.arange(arms) < np.array(offered)[:, None]
     contexts = None
@@ -152,7 +190,7 @@ def columns(block: list[Row], arms: int) -> Log:
     return Log(
         arms=np.array(places), rewards=np.array(rewards), propensities=np.minimum(propensities, 1.0), n_arms=arms,
         contexts=contexts, slots=np.array(slots) if max(slots) else None, distributions=distributions,
-        eligible=eligible, names=names,
+        eligible=eligible, names=names, requests=None if any(one is None for one in requests) else requests,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onepass.bandit.request import Request
 from onepass.foundation import check
 from onepass.foundation.check import shown
 
@@ -28,6 +29,8 @@ class Log:
         by which arms were chosen at all.
     eligible: (n, K) whether a decision offered the arm; None (default): all did.
     names: of all arms, in the order of places; None (default): those of `arms`, sorted, where it has names, else none.
+    requests: (n,) of `onepass.bandit.request.Request`, contexts and arms that are records, for policies that take such;
+        None (default): none.
     ValueError for columns that do not fit, NaN, and propensities out of range: the row is named.
     """
 
@@ -43,6 +46,7 @@ class Log:
         distributions: Any = None,
         eligible: Any = None,
         names: Any = None,
+        requests: Any = None,
     ):
         self.rewards = check.finite("rewards", check.array("rewards", rewards, NUMBER, (1,)))
         self.names: tuple[str, ...] | None = names_of(arms) if names is None else tuple(str(name) for name in names)
@@ -54,6 +58,7 @@ class Log:
         self.propensities = propensities_of(propensities, len(self.rewards))
         self.slots = None if slots is None else places("slots", slots, len(self.rewards))
         self.contexts = None if contexts is None else check.array("contexts", contexts, NUMBER, (2, 3))
+        self.requests = None if requests is None else requests_of(requests, len(self.rewards), self.n_arms)
         self.distributions, self.eligible = None, None if eligible is None else np.asarray(eligible)
         if self.eligible is not None:
             fits = self.eligible.shape == (len(self), self.n_arms) and self.eligible.dtype == bool
@@ -89,6 +94,7 @@ class Log:
             distributions=take(self.distributions),
             eligible=take(self.eligible),
             names=self.names,
+            requests=take(self.requests),
         )
 
     def blocks(self, size: int) -> Iterator["Log"]:
@@ -197,4 +203,14 @@ def propensities_of(value: Any, rows: int) -> np.ndarray:
             f"propensities must be above 0 and at most 1, but {bad.size} are not, the first in row {bad[0]}: "
             f"{out[bad[0]]}; what was logged without a usable propensity cannot be evaluated"
         )
+    return out
+
+
+def requests_of(value: Any, rows: int, arms: int) -> np.ndarray:
+    """Requests (rows,) as an array of objects."""
+    if len(value) != rows or not all(isinstance(one, Request) and 1 <= len(one.arms) <= arms for one in value):
+        raise ValueError(f"requests must be {rows} of Request(context, arms), each with 1 to {arms} arms")
+    out = np.empty(rows, object)
+    for place, one in enumerate(value):
+        out[place] = one
     return out

@@ -1,6 +1,5 @@
 """Evaluation of policies on a file of any format, or a store, as the command line asks for it."""
 
-import importlib
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -11,9 +10,11 @@ from onepass.evaluation.evaluate import Evaluation
 from onepass.evaluation.events import logs_of
 from onepass.evaluation.log import Log
 from onepass.evaluation.plain_policies import Always, Logged, Uniform
+from onepass.evaluation.policies import reads_contexts
 from onepass.evaluation.stores import judged
 from onepass.evaluation.streaming import evaluate_many
 from onepass.foundation.check import shown
+from onepass.foundation.importing import NoSuchName, import_named
 
 
 def policy_named(text: str) -> Any:
@@ -39,11 +40,10 @@ def policy_named(text: str) -> Any:
 
 
 def imported(what: str, text: str) -> Any:
-    """MODULE:NAME; ValueError where it is not there."""
-    module, _, name = text.partition(":")
+    """MODULE:NAME, the current folder included; ValueError where it is not there."""
     try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+        return import_named(text)
+    except (ImportError, NoSuchName) as error:
         raise ValueError(f"{what} {text} cannot be imported: {error}") from None
 
 
@@ -55,7 +55,7 @@ def evaluate_file(
     features: str | None = None,
     arms: Sequence[str] | None = None,
     bad: str = "refuse",
-    report: Callable[[int, str], object] | None = None,
+    report: Callable[[str, str], object] | None = None,
     progress: Callable[[int], object] | None = None,
     default: float = 0.0,
     loop: str | None = None,
@@ -64,7 +64,8 @@ def evaluate_file(
 ) -> dict[str, Evaluation]:
     """Evaluate policies on one pass over a file, or a store.
 
-    path, format, bad, report: as `onepass.log.formats.read` has them, or where a store is, as `onepass log` names it:
+    path, format, bad: as `onepass.log.formats.read` has them; report: called with the line, or the decision, that is
+    left out, and the reason; or where a store is, as `onepass log` names it:
     a file of SQLite or of JSON lines (.jsonl), a folder, postgresql://...; loop: of a store (default None: all).
     policies: as `policy_named` has them; features:
     of CSV the names of columns, divided by commas, of others MODULE:NAME of a function of a decision's features, which
@@ -76,7 +77,7 @@ def evaluate_file(
     chosen: dict[str, Any] = {text: policy_named(text) for text in policies}
     found = blocks_in(
         path, format=format, features=features, arms=arms, bad=bad, report=report, default=default, loop=loop,
-        kept=kept,
+        kept=kept, plain=any(map(reads_contexts, chosen.values())),
     )  # fmt: skip
     return evaluate_many(found, chosen, progress=progress, **options)
 
@@ -88,22 +89,26 @@ def blocks_in(
     features: str | None = None,
     arms: Sequence[str] | None = None,
     bad: str = "refuse",
-    report: Callable[[int, str], object] | None = None,
+    report: Callable[[str, str], object] | None = None,
     default: float = 0.0,
     loop: str | None = None,
     kept: float | None = None,
+    plain: bool = True,
 ) -> Iterator[Log]:
     """The decisions of a file, or a store, in blocks; path, format, features, arms, bad, report, default, loop,
-    kept and errors as of `evaluate_file`."""
+    kept and errors as of `evaluate_file`. plain: whether features that are JSON are read, for policies that look at
+    them (default True)."""
     from onepass.log import formats
 
     read: dict[str, Any] = {}
+    left = None if report is None else lambda name, reason: report(f"decision {name}", reason)
+    options: dict[str, Any] = {"default": default, "kept": kept, "bad": bad, "report": left}
     if is_store(path, format):
         from onepass.log.opening import opened
 
         rows = None if features is None else imported("features", features)
         with opened(str(path), readonly=True) as store:
-            yield from logs_of(judged(store, loop), features=rows, default=default, kept=kept)
+            yield from logs_of(judged(store, loop), features=rows, **options)
         return
     kind, rows = formats.format_of(path, format), None
     if kind is formats.table and arms is not None:
@@ -113,9 +118,9 @@ def blocks_in(
     elif features is not None:
         rows = imported("features", features)
     if kind is formats.dsjson:
-        read["lazy"] = rows is None
-    events = kind.read(path, bad=bad, report=report, **read)
-    yield from logs_of(events, features=rows, default=default, kept=kept)
+        read["lazy"] = rows is None and not plain
+    told = None if report is None else lambda number, reason: report(f"line {number}", reason)
+    yield from logs_of(kind.read(path, bad=bad, report=told, **read), features=rows, **options)
 
 
 def is_store(path: str | Path, format: str | None) -> bool:

@@ -1,8 +1,9 @@
 """Policies to evaluate: probabilities over arms for blocks of a log.
 
 A policy is one of: an array (K,), (n, K), or with slots (K, L) or (n, K, L) of probabilities; a function that gives
-(n, K) for the contexts (n, ...) of a block; an object whose `on(block)` gives it for a block of the log
-(plain_policies.py); or a bandit of ours, which is asked as it is and learns nothing.
+(n, K) for the contexts (n, ...) of a block, or for its requests (n,) where features are records; an object whose
+`on(block)` gives it for a block of the log (plain_policies.py); or a bandit of ours, which is asked as it is and learns
+nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,7 +46,9 @@ def policy_of(given: Any, log: Log) -> Policy:
 
 
 def contexts_of(block: Log) -> np.ndarray:
-    """Contexts of a block; ValueError where the log has none."""
+    """Contexts of a block, or its requests where these are records; ValueError where the log has neither."""
+    if block.contexts is None and block.requests is not None:
+        return block.requests
     if block.contexts is None:
         raise ValueError("contexts must be in the log for a policy that looks at them; give probabilities instead")
     return block.contexts
@@ -69,6 +72,8 @@ def asked(bandit: Any, block: Log) -> np.ndarray:
 
     Rows that offer the same arms are asked together.
     """
+    if block.requests is not None:
+        return asked_each(bandit, block)
     contexts = contexts_of(block)
     names = None if contexts.ndim == 3 else range(block.n_arms)
     requests = contexts if contexts.ndim == 3 else contexts[:, None]
@@ -77,6 +82,20 @@ def asked(bandit: Any, block: Log) -> np.ndarray:
         ids = [f"row {i}" for i in rows.tolist()]
         found[rows] = bandit.decide(requests[rows], names, id=ids, eligible=among).probabilities
     return found
+
+
+def asked_each(bandit: Any, block: Log) -> np.ndarray:
+    """The same where arms have names or requests are records, which may offer different arms."""
+    found = np.zeros((len(block), block.n_arms))
+    for place, (context, arms, eligible) in enumerate(block.requests):  # type: ignore[arg-type]
+        p = bandit.decide(context, arms, id=f"row {place}", eligible=eligible).probabilities
+        found[place, : len(p)] = p
+    return found
+
+
+def reads_contexts(policy: Any) -> bool:
+    """Whether a policy looks at more of a log than which arms there were."""
+    return hasattr(policy, "bandit") or hasattr(policy, "decide") or (callable(policy) and not hasattr(policy, "on"))
 
 
 def offers(block: Log) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:

@@ -20,9 +20,9 @@ from onepass.foundation import check
 class Learning:
     """A policy to evaluate that learns the log as it goes: `evaluate(log, Learning(bandit))`.
 
-    bandit: shared for contexts (n, K, d), per arm for contexts (n, d), where arms are named 0 to K - 1; it learns every
-    row, and goes on where it is given to another log. every: rows that are learned together, at least 1 (default 1:
-    each before the next); blocks of a log are cut at their ends.
+    bandit: shared for contexts (n, K, d), per arm for contexts (n, d), where arms are named 0 to K - 1; of records for
+    a log with requests. It learns every row, and goes on where it is given to another log. every: rows that are learned
+    together, at least 1 (default 1: each before the next); blocks of a log are cut at their ends.
     """
 
     changes = True
@@ -40,12 +40,22 @@ class Learning:
         for part in block.blocks(self.every):
             rows = slice(start, start + len(part))
             p[rows] = policy_of(self.bandit, part)(part, start)
-            if contexts.ndim == 3:
+            if block.contexts is None:
+                self.bandit.learn([request.context for request in contexts[rows]], part.rewards, arm=chosen(part))
+            elif contexts.ndim == 3:
                 self.bandit.learn(contexts[rows][np.arange(len(part)), part.arms], part.rewards)
             else:
-                self.bandit.learn(contexts[rows], part.rewards, arm=part.arms.tolist())
+                self.bandit.learn(contexts[rows], part.rewards, arm=chosen(part))
             start += len(part)
         return p
+
+
+def chosen(log: Log) -> list[Any]:
+    """The arms that were chosen, as `learn` takes them: by their names or features where a log has these."""
+    if log.requests is None:
+        places: list[Any] = log.arms.tolist()
+        return places
+    return [request.arm(place) for request, place in zip(log.requests, log.arms.tolist(), strict=True)]
 
 
 def progressive(log: Log, bandit: Any, every: int = 1) -> Sample:

@@ -7,8 +7,6 @@ MODULE is imported as Python imports it, the current folder included. What NAME 
     a figure       a `Figure`
 """
 
-import importlib
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,29 +18,23 @@ from onepass.experiment.errors import ExperimentError
 from onepass.experiment.figure import Figure
 from onepass.experiment.policy import Policy
 from onepass.experiment.suites import find
+from onepass.foundation.importing import NoSuchName, import_named
 
 COLON = ":"
 
 
 def named(reference: str) -> Any:
     """The object MODULE:NAME; ExperimentError for what is not there."""
-    module, _, name = reference.partition(COLON)
-    if not module or module.startswith("."):
-        raise ExperimentError(f"'{reference}' is not MODULE:NAME, with a module as Python imports it")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module)
+        return import_named(reference)
     except ModuleNotFoundError as missing:
+        module = reference.partition(COLON)[0]
         if missing.name is None or not f"{module}.".startswith(f"{missing.name}."):
             raise  # a package that the module itself asks for
+        here = Path.cwd()
         raise ExperimentError(f"there is no module '{module}' for {reference}, in {here} or installed") from missing
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise ExperimentError(f"the module '{module}' has no '{name}', which {reference} names")
-        found = getattr(found, part)
-    return found
+    except NoSuchName as error:
+        raise ExperimentError(str(error)) from None
 
 
 def experiment(name: str) -> Study:

@@ -7,10 +7,11 @@ Tags that are there for every action, each once, are names of arms. Keys that be
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
+from onepass.bandit.request import Request
 from onepass.features.merging import TEXT, merge
 from onepass.features.terms import terms
 from onepass.log.asking import FACTORS, are_records
@@ -20,49 +21,53 @@ MULTI, SLOTS, TAG = "_multi", "_slots", "_tag"
 ROW, PLACE = "x", "a"  # namespaces of the numbers of a row, and of an arm's place
 
 
-class Request(NamedTuple):
-    """context: a record; arms: {name: features}, or features of arms without names, or names of arms without features;
-    in the order of their places."""
-
-    context: dict[str, Any]
-    arms: Any
-
-    def __len__(self) -> int:
-        return len(self.arms)
-
-    def arm(self, place: int) -> Any:
-        """The arm at a place, as `learn` takes it: a name, {name: features}, or [features]."""
-        if isinstance(self.arms, dict):
-            name = list(self.arms)[place]
-            return {name: self.arms[name]}
-        found = self.arms[place]
-        return [found] if isinstance(found, dict) else found
-
-
 def request_of(decision: Decision) -> Request | None:
     """The request of a decision; None where its contexts are rows of numbers, or say nothing of its arms.
 
-    decision: of `onepass.log`, its features plain data or JSON. ValueError for features that cannot stand together.
+    decision: of `onepass.log`, its features plain data or JSON. ValueError for features that cannot stand together, or
+    that are no terms (`onepass.features.terms`).
     """
     contexts, names = decision.contexts, decision.names
     if isinstance(contexts, msgspec.Raw):
         contexts = msgspec.json.decode(contexts)
     if are_records(contexts):
         context, arms = contexts["context"], contexts["arms"]
-        return Request(context, arms if names is None else dict(zip(names, arms, strict=True)))
+        return Request(context, arms if names is None else dict(zip(names, arms, strict=True)), decision.eligible)
     if not isinstance(contexts, dict) or contexts.keys() == FACTORS:
         return None
     actions = contexts.get(MULTI)
     if actions is None:
         count = next((len(one) for one in (decision.probabilities, names) if one is not None), 0)
         arms = list(range(count)) if names is None else names
-        return Request(merge([contexts]), arms) if arms else None
-    names, features = tags_of(actions) if names is None else names, [merge([action]) for action in actions]
+        return Request(checked(contexts), arms) if arms else None
+    names, features = tags_of(actions) if names is None else names, [checked(action) for action in actions]
     if not any(features):
         arms = list(range(len(actions))) if names is None else names
     else:
         arms = features if names is None else dict(zip(names, features, strict=True))
-    return Request(merge([contexts]), arms)
+    return Request(checked(contexts), arms)
+
+
+def rows_and_names(decision: Decision) -> Request | None:
+    """The same with rows of numbers, too, where arms have names: those that `json_of` wrote, or a bandit was given."""
+    contexts, names = decision.contexts, decision.names
+    if isinstance(contexts, dict) and not are_records(contexts):
+        actions = contexts.get(MULTI, [])
+        rows = rows_in(contexts, actions)
+        if rows is None:
+            return request_of(decision)
+        return Request(rows, (tags_of(actions) if names is None else names) or list(range(len(actions))))
+    if isinstance(contexts, list):
+        plain = names is None or names == list(range(len(names)))
+        return None if plain else Request(contexts, names, decision.eligible)
+    return request_of(decision)
+
+
+def checked(features: dict[str, Any]) -> dict[str, Any]:
+    """Features as a record whose terms there are."""
+    record = merge([features])
+    terms(record)
+    return record
 
 
 def tags_of(actions: Sequence[Any]) -> list[str] | None:
@@ -76,7 +81,7 @@ def adopt(decision: Decision) -> Decision:
     """A decision of another origin in the form of ours, so that models can learn it, decide again, and be compared.
 
     decision: with features as plain data. Rows of numbers that `json_of` wrote are rows again. Features of slots are
-    kept beside it. ValueError for features that cannot stand together, or that are no terms (`onepass.features.terms`).
+    kept beside it. ValueError as of `request_of`.
     """
     contexts = decision.contexts
     if not isinstance(contexts, dict) or are_records(contexts):
@@ -93,9 +98,6 @@ def adopt(decision: Decision) -> Decision:
         records = [{"arm": f"{one}"} if not isinstance(one, dict) else one for one in request.arms]
         rows = {"context": request.context, "arms": list(request.arms.values()) if named else records}
         offered = list(request.arms) if named or not isinstance(request.arms[0], dict) else decision.offered
-    if isinstance(rows, dict):
-        for record in (rows["context"], *rows["arms"]):
-            terms(record)
     extra = {**(decision.extra or {}), **({SLOTS: contexts[SLOTS]} if any(contexts.get(SLOTS, ())) else {})}
     return msgspec.structs.replace(decision, contexts=rows, offered=offered, extra=extra or None)
 
