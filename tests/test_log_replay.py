@@ -9,7 +9,7 @@ from counts import many
 from log_games import bandit, decided, joined, played
 from onepass.log import Checkpoint, Decision, Join, decode, encode
 from onepass.log.memory import MemoryStore
-from onepass.log.replay import Fold, learned_from, restored
+from onepass.log.replay import NAME, Fold, learned_from, restored
 from onepass.log.store import StoreError
 from onepass.log.verifying import WINDOW, verify
 
@@ -178,3 +178,26 @@ def test_batches_matter_so_the_log_keeps_them(game):
     assert fold.bandit.rounds == live.bandit.rounds
     assert op.to_bytes(fold.bandit) != op.to_bytes(live.bandit)
     assert not verify(Fold(other, "game", bandit(kind))).ok
+
+
+def test_what_is_kept_of_decisions_counts_their_names_once_for_each_list(monkeypatch):
+    names = [f"arm {number}" for number in range(1_000)]
+    with MemoryStore() as store:
+        fold = Fold(store, "a", None)
+        for number in range(5):
+            fold.note(offering(f"shared {number}", names))
+        shared = fold._bytes
+        for number in range(5):
+            fold.note(offering(f"own {number}", [*names]))
+        assert shared < 2 * NAME * len(names)
+        assert 6 * NAME * len(names) < fold._bytes < 7 * NAME * len(names)
+        monkeypatch.setattr("onepass.log.replay.HELD", 3 * NAME * len(names))
+        fold.note(offering("last", names))
+        assert fold._bytes <= 3 * NAME * len(names)
+        for held in [*fold._decisions]:
+            fold.release(held)
+        assert (fold._bytes, fold._names) == (0, {})
+
+
+def offering(id, names):
+    return Decision(loop="a", time=0, id=id, places=[0], propensities=[1.0], offered=names, context=[1.0, 2.0])

@@ -63,7 +63,9 @@ def started():
             loop.stop()
 
 
-def test_a_loop_that_stops_and_starts_has_the_model_of_one_that_went_on(started, tmp_path):
+@pytest.mark.parametrize("leave", [60.0, 0.0], ids=["all is learned first", "nothing more is learned"])
+def test_a_loop_that_stops_and_starts_has_the_model_of_one_that_went_on(started, tmp_path, monkeypatch, leave):
+    monkeypatch.setattr("onepass.service.learner.LEAVE", leave)
     store, folder = MemoryStore(), tmp_path / "models"
     for life in range(4):
         loop = started(rules(), store, folder)

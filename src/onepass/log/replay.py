@@ -9,6 +9,7 @@ corrections included, in however many steps the log is read.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
@@ -28,6 +29,7 @@ from onepass.log.store import Store, StoreError
 HELD = 1 << 26  # bytes of decisions that are kept while their joins are awaited; older ones are looked up
 EACH = 1_024  # bytes of a decision that is kept, without its rows
 BITS = 8  # bytes of a number
+NAME = 72  # bytes of a name in a list
 UNLEARNED: dict[str, Any] = dict.fromkeys(("scores", "means", "widths", "probabilities", "slots"))
 
 
@@ -51,6 +53,7 @@ class Fold:
         self.store, self.loop, self.bandit, self.through = store, loop, bandit, through
         self.line, self.end = line, end
         self._decisions: dict[str, Decided] = {}
+        self._names: Counter[int] = Counter()  # how many decisions that are kept have a list of names
         self._bytes = 0
         self._begun: int | None = None
 
@@ -119,7 +122,7 @@ class Fold:
             return
         self.release(decision.id)
         self._decisions[lesson.id] = lesson
-        self._bytes += weight(lesson)
+        self._bytes += weight(lesson) + self._hold_names(lesson.offered, 1)
         while self._bytes > HELD:
             self.release(next(iter(self._decisions)))
 
@@ -127,8 +130,19 @@ class Fold:
         """Keep a decision no longer; what was kept of it."""
         held = self._decisions.pop(identity, None)
         if held is not None:
-            self._bytes -= weight(held)
+            self._bytes -= weight(held) + self._hold_names(held.offered, -1)
         return held
+
+    def _hold_names(self, names: Any, step: int) -> int:
+        """Bytes of a list of names where no other decision that is kept has the same list. step: 1 to keep it, -1 to
+        let it go."""
+        others = self._names[id(names)] + min(step, 0)
+        self._names[id(names)] += step
+        if others:
+            return 0
+        if step < 0:
+            del self._names[id(names)]
+        return NAME * len(names or ())
 
     def _goes_on(self, join: Join, until: int) -> bool:
         """Whether the batch of a join has more joins after a place."""
@@ -216,8 +230,8 @@ def lesson_of(record: Decision) -> Decided:
 
 
 def weight(lesson: Decided) -> int:
-    """Bytes that are kept of a decision, about."""
-    return EACH + BITS * (np.size(lesson.context) + len(lesson.offered or ()))
+    """Bytes that are kept of a decision, about, without the names that were offered."""
+    return EACH + BITS * int(np.size(lesson.context))
 
 
 def together(one: Join, other: Join) -> bool:

@@ -5,6 +5,7 @@ that copying takes a tenth of the time at most. Learning that fails stops learni
 would fail in the same place. A candidate that has caught up learns the same joins, and may take over.
 """
 
+import math
 import queue
 import threading
 import time
@@ -18,6 +19,7 @@ from onepass.service.candidates import Candidate
 from onepass.service.writer import done, promise
 
 IDLE = 0.05  # seconds between two looks at the time while nothing comes
+LEAVE = 5.0  # seconds for learning, once it is told to stop
 RARELY = 10.0  # times as long as a copy takes, until the next one
 
 
@@ -59,7 +61,7 @@ class Learner(threading.Thread):
         self.learned = 0
         self.candidate: Candidate | None = None
         self.shared = False  # whether a candidate has a share of the decisions
-        self._save = save
+        self._save, self._leaving = save, math.inf
         self._told: queue.SimpleQueue[list[Any] | Callable[[], object] | None] = queue.SimpleQueue()
         self._published, self._stale, self._took = time.monotonic(), False, 0.0
         self._checkpointed = self._published
@@ -91,7 +93,8 @@ class Learner(threading.Thread):
         return future
 
     def stop(self) -> None:
-        """Learn what was told, save it, and end."""
+        """Learn what was told, for at most `LEAVE` seconds, save it, and end: the next start learns the rest."""
+        self._leaving = time.monotonic() + LEAVE
         self._told.put(None)
         self.join()
 
@@ -108,6 +111,8 @@ class Learner(threading.Thread):
             if callable(records):
                 records()
                 continue
+            if time.monotonic() >= self._leaving:
+                continue  # it is in the log
             self._learn(records)
             self._serve()
             if time.monotonic() - self._checkpointed >= self.checkpoint:
