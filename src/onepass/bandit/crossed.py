@@ -12,7 +12,7 @@ import numpy as np
 
 from onepass.bandit.crossed_arms import Owned, arms_of, rows_to_learn
 from onepass.bandit.crossed_explaining import explained
-from onepass.bandit.crossing import FEWER, PRIORS, Crossed, begun, decide_crossed, learn_crossed, shares
+from onepass.bandit.crossing import FEWER, PRIORS, Crossed, begun, decide_crossed, learn_crossed, rescale, shares
 from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, paired, recorded, trouble
 from onepass.bandit.decision import DRAWN, Decision
 from onepass.bandit.explanation import Explanation, place_of, recalled
@@ -32,6 +32,7 @@ from onepass.foundation.registry import built, plain, savable
 from onepass.foundation.sharing import reading, writing
 
 WIDTH = 256  # of users and of items: 5.2 MB of weights and variances
+BANDS = 16  # values of an arm's number that have a weight each, beside the number's own: ten prices, say
 RECENT = 1000
 RULE = OptimisticGap(0.8, scale=30.0, floor=0.001)  # chosen on generated news sites (docs/news.md)
 
@@ -42,7 +43,7 @@ class CrossedBandit(Exploring, files.Owner):
     """A bandit for requests and arms that are records: `decide({"country": "de"}, arms={"a1": {"topic": "sport"}})`.
 
     context, item: the `Records` of requests and of arms, learned further in copies (None, the default: 256 wide, with
-        standardized numbers).
+        standardized numbers, and 16 bands a number of arms).
     exploration: any rule but one with `Theory`, its strength in units of what rewards deviate by (None:
         `OptimisticGap(0.8, scale=30.0, floor=0.001)`).
     recent: arms whose own appeal, beside that of their features, is kept: those learned last, at least 1 (default
@@ -79,7 +80,7 @@ class CrossedBandit(Exploring, files.Owner):
         if not isinstance(name, str):
             raise ValueError(f"name must be a string, got {check.shown(name)}")
         self.context: Records = Records(size=WIDTH, standardize=True) if context is None else context.copy()
-        self.item: Records = Records(size=WIDTH, standardize=True) if item is None else item.copy()
+        self.item: Records = Records(size=WIDTH, standardize=True, bands=BANDS) if item is None else item.copy()
         self.name: str = name
         self.seed: int = check.integer("seed", seed, 0, None)
         self.recent: int = check.integer("recent", recent, 1)
@@ -219,6 +220,7 @@ class CrossedBandit(Exploring, files.Owner):
         with deferred():
             for user, item, name, reward in every:
                 user_places, item_places = self.context.learn_terms(user), self.item.learn_terms(item)
+                rescale(self._learned, self.context.take_rescaled(), self.item.take_rescaled())
                 own = self._owned.learned(name, self._learned)
                 learn_crossed(self._learned, Crossed(*user_places, *item_places, own), reward)
             self._rewarded.add(identities)

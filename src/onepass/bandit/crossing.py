@@ -79,6 +79,16 @@ def anew(state: Crossing, place: int) -> None:
     state.own[place, priors:] = OWN * np.array(PRIORS[:priors])
 
 
+def rescale(state: Crossing, users: list[tuple[int, float]], items: list[tuple[int, float]]) -> None:
+    """Divide the weights of terms whose values have been multiplied, (place, by what), in place: means stay as they
+    are."""
+    priors = state.losses.size
+    for place, factor in users:
+        state.cells[1 + place, :, :priors] /= factor
+    for place, factor in items:
+        state.cells[:, 1 + place, :priors] /= factor
+
+
 @compiled
 def shares(state):
     """The weights of the priors, (priors,), and sigma."""
@@ -132,20 +142,56 @@ def looked(state, row, means, squares):
 
 
 @compiled
+def met(state, weights, user, user_values, places):
+    """What the request says of every place that items have: their index (1 + items,) among sums (places, 2 priors), of
+    u w and of u^2 p. Priors without weight are left out."""
+    priors, rows = state.losses.size, state.totals[0]
+    by_user, index, count = 1.0 / length(state.totals[1], rows, user_values), np.full(state.cells.shape[1], -1), 1
+    index[0] = 0
+    for place in places:
+        if index[place + 1] < 0:
+            index[place + 1] = count
+            count += 1
+    sums = np.zeros((count, 2 * priors))
+    for i in range(-1, user.size):
+        u = user_values[i] * by_user if i >= 0 else 1.0
+        line = state.cells[user[i] + 1 if i >= 0 else 0]
+        for j in range(index.size):
+            if index[j] >= 0:
+                cell, out = line[j], sums[index[j]]
+                for s in range(priors):
+                    if weights[s] > 0.0:
+                        out[s] += u * cell[s]
+                        out[priors + s] += u * u * cell[priors + s]
+    return index, sums
+
+
+@compiled
 def view(state, rule, user, user_values, starts, places, values, own, normals):
-    """What a rule sees of K items."""
+    """What a rule sees of K items. What items have in common is summed over the request's terms once, for all."""
     count, priors = own.size, state.losses.size
     weights, sigma = shares(state)
     means, widths = np.zeros(count), np.zeros(count)
-    each, squares = np.empty(priors), np.empty(priors)
+    index, sums = met(state, weights, user, user_values, places)
     for a in range(count):
         part = slice(starts[a], starts[a + 1])
-        row = Crossed(user=user, user_values=user_values, item=places[part], item_values=values[part], own=own[a])
-        looked(state, row, each, squares)
+        by_item = 1.0 / length(state.totals[2], state.totals[0], values[part])
         mean, width = 0.0, 0.0
         for s in range(priors):
-            mean += weights[s] * each[s]
-            width += weights[s] * np.sqrt(squares[s])
+            if weights[s] == 0.0:
+                continue
+            each, square = sums[0, s], sums[0, priors + s]
+            for j in range(starts[a], starts[a + 1]):
+                x, k = values[j] * by_item, index[places[j] + 1]
+                each += x * sums[k, s]
+                square += x * x * sums[k, priors + s]
+            if own[a] >= 0:
+                each += state.own[own[a], s]
+                square += state.own[own[a], priors + s]
+            elif own[a] == NEW:
+                square += OWN * PRIORS[s]
+            mean += weights[s] * each
+            width += weights[s] * np.sqrt(square)
         means[a], widths[a] = mean, width
     rounds = int(state.totals[0])
     beta = strength(rule).scale * (sigma if rounds > 0 else 1.0)

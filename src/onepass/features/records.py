@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
+from onepass.features.bands import Bands, band_name, with_bands
 from onepass.features.pairs import Pairs, pairs_of
 from onepass.features.scaling import bounded, floats, scale_of, standardized
 from onepass.features.terms import LARGEST, checked_terms, is_missing, is_number, name_of, rows_of, said_of, terms
@@ -28,6 +29,8 @@ DIGEST = 8  # bytes of a hash
 FOUND = 65_536  # terms whose places are looked up at once, at most: some 10 MB
 FEW = 2  # records up to which keys are not worth comparing
 TEXT, NUMBERS = {str}, {float, int, bool}
+NO_NUMBERS = np.zeros(0)
+BANDS = 256  # of a number, at most
 NOWHERE = -1  # the place of a term that has none
 LEAST = 16  # places that a dictionary grows by
 MOST = 2**24  # places: more names than anybody explains
@@ -69,6 +72,10 @@ class Records(files.Owner):
     standardize: whether a number is (number - mean) / deviation of those learned so far, clipped at 3 deviations, so
         that a missing one counts as the mean; 0 as long as they have been the same, and where the dictionary has no
         place for it (default False: numbers as they are).
+    bands: of how many values of a number each has a place of its own, beside that of the number: the first that are
+        learned, as long as half of the places are free. Values between them are shared out. A number that soon has more
+        values, or has fewer than three, stays one place, as vectors and times do (`onepass.features.bands`). At most
+        256 (default 0: all numbers stay one place).
     seed: of the hash, at least 0 (default 0).
     What becomes of which value says `onepass.features.terms`. ValueError for arguments out of range.
 
@@ -81,11 +88,14 @@ class Records(files.Owner):
     ('country=de', 'age', 'country=fr', 'age?')
     """
 
-    def __init__(self, *, size: int = 256, hashed: int | None = None, standardize: bool = False, seed: int = 0) -> None:
+    def __init__(
+        self, *, size: int = 256, hashed: int | None = None, standardize: bool = False, bands: int = 0, seed: int = 0
+    ) -> None:
         self.size: int = check.integer("size", size, 2, MOST)
         share = max(self.size // 8, 1) if hashed is None else hashed  # an eighth: what is rare rarely collides there
         self.hashed: int = check.integer("hashed", share, 1, self.size - 1)
         self.standardize: bool = bool(check.choice("standardize", standardize, (False, True)))
+        self.bands: int = check.integer("bands", bands, 0, BANDS)
         self.seed: int = check.integer("seed", seed, 0)
         self._room = self.size - self.hashed
         self._key = self.seed.to_bytes(8, "little")
@@ -101,6 +111,7 @@ class Records(files.Owner):
             if is_number(name):
                 self._means[place], self._scales[place] = scale_of(moments[place])
         self._numeric = [is_number(name) for name in names]
+        self._bands = Bands(self.bands, names)
         self._look_anew()
 
     # ---- what it knows ----
@@ -169,10 +180,21 @@ class Records(files.Owner):
         """The same of records of which the terms alone are known. every: numbers by name, a dictionary a record, as
         `onepass.features.terms.terms` gives them. ValueError for others."""
         rows = [[(self._place(name), value) for name, value in checked_terms(one).items()] for one in every]
-        found = pairs_of([[pair for pair in row if pair[0] != NOWHERE] for row in rows])
+        return self._scaled(pairs_of([[pair for pair in row if pair[0] != NOWHERE] for row in rows]))
+
+    def _scaled(self, found: Pairs) -> Pairs:
+        """Numbers with their bands, and standardized."""
+        if self._bands:
+            knots = self._bands.knots(self.known, self._spacious(), lambda name: self._room + self._hash(name))
+            scaling = (self._means, self._scales, FAR) if self.standardize else (NO_NUMBERS, NO_NUMBERS, np.inf)
+            return Pairs(*with_bands(*found, knots, *scaling))
         if self.standardize:
             standardized(found.places, found.values, self._means, self._scales, FAR)
         return found
+
+    def _spacious(self) -> bool:
+        """Whether bands may have places."""
+        return 2 * len(self._known) < self._room
 
     def _pairs(self, rows: list[Any]) -> Pairs:
         found = self._columns(rows) if len(rows) > FEW else None
@@ -185,9 +207,7 @@ class Records(files.Owner):
         if not bounded(found.values, LARGEST):
             for row in rows:
                 terms(row)  # says which one
-        if self.standardize:
-            standardized(found.places, found.values, self._means, self._scales, FAR)
-        return found
+        return self._scaled(found)
 
     def _columns(self, rows: list[Any]) -> Pairs | None:
         """The pairs of records with the same keys, whose strings and numbers are all known, key by key: several times
@@ -316,10 +336,14 @@ class Records(files.Owner):
                     continue
             places.append(place)
             values.append(value)
-        out = np.array(places, np.int64), np.array(values, np.float64)
-        if self.standardize:
-            standardized(*out, self._means, self._scales, FAR)
-        return out
+        row = Pairs(np.array([0, len(places)]), np.array(places, np.int64), np.array(values, np.float64))
+        return self._scaled(row)[1:]
+
+    @writing
+    def take_rescaled(self) -> list[tuple[int, float]]:
+        """Places of numbers, and by what their values have been multiplied since this was last asked, because bands
+        began or ended there (`onepass.features.bands`): for models that divide their weights by it."""
+        return self._bands.take_rescaled()
 
     def _learn(self, every: list[dict[str, float]]) -> None:
         for found in every:
@@ -334,20 +358,29 @@ class Records(files.Owner):
                 place = self._hash(name)
                 self._share(place, name)
                 return self._room + place
-            place = self._known[name] = len(self._known)
-            self._look_anew()
-            self._numeric.append(is_number(name))
-            self._moments.append([0.0, 0.0, 0.0])
-            if place >= len(self._means):
-                more = np.zeros(max(place, LEAST))
-                self._means, self._scales = np.append(self._means, more), np.append(self._scales, 1.0 + more)
+            place = self._placed(name)
         if self._numeric[place]:
+            knot = self._bands.missing(place, value, self._moments[place][0], self._spacious())
+            if knot is not None and len(self._known) < self._room:
+                self._bands.given(place, knot, self._placed(band_name(name, knot)))
             moment = self._moments[place]
             moment[0] += 1.0
             before = value - moment[1]
             moment[1] += before / moment[0]
             moment[2] = min(moment[2] + before * (value - moment[1]), LARGEST)
             self._means[place], self._scales[place] = scale_of(moment)
+        return place
+
+    def _placed(self, name: str) -> int:
+        """The place of its own that a name gets."""
+        place = self._known[name] = len(self._known)
+        self._look_anew()
+        self._numeric.append(is_number(name))
+        self._bands.begin(name, place)
+        self._moments.append([0.0, 0.0, 0.0])
+        if place >= len(self._means):
+            more = np.zeros(max(place, LEAST))
+            self._means, self._scales = np.append(self._means, more), np.append(self._scales, 1.0 + more)
         return place
 
     def _share(self, place: int, name: str) -> None:
@@ -359,7 +392,13 @@ class Records(files.Owner):
     @property
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data."""
-        return {"size": self.size, "hashed": self.hashed, "standardize": self.standardize, "seed": self.seed}
+        return {
+            "size": self.size,
+            "hashed": self.hashed,
+            "standardize": self.standardize,
+            "bands": self.bands,
+            "seed": self.seed,
+        }
 
     def contents(self) -> files.Contents:
         learned = Learned(
@@ -401,6 +440,6 @@ class Records(files.Owner):
 
     def __repr__(self) -> str:
         return (
-            f"Records(size={self.size}, hashed={self.hashed}, standardize={self.standardize}, seed={self.seed}) of "
-            f"{self.known} names"
+            f"Records(size={self.size}, hashed={self.hashed}, standardize={self.standardize}, bands={self.bands}, "
+            f"seed={self.seed}) of {self.known} names"
         )

@@ -1,0 +1,175 @@
+"""Bands of numbers that take few values: a weight for each value, and between them by interpolation.
+
+    x_k <= x <= x_{k+1}:    band k has 1 - f,  band k + 1 has f,    f = (x - x_k) / (x_{k+1} - x_k)
+
+The knots x_k are the first values that are learned, and never move; a value beyond the outermost counts as that. The
+bands of a number add up to 1: a piecewise linear function beside the straight line of the number itself. Ten prices are
+thereby ten names with an order. While a value more would become a knot, one that is new stands in a shared place, as a
+new name does, so that it counts as little known.
+
+With fewer than MANY knots the straight line says everything, and there are no bands. A number that has more values than
+bands within EARLY rows a band has hardly any value twice: it is a straight line from then on. Beside bands the line is
+LINE of the number, for whoever learns by rows of unequal prices settles at an end of a line that is as steep as may be;
+`take_rescaled` says where a number has been multiplied, so that weights can be divided by that.
+
+Places are names that no key and no string has: `price[=4.0]` of a band, `price[=]` of a number that is a straight line.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.features.terms import is_number
+from onepass.foundation.generic import compiled
+
+MANY = 3  # knots from which on there are bands
+EARLY = 8  # rows a band
+LINE = 0.35  # of the number beside its bands
+PART = re.compile(r"((?:\\.|[^\\=?])*)\[=([^\]]*)\]", re.DOTALL)  # the name of a number, and a knot
+VECTOR = re.compile(r".*(\]|(?<!\\)@(day|week|year)\.(sin|cos))", re.DOTALL)  # of a list, or of a point on a circle
+NONE = -1
+
+
+class Knots(NamedTuple):
+    """Of place p knots[starts[p] : starts[p + 1]], in their order, with the places of their bands; unseen[p]: the place
+    of values that would become a knot, NONE where there is none."""
+
+    starts: np.ndarray
+    knots: np.ndarray
+    places: np.ndarray
+    unseen: np.ndarray
+
+
+class Bands:
+    """The bands of a dictionary's numbers. most: of a number, 0: none; names: of the places so far, in their order."""
+
+    def __init__(self, most: int, names: Sequence[str]) -> None:
+        self._most = most
+        self._held: dict[int, dict[float, int]] = {}
+        self._straight: set[int] = set()
+        self._names: dict[int, str] = {}
+        self._knots: Knots | None = None
+        self._rescaled: list[tuple[int, float]] = []
+        places = {name: place for place, name in enumerate(names)}
+        for name, place in places.items():
+            self.begin(name, place)
+            number, knot = part_of(name)
+            of = places.get(number, NONE)
+            if of in self._held:
+                self._take(of, knot, place)
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def begin(self, name: str, place: int) -> None:
+        """A name has a place from now on: it has bands if it is a number, but no part of a vector or of a time."""
+        self._knots = None
+        if self._most and is_number(name) and VECTOR.fullmatch(name) is None:
+            self._held[place], self._names[place] = {}, name
+
+    def missing(self, place: int, value: float, rows: float, free: bool) -> float | None:
+        """The knot to be `given` for a value of a number that is learned, NaN: it is a straight line; None where
+        nothing is missing. rows: learned of the number before; free: whether there is room for bands."""
+        held = self._held.get(place)
+        if held is None or value in held or place in self._straight:
+            return None
+        if free and len(held) < self._most:
+            return value
+        return np.nan if rows < EARLY * self._most else None
+
+    def given(self, of: int, knot: float, place: int) -> None:
+        """A number has a band at a place, or is a straight line, from now on."""
+        banded = self._banded(of)
+        self._take(of, knot, place)
+        if self._banded(of) != banded:
+            self._rescaled.append((of, 1.0 / LINE if banded else LINE))
+        self._knots = None
+
+    def take_rescaled(self) -> list[tuple[int, float]]:
+        """Places of numbers, and by what they have been multiplied since this was last asked."""
+        found, self._rescaled = self._rescaled, []
+        return found
+
+    def _banded(self, place: int) -> bool:
+        return len(self._held[place]) >= MANY and place not in self._straight
+
+    def _take(self, of: int, knot: float, place: int) -> None:
+        if np.isnan(knot):
+            self._straight.add(of)
+        else:
+            self._held[of][knot] = place
+
+    def knots(self, count: int, free: bool, unseen: Callable[[str], int]) -> Knots:
+        """What compiled code reads. count: of places; unseen: the place that a name without one has."""
+        if self._knots is None:
+            knots, places = list[float](), list[int]()
+            sizes, new = np.zeros(count + 1, np.int64), np.full(count, NONE)
+            for place, mine in sorted(self._held.items()):
+                if not self._banded(place):
+                    continue
+                knots += sorted(mine)
+                places += [mine[knot] for knot in sorted(mine)]
+                sizes[place + 1] = len(mine)
+                if free and len(mine) < self._most:
+                    new[place] = unseen(band_name(self._names[place], np.inf))
+            known = np.array(knots, np.float64), np.array(places, np.int64)
+            self._knots = Knots(np.cumsum(sizes), *known, new)
+        return self._knots
+
+
+def band_name(number: str, knot: float) -> str:
+    """The name of a band; NaN: of the number as a straight line."""
+    return f"{number}[=]" if np.isnan(knot) else f"{number}[={knot!r}]"
+
+
+def part_of(name: str) -> tuple[str, float]:
+    """The inverse; the number is "" for other names."""
+    found = PART.fullmatch(name)
+    if found is None or not found[1]:
+        return "", np.nan
+    try:
+        knot = float(found[2] or "nan")
+    except ValueError:
+        return "", np.nan
+    return ("" if np.isinf(knot) else found[1]), knot
+
+
+@compiled
+def with_bands(starts, places, values, known, means, scales, far):
+    """Rows with their numbers as (number - mean) scale, clipped at `far`, and with bands: starts, places, values."""
+    begins, size = np.zeros(starts.size, np.int64), 0
+    where, what = np.empty(3 * places.size, np.int64), np.empty(3 * places.size)
+    for i in range(starts.size - 1):
+        for j in range(starts[i], starts[i + 1]):
+            place, value = places[j], values[j]
+            z = value
+            if place < means.size:
+                z = min(max((value - means[place]) * scales[place], -far), far)
+            plain = place + 1 >= known.starts.size or known.starts[place] == known.starts[place + 1]
+            where[size], what[size] = place, z if plain else LINE * z
+            size += 1
+            if plain:
+                continue
+            first, last = known.starts[place], known.starts[place + 1] - 1
+            while first + 1 < last:  # knots[first] <= value < knots[last], but for values outside
+                middle = (first + last) // 2
+                if known.knots[middle] <= value:
+                    first = middle
+                else:
+                    last = middle
+            low, high = known.knots[first], known.knots[last]
+            share = 0.0 if value <= low else 1.0 if value >= high else (value - low) / (high - low)
+            if value != low and value != high and known.unseen[place] != NONE:
+                where[size], what[size] = known.unseen[place], 1.0
+                size += 1
+                continue
+            if share < 1.0:
+                where[size], what[size] = known.places[first], 1.0 - share
+                size += 1
+            if share > 0.0:
+                where[size], what[size] = known.places[last], share
+                size += 1
+        begins[i + 1] = size
+    return begins, where[:size].copy(), what[:size].copy()
