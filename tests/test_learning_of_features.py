@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import onepass as op
+from onepass.testing import check_record_bandit
 
 ARMS = {
     "a1": {"topic": "sport", "length": 3.0},
@@ -133,3 +134,28 @@ def test_a_decision_knows_its_arm(kind):
     bandit = MAKE[kind]()
     with pytest.raises(ValueError, match="must be None beside decisions"):
         bandit.learn(bandit.decide(CONTEXT, ARMS), 1.0, "a1")
+
+
+class Forgetful:
+    """One that learns every other row of those learned together."""
+
+    def __init__(self, seed):
+        self.inner = op.CrossedBandit(seed=seed)
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def learn(self, contexts, rewards, arm=None):
+        if isinstance(arm, list) and isinstance(contexts, list) and len(arm) == len(contexts):
+            contexts, rewards, arm = contexts[::2], rewards[::2], arm[::2]
+        self.inner.learn(contexts, rewards, arm)
+
+
+@pytest.mark.parametrize("kind", MAKE)
+def test_bandits_of_records_keep_the_shipped_contract(kind):
+    assert "keeps the contract" in check_record_bandit(lambda seed: MAKE[kind](seed=seed))
+
+
+def test_a_bandit_that_breaks_the_contract_is_told_how():
+    with pytest.raises(AssertionError, match="learned together teach something else"):
+        check_record_bandit(Forgetful)

@@ -1,12 +1,13 @@
 """Conformance suites: what every member of a family must satisfy, ours and third parties' alike.
 
 from onepass.testing import check_bandit, check_design, check_estimator, check_exploration, check_feature_map
-from onepass.testing import check_learner, check_store
+from onepass.testing import check_learner, check_record_bandit, check_store
 check_design(lambda dim, reg: MyDesign(dim=dim, reg=reg))
 check_estimator(lambda design: MyEstimator(design))
 check_exploration(lambda: MyRule(floor=0.1))
 check_feature_map(lambda: MyMap(dim=5))
 check_bandit(lambda seed: op.Bandit(MyEstimator(MyDesign(dim=5)), seed=seed))
+check_record_bandit(lambda seed: op.CrossedBandit(seed=seed))         # arms with features
 check_learner(lambda: MyLearner(budget=20))
 check_store(lambda: MyStore())                                        # with the extra `log`
 """
@@ -19,6 +20,7 @@ from onepass.testing.estimators import check_estimator
 from onepass.testing.explorations import check_exploration
 from onepass.testing.feature_maps import check_feature_map
 from onepass.testing.learners import check_learner, targets_for
+from onepass.testing.record_bandits import check_record_bandit
 from onepass.testing.shared import REGS, rows_of_all_kinds
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ __all__ = [
     "check_exploration",
     "check_feature_map",
     "check_learner",
+    "check_record_bandit",
     "check_store",
     "rows_of_all_kinds",
     "targets_for",
