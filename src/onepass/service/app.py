@@ -38,7 +38,7 @@ from onepass.service.openapi import document
 from onepass.service.page import routes as page
 from onepass.service.personalizer import app as personalizer
 from onepass.service.rates import Rates
-from onepass.service.reading import JSON, Heard, Said, body_of, durable, read
+from onepass.service.reading import JSON, Heard, Results, Said, body_of, durable, read
 from onepass.service.settings import BODY, checked, takes_records
 from onepass.service.watching import Watcher
 
@@ -63,6 +63,7 @@ class Service:
         watched = {} if watchers is None else watchers
         self.measures = Measures(loops, watched)
         self.rates = Rates()
+        self._results: Results | None = None
         self._frequent: dict[tuple[str, str], Callable[[Heard], Awaitable[Response]]] = {}
         self.app = Starlette(
             routes=[
@@ -139,8 +140,11 @@ class Service:
     async def _decide(self, request: Request | Heard, loop: Loop) -> Response:
         body = await body_of(request, loop.settings.limits.body)
         decoder = _records if takes_records(loop.settings) else loop.tables
-        record = await durable(loop.decide(read(decoder, body)))
-        return Said(_encoder.encode(answer(record)))
+        if self._results is None or self._results.loop is not asyncio.get_running_loop():
+            self._results = Results()
+        result = self._results.promise()
+        loop.decide_for(read(decoder, body), result)
+        return Said(_encoder.encode(answer(await result.future)))
 
     async def _outcome(self, request: Request | Heard, loop: Loop) -> Response:
         return Said(await self.store_outcomes(loop, await body_of(request, loop.settings.limits.body)))

@@ -39,7 +39,7 @@ from onepass.service.settings import LARGEST, LoopSettings, Model, begun, change
 from onepass.service.showing import REQUEST
 from onepass.service.standing import API, FILE, Standing, said
 from onepass.service.tables import Tables, fingerprint
-from onepass.service.writer import Writer, promise
+from onepass.service.writer import Promise, Writer, promise
 
 
 class Loop:
@@ -272,22 +272,27 @@ class Loop:
     def decide(self, request: DecideRequest) -> Future[Decision]:
         """The record of a decision, once it is durable; the one there is for an id that was decided before, where the
         request is the same. Refused for what cannot be decided, and for another request of the same id."""
-        print, future = fingerprint(request), promise()
+        future = promise()
+        self.decide_for(request, future)
+        return future
+
+    def decide_for(self, request: DecideRequest, result: Promise) -> None:
+        """Decide as `decide` does. result: gets the record."""
+        print = fingerprint(request)
         try:
-            return self._decided(request, made_id() if request.id is None else request.id, print, future)
+            self._decide(request, made_id() if request.id is None else request.id, print, result)
         except Refused:
             if request.id is None or (before := self._before(request.id)) is None:
                 raise
             same_request((before.extra or {}).get(REQUEST), print, request.id)
-            future.set_result(before)
-            return future
+            result.set_result(before)
 
     def _before(self, identity: str) -> Decision | None:
         """The decision of an id that the log has."""
         found = self.store.find(self.name, identity)
         return next((record for record in found if isinstance(record, Decision)), None)
 
-    def _decided(self, request: DecideRequest, identity: str, print: str, future: Future[Decision]) -> Future[Decision]:
+    def _decide(self, request: DecideRequest, identity: str, print: str, result: Promise) -> None:
         """A new decision, or the one there is."""
         standing = self.standing
         assert standing.settings is not None
@@ -298,8 +303,7 @@ class Loop:
             same_request((found.extra or {}).get(REQUEST), print, identity)
             return found
 
-        self.writer.submit([record], stamped=True, said=(future, kept))
-        return future
+        self.writer.submit([record], stamped=True, said=(result, kept))
 
     def outcomes(self, requests: list[OutcomeRequest]) -> tuple[list[Outcome], Future[list[int]]]:
         """Outcomes, and their places once they are durable; those that were there already keep the place 0. Refused for

@@ -1,9 +1,10 @@
 """What handlers do with a request: its body is read and checked, and what the writer promised is waited for."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.datastructures import Address
 from starlette.requests import ClientDisconnect, Request
@@ -83,6 +84,53 @@ async def durable(promised: Future[Any]) -> Any:
     promised.add_done_callback(lambda _: None if here.is_closed() else here.call_soon_threadsafe(wake, mine))
     await mine
     return promised.result()
+
+
+class Results:
+    """Results that the writer's thread gives to coroutines: those of one commit wake the event loop once."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._given: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
+        self._lock = threading.Lock()
+
+    def promise(self) -> "AwaitedResult":
+        """A result to come."""
+        return AwaitedResult(self, self.loop.create_future())
+
+    def give(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+        """Give a result, or an error; by any thread."""
+        with self._lock:
+            first = not self._given
+            self._given.append((future, result, error))
+        if first and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        with self._lock:
+            given, self._given = self._given, []
+        for future, result, error in given:
+            if future.done():
+                continue  # its request was given up
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+
+class AwaitedResult(NamedTuple):
+    """A promise of the writer that a coroutine awaits: cheaper than a `Future` of threads."""
+
+    results: Results
+    future: asyncio.Future[Any]
+
+    def set_result(self, result: Any, /) -> None:
+        """Give the result."""
+        self.results.give(self.future, result, None)
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Give the error."""
+        self.results.give(self.future, None, exception)
 
 
 def wake(waiting: asyncio.Future[None]) -> None:
