@@ -10,7 +10,7 @@ sys.path.insert(0, str(HERE.parent / "src"))
 import onepass  # noqa: E402
 
 project = "onepass"
-author = "The onepass authors"
+author = "The onepass developers"
 project_copyright = f"{author}, Apache-2.0"
 version = release = onepass.__version__
 

@@ -1,42 +1,75 @@
 """A detector of change: false alarms are as rare as it says, and changes are found soon."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import onepass as op
-from onepass.exploration.e_detector import EDetector, betted
-
-LONG = "ONEPASS_TEST_LONG" in os.environ
+from counts import many
+from onepass.exploration.e_detector import EDetector, e_value
 
 
 def test_bets_are_fair():
     """The mean over uniform p is 1: the integral over log p, by the midpoint rule."""
     edges = np.linspace(-700.0, 0.0, 2_000_001)
     middle = (edges[1:] + edges[:-1]) / 2
-    mean = sum(betted(p) * p for p in np.exp(middle)) * (edges[1] - edges[0])
+    mean = sum(e_value(p) * p for p in np.exp(middle)) * (edges[1] - edges[0])
     assert abs(mean + 1.0 / 700.0 - 1.0) < 1e-3  # the mixture has 1 / 700 below p = e^-700
 
 
+@pytest.mark.parametrize("length", [4, 64, 4096])
 @pytest.mark.parametrize("kind", ["normal", "heavy", "clicks"])
-def test_false_alarms_are_as_rare_as_stated(kind):
-    """The mean time to an alarm of exchangeable values is at least `every`: below it by four standard errors, never."""
-    games, every = (4_000 if LONG else 400), 100.0
+def test_false_alarms_are_as_rare_as_stated(kind, length):
+    """The mean time to an alarm of exchangeable values is at least `every`: below it by four standard errors, never.
+
+    Detectors of few values begin anew, in turn, many times before an alarm.
+    """
+    games, every = many(60, 2_000), 100.0
     rng = np.random.default_rng(0)
     drawn = {
-        "normal": lambda: abs(rng.standard_normal()),
-        "heavy": lambda: abs(rng.standard_cauchy()),
-        "clicks": lambda: float(rng.random() < 0.02),
+        "normal": lambda: np.abs(rng.standard_normal(500)),
+        "heavy": lambda: np.abs(rng.standard_cauchy(500)),
+        "clicks": lambda: (rng.random(500) < 0.02).astype(float),
     }[kind]
     times = []
     for seed in range(games):
-        detector, t = EDetector(every=every, seed=seed), 1
-        while not detector.add(drawn()):
-            t += 1
+        detector, t, alarm = EDetector(every=every, length=length, seed=seed), 0, False
+        while not alarm:
+            for value in drawn().tolist():
+                t, alarm = t + 1, detector.add(value)
+                if alarm:
+                    break
         times.append(t)
+    print(f"{kind}, {length} values: {np.mean(times):.0f} +- {np.std(times) / np.sqrt(games):.0f}")
     assert np.mean(times) + 4.0 * np.std(times) / np.sqrt(games) >= every
+
+
+def test_no_exchangeable_stream_raises_more_alarms_than_stated():
+    """One stream through many beginnings of both detectors: at most one alarm per `every` values, on average."""
+    n, every, rng = many(40_000, 1_000_000), 200.0, np.random.default_rng(3)
+    for length in (8, 256, 4096):
+        detector, alarms = EDetector(every=every, length=length, seed=4), 0
+        for value in rng.random(n).tolist():
+            if detector.add(value):
+                alarms += 1
+                detector.begin()
+        assert alarms <= n / every
+
+
+@pytest.mark.parametrize("change", [2_040, 2_060, 4_080, 4_085, 4_090, 4_096, 4_100, 4_110, 6_140, 8_190, 8_200])
+def test_changes_are_found_wherever_they_come(change):
+    """Values twice as large from `change` on. One detector found none of 40 at 4,090: it begins anew at 4,096."""
+    delays = []
+    for seed in range(many(5, 40)):
+        rng = np.random.default_rng(seed)
+        detector, values = EDetector(every=1e5, seed=seed), np.abs(rng.standard_normal(change + 1_000))
+        values[change:] *= 2.0
+        delays.append(next(t for t, value in enumerate(values.tolist()) if detector.add(value)) - change)
+        assert -40 <= delays[-1] + 1 - detector.since <= 40
+    assert min(delays) >= 0
+    assert np.mean(delays) <= 40
+    assert max(delays) <= 120
 
 
 @pytest.mark.parametrize(("times", "late"), [(2.0, 120), (4.0, 40)])
@@ -75,6 +108,18 @@ def test_a_bandit_begins_anew_after_a_change_and_only_then():
     assert 1_000 < watched.alarms[0] < 1_030
     game(still, 2_000, 2_000, 2)
     assert still.alarms == []
+
+
+def test_a_watched_bandit_finds_a_change_where_its_first_detector_begins_anew():
+    """Rewards of a fixed row change sign after 4,090 decisions: found within 100, and learned again from there."""
+    watched, rng = op.Restarting(op.OFUL(dim=2), every=1e5), np.random.default_rng(5)
+    for t in range(4_190):
+        decision = watched.decide(rng.standard_normal((3, 2)))
+        theta = [1.0, 0.0] if t < 4_090 else [-1.0, 0.0]
+        watched.learn(decision, float(decision.context @ theta) + rng.standard_normal())
+    assert len(watched.alarms) == 1
+    assert 4_090 < watched.alarms[0] <= 4_190
+    assert watched.bandit.parameter[0] < -0.5
 
 
 def test_what_is_not_one_decision_is_refused():

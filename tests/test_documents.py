@@ -19,7 +19,19 @@ def test_examples_run(script, capsys):
     assert capsys.readouterr().out.strip()
 
 
-PAGES = ["cluster", "decisions", "features", "first_loop", "sketches", "forgetting", "log", "tasks", "tour", "tuning"]
+PAGES = [
+    "cluster",
+    "decisions",
+    "faq",
+    "features",
+    "first_loop",
+    "sketches",
+    "forgetting",
+    "log",
+    "tasks",
+    "tour",
+    "tuning",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -61,6 +61,73 @@ def steepest(family, bound):
     return np.exp(-1.0)
 
 
+class SteepCounts(NamedTuple):
+    """A link whose slope is not log-concave: mu = sinh, |mu''| <= mu'."""
+
+    says: bool
+
+    def params(self):
+        return {"says": self.says}
+
+
+class Counts(NamedTuple):
+    """Poisson counts as a family of one's own: wrong about its concordance, or its potential, by a factor."""
+
+    curved: float
+    scale: float
+
+    def params(self):
+        return {"curved": self.curved, "scale": self.scale}
+
+
+links.mean.for_state(SteepCounts)(lambda family, z: np.sinh(z))
+links.slope.for_state(SteepCounts)(lambda family, z: np.cosh(z))
+links.potential.for_state(SteepCounts)(lambda family, z: np.cosh(z))
+links.steepest.for_state(SteepCounts)(lambda family, bound: np.cosh(bound))
+links.has_log_concave_slope.for_state(SteepCounts)(lambda family: family.says)
+links.mean.for_state(Counts)(lambda family, z: np.exp(z))
+links.slope.for_state(Counts)(lambda family, z: np.exp(z))
+links.potential.for_state(Counts)(lambda family, z: family.scale * np.exp(z))
+links.steepest.for_state(Counts)(lambda family, bound: np.exp(bound))
+links.concordance.for_state(Counts)(lambda family: family.curved)
+links.has_log_concave_slope.for_state(Counts)(lambda family: True)
+
+
+def theoretical(family):
+    return op.OnePassGLM(op.Exact(dim=2, reg=1e3), family=family, theory=op.Theory(parameter_bound=1.0))
+
+
+@pytest.mark.parametrize("family", [*links.FAMILIES, Counts(curved=1.0, scale=1.0)])
+def test_a_family_of_log_concave_slope_has_a_radius(family):
+    assert theoretical(family).has_radius
+
+
+@pytest.mark.parametrize(
+    ("family", "reason"),
+    [
+        (Cloglog(), "register has_log_concave_slope"),
+        (SteepCounts(says=False), "register has_log_concave_slope"),
+        (SteepCounts(says=True), "slope is log-concave, and at z = "),
+        (Counts(curved=0.5, scale=1.0), "concordance is 0.5, and at z = "),
+        (Counts(curved=1.0, scale=2.0), "mean is the derivative of its potential, and at z = "),
+    ],
+)
+def test_theory_refuses_families_that_its_proof_does_not_cover(family, reason):
+    """Step 2 of the proof averages mu'(z + u) and mu'(z - u): log-concavity alone bounds it by cosh (docs/clicks.md)."""
+    with pytest.raises(ValueError, match=rf"theory must be None beside family=.*{reason}"):
+        theoretical(family)
+    assert not op.OnePassGLM(op.Exact(dim=2), family=family).has_radius
+
+
+@pytest.mark.parametrize("family", links.FAMILIES.values())
+def test_the_line_of_the_proof_that_needs_log_concavity_holds_on_a_grid(family):
+    """mu'(z + u) + mu'(z - u) <= 2 mu'(z) cosh(R u)."""
+    for z in np.linspace(-8.0, 8.0, 33).tolist():
+        for u in np.linspace(0.0, 8.0, 17).tolist():
+            both = links.slope(family, z + u) + links.slope(family, z - u)
+            assert both <= 2.0 * links.slope(family, z) * np.cosh(links.concordance(family) * u) * (1.0 + 1e-12)
+
+
 def test_a_family_of_ones_own_is_one_class():
     rng = np.random.default_rng(0)
     theta, rows = np.array([1.0, -2.0]), rng.standard_normal((2_000, 2))

@@ -33,7 +33,12 @@ def test_the_changelog_and_the_citation_tell_the_same_version_newest_first():
     ]
     assert versions == sorted(versions, reverse=True)
     assert ".".join(map(str, versions[0])) == onepass.__version__
-    assert f"\nversion: {onepass.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {onepass.__version__}\n" in citation
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["authors"] == project["maintainers"] == [{"name": "The onepass developers"}]
+    assert "\nauthors:\n  - name: The onepass developers\ncontact:\n  - name: The onepass developers\n" in citation
+    assert "the project's issue tracker" in citation
 
 
 def test_types_are_told():

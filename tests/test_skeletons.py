@@ -33,7 +33,8 @@ def theirs(tmp_path_factory):
 
 
 def test_the_skeleton_of_a_design_keeps_the_contract(theirs):
-    check_design(lambda dim, reg: theirs[0](dim=dim, rank=3, reg=reg))
+    said = check_design(lambda dim, reg: theirs[0](dim=dim, rank=3, reg=reg))
+    assert "keeps the contract: its certificate, solve" in said
 
 
 def test_it_plays_shared_and_per_arm_in_one_arena_and_is_saved_and_loaded(theirs, tmp_path):
@@ -69,11 +70,11 @@ def test_it_is_merged_within_its_certificate(theirs, tmp_path):
 
 
 def test_the_skeleton_of_an_estimator_keeps_the_contract(theirs):
-    check_estimator(lambda design: theirs[1](design))
+    assert "keeps the contract: games of 120 rounds" in check_estimator(lambda design: theirs[1](design))
 
 
 def test_the_skeleton_of_an_exploration_rule_keeps_the_contract(theirs):
-    check_exploration(lambda: theirs[2](0.2))
+    assert "keeps the contract: probabilities of 1 to 60 arms" in check_exploration(lambda: theirs[2](0.2))
 
 
 def test_it_has_the_probabilities_of_its_formula_whatever_the_model(theirs, tmp_path):

@@ -13,6 +13,7 @@ from onepass.bandit.models import Disjoint, Hybrid
 from onepass.bandit.pending_rewards import PendingRewards
 from onepass.bandit.restarting import Restarting
 from onepass.bandit.shared import SharedBandit
+from onepass.bandit.sketch_warning import SketchWarning
 from onepass.bandit.snapshot import Snapshot
 from onepass.contextual.contextual_bandit import ContextualBandit
 from onepass.design.design import Design
@@ -188,6 +189,7 @@ __all__ = [
     "RobustFrequentDirections",
     "SharedBandit",
     "SkeGD",
+    "SketchWarning",
     "Snapshot",
     "Softmax",
     "Standardize",

@@ -293,6 +293,11 @@ class Compact:
         """The largest over all arms, with its rounding; infinite once projector splitting has cut something."""
         return max((learning.error_bound(self.state, self._rule, record) for record in range(self._count)), default=0.0)
 
+    def relative_loss(self):
+        """The largest over all arms of what was cut, in units of the arm's ridge (design/loss.py)."""
+        shed, ridge = self.state.shed[: self._count], self.state.ridge[: self._count]
+        return float((shed[ridge > 0.0] / ridge[ridge > 0.0]).max(initial=0.0))
+
     def parameter(self, record):
         return weights.parameter(self.state, record)
 

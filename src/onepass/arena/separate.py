@@ -8,6 +8,7 @@ import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.design import contract
+from onepass.design.loss import relative_loss
 from onepass.estimator.contract import forget, merge, parameter, path_dependent, radius, unit, update_rows
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.half_life import remembered
@@ -16,6 +17,8 @@ from onepass.features.factors import products
 from onepass.foundation import state as states
 from onepass.foundation.generic import compiled, defined
 from onepass.foundation.linalg import dot
+
+SEEN = 64  # arms whose sketches are looked at, lest a row of many arms' takes long
 
 
 @compiled
@@ -230,6 +233,12 @@ class Separate:
     def error_bound(self):
         held = [self._of(record)[0] for record, one in enumerate(self._states) if one is not None]
         return max((float(contract.error_bound(one.design)) for one in held), default=0.0)
+
+    def relative_loss(self):
+        """The largest of the first SEEN arms (design/loss.py)."""
+        reg = float(self._estimator.design.params["reg"])
+        held = [self._of(record)[0] for record, one in enumerate(self._states[:SEEN]) if one is not None]
+        return max((relative_loss(one.design, reg) for one in held), default=0.0)
 
     def parameter(self, record):
         return parameter(self._of(record)[0])

@@ -306,6 +306,8 @@ class ArmBandit(Knowing, Uniting, BaseBandit):
                 self.rounds += int(np.count_nonzero(found >= 0))
             if found[-1] < 0:
                 raise trouble()
+            if self.rounds >= self._next_look:
+                self._look()
             arms.append(found)
         return np.concatenate(arms) if arms else np.empty(0, np.int64)
 

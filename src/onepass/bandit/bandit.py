@@ -16,6 +16,7 @@ from onepass.bandit.front import Front
 from onepass.bandit.ledger import Ledger
 from onepass.bandit.names import distinct
 from onepass.bandit.recommending import recommendation
+from onepass.bandit.sketch_warning import SketchWatch
 from onepass.bandit.snapshot import Snapshot
 from onepass.bandit.weights import Weights, requested, sides_of
 from onepass.estimator.estimator import Estimator, known_radius
@@ -30,7 +31,7 @@ from onepass.foundation.registry import built, plain
 from onepass.foundation.sharing import reading, writing
 
 
-class BaseBandit(Aging, Exploring, files.Owner, ABC):
+class BaseBandit(Aging, Exploring, SketchWatch, files.Owner, ABC):
     """What `SharedBandit` and `ArmBandit`, the two final classes, share: all that hangs on scores alone, and files.
 
     Thread safety: any number of threads may use a bandit. Those that decide and score do so at once; who learns does so
@@ -160,10 +161,12 @@ class BaseBandit(Aging, Exploring, files.Owner, ABC):
         if not are_decisions(contexts):
             with deferred():
                 self._learn(contexts, rewards, arm, nu, time)
-            return
-        if arm is not None or nu is not None:
+        elif arm is not None or nu is not None:
             raise ValueError("arm and nu must be None beside decisions, which know their arms")
-        self._reward(contexts, rewards, again, time)
+        else:
+            self._reward(contexts, rewards, again, time)
+        if self.rounds >= self._next_look:
+            self._look()
 
     def _values(self, rewards: Any, count: int, single: bool) -> np.ndarray:
         """Checked rewards (count,): of a single row a number."""

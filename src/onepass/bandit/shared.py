@@ -338,6 +338,8 @@ class SharedBandit(Uniting, BaseBandit):
             self.rounds += int(np.count_nonzero(arms >= 0))
         if arms[-1] < 0:
             raise failed(int(arms[-1]))
+        if self.rounds >= self._next_look:
+            self._look()
         return arms
 
     def _play_one_by_one(self, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray) -> np.ndarray:

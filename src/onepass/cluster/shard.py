@@ -123,6 +123,10 @@ class Shard(Told, files.Owner):
         """The largest of all arms."""
         return float(self.store.error_bound())
 
+    def relative_loss(self) -> float:
+        """The largest of all arms, in units of their ridges."""
+        return float(self.store.relative_loss())
+
     def nbytes(self) -> int:
         """Bytes of all arrays, spare room included."""
         return state.nbytes(self.store.state) + self.places.nbytes

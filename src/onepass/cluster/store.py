@@ -206,6 +206,10 @@ class Store:
         """The largest of all arms."""
         return max(self.crew.ask_all("error_bound"), default=0.0)
 
+    def relative_loss(self) -> float:
+        """The largest of all arms, in units of their ridges."""
+        return max(self.crew.ask_all("relative_loss"), default=0.0)
+
     def parameter(self, record: int) -> np.ndarray:
         """theta of an arm."""
         return self._of_one("parameter", record)

@@ -311,7 +311,8 @@ class FrequentDirections(Design):
     """Frequent Directions: A = (reg + compensation shed) I + S^T S with `size` directions kept at every shrink.
 
     dim: width d of a row, at least 1.
-    size: l directions, from 1 to dim; exact while the rank stays below 2 l.
+    size: l directions, from 1 to dim; exact while the rank stays below 2 l. Uncompensated, where far more than reg is
+        cut, means of ridge regression on it grow without a bound (docs/sketches.md).
     reg: regularization, in units of ||x||^2, above 0 (default 1.0).
     compensation: share of what was cut that joins the ridge, from 0.0 (default, FD) to 1.0 (robust FD).
     dtype: of all arrays, "float64" (default) or "float32".

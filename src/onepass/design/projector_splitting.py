@@ -347,7 +347,8 @@ class ProjectorSplitting(Design):
     """Projector splitting: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(ridge), U V^T of at most 2 rank columns.
 
     dim: width d of a row, at least 1.
-    rank: r, from 1 to dim; exact while rank(X) <= r.
+    rank: r, from 1 to dim; exact while rank(X) <= r. Uncompensated, where far more than reg is cut, means of ridge
+        regression on it grow without a bound (docs/sketches.md).
     reg: regularization, in units of ||x||^2 and of the order of the spectrum, above 0 (default 1.0).
     compensate: order by the spectrum of A and put the mass that was cut back as a multiple of I (default False).
     dtype: of all arrays, "float64" (default) or "float32".

@@ -15,7 +15,8 @@ deviations of a reward where little is known of x, more as x becomes known (as W
 one reward, however large, moves x^T theta by at most eta clip widths, sqrt(q), of x.
 
 Radius: beta^2 = reg ||theta_*||^2 + 2 eta s ln(1 / delta) + k eta^2 s G / v + g (S + ||theta_*||)^2 with G = sum of
-ln(1 + w q) = log det H - log det reg I on exact designs; derived in docs/clicks.md, on sketches too.
+ln(1 + w q) = log det H - log det reg I on exact designs; derived in docs/clicks.md, on sketches too, for families whose
+mu' is log-concave (links.py).
 """
 
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ from onepass.design.design import Design
 from onepass.design.raised import raised
 from onepass.estimator.contract import forget, link, radius, update
 from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
-from onepass.estimator.links import as_given, concordance, dispersion, family_of, mean, slope, steepest
+from onepass.estimator.links import as_given, concordance, dispersion, family_of, mean, require_radius, slope, steepest
 from onepass.estimator.newton import forgotten, go_to, into_ball, step_along
 from onepass.estimator.steps import Steps, stepped
 from onepass.exploration.theory import Theory
@@ -263,6 +264,7 @@ class OnePassGLM(Estimator):
         else:
             solves = check.choice("implicit", implicit, (False, True))
         if theory is not None:
+            require_radius(self.family)
             bound = theory.parameter_bound
             eta, least = 1.0 + concordance(self.family) * theory.row_bound * bound, least_reg(self.family, theory)
             if not self.design.params["reg"] > least:

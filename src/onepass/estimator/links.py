@@ -10,6 +10,10 @@
 
 The loss is the negative log likelihood, but for what theta does not change. A family is a `NamedTuple` and the
 functions below, registered for its type: `mean`, `slope`, `potential` and `steepest`; the others have defaults.
+
+The radius of GLB-OMD (docs/clicks.md) needs more of a family: mu' is log-concave, `concordance` is right, m' = mu, and
+m(z + u) - m(z) >= log E exp(u r) for a reward r at z. All three have it, rewards beside `Straight` being sub-Gaussian.
+A family of one's own says so by `has_log_concave_slope`; what a grid can show of it is checked (`require_radius`).
 """
 
 from functools import partial
@@ -22,6 +26,9 @@ from onepass.foundation import check
 from onepass.foundation.generic import compiled, defined, generic
 from onepass.foundation.registry import savable
 
+GRID = 30.0  # of |z|, as far as families are looked at; 1 - mu of clicks is 1e-13 there
+FINE = 1e-4  # of z, over which the derivative of a potential is taken
+ROUGH = 1e-9  # of log mu', relative: rounding
 MOST = 500.0  # of |z| where it is an exponent: exp(500) is 1e217, and sums and products of a few such are finite
 
 
@@ -57,6 +64,12 @@ def steepest(family, bound: float) -> float:
 def concordance(family) -> float:
     """R with |mu''| <= R mu' everywhere. Default: 1."""
     return 1.0
+
+
+@partial(generic, default=True)
+def has_log_concave_slope(family) -> bool:
+    """True if log mu' is concave everywhere and m is the law's, as radii need it (docs/clicks.md). Default: False."""
+    return False
 
 
 @partial(generic, default=True)
@@ -151,6 +164,11 @@ def potential_of_straight(family, z):
     return 0.5 * z * z
 
 
+@has_log_concave_slope.for_state(Straight)
+def log_concave_straight(family):
+    return True
+
+
 @steepest.for_state(Straight)
 def steepest_of_straight(family, bound):
     return 1.0
@@ -192,6 +210,11 @@ def potential_of_logistic(family, z):
     return max(z, 0.0) + np.log1p(np.exp(-abs(within(z))))
 
 
+@has_log_concave_slope.for_state(Logistic)
+def log_concave_logistic(family):
+    return True
+
+
 @steepest.for_state(Logistic)
 def steepest_of_logistic(family, bound):
     return 0.25
@@ -215,6 +238,11 @@ def slope_of_poisson(family, z):
 @potential.for_state(Poisson)
 def potential_of_poisson(family, z):
     return np.exp(within(z))
+
+
+@has_log_concave_slope.for_state(Poisson)
+def log_concave_poisson(family):
+    return True
 
 
 @steepest.for_state(Poisson)
@@ -251,6 +279,40 @@ def as_given(family: Any) -> Any:
     """What `family_of` makes it of: the name of one of ours, else the family itself."""
     name = name_of(family)
     return name if name in FAMILIES else family
+
+
+def require_radius(family: Any) -> None:
+    """Raise ValueError unless GLB-OMD's radius is proved for a family: it says so, and a grid does not contradict it.
+
+    Looked at in steps of 1/4 from -30 to 30, where slopes are positive: log mu' is concave and R-Lipschitz with R its
+    `concordance`, and m' = mu. Necessary conditions; what lies between and beyond the grid is for the family to know.
+    """
+    name = name_of(family)
+    if not has_log_concave_slope(family):
+        raise ValueError(
+            f"theory must be None beside family={name}: the radius is proved for families whose slope is log-concave, "
+            "and this one does not say that its is; if so, register has_log_concave_slope (onepass.estimator.links)"
+        )
+    z = np.linspace(-GRID, GRID, int(8 * GRID) + 1)
+    with np.errstate(divide="ignore"):
+        logs = np.log([slope(family, float(one)) for one in z])
+    curved, middle = concordance(family), logs[1:-1]
+    rise = np.array([potential(family, one + FINE) - potential(family, one - FINE) for one in z[1:-1].tolist()])
+    expectation = np.array([mean(family, one) for one in z[1:-1].tolist()])
+    loose = ROUGH * (1.0 + np.abs(middle))
+    with np.errstate(invalid="ignore"):
+        claims = {
+            "its slope is log-concave": logs[2:] + logs[:-2] - 2.0 * middle > loose,
+            f"its concordance is {curved:g}": np.abs(logs[2:] - middle) > curved * (z[1] - z[0]) + loose,
+            "its mean is the derivative of its potential": np.abs(rise / (2.0 * FINE) - expectation)
+            > 1e-5 * (1.0 + np.abs(expectation) * (1.0 + curved)),
+        }
+    for claim, broken in claims.items():
+        if (wrong := z[1:-1][np.isfinite(middle) & broken]).size:
+            raise ValueError(
+                f"theory must be None beside family={name}: the radius is proved where {claim}, and at "
+                f"z = {wrong[np.abs(wrong).argmin()]:g} that is not so (onepass.estimator.links)"
+            )
 
 
 def permit(family: Any, rewards: np.ndarray) -> None:

@@ -1,16 +1,28 @@
-"""A detector of change with a stated rate of false alarms: an e-detector on the ranks of what is watched.
+"""A detector of change with a stated rate of false alarms: two e-detectors on the ranks of what is watched.
 
     p_t = (|{i : z_i > z_t}| + U_t (1 + |{i : z_i = z_t}|)) / (n + 1)       U_t uniform, i over the n values before
     e_t = (1 - p_t + p_t log p_t) / (p_t log(p_t)^2)                        the mixture of all k p^(k - 1), 0 < k < 1
-    M_t = e_t (M_{t-1} + 1),   an alarm once M_t >= every                    (Shiryaev and Roberts)
+    M_t = e_t (M_{t-1} + 1),   an alarm once either M_t >= 4 every          (Shiryaev and Roberts)
 
-Guarantee. While z_1, z_2, ... are exchangeable the p_t are independent and uniform (Vovk, Gammerman and Shafer 2005),
-whatever the distribution of z, so E[e_t | past] = 1 and M_t - t is a martingale: at the alarm E[t] >= E[M_t] >= every.
-False alarms are at least `every` values apart on average (Shin, Ramdas and Rinaldo 2023). Where values shrink, as
-residuals do while a model learns, p_t are larger and alarms come later. Only values that grow are found.
+A detector holds `length` values at most; then its ranks begin anew, and until some hundreds are held again it is
+blind: values that have just grown are compared with nothing but themselves. So there are two, and the second one begins
+length / 2 values after the first: from then on, one of the two holds length / 2 values or more at any time.
 
-When the change began: where max(C_{t-1}, 1) e_t last was below 1, as by CUSUM. LENGTH values at most are held; then the
-ranks begin anew, which keeps the guarantee. Cost O(log n) comparisons a value and one insertion.
+Guarantee. While z_1, z_2, ... are exchangeable, ranks within a stretch of values are independent and uniform, and
+independent of the ranks within stretches that share no value with it. So the p_t of one detector are independent and
+uniform, whatever the distribution of z (Vovk, Gammerman and Shafer 2005), E[e_t | its own past] = 1, and its M_t - t is
+a martingale (Shin, Ramdas and Rinaldo 2023): M_t is a nonnegative submartingale with E M_t <= t. By Doob's maximal
+inequality it has reached L by value n with probability n / L at most. The ranks of one detector say something about
+those to come of the other, so the two M are no martingales beside each other, and the level is split without that:
+either has reached L by value n with probability 2 n / L at most, and the first alarm T has, with L = 4 every,
+
+    E T = sum over n >= 0 of P(T > n) >= sum over n <= L / 2 of (1 - 2 n / L) >= L / 4 = every.
+
+So false alarms are at least `every` values apart on average. Where values shrink, as residuals do while a model learns,
+p_t are larger and alarms come later. Only values that grow are found.
+
+When the change began: where max(C_{t-1}, 1) e_t last was below 1, as by CUSUM. Cost O(log n) comparisons a value and
+one insertion, twice.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -20,13 +32,37 @@ import numpy as np
 
 from onepass.foundation import check
 
-LENGTH = 4096  # values held
+LENGTH = 4096  # values that a detector holds at most
 CERTAIN = 1e-3  # of log p: nearer to p = 1 the mixture is 1/2 to three digits
 
 
+class _RankSum:
+    """One Shiryaev-Roberts sum M_t on ranks. sum: M_t; since: how many values ago the change began, if there was one;
+    most: CUSUM's C_t."""
+
+    def __init__(self, length: int) -> None:
+        self._values, self._length = list[float](), length
+        self.sum, self.most, self.since = 0.0, 0.0, 0
+
+    def add(self, value: float, uniform: float) -> None:
+        held = self._values
+        above = len(held) - bisect_right(held, value)
+        equal = len(held) - above - bisect_left(held, value)
+        e = e_value((above + uniform * (1 + equal)) / (len(held) + 1))
+        self.sum = e * (self.sum + 1.0)
+        self.since = self.since + 1 if self.most >= 1.0 else 1
+        self.most = e * max(self.most, 1.0)
+        insort(held, value)
+        if len(held) == self._length:
+            held.clear()
+
+
 class EDetector:
-    """every: values between two false alarms, on average, at least; above 1 (default 100,000). seed: of U, at least 0
-    (default 0). ValueError outside those ranges.
+    """Alarms when values grow.
+
+    every: values between two false alarms, on average, at least; above 1 (default 100,000).
+    length: values that each of the two detectors holds at most, at least 2 (default 4,096).
+    seed: of U, at least 0 (default 0). ValueError outside those ranges.
 
     >>> detector = EDetector(every=1000.0)
     >>> any(detector.add(z) for z in np.random.default_rng(0).random(200)), detector.add(0.5)
@@ -35,34 +71,32 @@ class EDetector:
     True
     """
 
-    def __init__(self, *, every: float = 1e5, seed: int = 0) -> None:
+    def __init__(self, *, every: float = 1e5, length: int = LENGTH, seed: int = 0) -> None:
         self.every: float = check.positive("every", every)
         if self.every <= 1.0:
             raise ValueError(f"every must be above 1, got {check.shown(every)}")
+        self.length: int = check.integer("length", length, 2)
         self._rng = np.random.default_rng(check.integer("seed", seed, 0, None))
         self.begin()
 
     def begin(self) -> None:
-        """Know of no values."""
-        self._values: list[float] = []
-        self._sum, self._most, self.since = 0.0, 0.0, 0
+        """Forget all values."""
+        self._first, self._second = _RankSum(self.length), _RankSum(self.length)
+        self._count, self.since = 0, 0
 
     def add(self, value: float) -> bool:
-        """Whether this value raises an alarm; `since`: how many values ago the change began, this one included."""
-        held = self._values
-        above = len(held) - bisect_right(held, value)
-        equal = len(held) - above - bisect_left(held, value)
-        e = betted((above + self._rng.random() * (1 + equal)) / (len(held) + 1))
-        self._sum = e * (self._sum + 1.0)
-        self.since = self.since + 1 if self._most >= 1.0 else 1
-        self._most = e * max(self._most, 1.0)
-        insort(held, value)
-        if len(held) == LENGTH:
-            held.clear()
-        return self._sum >= self.every
+        """Add a value, and return whether it raises an alarm; `since` then says how many values ago the change began,
+        this one included."""
+        self._first.add(value, self._rng.random())
+        if self._count >= self.length // 2:
+            self._second.add(value, self._rng.random())
+        self._count += 1
+        surer = max(self._first, self._second, key=lambda one: one.sum)
+        self.since = surer.since
+        return surer.sum >= 4.0 * self.every
 
 
-def betted(p: float) -> float:
+def e_value(p: float) -> float:
     """The mixture of k p^(k - 1) over k from 0 to 1: its mean over uniform p is 1."""
     if p <= 0.0:
         return float("inf")

@@ -43,6 +43,7 @@ def SOFUL(
 
     dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
     size: rows kept at every shrink of the sketch, from 1 to dim (exact while the rank stays below 2 size).
+        Too few beside `reg`, and means grow without a bound: a `SketchWarning` says so once (docs/sketches.md).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
     exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
@@ -222,6 +223,7 @@ def PSILinUCB(
 
     dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
     rank: of U V^T at the end of a batch, from 1 to dim (exact while the rank of the rows is at most that).
+        Too low beside `reg`, uncompensated, means grow without a bound: a `SketchWarning` says so (docs/sketches.md).
     compensate: put the mass that was cut back as a multiple of I (default False).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.

@@ -118,7 +118,7 @@ class Overview:
         said.version = record.version
         if tuple(self.worth.rewards) != self.settings.reward.range:  # limits rest on it: they begin anew
             self.worth = Worth(Range(*self.settings.reward.range))
-            said.drift.anew()
+            said.drift.reset()
             for piece in said.pieces:
                 piece.worth = None
 

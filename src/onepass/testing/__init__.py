@@ -1,5 +1,7 @@
 """Conformance suites: what every member of a family must satisfy, ours and third parties' alike.
 
+Each raises AssertionError at the first thing that is wrong, and returns a sentence that says what it has checked.
+
 from onepass.testing import check_bandit, check_design, check_estimator, check_exploration, check_feature_map
 from onepass.testing import check_learner, check_record_bandit, check_store
 check_design(lambda dim, reg: MyDesign(dim=dim, reg=reg))

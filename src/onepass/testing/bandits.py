@@ -14,12 +14,13 @@ from onepass.bandit.bandit import BaseBandit
 from onepass.bandit.decision import Decision
 from onepass.contextual.contextual_bandit import ContextualBandit
 from onepass.foundation.files import from_bytes, load, to_bytes
+from onepass.testing.shared import summary
 
 ARMS = ("a", "b", "c", "d", "e")
 SUM = 1e-12  # how far probabilities may be from 1 in all
 
 
-def check_bandit(make: Callable[[int], BaseBandit], rounds: int = 40) -> None:
+def check_bandit(make: Callable[[int], BaseBandit], rounds: int = 40) -> str:
     """AssertionError unless `make(seed)` gives bandits of rows that keep the contract.
 
     A decision names arms that were offered, ranks them without repetition, and gives a score and a mean to each; the
@@ -30,7 +31,7 @@ def check_bandit(make: Callable[[int], BaseBandit], rounds: int = 40) -> None:
     and rewards one by one; the same seed decides alike; bad input is one ValueError and changes nothing; copies,
     pickles, bytes and files are independent and go on bit for bit; memory and the certificate are numbers.
 
-    Its parts are `onepass.savable`. rounds: of a game of five arms.
+    Its parts are `onepass.savable`. rounds: of a game of five arms. Returns a sentence that says what was checked.
     """
     game = np.random.default_rng(0)
     first = make(3)
@@ -46,6 +47,10 @@ def check_bandit(make: Callable[[int], BaseBandit], rounds: int = 40) -> None:
     _check_copies(whole, contexts, rewards)
     assert whole.memory_usage() > 0
     assert whole.error_bound() >= 0.0
+    return summary(
+        first, f"decisions, records and probabilities of {rounds} rounds", "`play` is decide and learn",
+        "bad input is refused and changes nothing", "copies, pickles, bytes and files go on bit for bit",
+    )  # fmt: skip
 
 
 def _learn(bandit: BaseBandit, row: np.ndarray, reward: float, arm: Any) -> None:

@@ -6,16 +6,17 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.design.design import Design
-from onepass.testing.shared import REGS, close, rows_of_all_kinds
+from onepass.testing.shared import REGS, close, rows_of_all_kinds, summary
 
 
-def check_design(make: Callable[[int, float], Design], dim: int = 12, count: int = 60, tolerance: float = 1e-8) -> None:
+def check_design(make: Callable[[int, float], Design], dim: int = 12, count: int = 60, tolerance: float = 1e-8) -> str:
     """AssertionError unless `make(dim, reg)` keeps the contract of a design on rows of all kinds, at several reg.
 
     solve, inverse_quadratic, root and log_det agree with the dense inverse of `matrix()`, and `spectrum` with it;
     the certificate ||reg I + X^T X - matrix()|| <= error_bound() holds; bad input is refused and changes nothing;
     copies are independent. Relative to the largest entry; badly scaled rows by the backward error of `solve` (a dense
     inverse in double precision is no truth there).
+    Returns a sentence that says what was checked.
     """
     rng = np.random.default_rng(1)
     for reg in REGS:
@@ -50,6 +51,11 @@ def check_design(make: Callable[[int, float], Design], dim: int = 12, count: int
             close(f"{where}: eigenvectors", vectors @ vectors.T, np.eye(len(values)), tolerance, 1.0)
             close(f"{where}: spectrum", (vectors.T * (values - rest)) @ vectors + rest * np.eye(dim), held, tolerance)
     _check_manners(make(dim, REGS[0]), dim)
+    return summary(
+        design, "its certificate, solve, inverse_quadratic, root, log_det and spectrum agree with dense algebra",
+        f"on {len(list(rows_of_all_kinds(1, 1)))} kinds of {count} rows of {dim} numbers at each reg of {REGS}",
+        "bad rows are refused and copies are independent",
+    )  # fmt: skip
 
 
 def _check_manners(design: Design, dim: int) -> None:

@@ -20,7 +20,7 @@ from onepass.exploration.ucb import UCB
 from onepass.foundation import state as states
 from onepass.foundation.files import load
 from onepass.foundation.registry import built, kinds, plain
-from onepass.testing.shared import REGS, close
+from onepass.testing.shared import REGS, close, summary
 
 
 def fixed_arms(dim: int, rounds: int, arms: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -44,7 +44,7 @@ def check_estimator(
     designs: Callable[[int, float], Design] = lambda dim, reg: Exact(dim=dim, reg=reg),
     dim: int = 5,
     rounds: int = 120,
-) -> None:
+) -> str:
     """AssertionError unless `make(design)` keeps the contract of an estimator.
 
     The design given is copied and stays as it is; a recorded game played at once equals decisions and rewards one by
@@ -52,6 +52,7 @@ def check_estimator(
     nothing; parameters stay finite on degenerate rows; its family is its state's link; it is built again from what it
     was built of; arms of an arena equal arms with a state each; once it is `onepass.savable`, a bandit of it is saved
     and loaded and continues bit for bit. Arms are the same in every round, as some estimators ask for.
+    Returns a sentence that says what was checked.
     """
     contexts, linear = fixed_arms(dim, rounds)
     for reg in REGS:
@@ -77,6 +78,12 @@ def check_estimator(
     _check_degenerate_rows(make, designs, dim, rounds)
     if not (estimator.horizon or estimator.repeats_arms):
         _check_arms(lambda: make(designs(dim, REGS[0])), dim)
+    saved = type(estimator) in kinds(Estimator)
+    return summary(
+        estimator, f"games of {rounds} rounds at each reg of {REGS} are learned alike at once and one by one",
+        "bad input is refused", "copies and pickles go on alike" + ", and files bit for bit" * saved,
+        "degenerate rows leave it finite", *([] if saved else ["not saved, since its class is not onepass.savable"]),
+    )  # fmt: skip
 
 
 def _check_learned(where: str, estimator: Estimator, contexts: np.ndarray, rewards: np.ndarray, arms: Any) -> None:

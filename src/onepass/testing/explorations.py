@@ -17,6 +17,7 @@ from onepass.exploration.contract import Seen, draws, score, strength
 from onepass.exploration.exploration import Exploration
 from onepass.foundation.files import from_bytes, to_bytes
 from onepass.foundation.registry import kinds
+from onepass.testing.shared import summary
 
 SUM = 1e-12  # how far probabilities may be from 1 in all
 LEVEL = 1e-6  # of every chi-square test of frequencies
@@ -25,7 +26,7 @@ SIZES = ((1, False), (2, False), (2, True), (7, False), (7, True), (60, True))  
 DIM, REG = 3, 0.4  # of bandits
 
 
-def check_exploration(make: Callable[[], Exploration], count: int = 2_000) -> None:
+def check_exploration(make: Callable[[], Exploration], count: int = 2_000) -> str:
     """AssertionError unless `make()` gives a rule that keeps the contract of exploration.
 
     Probabilities are finite, not negative, add up to 1 within 1e-12, are 0 for arms that are not eligible and at least
@@ -34,7 +35,7 @@ def check_exploration(make: Callable[[], Exploration], count: int = 2_000) -> No
     chi-square test at the level 1e-6. Shared models and models per arm decide by it, again for the same id, play
     and, once the class is `onepass.savable`, are saved with it.
 
-    count: draws of every test of frequencies.
+    count: draws of every test of frequencies. Returns a sentence that says what was checked.
     """
     exploration = make()
     where, rule = repr(exploration), exploration.rule()
@@ -48,6 +49,10 @@ def check_exploration(make: Callable[[], Exploration], count: int = 2_000) -> No
         _check_probabilities(f"{where}, nothing learned", rule, _nothing(rule, arms), _some(arms, barred, seed), count)
     for model in (Ridge(Exact(dim=DIM, reg=REG)), Disjoint(Ridge(Exact(dim=DIM, reg=REG)))):
         _check_in_a_bandit(make, model)
+    return summary(
+        exploration, f"probabilities of 1 to {SIZES[-1][0]} arms, with ties, ineligible arms and nothing learned",
+        f"{count} draws each agree with them", "shared models and models per arm decide, play and are copied with it",
+    )  # fmt: skip
 
 
 def _some(arms: int, barred: bool, seed: int) -> np.ndarray:

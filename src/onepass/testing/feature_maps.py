@@ -18,10 +18,10 @@ from onepass.features.factors import Outer
 from onepass.features.feature_map import FeatureMap, arrays
 from onepass.foundation.files import load
 from onepass.foundation.registry import kinds
-from onepass.testing.shared import REGS, close, rows_of_all_kinds
+from onepass.testing.shared import REGS, close, rows_of_all_kinds, summary
 
 
-def check_feature_map(make: Callable[[], FeatureMap], count: int = 40, tolerance: float = 1e-9) -> None:
+def check_feature_map(make: Callable[[], FeatureMap], count: int = 40, tolerance: float = 1e-9) -> str:
     """AssertionError unless `make()` keeps the contract of a feature map.
 
     z has the width and dtype that were promised and is finite on rows of all kinds; one row at a time gives what all
@@ -29,7 +29,7 @@ def check_feature_map(make: Callable[[], FeatureMap], count: int = 40, tolerance
     ValueError and change nothing; names of features are different strings; what `explained` says adds up; copies,
     pickles and, once the class is `onepass.savable`, files are independent and continue alike; bandits with shared,
     disjoint and hybrid parameters score and learn as those without a map that are given z, also after a save in
-    between.
+    between. Returns a sentence that says what was checked.
     """
     for kind, rows in rows_of_all_kinds(make().input_dim, count):
         _check_map(make, kind, rows, tolerance)
@@ -37,6 +37,10 @@ def check_feature_map(make: Callable[[], FeatureMap], count: int = 40, tolerance
     for reg in REGS:
         for parameters in ("shared", "disjoint", "hybrid"):
             _check_map_in_a_bandit(make, parameters, reg, count, tolerance)
+    return summary(
+        make(), f"{len(list(rows_of_all_kinds(1, 1)))} kinds of {count} rows are mapped alike one by one and at once",
+        "bad rows are refused and copies are independent", "shared, disjoint and hybrid bandits score and learn by it",
+    )  # fmt: skip
 
 
 def _check_map(make: Callable[[], FeatureMap], kind: str, rows: np.ndarray, tolerance: float) -> None:

@@ -12,6 +12,7 @@ from onepass.foundation import state as states
 from onepass.foundation.files import load
 from onepass.foundation.registry import kinds
 from onepass.learner.learner import Learner, progressive_validation
+from onepass.testing.shared import summary
 
 
 def targets_for(learner: Learner, rows: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -24,7 +25,7 @@ def targets_for(learner: Learner, rows: np.ndarray, seed: int = 0) -> np.ndarray
     return np.where(f < 0.0, -1.0, 1.0) if learner.classifies else f
 
 
-def check_learner(make: Callable[[], Learner], dim: int = 4, count: int = 240) -> None:
+def check_learner(make: Callable[[], Learner], dim: int = 4, count: int = 240) -> str:
     """AssertionError unless `make()` keeps the contract of an online kernel learner.
 
     A stream learned whole, in pieces, one by one or from a sparse array gives the same learner; progressive validation
@@ -32,7 +33,7 @@ def check_learner(make: Callable[[], Learner], dim: int = 4, count: int = 240) -
     decision is NaN or infinite on degenerate streams (constant, zero, repeated, badly scaled rows; one class only);
     copies and pickles are independent and continue alike; memory is counted; the learner is built again from
     `get_params`, and by `set_params` without what it had learned; once it is `onepass.savable`, it is saved and
-    loaded, before, while and after it learns, and continues bit for bit.
+    loaded, before, while and after it learns, and continues bit for bit. Returns a sentence that says what was checked.
     """
     rows = np.random.default_rng(1).standard_normal((count, dim))
     queries = np.random.default_rng(2).standard_normal((20, dim))
@@ -58,6 +59,10 @@ def check_learner(make: Callable[[], Learner], dim: int = 4, count: int = 240) -
     assert again.memory_usage() == states.nbytes(again.states()), f"{where}: memory_usage() is not that of its state"
     for name, value in list(whole.get_params().items())[:1]:
         same("after set_params()", again.set_params(**{name: value}).partial_fit(rows, targets))
+    return summary(
+        whole, f"{count} rows of {dim} numbers are learned alike whole, in pieces, one by one and sparse",
+        "bad input is refused", "degenerate streams leave it finite", "copies, pickles and parameters make the same",
+    )  # fmt: skip
 
 
 def _check_ways_of_learning(make: Callable[[], Learner], same: Callable, rows: np.ndarray, targets: np.ndarray) -> None:

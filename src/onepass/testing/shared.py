@@ -24,3 +24,8 @@ def close(what: str, got: np.ndarray, want: np.ndarray, tolerance: float, scale:
     size = np.abs(want).max(initial=0.0) if scale is None else scale
     gap = np.abs(np.asarray(got) - want).max(initial=0.0)
     assert gap <= tolerance * size, f"{what}: off by {gap:.3g}, allowed {tolerance:.0e} of {size:.3g}"
+
+
+def summary(member: object, *claims: str) -> str:
+    """The sentence with which a suite ends that has found nothing wrong."""
+    return f"{member!r} keeps the contract: {'; '.join(claims)}."

@@ -12,18 +12,21 @@ from msgspec.structs import replace
 
 from onepass.log.records import Activation, Checkpoint, Decision, Join, Outcome, Record, Settings, decode, encode, kind
 from onepass.log.store import Store, StoreError
+from onepass.testing.shared import summary
 
 HARD = (0.1, 1 / 3, 5e-324, -0.0, 1.7976931348623157e308, 2.0**53 + 2, -1e-17)  # numbers that printing may lose
 THREADS, BATCHES, SIZE = 4, 6, 3  # of those who write at once
 
 
-def check_store(make: Callable[[], Store], reopened: Callable[[Store], Store] | None = None, steps: int = 80) -> None:
+def check_store(make: Callable[[], Store], reopened: Callable[[Store], Store] | None = None, steps: int = 80) -> str:
     """AssertionError unless a store keeps the contract.
 
     make: gives a new, empty store; reopened: closes a store and opens what it has kept (default None: it keeps
     nothing); steps: how many random calls it is compared with a list in, at least 1 (default 80).
+    Returns a sentence that says what was checked.
     """
-    for claim in (places_and_bits, once, batches, found, forgetting, retention, beginning, threads, tails):
+    claims = (places_and_bits, once, batches, found, forgetting, retention, beginning, threads, tails)
+    for claim in claims:
         with closed(make()) as store:
             claim(store)
             assert list(store.check()) == []
@@ -37,6 +40,11 @@ def check_store(make: Callable[[], Store], reopened: Callable[[Store], Store] | 
         last = random_calls(store, reopened, np.random.default_rng(0), steps)
         last.close()
         refuses(last)
+    reading = [] if reopened is None else ["what was kept is the same after it was opened again"]
+    names = ", ".join(claim.__name__.replace("_", " ") for claim in claims)
+    return summary(
+        last, names, f"{steps} random calls agree with a list", *reading, "calls of a closed one are refused"
+    )
 
 
 @contextmanager
