@@ -113,7 +113,7 @@ def test_a_family_of_log_concave_slope_has_a_radius(family):
     ],
 )
 def test_theory_refuses_families_that_its_proof_does_not_cover(family, reason):
-    """Step 2 of the proof averages mu'(z + u) and mu'(z - u): log-concavity alone bounds it by cosh (docs/clicks.md)."""
+    """Step 2 of the proof averages mu'(z + u) and mu'(z - u): bounded by cosh if mu' is log-concave."""
     with pytest.raises(ValueError, match=rf"theory must be None beside family=.*{reason}"):
         theoretical(family)
     assert not op.OnePassGLM(op.Exact(dim=2), family=family).has_radius

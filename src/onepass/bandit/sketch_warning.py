@@ -5,6 +5,7 @@ for one comparison of integers. Only for ridge regression, whose b holds what th
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any
 
 from onepass.design.loss import relative_loss
@@ -24,7 +25,7 @@ class SketchWarning(UserWarning):
     """
 
 
-class SketchWatch:
+class SketchWatch(ABC):
     """What a bandit that learns rows does to look at its sketches."""
 
     name: str
@@ -32,8 +33,9 @@ class SketchWatch:
     _learned: Any
     _next_look = FIRST
 
+    @abstractmethod
     def _model_estimator(self) -> Estimator:
-        raise NotImplementedError
+        """The estimator whose means are looked at."""
 
     def _look(self) -> None:
         """Warn if the sketch, or that of some arm, has lost more than MOST ridges; then never again."""
