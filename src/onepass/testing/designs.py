@@ -53,7 +53,7 @@ def check_design(make: Callable[[int, float], Design], dim: int = 12, count: int
     _check_manners(make(dim, REGS[0]), dim)
     return summary(
         design, "its certificate, solve, inverse_quadratic, root, log_det and spectrum agree with dense algebra",
-        f"on {len(list(rows_of_all_kinds(1, 1)))} kinds of {count} rows of {dim} numbers at each reg of {REGS}",
+        f"on {len(list(rows_of_all_kinds(dim, count)))} kinds of {count} rows of {dim} numbers at each reg of {REGS}",
         "bad rows are refused and copies are independent",
     )  # fmt: skip
 
