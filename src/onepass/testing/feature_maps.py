@@ -37,8 +37,9 @@ def check_feature_map(make: Callable[[], FeatureMap], count: int = 40, tolerance
     for reg in REGS:
         for parameters in ("shared", "disjoint", "hybrid"):
             _check_map_in_a_bandit(make, parameters, reg, count, tolerance)
+    kinds_of_rows = len(list(rows_of_all_kinds(make().input_dim, count)))
     return summary(
-        make(), f"{len(list(rows_of_all_kinds(5, count)))} kinds of {count} rows are mapped alike one by one and at once",
+        make(), f"{kinds_of_rows} kinds of {count} rows are mapped alike, one by one or at once",
         "bad rows are refused and copies are independent", "shared, disjoint and hybrid bandits score and learn by it",
     )  # fmt: skip
 
