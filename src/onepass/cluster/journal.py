@@ -184,7 +184,7 @@ class Journal:
         where a damaged frame is followed by whole ones."""
         path, whole = self._log_of(number), 0
         self._take(FileIO(path, "r+" if path.is_file() else "w+"), 0)
-        with path.open("rb") as file, mapped(file) as data:
+        with path.open("rb") as file, map_file(file) as data:
             while (end := end_of_frame(data, whole)) is not None:
                 yield entry_of(data[whole + FRAME.size : end], check.quoted(path))
                 whole = end
@@ -206,7 +206,7 @@ class Journal:
 
 
 @contextlib.contextmanager
-def mapped(file: BinaryIO) -> Iterator[Any]:
+def map_file(file: BinaryIO) -> Iterator[Any]:
     """The bytes of a file, read where they are looked at."""
     if os.fstat(file.fileno()).st_size == 0:  # which cannot be mapped
         yield b""

@@ -31,7 +31,7 @@ from onepass.service.learner import Copies, Copy
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideAnswer, DecideRequest, OutcomeAnswer, OutcomeRequest, Refused
 from onepass.service.reading import body_of, durable, read
-from onepass.service.server import held_folder, store_of
+from onepass.service.server import hold_folder, store_of
 from onepass.service.settings import read as settings_of
 from onepass.service.showing import REQUEST
 from onepass.service.standing import Standing
@@ -58,7 +58,7 @@ class Keeper:
         folder = Path(data)
         folder.mkdir(parents=True, exist_ok=True)
         self._stack = ExitStack()
-        self._stack.enter_context(held_folder(folder, None))
+        self._stack.enter_context(hold_folder(folder, None))
         store = self._stack.enter_context(store_of(found, folder, log))
         store.claim(found.name)
         self.loop = Loop(found, store, folder / f"{found.name}.models")

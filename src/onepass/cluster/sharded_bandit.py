@@ -77,7 +77,7 @@ class ShardedBandit(Shared):
         front = Front(sharded(recipe))
         every = check.integer("every", every, 1)
         journal = None if folder is None else Journal(folder)
-        with released_on_error(journal):
+        with close_on_error(journal):
             if journal is not None and journal.has_cut():
                 raise ValueError(
                     "folder must hold no bandit yet: ShardedBandit.opened goes on with the one that is there"
@@ -104,7 +104,7 @@ class ShardedBandit(Shared):
         """
         every = check.integer("every", every, 1)
         journal = Journal(folder)
-        with released_on_error(journal):
+        with close_on_error(journal):
             current = journal.current
             if current is None:
                 raise ValueError(f"folder must hold a bandit, but {check.quoted(folder)} does not")
@@ -266,8 +266,7 @@ class ShardedBandit(Shared):
                 self._cut()
 
     def _new(self, seq: int | None) -> bool:
-        """Whether a change is one that was not made yet, when all that were made are logged; OSError where they cannot
-        be."""
+        """Return True if a change was not made yet, once all before it are logged; OSError if they cannot be."""
         if self._journal is not None:
             self._journal.ready()
         wanted = self.seq + 1 if seq is None else check.integer("seq", seq, 1)
@@ -365,7 +364,7 @@ class ShardedBandit(Shared):
 
 
 @contextmanager
-def released_on_error(journal: Journal | None) -> Iterator[None]:
+def close_on_error(journal: Journal | None) -> Iterator[None]:
     """Close a journal where what follows raises."""
     try:
         yield

@@ -71,7 +71,7 @@ class PostgresStore(Tables):
         return connection
 
     def claim(self, loop: str) -> None:
-        """As in the contract, by an advisory lock of the connection that writes: who has lost it writes nothing."""
+        """Take an advisory lock by the connection that writes, so a process that has lost it writes nothing."""
         with self._alone, told(NOTHING):
             if self._writer is None or self._writer.broken:
                 self._writer = self._writing_connection()

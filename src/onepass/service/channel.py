@@ -61,7 +61,7 @@ class ModelBytes(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """What decides in a loop. number: from 1; settings: plain; version: of the settings."""
+    """Settings and models that decide in a loop. number: from 1; settings: plain; version: of the settings."""
 
     loop: str
     number: int

@@ -141,7 +141,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has no request that is being answered."""
+        """True where no request is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
     def end_if_late(self, now: float) -> None:

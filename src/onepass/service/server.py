@@ -76,7 +76,7 @@ def serve(
     secured(certificate, private_key)
     data.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        stack.enter_context(held_folder(data, standby))
+        stack.enter_context(hold_folder(data, standby))
         stores = {settings.name: stack.enter_context(store_of(settings, data, log)) for settings, _ in each}
         for name, store in stores.items():
             claim_loop(store, name, standby)
@@ -189,7 +189,7 @@ def paced() -> Iterator[None]:
 
 
 @contextmanager
-def held_folder(data: Path, standby: Callable[[], object] | None) -> Iterator[None]:
+def hold_folder(data: Path, standby: Callable[[], object] | None) -> Iterator[None]:
     """Hold the folder of a service. standby: is called once where another process holds it, which is waited for; None:
     then ValueError."""
     lock = FolderLock(data)
@@ -208,7 +208,7 @@ def held_folder(data: Path, standby: Callable[[], object] | None) -> Iterator[No
 
 
 def claim_loop(store: Store, name: str, standby: Callable[[], object] | None) -> None:
-    """Be the only writer of a loop. standby: as of `held_folder`; None: ClaimError where another process writes it."""
+    """Be the only writer of a loop. standby: as of `hold_folder`; None: ClaimError where another process writes it."""
     waiting = False
     while True:
         try:

@@ -62,7 +62,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class Present(NamedTuple):
-    """What decides in a loop. number: of the state."""
+    """Models and settings that decide in a loop. number: of the state."""
 
     copies: Copies
     settings: LoopSettings

@@ -120,7 +120,7 @@ class Published:
         self.superseded: dict[int, int] = {}
 
     def too_old(self, number: int) -> bool:
-        """Whether so much has come since another state than this was sent that it must not decide any more."""
+        """Return whether so many records have come since the next state was sent that this one must not decide."""
         place = self.superseded.get(number)
         return number < self.number and (place is None or self.loop.writer.last - place > OLD)
 
@@ -204,7 +204,7 @@ class Workers:
             worker.channel.send(Kind.STATE, published.number, published.payload)
 
     def receiver(self, worker: WorkerHandle) -> Callable[[int, int, bytes], None]:
-        """What takes the frames of a worker."""
+        """Return the function that takes the frames of a worker."""
         return lambda kind, number, payload: self._handlers[kind](worker, number, payload)
 
     def lose(self, worker: WorkerHandle) -> None:
