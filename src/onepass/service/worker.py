@@ -48,6 +48,8 @@ from onepass.service.keys import Keys
 from onepass.service.learner import Copies, Copy
 from onepass.service.loop import warmed
 from onepass.service.messages import DecideRequest, RecordsRequest, Refused
+from onepass.service.personalizer.app import MODEL
+from onepass.service.personalizer.calls import key_of
 from onepass.service.reading import Heard, Said, body_of, read
 from onepass.service.rows import table
 from onepass.service.server import options_of, paced
@@ -266,11 +268,18 @@ class Worker:
         outcomes = Outcomes(loop.name, self.admission.client(request, loop.name), body)
         return Said((await self.ask(Kind.OUTCOME, outcomes))[1])
 
+    def _largest_body(self, scope: Any, request: Any) -> int:
+        """Bytes of a relayed body at most: a model of Personalizer's is larger than others, from who may send one."""
+        roles = {role for keys in self.admission.keys.values() for role in keys.roles(key_of(request))}
+        if scope["method"] == "PUT" and scope["path"].endswith("/model") and "admin" in roles:
+            return MODEL
+        return max(BODY, *(loop.present.settings.limits.body for loop in self.loops.values()))
+
     async def _relay(self, scope: Any, receive: Any, send: Any) -> None:
         """Let the service answer a request."""
         if scope["type"] != "http":
             return
-        most = max(BODY, *(loop.present.settings.limits.body for loop in self.loops.values()))
+        most = self._largest_body(scope, Heard(scope, receive))
         number, answers = next(self._numbers), asyncio.Queue[tuple[int, bytes]]()
         try:
             body = await whole_body(Heard(scope, receive), most)

@@ -9,6 +9,7 @@ older is sent back. So decisions are in the order of their models up to the wind
 """
 
 import asyncio
+import contextlib
 import signal
 import socket
 import subprocess
@@ -341,7 +342,8 @@ class Workers:
                 return
             if message["type"] == "http.response.start":
                 if request.method in CHANGING:
-                    await asyncio.wait_for(self.settle(), SETTLE)
+                    with contextlib.suppress(TimeoutError):  # the change is made, whoever follows late
+                        await asyncio.wait_for(self.settle(), SETTLE)
                 headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
                 worker.channel.send_message(Kind.START, number, Start(message["status"], headers))
             else:
