@@ -106,3 +106,11 @@ def test_the_loss_is_at_least_the_mean_eigenvalue_that_is_missing(compensation):
     assert missing / values[0] <= lost * (1.0 + 1e-9)
     assert (lost > MOST) is (compensation == 0.0)
     assert relative_loss(op.Exact(dim=DIM).append(rows).state, 1.0) == 0.0
+
+
+@pytest.mark.parametrize("arms", [["a", "b"], {"a": {"topic": "sport"}, "b": {"topic": "news"}}])
+def test_the_bandit_that_chooses_its_own_models_learns_on_past_the_first_look(arms):
+    bandit = op.ContextualBandit()
+    for _ in range(FIRST + 2):
+        bandit.learn(bandit.decide({"country": "de"}, arms), 1.0)
+    assert bandit.rounds == FIRST + 2

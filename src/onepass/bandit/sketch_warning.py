@@ -14,6 +14,7 @@ from onepass.estimator.ridge import Ridge
 
 FIRST = 64  # rows before the first look
 MOST = 100.0  # ridges that may be lost
+NEVER = 2**63  # rows
 
 
 class SketchWarning(UserWarning):
@@ -46,7 +47,7 @@ class SketchWatch(ABC):
             reg = float(estimator.design.params["reg"])
             lost = learned.store.relative_loss() if hasattr(learned, "store") else relative_loss(learned.design, reg)
             if lost > MOST:
-                self._next_look = 2**63
+                self._next_look = NEVER
                 warnings.warn(
                     f"{self.name}: a sketch has cut over {MOST:g} times its ridge (reg={reg:g}) by row "
                     f"{2 ** (self.rounds.bit_length() - 1)}, and means of ridge regression on it may be far too large; "

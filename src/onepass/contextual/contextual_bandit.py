@@ -23,6 +23,7 @@ from onepass.bandit.knowing import Knowing
 from onepass.bandit.names import distinct, eligible_arms, hashable, named
 from onepass.bandit.roster import Roster
 from onepass.bandit.rounds import fill_slots
+from onepass.bandit.sketch_warning import NEVER
 from onepass.bandit.weights import Weights
 from onepass.contextual import crossed_side
 from onepass.contextual.columns import WIDTH, Columns
@@ -111,6 +112,8 @@ class ContextualBandit(Filed, Fronting, Knowing, BaseBandit):
     >>> other.choices()["models"]
     'crossed'
     """
+
+    _next_look = NEVER  # it chooses its sketches itself (sketched.py)
 
     def __init__(
         self,
