@@ -1,6 +1,8 @@
 """The page in Chromium, against a service in a process of its own; and the JSON that it is made of."""
 
 import json
+import shlex
+import subprocess
 import time
 from itertools import pairwise
 
@@ -158,7 +160,7 @@ def test_what_is_not_there_is_refused_in_the_same_shape(client):
     for path, status, code in (
         ("/v1/demo/event?id=nobody", 404, "EventNotFound"),
         ("/v1/demo/event", 400, "BadArgument"),
-        ("/v1/other/overview", 404, "LoopNotFound"),
+        ("/v1/other/overview", 401, "Unauthorized"),
         ("/page/nothing.js", 404, "NotFound"),
         ("/page/..%2fpage.py", 404, "NotFound"),
     ):
@@ -212,9 +214,25 @@ def test_a_key_is_asked_for_kept_in_the_tab_and_forgotten_with_it(served, browse
 
 
 @chromium
+def test_an_empty_loop_shows_the_command_of_its_first_decision(tmp_path, browser):
+    path = tmp_path / "empty.toml"
+    path.write_text(LOOP.replace('name = "demo"', 'name = "empty"').replace('"local"', '"lo\'cal"'))
+    served = Served(tmp_path / "data", path)
+    browser.open(f"{served.client.base_url}/empty")
+    browser.until("!document.querySelector('#start').hidden && !!document.querySelector('#start-command').innerText")
+    command = browser.run("document.querySelector('#start-command').innerText")
+    assert command.startswith("curl -H 'content-type: application/json' 'http://127.0.0.1")
+    said = subprocess.run(shlex.split(command), capture_output=True, check=True).stdout
+    assert json.loads(said)["arm"] in ("lo'cal", "sport", "economy", "culture", "weather")
+    browser.until("document.querySelector('#start').hidden")
+    assert served.stop() == 0
+
+
+@chromium
 def test_decisions_and_rewards_made_by_a_client_appear_on_the_page(served, client, page):
     shown = "document.querySelector('#facts').innerText"
     assert "Above always local" in page.run(shown)
+    page.until(f"/reward a decision/.test({shown}) && /[+−][0-9.]+ \\([+−][0-9.]+%\\)/.test({shown})")
     count, answers = overview(served)["counts"]["decision"], {}
 
     def act(id):

@@ -89,4 +89,4 @@ def test_sealing_keeps_what_is_young_and_moves_the_rest_to_an_archive(tmp_path, 
         assert [one.id for one in store.read()] == ["40", "20", "0"]
         with ParquetStore(tmp_path / "archive") as archive:
             assert [(one.seq, one.id) for one in archive.read()] == [(1, "120"), (2, "80")]
-        assert onepass(capsys, "log", "seal", tmp_path / "log", tmp_path / "archive", "--days", 3)[0] == 2
+        assert onepass(capsys, "log", "seal", tmp_path / "log", tmp_path / "archive", "--days", 0)[0] == 2

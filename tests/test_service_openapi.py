@@ -60,7 +60,7 @@ def fitted(path, method, body):
 
 def plain(operation, path, method):
     """The answer to a request that has what settings say, and nothing else."""
-    given = {"body": fitted(path, method, {}), "media_type": JSON} if method in ("post", "put") else {}
+    given = {"body": fitted(path, method, {}), "media_type": JSON} if method in ("post", "put", "patch") else {}
     if path.endswith("/event"):
         given["query"] = {"id": "decided"}
     return operation.Case(path_parameters={"loop": "news", "id": "asked"}, **given).call(headers=HOST, timeout=PATIENCE)
@@ -80,7 +80,7 @@ def test_whatever_is_asked_the_answer_is_one_that_the_document_has(service, path
             case.path_parameters["loop"] = "news"
         if whole and "id" in case.path_parameters:
             case.path_parameters["id"] = "asked"
-        if whole and mode is FIT and method in ("post", "put"):
+        if whole and mode is FIT and method in ("post", "put", "patch"):
             case.body = fitted(path, method, case.body)
         if whole and mode is FIT and path.endswith("/event"):
             case.query["id"] = "decided"

@@ -1,5 +1,5 @@
-"""`onepass log verify | import | export | replay | backup | seal`: what a log says, checked, taken in, given out,
-learned again, kept.
+"""`onepass log verify | import | export | replay | backup | seal | drop | forget`: what a log says, checked, taken in,
+given out, learned again, kept, deleted.
 
 STORE is a file of SQLite, a folder of Parquet files, postgresql://..., or a file of JSON lines (.jsonl), which is read.
 Exit codes: 0, 1 for a log that is damaged or does not say the truth, 2 for what cannot be done as asked.
@@ -17,7 +17,9 @@ import typer
 
 STEP = 1_000  # records between two signs of progress
 
-app = typer.Typer(help="Logs of decisions: verify, import, export, replay, backup, seal.", no_args_is_help=True)
+app = typer.Typer(
+    help="Logs of decisions: verify, import, export, replay, backup, seal, drop, forget.", no_args_is_help=True
+)
 
 Place = Annotated[str, typer.Argument(metavar="STORE", help="FILE, FOLDER, FILE.jsonl or postgresql://...")]
 Loop = Annotated[str | None, typer.Option(metavar="NAME", help="Only this loop. Default: all.")]
@@ -29,6 +31,7 @@ Form = Annotated[
     typer.Option("--format", help="records, dsjson, vw, csv or obp. Default: by the ending, .jsonl records."),
 ]
 Until = Annotated[int | None, typer.Option(metavar="PLACE", help="The last record. Default: the end.")]
+Data = Annotated[Path | None, typer.Option(metavar="DIR", help="Of `onepass serve --data`. Default: where STORE is.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")]
 
 
@@ -184,10 +187,11 @@ def backup(
 def seal_command(
     store: Place,
     archive: Annotated[str, typer.Argument(metavar="ARCHIVE", help="FOLDER of Parquet files, made where needed.")],
-    days: Annotated[int, typer.Option(min=31, help="Keep what is younger; no reward is waited for longer than 30.")],
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Of `onepass serve --data`. Default: where STORE is.")
+    days: Annotated[int | None, typer.Option(min=1, help="Keep what is younger.")] = None,
+    before: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Instead: keep what is from this day on, or moment, of UTC.")
     ] = None,
+    data: Data = None,
     as_json: Json = False,
 ) -> None:
     """Move the oldest months into an archive.
@@ -203,9 +207,70 @@ def seal_command(
 
     folder = Path(store).parent if data is None else data
     with said(), opened(store, readonly=False) as log, ParquetStore(archive) as target:
-        before = datetime.now(UTC) - timedelta(days=days)
-        months = seal(log, target, before, lambda last: refuse_loss(folder, log, last))
+        if (days is None) == (before is None):
+            raise ValueError("either --days or --before must be given")
+        end = moment_of(before) if before is not None else datetime.now(UTC) - timedelta(days=days or 1)
+        months = seal(log, target, end, lambda last: refuse_loss(folder, log, last))
     show({"ok": True, "archive": archive, "months": dict(months)}, as_json)
+
+
+@app.command()
+def drop(
+    store: Place,
+    before: Annotated[
+        str, typer.Option(metavar="PLACE|DATE", help="The first record to keep, or a day: 2026-11-01, of UTC.")
+    ],
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Delete the oldest records, for ever.
+
+    Refused where a loop of the service would need what goes at its next start.
+    """
+    from onepass.log.sealing import first_since
+    from onepass.service.models import refuse_loss
+
+    folder = Path(store).parent if data is None else data
+    with said(), opened(store, readonly=False) as log:
+        place = int(before) if before.isascii() and before.isdigit() else first_since(log, moment_of(before))
+        if not 1 <= place <= log.last + 1:
+            raise ValueError(f"--before must be a place from 1 to {log.last + 1}, or a day, got {before}")
+        if place > log.first:
+            refuse_loss(folder, log, place - 1)
+        show({"ok": True, "dropped": log.drop_before(place), "first": place}, as_json)
+
+
+@app.command()
+def forget(
+    store: Place,
+    subjects: Annotated[list[str], typer.Argument(metavar="SUBJECT...", help="As decisions named them.")],
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Delete all that is about a subject.
+
+    Of a service that is stopped, or of a log without one; a running service is asked by POST /v1/NAME/forget. What a
+    model has learned of a subject it still knows.
+    """
+    from onepass.service.doctor import held
+
+    folder = Path(store).parent if data is None else data
+    with said():
+        if held(folder):
+            raise ValueError(f"a service uses {folder}: ask it by POST /v1/NAME/forget, or stop it first")
+        with opened(store, readonly=False) as log:
+            show({"ok": True, "forgotten": {one: log.forget(one) for one in subjects}}, as_json)
+
+
+def moment_of(day: str) -> Any:
+    """A day, or a moment, as a datetime in UTC; ValueError for text that is none."""
+    from datetime import UTC, datetime
+
+    try:
+        found = datetime.fromisoformat(day)
+    except ValueError:
+        raise ValueError(f"--before must be a place of the log, or a day as 2026-11-01, got {day}") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def opened(store: str, readonly: bool = True) -> Any:

@@ -23,7 +23,7 @@ Workers = Annotated[
 ]
 Connections = Annotated[int, typer.Option(min=1, help="Connections at most, of each process.")]
 Standby = Annotated[bool, typer.Option("--standby", help="Wait for the end of a service of the same loops.")]
-Check = Annotated[bool, typer.Option("--check", help="Only say whether the settings are right.")]
+Check = Annotated[bool, typer.Option("--check", help="Only say of all files what is wrong, if anything.")]
 Compile = Annotated[bool, typer.Option("--compile", help="Only compile what the loops need, as for an image.")]
 NewKey = Annotated[str | None, typer.Option(metavar="ROLES", help="Print a new key: decide,reward,read,admin.")]
 Demo = Annotated[bool, typer.Option("--demo", help="A loop with simulated visitors, first of all.")]
@@ -72,9 +72,7 @@ def serve(
         if not loops:
             raise ValueError("name the settings of a loop: onepass serve LOOP.toml")
         if check or compile_only:
-            for path in loops:
-                found, given = settings.read(path)
-                keys.Keys(given)
+            for path, (found, _) in zip(loops, settings.read_all(loops), strict=True):
                 if compile_only:
                     loop.warmed(settings.begun(found), found)
                 print(f"{path}: loop {found.name} is {'compiled' if compile_only else 'right'}")

@@ -84,6 +84,11 @@ class AsyncClient:
         """Go on by other settings. settings: whole; dry_run: only say what would change (default False)."""
         return await self._send(calls.changing(settings, dry_run))
 
+    async def patch(self, part: Mapping[str, Any], *, dry_run: bool = False) -> Standing:
+        """Go on by other values of some settings. part: these alone, None for a default; dry_run: only say what would
+        change (default False)."""
+        return await self._send(calls.patching(part, dry_run))
+
     async def evaluations(self) -> Any:
         """All evaluations."""
         return await self._send(calls.asking("evaluations"))

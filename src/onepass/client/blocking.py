@@ -87,6 +87,11 @@ class Client:
         """Go on by other settings. settings: whole; dry_run: only say what would change (default False)."""
         return self._send(calls.changing(settings, dry_run))
 
+    def patch(self, part: Mapping[str, Any], *, dry_run: bool = False) -> Standing:
+        """Go on by other values of some settings. part: these alone, None for a default; dry_run: only say what would
+        change (default False)."""
+        return self._send(calls.patching(part, dry_run))
+
     def evaluations(self) -> Any:
         """All evaluations."""
         return self._send(calls.asking("evaluations"))

@@ -68,6 +68,11 @@ def activating(id: str) -> Call[None]:
     return Call("POST", f"{LOOP}/activate", nothing, {"id": id})
 
 
+def patching(part: Mapping[str, Any], dry_run: bool) -> Call[Standing]:
+    """A part of the settings."""
+    return Call("PATCH", LOOP, standing, dict(part), dry_run, {"dry_run": "true"} if dry_run else None)
+
+
 def changing(settings: Mapping[str, Any], dry_run: bool) -> Call[Standing]:
     """Other settings."""
     return Call("PUT", LOOP, standing, dict(settings), dry_run, {"dry_run": "true"} if dry_run else None)
@@ -213,8 +218,20 @@ def given(url: str, key: str | None, timeout: float, retries: int, trusted: str 
     if not timeout > 0.0 or retries < 0:
         raise ValueError(f"timeout must be above 0 seconds and retries at least 0, got {timeout} and {retries}")
     found: dict[str, Any] = {"base_url": url, "timeout": timeout}
+    if key is not None and not key.strip():
+        raise ValueError("key must not be empty: give a key of the loop (is ONEPASS_KEY set?), or None for no key")
     if key is not None:
         found["headers"] = {"authorization": f"Bearer {key}"}
     if trusted is not None:
-        found["verify"] = ssl.create_default_context(cafile=trusted)
+        found["verify"] = trust(trusted)
     return found
+
+
+def trust(authorities: str | Path) -> ssl.SSLContext:
+    """The context of TLS that trusts a file of authorities, PEM; ValueError where it is none."""
+    try:
+        return ssl.create_default_context(cafile=authorities)
+    except OSError as error:
+        raise ValueError(
+            f"a file of authorities must be a PEM file of certificates, got {authorities}: {error}"
+        ) from None

@@ -62,6 +62,13 @@ def months(store: Store, end: int) -> Iterator[tuple[str, int, int]]:
         yield month, first, last
 
 
+def first_since(store: Store, moment: datetime) -> int:
+    """The place of a store's first record that is not earlier than a moment, a datetime with a time zone; one more than
+    the last place where all are."""
+    parts = list(months(store, micros(moment)))
+    return parts[-1][-1] + 1 if parts else store.first
+
+
 def named(row: Row) -> str:
     """The month of a row in UTC, as 2026-11."""
     return f"{moment(row.time):%Y-%m}"

@@ -39,7 +39,7 @@ from onepass.service.page import routes as page
 from onepass.service.personalizer import app as personalizer
 from onepass.service.rates import Rates
 from onepass.service.reading import JSON, Heard, Results, Said, body_of, durable, read
-from onepass.service.settings import BODY, checked, takes_records
+from onepass.service.settings import BODY, LoopSettings, checked, takes_records
 from onepass.service.watching import Watcher
 
 LINES = "application/x-ndjson"
@@ -73,6 +73,7 @@ class Service:
                 self._route("/v1/{loop}/log", "GET", "read", self._log),
                 self._route("/v1/{loop}", "GET", "read", self._settings),
                 self._route("/v1/{loop}", "PUT", "admin", self._change),
+                self._route("/v1/{loop}", "PATCH", "admin", self._patch),
                 *(self._route(*each) for each in steering.routes(message)),
                 *personalizer.routes(self),
                 *forgetting.routes(self._route),
@@ -166,15 +167,24 @@ class Service:
         return Response(_encoder.encode(promotion.settings_of(loop)), media_type=JSON)
 
     async def _change(self, request: Request, loop: Loop) -> Response:
+        return await self._put(request, loop, lambda found, present: found)
+
+    async def _patch(self, request: Request, loop: Loop) -> Response:
+        return await self._put(request, loop, lambda found, present: merge_patch(present.plain(), found))
+
+    async def _put(self, request: Request, loop: Loop, make: Callable[[Any, LoopSettings], Any]) -> Response:
         most = max(loop.settings.limits.body, BODY)  # a limit that is too small can be put right
         found = read(msgspec.json.Decoder(), await body_of(request, most))
         dry = flag(request, "dry_run")
-        try:
-            new = await asyncio.to_thread(checked, found)
-        except ValueError as error:
-            raise Refused(400, "InvalidSettings", str(error)) from None
-        changed = await asyncio.to_thread(loop.change, new, dry)
-        said = promotion.settings_of(loop, changed, new if dry else None)
+
+        def new(present: LoopSettings) -> LoopSettings:
+            try:
+                return checked(make(found, present))
+            except ValueError as error:
+                raise Refused(400, "InvalidSettings", str(error)) from None
+
+        settings, changed = await asyncio.to_thread(loop.change_by, new, dry)
+        said = promotion.settings_of(loop, changed, settings if dry else None)
         return Response(_encoder.encode(said), media_type=JSON)
 
     async def _log(self, request: Request, loop: Loop) -> Response:
@@ -199,7 +209,12 @@ class Service:
             readable = self.admission.readable(key_of(request))
             told = [f"loop {name}: {trouble}" for name, trouble in troubles.items() if name in readable]
             return refusal(Refused(503, "NotReady", "; ".join(told) or "the service is not ready"))
-        return Response(b'{"status":"ready"}', media_type=JSON)
+        readable = self.admission.readable(key_of(request))
+        failures = {name: loop.learner.failure for name, loop in self.loops.items() if name in readable}
+        warnings = [f"loop {name}: {failure}" for name, failure in failures.items() if failure is not None]
+        return Response(
+            _encoder.encode({"status": "ready", **({"warnings": warnings} if warnings else {})}), media_type=JSON
+        )
 
     async def _metrics(self, request: Request) -> Response:
         readable = self.admission.readable(key_of(request))
@@ -213,6 +228,19 @@ class Service:
 
 
 # ---- requests ----
+
+
+def merge_patch(present: Any, patch: Any) -> Any:
+    """Return plain data with a part of it changed: a JSON merge patch (RFC 7396), in which null removes a value."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(present) if isinstance(present, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
 
 
 async def message(request: Request, loop: Loop, decoder: Any) -> Any:

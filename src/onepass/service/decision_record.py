@@ -11,10 +11,16 @@ from onepass.log.asking import decided_on
 from onepass.log.records import SECOND, Decision
 from onepass.service.join import DUE
 from onepass.service.learner import Copies, Copy
-from onepass.service.messages import DecideRequest, wrong
+from onepass.service.messages import DecideRequest, Refused, wrong
 from onepass.service.rows import offer
-from onepass.service.settings import LoopSettings
+from onepass.service.settings import RECOMMENDED, LoopSettings, takes_records
 from onepass.service.showing import REQUEST, shared, shown_instead
+
+CLOSED = (
+    "arms have features, and this loop has learned models of every arm by its name, which take none: send PATCH "
+    '/v1/{name} {{"model": {{"arguments": {{"models": "crossed"}}}}}}, by which a model of features learns the log '
+    "from its beginning and takes over; until then send names alone"
+)
 
 
 def make_record(
@@ -45,7 +51,7 @@ def make_record(
     try:
         decision = decide_with(present)
     except ValueError as error:
-        raise wrong(str(error)) from None
+        raise refuse_features(settings, request, error) from None
     fields = shown_instead(decision, offered, settings)
     if settings.mode == "canary" and candidate is not None and request.slots == 1:
         fields = shared(decision, lambda: decide_with(candidate), candidate, settings)
@@ -56,3 +62,13 @@ def make_record(
         model=f"{version}", line=present.line, through=present.through, deferred=request.defer, subject=request.subject,
         extra={REQUEST: fingerprint, DUE: due}, **fields,
     )  # fmt: skip
+
+
+def refuse_features(settings: LoopSettings, request: DecideRequest, error: ValueError) -> Refused:
+    """Return the refusal of a request that a bandit did not decide, with the way out where arms have features and it
+    has learned from names alone."""
+    arms = request.arms or ()
+    closed = settings.model.recipe == RECOMMENDED and settings.model.arguments.get("models") is None
+    if closed and takes_records(settings) and any(getattr(arm, "features", None) for arm in arms):
+        return Refused(409, "ModelOfNames", CLOSED.format(name=settings.name))
+    return wrong(str(error))

@@ -19,7 +19,6 @@ from onepass.log.opening import opened
 from onepass.log.records import SECOND, Settings
 from onepass.log.store import Store
 from onepass.service import models
-from onepass.service.keys import Keys
 from onepass.service.settings import LoopSettings, checked, fixed, read
 
 State = Literal["fine", "soon", "broken"]
@@ -55,8 +54,7 @@ def examine(
     known = dict[str, LoopSettings | None]()
     for path in paths:
         try:
-            settings, keys = read(path)
-            Keys(keys)
+            settings, _ = read(path)
         except ValueError as error:
             yield from (Finding("", "settings", "broken", line) for line in str(error).splitlines())
             continue

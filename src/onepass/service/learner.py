@@ -5,6 +5,7 @@ that copying takes a tenth of the time at most. Learning that fails stops learni
 would fail in the same place. A candidate that has caught up learns the same joins, and may take over.
 """
 
+import logging
 import math
 import queue
 import threading
@@ -21,6 +22,8 @@ from onepass.service.writer import done, promise
 IDLE = 0.05  # seconds between two looks at the time while nothing comes
 LEAVE = 5.0  # seconds for learning, once it is told to stop
 RARELY = 10.0  # times as long as a copy takes, until the next one
+
+_logger = logging.getLogger("uvicorn.error")
 
 
 class Copy(NamedTuple):
@@ -56,6 +59,7 @@ class Learner(threading.Thread):
         super().__init__(name=f"learner of {fold.loop}", daemon=True)
         self.fold, self.publish, self.checkpoint = fold, publish, checkpoint
         self.trouble: str | None = None
+        self.failure: str | None = None  # why the last checkpoint could not be saved
         self.copies = Copies(Copy.of(fold))
         self.through = self.saved = self.seen = fold.through
         self.learned = 0
@@ -165,6 +169,8 @@ class Learner(threading.Thread):
         if (always or self.through > self.saved) and self.trouble is None:
             try:
                 self._save()
-                self.saved = self.through
+                self.saved, self.failure = self.through, None
             except OSError as error:
-                self.failure = str(error)
+                if self.failure is None:
+                    _logger.warning("loop %s: a checkpoint could not be saved: %s", self.fold.loop, error)
+                self.failure = f"a checkpoint could not be saved, and will be tried again: {error}"

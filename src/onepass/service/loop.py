@@ -203,6 +203,15 @@ class Loop:
                 self._apply()
         return different
 
+    def change_by(
+        self, make: Callable[[LoopSettings], LoopSettings], dry: bool = False
+    ) -> tuple[LoopSettings, list[str]]:
+        """Go on by settings that are made of the present ones, which no other change alters meanwhile; the settings,
+        and what differs. make: makes them; dry: as for `change`."""
+        with self._orders:
+            new = make(self.settings)
+            return new, self.change(new, dry)
+
     def promote(self, why: str = "promoted") -> None:
         """Let the candidate take over; Refused where there is none. why: a sentence (default "promoted")."""
         with self._orders:
@@ -352,6 +361,7 @@ class Loop:
             "commits": self.writer.commits,
             "model": self.learner.fold.line,
             "alarms": alarms(self.learner.fold.bandit),
+            "checkpoint_failed": float(self.learner.failure is not None),
         }
 
 

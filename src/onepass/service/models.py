@@ -226,7 +226,8 @@ def refuse_loss(data: Path, store: Store, last: int) -> None:
             raise ValueError(
                 f"loop {loop} needs records {most + 1} to {last} for a restart, since no usable checkpoint in "
                 f"{data / f'{loop}.models'} covers them: start the service with this folder and stop it, which makes "
-                "one, or name the folder that it uses by --data; nothing was taken out of the log"
+                "one, or name the folder that it uses by --data; decisions that still wait for outcomes (reward.wait) "
+                "must stay; nothing was taken out of the log"
             )
 
 

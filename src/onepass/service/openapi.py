@@ -14,6 +14,7 @@ REFERENCE = "#/components/schemas/{name}"
 JSON = "application/json"
 LINES = "application/x-ndjson"
 TEXT = "text/plain"
+DRY_RUN = {"name": "dry_run", "in": "query", "schema": {"type": "boolean"}}
 ERRORS = {
     "400": "The request does not fit.",
     "401": "There is no such key.",
@@ -104,7 +105,11 @@ def document() -> dict[str, Any]:
                 "get": operation("settings", "Settings in force", error, standing),
                 "put": operation(
                     "change", "Go on by other settings, or ask what that would change", error, standing, body=settings,
-                    parameters=[{"name": "dry_run", "in": "query", "schema": {"type": "boolean"}}],
+                    parameters=[DRY_RUN],
+                ),
+                "patch": operation(
+                    "patch", "Go on by other values of some settings (JSON merge patch), or ask what that would change",
+                    error, standing, body={"type": "object"}, parameters=[DRY_RUN],
                 ),
             },
             **steering.paths(operation, error, standing, *steered),
@@ -117,12 +122,13 @@ def document() -> dict[str, Any]:
 
 def service(error: Any) -> dict[str, Any]:
     """What is asked of the service, not of a loop."""
-    states = {"/healthz": ("health", "Whether it is alive", "alive"),
-              "/readyz": ("ready", "Whether it can write and learns", "ready")}  # fmt: skip
+    warnings = {"warnings": {"type": "array", "items": {"type": "string"}}}
+    states = {"/healthz": ("health", "Whether it is alive", "alive", {}),
+              "/readyz": ("ready", "Whether it can write and learns", "ready", warnings)}  # fmt: skip
     found: dict[str, Any] = {
         path: {"get": whole(name, summary, {"type": "object", "required": ["status"], "properties": {
-            "status": {"const": state}}})}
-        for path, (name, summary, state) in states.items()
+            "status": {"const": state}, **more}})}
+        for path, (name, summary, state, more) in states.items()
     }  # fmt: skip
     found["/readyz"]["get"]["responses"]["503"] = refused("503", error, "Why it is not ready.")
     found["/metrics"] = {"get": whole("metrics", "Measures, as Prometheus reads them", {"type": "string"}, TEXT)}

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -26,7 +27,7 @@ from onepass.service.answers import answer
 from onepass.service.keys import Keys, Role
 from onepass.service.loop import Loop
 from onepass.service.messages import Refused
-from onepass.service.settings import LoopSettings
+from onepass.service.settings import LoopSettings, Sizes, takes_records
 from onepass.service.watching import Watcher
 
 FOLDER = Path(__file__).parent / "static"
@@ -43,6 +44,7 @@ HEADERS = {
 }
 JSON = "application/json"
 TERMS = 12  # of an explanation
+FEW = 2  # arms of an example
 FRESH = 5.0  # seconds for which what the model says of itself is not asked again
 
 _encoder = msgspec.json.Encoder()
@@ -116,7 +118,29 @@ def told(loop: Loop, watcher: Watcher, selves: dict[str, tuple[float, dict[str, 
     counts = loop.joiner.counts
     numbers = {**loop.numbers(), "late": counts["late"], "corrected": counts["corrected"]}  # the overview is no older
     found = {**watcher.shown(), "loop": loop.name, "now": loop.clock() / SECOND, "trouble": loop.trouble()}
+    if not found["counts"].get("decision"):
+        found["example"] = {"path": f"/v1/{quote(loop.name)}/decide", "body": example(loop.settings)}
     return _encoder.encode({**found, "numbers": numbers, "model": said})
+
+
+def example(settings: LoopSettings) -> dict[str, Any]:
+    """A request that a loop of these settings decides."""
+    if takes_records(settings):
+        context, features = {"country": "de"}, None
+    else:
+        context, features = [ones(sizes) for sizes in (settings.features.context, settings.features.arms)]
+    found: dict[str, Any] = {"context": context} if context else {}
+    names = settings.arms[:FEW] or ["first", "second"]
+    if features:
+        found["arms"] = [{"id": name, "features": features} for name in names]
+    elif not settings.arms:
+        found["arms"] = names
+    return found
+
+
+def ones(sizes: Sizes) -> Any:
+    """Numbers of a request, or of an arm, that are all 1."""
+    return [1.0] * sizes if isinstance(sizes, int) else dict.fromkeys(sizes, 1.0)
 
 
 def model(loop: Loop) -> dict[str, Any]:

@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
+import msgspec
 from starlette.datastructures import Address
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from onepass.service.duplicates import refuse_duplicates
 from onepass.service.messages import Refused
 
 JSON = "application/json"
@@ -70,7 +72,10 @@ async def body_of(request: Request | Heard, most: int) -> bytes:
 def read(decoder: Any, body: bytes) -> Any:
     """A message; Refused for what is none."""
     try:
-        return decoder.decode(body)
+        found = decoder.decode(body)
+        if isinstance(decoder, msgspec.json.Decoder):  # others look themselves
+            refuse_duplicates(body)
+        return found
     except (ValueError, RecursionError) as error:
         raise Refused(400, "BadArgument", f"the body does not fit: {error}") from None
 

@@ -30,7 +30,7 @@ from onepass.service.channel import Configuration
 from onepass.service.connections import CONNECTIONS, ConnectionLimits
 from onepass.service.keys import Keys
 from onepass.service.loop import Loop
-from onepass.service.settings import LoopSettings, read
+from onepass.service.settings import LoopSettings, read_all
 from onepass.service.watching import Watcher
 from onepass.service.workers import Workers, origin_of
 
@@ -67,10 +67,9 @@ def serve(
     a loop, whose end is waited for (default None: then ValueError or ClaimError). ValueError for what cannot be served
     as asked, StoreError for logs.
     """
-    each = [read(path) for path in paths]
-    names = [settings.name for settings, _ in each]
-    if not names or len(set(names)) != len(names):
-        raise ValueError(f"every loop must have a name of its own, got {shown(names)}")
+    each = read_all(paths)
+    if not each:
+        raise ValueError("paths must name the settings of a loop at least, got none")
     keys = {settings.name: Keys(found) for settings, found in each}
     guarded(host, keys)
     secured(certificate, private_key)

@@ -19,10 +19,9 @@ Every wrong value is one sentence; `checked` tells all of them at once.
 
 import contextlib
 import inspect
-import math
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -36,6 +35,8 @@ from onepass.foundation.registry import built
 from onepass.log.records import LONGEST as LONGEST_NAME
 from onepass.service import crossed_features
 from onepass.service.crossed_features import CROSSED, is_crossed
+from onepass.service.keys import Keys
+from onepass.service.misfits import misfits, nearest
 
 Aggregation = Literal["earliest", "sum", "mean", "median", "min", "max"]
 Mode = Literal["online", "apprentice", "logging", "canary"]
@@ -48,6 +49,10 @@ WIDEST = 100_000  # features of a row
 LONGEST = 30 * 24 * 3600.0  # seconds that rewards are waited for
 BODY = 1 << 20  # bytes of a request
 LARGEST = 1e100  # reward: sums and means of as many as there may be are finite
+RATES = (0.001, 1e6)  # requests a second that a limit may allow
+HALF_LIVES = {"rounds": (1.0, 1e12), "seconds": (0.001, 1e12)}
+TOGETHER = {"mode": ("exploring", "promotion"), "reward": ("range", "default")}  # checked one against the other
+STAND_IN = "loop"  # the name of a loop whose own does not fit, while the rest of its settings is checked
 RECOMMENDED = "ContextualBandit"
 RECIPES = (RECOMMENDED, *recipes.__all__)
 EXPLORING = {"kind": "InverseGap"}  # where the arguments of a recipe do not say how to explore
@@ -120,7 +125,8 @@ class Limits(Part, frozen=True, kw_only=True):
     """body: bytes of a request (default 1 MiB); arms: of a decision (default 1000); features: of a context, or of an
     arm, that is a record, as many as `features` count of rows (default 1000); slots: of a decision (default 10); id:
     characters of identities, names and keys (default 256); batch: outcomes of a request (default 1000); rate: requests
-    a second of a key, or of an address where there are no keys, above which they are refused (default 0.0: any)."""
+    a second of a key, or of an address where there are no keys, above which they are refused, from 0.001 to 1e6
+    (default 0.0: any)."""
 
     body: int = BODY
     arms: int = 1_000
@@ -185,20 +191,49 @@ def checked(found: Any) -> LoopSettings:
     """Settings from plain data; ValueError with a sentence for every wrong value."""
     try:
         settings = msgspec.convert(found, LoopSettings)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"settings do not fit: {error}") from None
+    except msgspec.ValidationError:
+        raise ValueError("\n".join(all_troubles(found))) from None
     wrong = [*troubles(settings)]
     if wrong:
         raise ValueError("\n".join(wrong))
     return settings
 
 
+def all_troubles(found: Any) -> Iterator[str]:
+    """Yield a sentence for every value of another type, and for every wrong one that has nothing to do with those."""
+    sentences, fitting = misfits(found, LoopSettings)
+    for one in sentences:
+        yield f"settings do not fit: {one}"
+    if not isinstance(found, dict):
+        return
+    if "mode" in found and "mode" not in fitting:
+        for name in TOGETHER["mode"]:
+            fitting.pop(name, None)
+    if any(name in found.get("reward", ()) and name not in fitting.get("reward", ()) for name in TOGETHER["reward"]):
+        for name in TOGETHER["reward"]:
+            fitting["reward"].pop(name, None)
+    unknown = [name for name in ("features", "model") if any(f"`$.{name}" in one for one in sentences)]
+    settings = msgspec.convert({"name": STAND_IN, **fitting}, LoopSettings)
+    yield from plain_troubles(settings)
+    if "features" not in unknown:
+        sizes = [*feature_troubles(settings)]
+        yield from sizes
+        if not sizes and "model" not in unknown:
+            yield from model_troubles(settings)
+
+
 def troubles(settings: LoopSettings) -> Iterator[str]:
     """A sentence for every wrong value."""
-    features, reward, operation = settings.features, settings.reward, settings.operation
-    if not NAME.fullmatch(settings.name):
-        yield f"name must be small letters, digits, - and _, 64 at most, got {shown(settings.name)}"
-    sizes = False
+    yield from plain_troubles(settings)
+    sizes = [*feature_troubles(settings)]
+    yield from sizes
+    if not sizes:
+        yield from model_troubles(settings)
+
+
+def feature_troubles(settings: LoopSettings) -> Iterator[str]:
+    """Yield a sentence for every value of the features that is wrong."""
+    features, sizes = settings.features, False
     for name in ("context", "arms"):
         numbers = getattr(features, name)
         if not 0 <= size(numbers) <= WIDEST:
@@ -220,6 +255,13 @@ def troubles(settings: LoopSettings) -> Iterator[str]:
     elif features.dim == 0 and not sizes:
         sizes = True
         yield "features must have a number at least: context = 1 where there is none to give, and send [1.0]"
+
+
+def plain_troubles(settings: LoopSettings) -> Iterator[str]:
+    """Yield a sentence for every wrong value of other parts than the features and the model."""
+    reward, operation = settings.reward, settings.operation
+    if not NAME.fullmatch(settings.name):
+        yield f"name must be small letters, digits, - and _, 64 at most, got {shown(settings.name)}"
     if len(set(settings.arms)) != len(settings.arms) or "" in settings.arms:
         yield f"arms must name every arm once, got {shown(settings.arms)}"
     if len(settings.arms) > settings.limits.arms:
@@ -258,10 +300,11 @@ def troubles(settings: LoopSettings) -> Iterator[str]:
             yield f"limits.{name} must be at least 1, got {getattr(settings.limits, name)}"
     if settings.limits.id > LONGEST_NAME:
         yield f"limits.id must be at most {LONGEST_NAME}, as the log has it, got {settings.limits.id}"
-    if not 0.0 <= settings.limits.rate < math.inf:
-        yield f"limits.rate must be at least 0 requests a second, got {settings.limits.rate}"
-    if not sizes:
-        yield from model_troubles(settings)
+    if settings.limits.rate != 0.0 and not RATES[0] <= settings.limits.rate <= RATES[1]:
+        yield (
+            f"limits.rate must be from {RATES[0]:g} to {RATES[1]:g} requests a second, or 0 for any number, "
+            f"got {settings.limits.rate}"
+        )
 
 
 def model_troubles(settings: LoopSettings) -> Iterator[str]:
@@ -271,14 +314,23 @@ def model_troubles(settings: LoopSettings) -> Iterator[str]:
         yield from crossed_features.troubles(model.arguments, model.seed)
         return
     if model.recipe not in RECIPES:
-        yield f"model.recipe must be one of {', '.join([CROSSED, *RECIPES])}, got {shown(model.recipe)}"
+        names = [CROSSED, *RECIPES]
+        yield (
+            f"model.recipe must be one of {', '.join(names)}, got {shown(model.recipe)}{nearest(model.recipe, names)}"
+        )
         return
     if model.arguments.keys() & {"dim", "seed"}:
         yield "model.arguments must leave out dim, which features say, and seed, which is model.seed"
         return
-    unknown = model.arguments.keys() - inspect.signature(recipe_of(model)).parameters.keys()
+    known = inspect.signature(recipe_of(model)).parameters.keys()
+    unknown = model.arguments.keys() - known
     if unknown:
-        yield f"model.arguments has {shown(min(unknown))}, which {model.recipe} does not know"
+        for name in sorted(unknown):
+            yield f"model.arguments has {shown(name)}, which {model.recipe} does not know{nearest(name, known)}"
+        return
+    sentence = half_life_trouble(model.arguments.get("half_life"))
+    if sentence:
+        yield f"model.arguments: half_life must be {sentence}"
         return
     try:
         bandit = begun(settings)
@@ -290,6 +342,21 @@ def model_troubles(settings: LoopSettings) -> Iterator[str]:
             'features.arms must have a number at least where one model is shared by all arms: or set parameters = "'
             'disjoint" in model.arguments'
         )
+
+
+def half_life_trouble(value: Any) -> str:
+    """Return what a half-life must be, and was given; "" for one that fits."""
+    unit, number = "rounds", value
+    if isinstance(value, dict):
+        unit, number = "seconds", value.get("seconds")
+        if value.keys() != {"seconds"}:
+            return f"a table of seconds alone, {{seconds = 86400.0}}, got {shown(value)}"
+    if number is None and value is None:
+        return ""
+    least, largest = HALF_LIVES[unit]
+    fits = isinstance(number, int | float) and not isinstance(number, bool) and least <= number <= largest
+    way = "or {seconds = 86400.0} for one in seconds, got" if unit == "rounds" else "got"
+    return "" if fits else f"from {least:g} to {largest:g} {unit}, {way} {shown(number)}"
 
 
 def begun(settings: LoopSettings) -> Any:
@@ -335,12 +402,39 @@ def changes(old: LoopSettings, new: LoopSettings) -> list[str]:
 
 def read(path: str | Path) -> tuple[LoopSettings, list[dict[str, Any]]]:
     """The settings of a file, and its keys as they stand there; ValueError with the file's name and all sentences."""
+    settings, wrong = None, list[str]()
     try:
         found = tomllib.loads(Path(path).read_text())
         keys = found.pop("keys", [])
-        return checked(found), keys
+        try:
+            settings = checked(found)
+        except ValueError as error:
+            wrong += str(error).splitlines()
+        Keys(keys)
     except (ValueError, OSError) as error:
-        raise ValueError("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from None
+        wrong += str(error).splitlines()
+    if wrong or settings is None:
+        raise ValueError("\n".join(f"{path}: {line}" for line in wrong))
+    return settings, keys
+
+
+def read_all(paths: Iterable[str | Path]) -> list[tuple[LoopSettings, list[dict[str, Any]]]]:
+    """The settings and keys of files; ValueError with all sentences about all of them, and for a name given twice."""
+    found, wrong, names = [], list[str](), dict[str, str | Path]()
+    for path in paths:
+        try:
+            settings, keys = read(path)
+        except ValueError as error:
+            wrong += str(error).splitlines()
+            continue
+        found.append((settings, keys))
+        other = names.setdefault(settings.name, path)
+        if len(names) < len(found):
+            wrong.append(f"{path}: every loop must have a name of its own, but {shown(settings.name)} is {other}'s")
+            found.pop()
+    if wrong:
+        raise ValueError("\n".join(wrong))
+    return found
 
 
 AGGREGATIONS = get_args(Aggregation)

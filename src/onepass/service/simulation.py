@@ -8,6 +8,7 @@ Nothing is hidden but this table: what the best policy earns is known, and so is
 import heapq
 import http.client
 import json
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -56,13 +57,17 @@ def value() -> Value:
 class Visitors:
     """Simulated visitors of one loop.
 
-    address: of the service; loop: its name; seed: of all that is random; key: to be presented (default None).
+    address: of the service; loop: its name; seed: of all that is random; key: to be presented (default None); tls: the
+    context of TLS (default None: the usual authorities are trusted).
     """
 
-    def __init__(self, address: str, loop: str, seed: int = 0, key: str | None = None):
+    def __init__(
+        self, address: str, loop: str, seed: int = 0, key: str | None = None, tls: ssl.SSLContext | None = None
+    ):
         parts = urlsplit(address)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(parts.netloc, timeout=PATIENCE)
+        self._connection = http.client.HTTPConnection(parts.netloc, timeout=PATIENCE)
+        if parts.scheme == "https":
+            self._connection = http.client.HTTPSConnection(parts.netloc, timeout=PATIENCE, context=tls)
         self._path, self._random = f"/v1/{quote(loop)}", np.random.default_rng(seed)
         self._headers = {"content-type": "application/json"}
         if key is not None:
@@ -116,34 +121,37 @@ def simulate(
     seconds: float | None = None,
     seed: int = 0,
     key: str | None = None,
+    tls: ssl.SSLContext | None = None,
     tell: Callable[[str], object] = print,
 ) -> Visitors:
     """Visitors until the time is over, or nobody answers any more.
 
-    address, loop, seed, key: as for `Visitors`; rate: visitors a second (default 40.0); seconds: how long (default
+    address, loop, seed, key, tls: as for `Visitors`; rate: visitors a second (default 40.0); seconds: how long (default
     None: as long as it is served); tell: told a line now and then. ValueError where the service refuses.
     """
-    truth, visitors = value(), Visitors(address, loop, seed, key)
+    truth, visitors = value(), Visitors(address, loop, seed, key, tls)
     first = next(iter(WORLD))
     tell(f"clicks a visitor: best policy {truth.best:.3f}, always {first} {truth.first:.3f}, any {truth.even:.3f}")
     begin = time.monotonic()
     due, told, lost = begin, begin, 0
-    while seconds is None or time.monotonic() - begin < seconds:
-        time.sleep(max(due - time.monotonic(), 0.0))
-        now = time.monotonic()
-        due = max(due + visitors.pause(rate), now - BACKLOG)
-        try:
-            visitors.visit(now)
-            visitors.click(now)
-            lost = 0
-        except (OSError, http.client.HTTPException):
-            visitors.close()
-            lost += 1
-            if lost == LOST:
-                break
-            time.sleep(AGAIN)
-        if now - told >= TELL:
-            told = now
-            tell(f"{visitors.shown} visitors, {visitors.expected / visitors.shown:.3f} expected clicks each")
-    visitors.close()
+    try:
+        while seconds is None or time.monotonic() - begin < seconds:
+            time.sleep(max(due - time.monotonic(), 0.0))
+            now = time.monotonic()
+            due = max(due + visitors.pause(rate), now - BACKLOG)
+            try:
+                visitors.visit(now)
+                visitors.click(now)
+                lost = 0
+            except (OSError, http.client.HTTPException):
+                visitors.close()
+                lost += 1
+                if lost == LOST:
+                    break
+                time.sleep(AGAIN)
+            if now - told >= TELL:
+                told = now
+                tell(f"{visitors.shown} visitors, {visitors.expected / visitors.shown:.3f} expected clicks each")
+    finally:
+        visitors.close()
     return visitors

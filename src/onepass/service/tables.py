@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from onepass.service.duplicates import refuse_duplicates
 from onepass.service.messages import Arm, DecideRequest
 
 BYTES = 1 << 22  # of requests' arms of which tables are kept, which take about three times as much memory
@@ -70,9 +71,11 @@ class Tables:
         self._lock = threading.Lock()
 
     def decode(self, body: bytes) -> DecideRequest:
-        """A request, with the table of its arms in their place. ValueError where it is none; whatever `made` raises."""
+        """A request, with the table of its arms in their place. ValueError where it is none, or has a name twice;
+        whatever `made` raises."""
         request = _sent.decode(body)
         sent = bytes(request.arms)
+        refuse_duplicates(body.replace(sent, NULL, 1) if sent != NULL else body)
         table = None if sent == NULL else self._tables.get(sent) or self._new(sent, body)
         msgspec.structs.force_setattr(request, "arms", table)
         found: DecideRequest = request
@@ -81,6 +84,7 @@ class Tables:
     def _new(self, sent: bytes, body: bytes) -> Table:
         try:
             arms = _arms.decode(sent)
+            refuse_duplicates(sent)
         except ValueError:
             _whole.decode(body)  # says where in the body it does not fit
             raise

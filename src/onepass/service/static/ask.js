@@ -6,6 +6,8 @@ export class Refused extends Error {
   constructor(status, message) { super(message); this.status = status; }
 }
 
+export const keyed = () => sessionStorage.getItem(KEY) !== null;
+
 export const keep = (key) => sessionStorage.setItem(KEY, key);
 
 export async function ask(path) {

@@ -1,11 +1,11 @@
 // What is it doing now, and is it worth it: asked every two seconds, drawn when it is here.
 
-import { ask, keep } from "./ask.js";
+import { ask, keep, keyed } from "./ask.js";
 import { curves, shares } from "./chart.js";
 import { at, element, listed, say, table } from "./dom.js";
 import { evaluations } from "./evaluations.js";
 import { look } from "./one.js";
-import { bytes, clock, day, fixed, lasting, moment, percent, places, plain, signed, whole } from "./words.js";
+import { bytes, clock, day, fixed, lasting, moment, percent, places, plain, relative, signed, whole } from "./words.js";
 
 const EVERY = 2000;  // milliseconds
 const LATELY = 5;  // pieces of the time
@@ -22,15 +22,25 @@ function facts(found) {
   const digits = value ? places(value.shown[2] - value.shown[1]) : 3, between = (one) => `${fixed(one[1], digits)} to ${fixed(one[2], digits)}`;
   const recent = found.pieces.filter((piece) => piece[3] !== null).slice(-LATELY);
   const lately = recent.length ? `, lately ${fixed(recent.reduce((sum, piece) => sum + piece[3], 0) / recent.length, digits)}` : "";
-  const gain = (one) => `${signed(one[1], digits)} to ${signed(one[2], digits)}`;
+  const above = (one) => `${signed(one[0], digits)}${relative(one[0], value.shown[0] - one[0])}`;
+  const gain = (one) => `${signed(one[1], digits)} to ${signed(one[2], digits)} reward a decision`;
   listed(at("facts"), [
     value && ["Reward a decision", fixed(value.shown[0], digits), between(value.shown) + lately],
-    value && [found.first === null ? "Above the first arm" : `Above always ${found.first}`, signed(value.over_first[0], digits), gain(value.over_first)],
-    value && ["Above each as likely", signed(value.over_even[0], digits), gain(value.over_even)],
+    value && [found.first === null ? "Above the first arm" : `Above always ${found.first}`, above(value.over_first), gain(value.over_first)],
+    value && ["Above each as likely", above(value.over_even), gain(value.over_even)],
     ["Decisions", whole(found.counts.decision || 0), `${plain(found.rate)} a second`],
     ["Spent on exploring", percent(found.apart), `of decisions; about ${plain(found.price, 2)} a decision`],
     ["Rewards awaited", whole(numbers.waiting), `${whole(numbers.rounds)} learned`],
   ]);
+}
+
+// The first request, to be copied into a terminal, while nothing is decided.
+function start(found) {
+  at("start").hidden = !found.example;
+  if (!found.example) return;
+  const body = JSON.stringify(found.example.body).replaceAll("'", "'\\''");
+  const key = keyed() ? ` -H "authorization: Bearer $ONEPASS_KEY"` : "";
+  say(at("start-command"), `curl -H 'content-type: application/json'${key} '${location.origin}${found.example.path}' -d '${body}'`);
 }
 
 function state(found) {
@@ -108,10 +118,11 @@ function draw(found) {
   const word = at("verdict");
   word.dataset.word = found.verdict;
   const gain = found.verdict === "yes" || found.verdict === "no" ? found.value.over_first : null;
-  say(word, gain ? `${WORDS[found.verdict]}: ${signed(gain[0], places(gain[2] - gain[1]) + 1)} a decision.` : WORDS[found.verdict]);
+  say(word, gain ? `${WORDS[found.verdict]}: ${signed(gain[0], places(gain[2] - gain[1]) + 1)} reward a decision${relative(gain[0], found.value.shown[0] - gain[0])}.` : WORDS[found.verdict]);
   say(at("asked"), `${found.loop}: is it worth it?`);
   say(at("sentence"), found.sentence);
   at("notes").replaceChildren(...found.notes.map((note) => element("li", {}, note)));
+  start(found);
   facts(found);
   state(found);
   value(found);

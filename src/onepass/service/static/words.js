@@ -7,6 +7,13 @@ export const fixed = (value, places = 3) => (value === null || value === undefin
 
 export const signed = (value, places = 3) => (value > 0 ? "+" : "") + fixed(value, places);
 
+// A gain in percent of what it is above, where that is more than nothing.
+export const relative = (gain, base) => {
+  if (!(base > 0)) return "";
+  const points = 100 * gain / base;
+  return ` (${signed(points, Math.abs(points) < 10 ? 1 : 0)}%)`;
+};
+
 export const whole = (value) => Math.round(value).toLocaleString("en");
 
 export const percent = (share) =>

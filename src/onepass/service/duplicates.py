@@ -1,0 +1,38 @@
+"""Names that stand twice in one object of JSON, of which decoders silently keep the last.
+
+    names in a body = colons outside of strings >= names in what is decoded, equal where none stands twice
+
+The decoded body is written again and colons are counted in both, which costs a tenth of deciding. Where a body has
+escapes, which may hide colons, it is read once more name by name.
+"""
+
+import json
+from typing import Any
+
+import msgspec
+
+from onepass.foundation.check import shown
+
+_decoder, _encoder = msgspec.json.Decoder(), msgspec.json.Encoder()
+
+
+def refuse_duplicates(body: bytes) -> None:
+    """ValueError where an object has a name twice. body: JSON that is whole."""
+    if body.count(b":") < 2:
+        return
+    if b"\\" not in body:
+        try:
+            if body.count(b":") == _encoder.encode(_decoder.decode(body)).count(b":"):
+                return
+        except OverflowError:  # integers that are too large to be written
+            pass
+    json.loads(body, object_pairs_hook=unique)
+
+
+def unique(pairs: list[tuple[str, Any]]) -> None:
+    """ValueError where a name of an object stands twice."""
+    names = set[str]()
+    for name, _ in pairs:
+        if name in names:
+            raise ValueError(f"every name must stand once in an object, but {shown(name)} stands twice")
+        names.add(name)
