@@ -299,7 +299,7 @@ def test_one_early_request_of_names_alone_does_not_close_a_loop_of_records_for_a
             loop.decide(ask("later", arms))
         assert (error.value.status, error.value.code) == (409, "ModelOfNames")
         loop.change_by(lambda present: checked({**present.plain(), "model": {"arguments": {"models": "crossed"}}}))
-        until(lambda: loop.standing.lines.serving == 1)
+        until(lambda: loop.learner.copies.present.line == 1)
         assert loop.decide(ask("later", arms)).result().names == ["a1", "a2"]
         learned(loop)
         assert loop.trouble() is None
