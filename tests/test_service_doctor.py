@@ -12,7 +12,7 @@ from onepass.service import doctor
 from onepass.service.doctor import Finding, examine
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest
-from onepass.service.server import held_folder
+from onepass.service.server import hold_folder
 from onepass.service.settings import read
 from patience import until
 from service_process import written
@@ -57,7 +57,7 @@ def test_a_service_that_is_in_order_is_fine_stopped_or_running(folder):
     assert states(found(folder, paths=())) == FINE - {("settings", "fine")}
     (said,) = [one.sentence for one in found(folder) if one.what == "checkpoint"]
     assert said.endswith("5 rounds; a start learns 0 rewards after it")
-    with held_folder(folder / "data", None):
+    with hold_folder(folder / "data", None):
         assert "is served now" in found(folder)[0].sentence
     assert "is not served now" in found(folder)[0].sentence
 

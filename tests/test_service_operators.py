@@ -19,7 +19,7 @@ from onepass.service.keys import hashed
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest, RecordArm, RecordsRequest, Refused
 from onepass.service.page import example
-from onepass.service.server import held_folder
+from onepass.service.server import hold_folder
 from onepass.service.settings import checked, read, takes_records
 from patience import PATIENCE, learned, until
 from service_process import Served, loops_in, written
@@ -164,7 +164,7 @@ def test_a_subject_is_forgotten_by_a_command_while_no_service_uses_the_folder(tm
         play(loop, 0, 12)
         learned(loop)
         loop.stop()
-    with held_folder(data, None):
+    with hold_folder(data, None):
         code, _, err = onepass(capsys, "log", "forget", data / "news.sqlite", "user 0")
         assert (code, "POST /v1/NAME/forget" in err) == (2, True)
     code, out, _ = onepass(capsys, "log", "forget", data / "news.sqlite", "user 0", "user 1", "nobody", "--json")
