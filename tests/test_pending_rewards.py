@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onepass as op
@@ -63,6 +63,7 @@ class ByHand:
                 held[:] = [old if new is None else new for old, new in zip(held, paid, strict=True)]
 
 
+@settings(max_examples=many(25, 400))
 @given(
     st.lists(
         st.tuples(st.sampled_from(["decide", "reward", "expire", "save"]), st.floats(0.0, 6.0), st.integers(0, 7)),
