@@ -232,7 +232,7 @@ def test_an_empty_loop_shows_the_command_of_its_first_decision(tmp_path, browser
 def test_decisions_and_rewards_made_by_a_client_appear_on_the_page(served, client, page):
     shown = "document.querySelector('#facts').innerText"
     assert "Above always local" in page.run(shown)
-    page.until(f"/reward a decision/.test({shown}) && /[+−][0-9.]+ \\([+−][0-9.]+%\\)/.test({shown})")
+    page.until(f"/reward a decision/.test({shown}) && /[+−]?[0-9.]+ \\([+−]?[0-9.]+%\\)/.test({shown})")
     count, answers = overview(served)["counts"]["decision"], {}
 
     def act(id):
