@@ -17,6 +17,7 @@ from service_process import Served, written
 
 ASKED = {"context": {"hour": 0.5}, "arms": ["a", "b", "c"]}
 MEGABYTES = many(8, 100)  # that each attacker sends
+KNOWN = many(300, 2_000)  # arms at most
 BODY = 900_000  # bytes of a request, within limits.body
 HOST = b"host: localhost\r\n"
 
@@ -29,7 +30,7 @@ def served(tmp_path_factory):
         keys[role], text = made([role])
         lines.append(text)
     path = written(folder, keys="\n".join(["", *lines, ""]))
-    path.write_text(path.read_text().replace("body = 20000", ""))
+    path.write_text(path.read_text().replace("body = 20000", f"known_arms = {KNOWN}"))
     service = Served(folder / "data", path, options=("--connections", "200"), key=keys["read"])
     service.keys = keys
     yield service
@@ -106,9 +107,19 @@ def read_with_a_key_that_may_decide(service):
     post(service, "decide", "outcome", lambda n: [{"id": "x" * 200, "value": 1.0}] * 1_000)
 
 
+def send_new_arm_names(service):
+    long = "x" * 200
+    post(service, "decide", "decide", lambda n: {**ASKED, "arms": [f"{n}.{one} {long}" for one in range(20)]})
+
+
+def send_1_000_new_arm_names_a_request(service):
+    long = "x" * 200
+    post(service, "decide", "decide", lambda n: {**ASKED, "arms": [f"{n}.{one} {long}" for one in range(1_000)]})
+
+
 ATTACKS = (
     pour_headers, pour_url, pour_noise, pour_body_without_key, half_open, exclude_one_name_often, reward_an_unknown_id,
-    reward_many_unknown_ids, read_with_a_key_that_may_decide,
+    reward_many_unknown_ids, read_with_a_key_that_may_decide, send_new_arm_names, send_1_000_new_arm_names_a_request,
 )  # fmt: skip
 
 

@@ -281,16 +281,22 @@ class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="check
     why: str = ""
 
 
+class Eviction(Record, frozen=True, kw_only=True, tag_field="kind", tag="eviction"):
+    """Arms that every model of the loop forgets at this place, where it knows them. arms: their names."""
+
+    arms: list[Name]
+
+
 class Forgotten(Record, frozen=True, kw_only=True, tag_field="kind", tag="forgotten"):
     """What stood at this place was deleted. was: its kind."""
 
     was: str
 
 
-AnyRecord = Decision | Outcome | Activation | Join | Settings | Checkpoint | Forgotten
+AnyRecord = Decision | Outcome | Activation | Join | Settings | Checkpoint | Eviction | Forgotten
 KINDS: dict[str, type[Record]] = {
     str(kind.__struct_config__.tag): kind
-    for kind in (Decision, Outcome, Activation, Join, Settings, Checkpoint, Forgotten)
+    for kind in (Decision, Outcome, Activation, Join, Settings, Checkpoint, Eviction, Forgotten)
 }
 
 

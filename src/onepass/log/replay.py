@@ -10,8 +10,8 @@ corrections included, in however many steps the log is read.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -22,14 +22,18 @@ from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
 from onepass.log.asking import learned_of
 from onepass.log.correcting import correct, linear
+from onepass.log.evicting import arms_of, evict
 from onepass.log.lines import lines_of
-from onepass.log.records import CORRECTION, Checkpoint, Decision, Join
+from onepass.log.records import CORRECTION, Checkpoint, Decision, Eviction, Join
 from onepass.log.store import Store, StoreError
 
 HELD = 1 << 26  # bytes of decisions that are kept while their joins are awaited; older ones are looked up
 EACH = 1_024  # bytes of a decision that is kept, without its rows
 BITS = 8  # bytes of a number
 NAME = 72  # bytes of a name in a list
+REWARDED = 100_000  # arms whose last outcome is remembered in its order
+DEFAULT = "default"  # how a join came about without an outcome
+One = TypeVar("One", Join, Join | Eviction)
 UNLEARNED: dict[str, Any] = dict.fromkeys(("scores", "means", "widths", "probabilities", "slots"))
 
 
@@ -46,12 +50,14 @@ class Fold:
     bandit: Any
     line: int
     end: int | None
+    rewarded: dict[Any, None]  # arms that had an outcome, the one whose last is the oldest first
 
     def __init__(
         self, store: Store, loop: str, bandit: Any, through: int = 0, *, line: int = 0, end: int | None = None
     ):
         self.store, self.loop, self.bandit, self.through = store, loop, bandit, through
         self.line, self.end = line, end
+        self.rewarded = {}
         self._decisions: dict[str, Decided] = {}
         self._names: Counter[int] = Counter()  # how many decisions that are kept have a list of names
         self._bytes = 0
@@ -84,7 +90,7 @@ class Fold:
         return cls(store, loop, begin, line=number, end=end)
 
     def advance(self, until: int | None = None) -> int:
-        """Learn all joins up to a place, and return how many.
+        """Learn all joins up to a place, and evictions, and return how many.
 
         until: the last place (default None: the end of the log); a batch that goes on after it is not begun. StoreError
         where the decision of a join is no longer in the log; what was learned before stays learned.
@@ -106,13 +112,13 @@ class Fold:
         fields = {"loop": self.loop, "time": time, "line": self.line, **fields}
         return Checkpoint(through=self.through, digest=digest, data=data, **fields)
 
-    def _scanned(self, until: int | None) -> Iterator[Join]:
-        """Joins after `through`, while decisions are noted."""
-        for one in self.store.read(self.through, until, ("decision", "join"), self.loop):
-            if isinstance(one, Join):
-                yield one
-            else:
+    def _scanned(self, until: int | None) -> Iterator[Join | Eviction]:
+        """Joins and evictions after `through`, while decisions are noted."""
+        for one in self.store.read(self.through, until, ("decision", "join", "eviction"), self.loop):
+            if isinstance(one, Decision):
                 self.note(one)
+            else:
+                yield one
 
     def note(self, decision: Decision) -> None:
         """Keep what is learned of a decision until its join comes."""
@@ -144,18 +150,28 @@ class Fold:
             del self._names[id(names)]
         return NAME * len(names or ())
 
-    def _goes_on(self, join: Join, until: int) -> bool:
+    def _goes_on(self, join: Join | Eviction, until: int) -> bool:
         """Whether the batch of a join has more joins after a place."""
         later = next(self.store.read(until, None, ("join",), self.loop), None)
         return later is not None and together(join, later)
 
-    def learn(self, joins: list[Join]) -> int:
-        """Learn joins in one call, those of one batch, and return how many were passed over, because their decisions
-        were forgotten. StoreError where the decision of one was dropped."""
+    def learn(self, records: Sequence[Join | Eviction]) -> int:
+        """Learn joins in one call, those of one batch, or forget the arms of an eviction; and return how many were
+        passed over, because their decisions were forgotten. StoreError where the decision of one was dropped."""
+        joins, passed = [one for one in records if isinstance(one, Join)], 0
         with deferred():
-            passed = self._correct(joins) if joins[0].how == CORRECTION else self._learn(joins)
-            self.through = joins[-1].seq
+            if joins:
+                passed = self._correct(joins) if joins[0].how == CORRECTION else self._learn(joins)
+            for one in records:
+                if isinstance(one, Eviction):
+                    self._evict(one.arms)
+            self.through = records[-1].seq
         return passed
+
+    def _evict(self, arms: list[str]) -> None:
+        evict(self.bandit, arms)
+        for arm in arms:
+            self.rewarded.pop(arm, None)
 
     def _learn(self, joins: list[Join]) -> int:
         known = [(decision, join) for join in joins if (decision := self._decision(join)) is not None]
@@ -170,7 +186,23 @@ class Fold:
             self.bandit.learn(decisions[0], rewards[0], **options)
         else:
             self.bandit.learn(decisions, rewards, **options)
+        if hasattr(self.bandit, "remove_arm"):
+            self._note_outcomes(known)
         return len(joins) - len(known)
+
+    def _note_outcomes(self, known: list[tuple[Decided, Join]]) -> None:
+        """Remember which arms had an outcome, and in which order."""
+        for decision, join in known:
+            for arm in decision.arms if join.how != DEFAULT else ():
+                self.rewarded.pop(arm, None)
+                self.rewarded[arm] = None
+        while len(self.rewarded) > REWARDED:
+            del self.rewarded[next(iter(self.rewarded))]
+
+    def rewarded_arms(self) -> list[str]:
+        """Return the arms that the bandit knows and that had an outcome, the one whose last is the oldest first."""
+        known = {*arms_of(self.bandit)}
+        return [arm for arm in self.rewarded if arm in known and isinstance(arm, str)]
 
     def _correct(self, corrections: list[Join]) -> int:
         """Learn corrections of rows that this model has learned, where it is linear in rewards."""
@@ -183,8 +215,16 @@ class Fold:
                 self._refuse_dropped(join)
                 passed += 1
             elif learned.seq > self._beginning():
-                correct(self.bandit, learned_from(decision), join.rewards)
+                lesson = learned_from(decision)
+                kept = self._kept_since(learned.seq, join.seq, lesson.arms)
+                rewards = [value if one else None for value, one in zip(join.rewards, kept, strict=True)]
+                correct(self.bandit, lesson, rewards)
         return passed
+
+    def _kept_since(self, learned: int, now: int, arms: list[Any]) -> list[bool]:
+        """Whether a model has kept what it learned of each arm from one place of the log to another."""
+        evicted = {arm for one in self.store.read(learned, now, ("eviction",), self.loop) for arm in one.arms}
+        return [not evicted or arm not in evicted for arm in arms]
 
     def _beginning(self) -> int:
         """The place after which this model has learned every join."""
@@ -234,14 +274,16 @@ def weight(lesson: Decided) -> int:
     return EACH + BITS * int(np.size(lesson.context))
 
 
-def together(one: Join, other: Join) -> bool:
-    """Whether two joins that follow one another are learned in one call."""
+def together(one: Join | Eviction, other: Join | Eviction) -> bool:
+    """Whether two records that follow one another are joins that are learned in one call."""
+    if isinstance(one, Eviction) or isinstance(other, Eviction):
+        return False
     return one.batch is not None and (one.batch, one.again) == (other.batch, other.again)
 
 
-def grouped(joins: Iterable[Join]) -> Iterator[list[Join]]:
-    """Joins that are learned in one call."""
-    group: list[Join] = []
+def grouped(joins: Iterable[One]) -> Iterator[list[One]]:
+    """Joins that are learned in one call; an eviction alone."""
+    group: list[One] = []
     for join in joins:
         if group and not together(group[-1], join):
             yield group

@@ -23,7 +23,7 @@ MOST = 512  # parameters of one question: SQLite takes at least 999
 WIDEST = 64  # rows of one statement: fewer parameters than that
 DIGITS = 4  # binary digits of the number of rows of a statement: there are 32 such statements
 
-RARE = ("settings", "checkpoint", "forgotten")  # kinds that are found without a walk through the log
+RARE = ("settings", "checkpoint", "eviction", "forgotten")  # kinds that are found without a walk through the log
 RARELY = f"kind in {RARE}"
 
 SCHEMA = (

@@ -22,7 +22,7 @@ import msgspec
 
 from onepass.foundation import files
 from onepass.log.asking import decided_on
-from onepass.log.records import Decision, Forgotten, Join
+from onepass.log.records import Decision, Eviction, Forgotten, Join
 from onepass.log.replay import Fold, restored, together
 from onepass.log.showing import shown_with
 
@@ -88,7 +88,7 @@ def verify(fold: Fold, until: int | None = None, told: Callable[[int], object] |
     the one that has learned as many rows.
     """
     check = Verifying(fold, until)
-    for one in fold.store.read(fold.through, until, ("decision", "join", "forgotten"), fold.loop):
+    for one in fold.store.read(fold.through, until, ("decision", "join", "eviction", "forgotten"), fold.loop):
         check.take(one)
         if told is not None:
             told(one.seq)
@@ -125,14 +125,14 @@ class Verifying:
         self._saved = deque(sorted(Saved(one.through, one.seq, one.digest, one.data is not None) for one in ours))
         self._others: list[int] = []
         self._window: list[Made] = []
-        self._joins: deque[list[Join | Forgotten]] = deque()
+        self._joins: deque[list[Join | Eviction | Forgotten]] = deque()
         self._lost: int | None = None  # the place of a join that was forgotten, while no checkpoint has followed
         self._gaps: list[tuple[int, int]] = []  # such places, and those through which a checkpoint had learned
         self._counts: Counter[str] = Counter()
         self._left: Counter[str] = Counter()
         self._mismatches: list[Mismatch] = []
 
-    def take(self, one: Decision | Join | Forgotten) -> None:
+    def take(self, one: Decision | Join | Eviction | Forgotten) -> None:
         """The next record."""
         self._read = one.seq
         if isinstance(one, Decision):
@@ -141,7 +141,7 @@ class Verifying:
         elif isinstance(one, Forgotten):
             if one.was == JOIN:
                 self._joins.append([one])
-        elif self._joins and isinstance(last := self._joins[-1][-1], Join) and together(last, one):
+        elif self._joins and not isinstance(last := self._joins[-1][-1], Forgotten) and together(last, one):
             self._joins[-1].append(one)
         else:
             self._joins.append([one])
@@ -204,11 +204,11 @@ class Verifying:
     def _learn(self) -> None:
         records = self._joins.popleft()
         self._compare(records[0].seq)
-        joins = [one for one in records if isinstance(one, Join)]
-        if self._lost is None and (not joins or self._fold.learn(joins) > 0):
+        learned = [one for one in records if not isinstance(one, Forgotten)]
+        if self._lost is None and (not learned or self._fold.learn(learned) > 0):
             self._lost = records[0].seq
         elif self._lost is None:
-            self._counts["joins"] += len(joins)
+            self._counts["joins"] += sum(isinstance(one, Join) for one in learned)
 
     def _settle(self, made: Made) -> None:
         own, known, record = made.record.line == self._fold.line, made.through >= 0, made.record

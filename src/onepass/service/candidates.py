@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from onepass.log.records import Decision, Join
+from onepass.log.records import Decision, Eviction, Join
 from onepass.log.replay import Fold
 from onepass.service.trial import Trial
 
@@ -103,8 +103,8 @@ class Candidate(threading.Thread):
         if self.trial is not None:
             self.trial.note(decision)
 
-    def learn(self, joins: list[Join]) -> None:
-        """Joins that the learner learns too."""
+    def learn(self, joins: list[Join | Eviction]) -> None:
+        """Joins that the learner learns too, or an eviction."""
         try:
             self.fold.learn(joins)
         except FAILURES as error:
@@ -112,5 +112,6 @@ class Candidate(threading.Thread):
             return
         if self.trial is not None:
             for join in joins:
-                self.trial.paid(join)
+                if isinstance(join, Join):
+                    self.trial.paid(join)
         self._taught(self)

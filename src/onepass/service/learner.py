@@ -5,16 +5,18 @@ that copying takes a tenth of the time at most. Learning that fails stops learni
 would fail in the same place. A candidate that has caught up learns the same joins, and may take over.
 """
 
+import contextlib
 import logging
 import math
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from onepass.log.records import Decision, Join
+from onepass.log.evicting import choose_evicted
+from onepass.log.records import Decision, Eviction, Join
 from onepass.log.replay import Fold, grouped
 from onepass.service.candidates import Candidate
 from onepass.service.writer import done, promise
@@ -52,10 +54,17 @@ class Learner(threading.Thread):
     """Learns until it is stopped.
 
     fold: the model at its place of the log; publish: seconds between two serving copies; checkpoint: seconds between
-    two checkpoints, save: makes one, called by this thread.
+    two checkpoints, save: makes one, called by this thread; evict: writes an eviction of arms into the log. Where a
+    model knows more than `known_arms` arms, it is asked for; `kept_arms` stay.
     """
 
-    def __init__(self, fold: Fold, publish: float, checkpoint: float, save: Callable[[], object]):
+    known_arms: int | None = None
+    kept_arms: Collection[str] = ()
+
+    def __init__(
+        self, fold: Fold, publish: float, checkpoint: float, save: Callable[[], object],
+        evict: Callable[[list[str]], Future[Any]],
+    ):  # fmt: skip
         super().__init__(name=f"learner of {fold.loop}", daemon=True)
         self.fold, self.publish, self.checkpoint = fold, publish, checkpoint
         self.trouble: str | None = None
@@ -65,14 +74,16 @@ class Learner(threading.Thread):
         self.learned = 0
         self.candidate: Candidate | None = None
         self.shared = False  # whether a candidate has a share of the decisions
-        self._save, self._leaving = save, math.inf
+        self.evicted = 0
+        self._save, self._evict, self._leaving = save, evict, math.inf
+        self._evicting: Future[Any] | None = None
         self._told: queue.SimpleQueue[list[Any] | Callable[[], object] | None] = queue.SimpleQueue()
         self._published, self._stale, self._took = time.monotonic(), False, 0.0
         self._checkpointed = self._published
 
     def taken(self, records: list[Any]) -> None:
         """Records of the log, in its order."""
-        wanted = [record for record in records if isinstance(record, Decision | Join)]
+        wanted = [record for record in records if isinstance(record, Decision | Join | Eviction)]
         if wanted:
             self._told.put(wanted)
 
@@ -119,13 +130,14 @@ class Learner(threading.Thread):
                 continue  # it is in the log
             self._learn(records)
             self._serve()
+            self._make_room()
             if time.monotonic() - self._checkpointed >= self.checkpoint:
                 self.keep()
 
     def _learn(self, records: list[Any]) -> None:
-        joins = []
+        joins = list[Join | Eviction]()
         for record in records:
-            if isinstance(record, Join):
+            if not isinstance(record, Decision):
                 joins.append(record)
             else:
                 self.fold.note(record)
@@ -138,11 +150,29 @@ class Learner(threading.Thread):
                 except (ValueError, ArithmeticError, OSError) as error:
                     self.trouble = f"learning stopped at record {group[0].seq}: {error}"
                 else:
-                    self.learned += len(group)
+                    self.learned += sum(isinstance(one, Join) for one in group)
                     self.through = self.fold.through
             self.seen, self._stale = group[-1].seq, True
             if self.candidate is not None:
                 self.candidate.learn(group)
+            if isinstance(group[0], Eviction):
+                self.evicted, self._evicting = self.evicted + len(group[0].arms), None
+
+    def _make_room(self) -> None:
+        """Write an eviction where a model knows too many arms, one at a time: each is learned before the next."""
+        asked = self._evicting
+        if self.known_arms is None or self.trouble is not None:
+            return
+        if asked is not None and not (asked.done() and asked.exception() is not None):
+            return
+        folds = [self.fold] if self.candidate is None else [self.fold, self.candidate.fold]
+        rewarded = {arm: None for fold in reversed(folds) for arm in fold.rewarded}
+        for fold in folds:
+            arms = choose_evicted(fold.bandit, self.known_arms, rewarded, self.kept_arms)
+            if arms:
+                with contextlib.suppress(OSError):  # the next start makes room
+                    self._evicting = self._evict(arms)
+                return
 
     def _serve(self, always: bool = False) -> None:
         now = time.monotonic()
@@ -159,6 +189,7 @@ class Learner(threading.Thread):
 
     def go_on(self, candidate: Candidate) -> None:
         """A candidate that has caught up takes over; by this thread."""
+        candidate.fold.rewarded = {**self.fold.rewarded, **candidate.fold.rewarded}
         self.fold, self.candidate, self.trouble = candidate.fold, None, None
         self.through = self.fold.through
         self.exchange()

@@ -21,7 +21,7 @@ from onepass.foundation import files
 from onepass.foundation.check import shown
 from onepass.log.asking import decided_on
 from onepass.log.lines import SERVING, STAGED
-from onepass.log.records import Activation, Checkpoint, Decision, Outcome, Record, Settings
+from onepass.log.records import Activation, Checkpoint, Decision, Eviction, Outcome, Record, Settings
 from onepass.log.replay import Fold
 from onepass.log.store import Store
 from onepass.service import models, promotion
@@ -121,7 +121,7 @@ class Loop:
         except (ValueError, ArithmeticError, OSError) as error:
             trouble = f"learning stopped after record {fold.through}: {error}"
         operation = settings.operation
-        self.learner = Learner(fold, operation.publish, operation.checkpoint, self._save)
+        self.learner = Learner(fold, operation.publish, operation.checkpoint, self._save, self._evict)
         self.learner.trouble, self.learner.saved = trouble, saved
         last = self.store.last
         self.learner.seen = fold.through if trouble is None else last
@@ -172,9 +172,14 @@ class Loop:
             since = self.joiner.since(known)
         kept = models.Kept(
             loop=self.name, line=fold.line, through=fold.through, rounds=fold.bandit.rounds, since=since, known=known,
-            mark=models.mark_of(self.store, known), standing=standing,
+            mark=models.mark_of(self.store, known), standing=standing, rewarded=fold.rewarded_arms(),
         )  # fmt: skip
         return models.save(self.folder, self.store, kept, fold.bandit, self.clock(), state, why)
+
+    def _evict(self, arms: list[str]) -> Future[Any]:
+        """Write that models forget arms; by the learner's thread."""
+        written: Future[Any] = self.writer.submit([Eviction(loop=self.name, time=0, arms=arms)])
+        return written
 
     def lost_rows(self, fold: Fold) -> bool:
         """Whether what a model has learned cannot be learned again, since some of it was forgotten."""
@@ -275,6 +280,7 @@ class Loop:
         settings = self.settings
         self.learner.publish, self.learner.checkpoint = settings.operation.publish, settings.operation.checkpoint
         self.learner.shared = settings.mode == "canary"
+        self.learner.known_arms, self.learner.kept_arms = settings.limits.known_arms, {*settings.arms}
 
     # ---- decisions and what came of them ----
 
@@ -362,6 +368,7 @@ class Loop:
             "model": self.learner.fold.line,
             "alarms": alarms(self.learner.fold.bandit),
             "checkpoint_failed": float(self.learner.failure is not None),
+            "evicted": self.learner.evicted,
         }
 
 

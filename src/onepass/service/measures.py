@@ -21,6 +21,7 @@ GAUGES = {
     "model": "The number of the model that serves, from 0: others took over since.",
     "alarms": "How often the model forgot all, since what it had learned held no more.",
     "checkpoint_failed": "1 where the last checkpoint could not be saved: nothing is lost, but a restart takes longer.",
+    "evicted": "Arms that models forgot since the start, beyond limits.known_arms.",
     "ready": "1 where decisions are taken, logged and learned.",
 }
 DRIFT = f"How often rewards left what the model expected; by chance at most once in {EVERY:,} decisions on average."

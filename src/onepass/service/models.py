@@ -43,7 +43,8 @@ class Mark(msgspec.Struct, frozen=True):
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """What stands beside a model. loop: its name; line: which of the loop's models; through: the last join learned;
     rounds: rows it has learned; since: the place after which the join must read; known: the last place of the log then,
-    up to which `standing` is what the log says; mark: of the record there; digest: SHA-256 of the model's bytes."""
+    up to which `standing` is what the log says; mark: of the record there; digest: SHA-256 of the model's bytes;
+    rewarded: arms that had an outcome, the one whose last is the oldest first."""
 
     loop: str
     line: int
@@ -54,6 +55,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     mark: "Mark"
     standing: Standing
     digest: str = ""
+    rewarded: list[str] = []
 
     @property
     def name(self) -> str:
@@ -164,7 +166,9 @@ def fold_of(folder: Path, store: Store, loop: str, line: Line, found: Found | No
     line: the model; found: its newest checkpoint, if any. ValueError where neither is there, and what to do.
     """
     if found is not None and found.kept.through >= line.whole:
-        return Fold(store, loop, found.bandit, found.kept.through, line=line.number)
+        fold = Fold(store, loop, found.bandit, found.kept.through, line=line.number)
+        fold.rewarded = dict.fromkeys(found.kept.rewarded)
+        return fold
     saved = store.read(0, None, ("checkpoint",), loop)
     place = max((one.seq for one in saved if one.line == line.number and one.data is not None), default=0)
     if place == 0 or store.first > line.whole + 1:
