@@ -126,8 +126,8 @@ class Limits(Part, frozen=True, kw_only=True):
     arm, that is a record, as many as `features` count of rows (default 1000); slots: of a decision (default 10); id:
     characters of identities, names and keys (default 256); batch: outcomes of a request (default 1000); rate: requests
     a second of a key, or of an address where there are no keys, above which they are refused, from 0.001 to 1e6
-    (default 0.0: any); known_arms: that a model with a part for every arm knows at most: beyond, it forgets those that had no outcome, the
-    oldest first, then those whose last outcome is the oldest, but none of `arms` (default 2000)."""
+    (default 0.0: any); known_arms: that a model with a part for every arm knows at most: beyond, it forgets those that
+    had no outcome, the oldest first, then those whose last outcome is the oldest, but none of `arms` (default 2000)."""
 
     body: int = BODY
     arms: int = 1_000
