@@ -117,6 +117,7 @@ def choose_halves(rows, ends, peak, rest, halved):
         wide = rows * (ends[i + 1] - ends[i])
         middle = 0.5 * (ends[i] + ends[i + 1])
         halved[i] = wide * wide > FINE * rest[i] and peak[i] <= NEAR and ends[i] < middle < ends[i + 1]
+    for i in range(first, last):
         size += halved[i]
     if size > MOST:
         halved[:] = False
