@@ -1,33 +1,20 @@
 """MABWiser: its linear policies on onepass's bandits; a script changes its imports.
 
     from onepass.adapters.mabwiser import MAB, LearningPolicy, NeighborhoodPolicy   # was: from mabwiser.mab import
-    from onepass.adapters.mabwiser import Simulator                                 # was: from mabwiser.simulator
 
 LinGreedy, LinUCB and LinTS learn by rank-one updates in the arena of `onepass.ArmBandit` and score by one matrix
 product (mabwiser_linear.py); everything else, also these policies with scale=True, within a neighbourhood or with
-l2_lambda=0, stays MABWiser's own, and so do its checks. Expectations, choices and draws are MABWiser's. The Simulator
-keeps its books by columns (mabwiser_simulator.py); MABWiser's takes these objects too.
+l2_lambda=0, stays MABWiser's own, and so do its checks. Expectations, choices and draws are MABWiser's. Its
+own `mabwiser.simulator.Simulator` takes these objects.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mabwiser.mab import MAB as Theirs
 from mabwiser.mab import LearningPolicy as LearningPolicy
 from mabwiser.mab import NeighborhoodPolicy as NeighborhoodPolicy
 
 from onepass.adapters.mabwiser_linear import Linear, bandit_of
-
-if TYPE_CHECKING:
-    from onepass.adapters.mabwiser_simulator import Simulator as Simulator
-
-
-def __getattr__(name: str) -> Any:
-    """The Simulator when it is asked for: it brings pandas and seaborn, which take seconds to import."""
-    if name != "Simulator":
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    from onepass.adapters.mabwiser_simulator import Simulator
-
-    return Simulator
 
 
 class MAB(Theirs):

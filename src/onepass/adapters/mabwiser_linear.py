@@ -134,12 +134,6 @@ class Linear(BaseMAB):
         found = self._named(self._scores(contexts))
         return found if len(found) > 1 else found[0]
 
-    def both(self, contexts: Any) -> tuple[list[Any], list[dict[Any, float]]]:
-        """`predict` and then `predict_expectations` as lists: scored once where nothing is drawn."""
-        scores = self._scores(contexts)
-        drawn = isinstance(self.policy, LearningPolicy.LinTS) or getattr(self.policy, "epsilon", 0) > 0
-        return self._chosen(scores), self._named(self._scores(contexts) if drawn else scores)
-
     def warm_start(self, arm_to_features: Any, distance_quantile: float) -> None:
         """ValueError: arms share nothing here."""
         raise ValueError("warm_start must be asked of mabwiser.mab.MAB: models of onepass are not copied between arms")
