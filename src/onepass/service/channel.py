@@ -22,7 +22,7 @@ class Kind(IntEnum):
     """Kinds of frames, those of the service first."""
 
     CONFIGURE = 0  # what a worker serves: the first frame
-    STATE = 1  # settings and models of a loop
+    STATE = 1  # the file of a loop has a newer state; payload: the loop's name
     STORED = 2  # a decision is durable; payload: the record, where an earlier one of the same id stands
     STALE = 3  # a decision was made by a model that is too old: decide again
     REFUSED = 4  # a `Refusal`
@@ -41,11 +41,12 @@ class Kind(IntEnum):
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """keys: as the settings files have them, by loop; clocks: of every loop, as `Clock.origin` says; certificate,
-    private_key: of TLS; connections: at most, of a worker."""
+    """keys: as the settings files have them, by loop; clocks: of every loop, as `Clock.origin` says; states: the file
+    of every loop's state; certificate, private_key: of TLS; connections: at most, of a worker."""
 
     keys: dict[str, list[dict[str, Any]]]
     clocks: dict[str, tuple[int, int]]
+    states: dict[str, str]
     certificate: str | None
     private_key: str | None
     connections: int
@@ -61,7 +62,10 @@ class ModelBytes(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """Settings and models that decide in a loop. number: from 1; settings: plain; version: of the settings."""
+    """Settings and models that decide in a loop: a file, for it may have megabytes.
+
+    number: from 1; settings: plain; version: of the settings.
+    """
 
     loop: str
     number: int

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -91,51 +91,68 @@ async def durable(promised: Future[Any]) -> Any:
     return promised.result()
 
 
+class Inbox:
+    """Items that other threads hand to the event loop: those that come together wake it once.
+
+    take: is called with each of them, by the event loop.
+    """
+
+    def __init__(self, take: Callable[[Any], object]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._take, self._items = take, list[Any]()
+        self._lock = threading.Lock()
+
+    def put(self, item: Any) -> None:
+        """Hand over an item; by any thread."""
+        with self._lock:
+            first = not self._items
+            self._items.append(item)
+        if first and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._flush)
+
+    def _flush(self) -> None:
+        with self._lock:
+            items, self._items = self._items, []
+        for item in items:
+            self._take(item)
+
+
 class Results:
-    """Results that the writer's thread gives to coroutines: those of one commit wake the event loop once."""
+    """Results that the writer's thread gives to coroutines."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self._given: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
-        self._lock = threading.Lock()
+        self._inbox = Inbox(tell)
+        self.loop = self._inbox.loop
 
     def promise(self) -> "AwaitedResult":
         """A result to come."""
-        return AwaitedResult(self, self.loop.create_future())
+        return AwaitedResult(self._inbox, self.loop.create_future())
 
-    def give(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-        """Give a result, or an error; by any thread."""
-        with self._lock:
-            first = not self._given
-            self._given.append((future, result, error))
-        if first and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._tell)
 
-    def _tell(self) -> None:
-        with self._lock:
-            given, self._given = self._given, []
-        for future, result, error in given:
-            if future.done():
-                continue  # its request was given up
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(error)
+def tell(given: tuple[asyncio.Future[Any], Any, BaseException | None]) -> None:
+    """Set a result, or an error, of a request that has not been given up."""
+    future, result, error = given
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
 
 
 class AwaitedResult(NamedTuple):
     """A promise of the writer that a coroutine awaits: cheaper than a `Future` of threads."""
 
-    results: Results
+    inbox: Inbox
     future: asyncio.Future[Any]
 
     def set_result(self, result: Any, /) -> None:
         """Give the result."""
-        self.results.give(self.future, result, None)
+        self.inbox.put((self.future, result, None))
 
     def set_exception(self, exception: BaseException, /) -> None:
         """Give the error."""
-        self.results.give(self.future, None, exception)
+        self.inbox.put((self.future, None, exception))
 
 
 def wake(waiting: asyncio.Future[None]) -> None:

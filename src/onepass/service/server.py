@@ -32,7 +32,7 @@ from onepass.service.keys import Keys
 from onepass.service.loop import Loop
 from onepass.service.settings import LoopSettings, read_all
 from onepass.service.watching import Watcher
-from onepass.service.workers import Workers, origin_of
+from onepass.service.workers import Workers, origin_of, state_path
 
 BACKLOG = 2048  # connections that wait to be taken
 FINISH = 5  # seconds that requests have to end, once the service is told to stop
@@ -105,6 +105,7 @@ def serve(
         configuration = Configuration(
             {settings.name: found for settings, found in each},
             {name: origin_of(loop) for name, loop in loops.items()},
+            {name: str(state_path(loop)) for name, loop in loops.items()},
             None if certificate is None else str(certificate),
             None if private_key is None else str(private_key),
             connections,

@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -73,16 +74,17 @@ class Present(NamedTuple):
 
 
 class FollowedLoop:
-    """A loop of the service, as a worker follows it. clock: of its decisions."""
+    """A loop of the service, as a worker follows it. clock: of its decisions; path: of the file of its state."""
 
     present: Present
 
-    def __init__(self, name: str, clock: Clock):
-        self.name, self.clock = name, clock
+    def __init__(self, name: str, clock: Clock, path: Path):
+        self.name, self.clock, self._path = name, clock, path
         self._newer = asyncio.Condition()
 
-    def load(self, state: State) -> Present:
-        """Make what decides of a state; takes as long as loading a model."""
+    def load(self) -> Present:
+        """Read the state that the service has written last; takes as long as loading a model."""
+        state = msgspec.msgpack.decode(self._path.read_bytes(), type=State)
         settings = msgspec.convert(state.settings, LoopSettings)
         candidate = None if state.candidate is None else load_copy(state.candidate)
         return Present(Copies(load_copy(state.present), candidate), settings, state.version, state.number)
@@ -119,7 +121,7 @@ class Worker:
         self.loops: dict[str, FollowedLoop] = {}
         self.lost = asyncio.Event()
         self._configuration: asyncio.Future[Configuration] = asyncio.get_running_loop().create_future()
-        self._states: asyncio.Queue[State] = asyncio.Queue()
+        self._states: asyncio.Queue[str] = asyncio.Queue()  # names of loops
         self._numbers = itertools.count(1)
         self._asked: dict[int, asyncio.Future[tuple[int, bytes]]] = {}
         self._relayed: dict[int, asyncio.Queue[tuple[int, bytes]]] = {}
@@ -132,7 +134,7 @@ class Worker:
         if kind == Kind.CONFIGURE:
             self._configuration.set_result(msgspec.msgpack.decode(payload, type=Configuration))
         elif kind == Kind.STATE:
-            self._states.put_nowait(msgspec.msgpack.decode(payload, type=State))
+            self._states.put_nowait(payload.decode())
         elif number in self._relayed:
             self._relayed[number].put_nowait((kind, payload))
         else:
@@ -165,7 +167,7 @@ class Worker:
         configuration = await self._configuration
         self.admission = Admission({name: Keys(keys) for name, keys in configuration.keys.items()})
         for name, origin in configuration.clocks.items():
-            self.loops[name] = FollowedLoop(name, Clock(origin=origin))
+            self.loops[name] = FollowedLoop(name, Clock(origin=origin), Path(configuration.states[name]))
             for operation, handler in (("decide", self._decide), ("outcome", self._outcome)):
                 self._operations[f"/v1/{name}/{operation}", "POST"] = self._measured(name, operation, handler)
         waiting = set(self.loops)
@@ -178,11 +180,12 @@ class Worker:
 
     async def _follow(self) -> str:
         """Follow the next state, and return the name of its loop."""
-        state = await self._states.get()
-        loop = self.loops[state.loop]
-        await loop.follow(await asyncio.to_thread(loop.load, state))
-        self.channel.send(Kind.FOLLOWED, state.number, state.loop.encode())
-        return state.loop
+        name = await self._states.get()
+        loop = self.loops[name]
+        present = await asyncio.to_thread(loop.load)
+        await loop.follow(present)
+        self.channel.send(Kind.FOLLOWED, present.number, name.encode())
+        return name
 
     async def follow(self) -> None:
         """Follow all states to come."""

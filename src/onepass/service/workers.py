@@ -10,13 +10,14 @@ older is sent back. So decisions are in the order of their models up to the wind
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -43,12 +44,13 @@ from onepass.service.clock import Clock
 from onepass.service.learner import Copies, Copy
 from onepass.service.loop import Loop
 from onepass.service.messages import Refused
+from onepass.service.reading import Inbox
 from onepass.service.showing import REQUEST
 from onepass.service.standing import Standing
 
 MODULE = "onepass.service.worker"
 LOOK = 0.02  # seconds at least between two looks for a newer model
-RARELY = 10.0  # times as long as a state takes to be made and followed, until the next one
+RARELY = 30.0  # times as long as a state takes to be made and followed, until the next one: p99 must not feel it
 OLD = 500  # records that may have come since another state was sent, half of what `verify` puts in order
 SETTLE = 10.0  # seconds for workers to follow what was changed, before who changed it is answered
 AGAIN = 0.5  # seconds before a worker that ended is started again
@@ -84,28 +86,16 @@ class WorkerHandle:
         self.followed: dict[str, int] = {}
         self.ready = asyncio.Event()
         self.relays: dict[int, asyncio.Event] = {}
-        self._replies: list[tuple[Kind, int, bytes]] = []
-        self._replying = threading.Lock()
-        self._loop = asyncio.get_running_loop()
+        self._replies = Inbox(lambda frame: self.channel.send(*frame))
 
     def reply(self, kind: Kind, number: int, payload: bytes) -> None:
-        """Answer a question of the worker; by any thread. Answers that come together wake the service once."""
-        with self._replying:
-            first = not self._replies
-            self._replies.append((kind, number, payload))
-        if first and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._flush)
+        """Answer a question of the worker; by any thread."""
+        self._replies.put((kind, number, payload))
 
     def refuse(self, number: int, error: BaseException) -> None:
         """Answer by a refusal; by any thread."""
         refused = refusal_of(error) if isinstance(error, Exception) else Refused(500, "InternalError", str(error))
         self.reply(Kind.REFUSED, number, msgspec.msgpack.encode(Refusal.of(refused)))
-
-    def _flush(self) -> None:
-        with self._replying:
-            replies, self._replies = self._replies, []
-        for kind, number, payload in replies:
-            self.channel.send(kind, number, payload)
 
 
 class Published:
@@ -116,7 +106,7 @@ class Published:
         self.loop = loop
         self.lock = asyncio.Lock()
         self.number = 0
-        self.payload = b""
+        self.path = state_path(loop)
         self.sent: tuple[Copies, Standing] | None = None
         self.superseded: dict[int, int] = {}
 
@@ -176,6 +166,8 @@ class Workers:
         for task in followers:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for published in self._published.values():
+            published.path.unlink(missing_ok=True)
 
     async def _all_ready(self) -> None:
         for worker in [*self._workers]:
@@ -202,7 +194,7 @@ class Workers:
         self._workers.add(worker)
         worker.channel.send_message(Kind.CONFIGURE, 0, self._configuration)
         for published in self._published.values():
-            worker.channel.send(Kind.STATE, published.number, published.payload)
+            worker.channel.send(Kind.STATE, published.number, published.loop.name.encode())
 
     def receiver(self, worker: WorkerHandle) -> Callable[[int, int, bytes], None]:
         """Return the function that takes the frames of a worker."""
@@ -244,11 +236,11 @@ class Workers:
             if published.sent is not None and now[0] is published.sent[0] and now[1] is published.sent[1]:
                 return False
             number = published.number + 1
-            payload = await asyncio.to_thread(encode_state, loop.name, number, *now)
+            await asyncio.to_thread(write_state, published.path, loop.name, number, *now)
             published.superseded = {published.number: loop.writer.last}
-            published.number, published.payload, published.sent = number, payload, now
+            published.number, published.sent = number, now
             for worker in self._workers:
-                worker.channel.send(Kind.STATE, number, payload)
+                worker.channel.send(Kind.STATE, number, loop.name.encode())
             async with self._followed:
                 await self._followed.wait_for(
                     lambda: all(worker.followed.get(loop.name, number) >= number for worker in self._workers)
@@ -370,12 +362,20 @@ def origin_of(loop: Loop) -> tuple[int, int]:
     return loop.clock.origin
 
 
-def encode_state(name: str, number: int, copies: Copies, standing: Standing) -> bytes:
-    """The state of a loop as a message; takes as long as writing its models."""
+def state_path(loop: Loop) -> Path:
+    """Return the file through which a loop's state goes to workers; it is of no use after the service has ended."""
+    return loop.folder.with_name(f"{loop.name}.state")
+
+
+def write_state(path: Path, name: str, number: int, copies: Copies, standing: Standing) -> None:
+    """Write the state of a loop where another one may stand, which workers may be reading; takes as long as writing its
+    models. Nothing is synced: nobody reads it after a crash."""
     assert standing.settings is not None
     candidate = None if copies.candidate is None else model_bytes(copies.candidate)
-    present = model_bytes(copies.present)
-    return msgspec.msgpack.encode(State(name, number, standing.settings.plain(), standing.version, present, candidate))
+    state = State(name, number, standing.settings.plain(), standing.version, model_bytes(copies.present), candidate)
+    partial = path.with_name(f"{path.name}.part")
+    partial.write_bytes(msgspec.msgpack.encode(state))
+    os.replace(partial, path)
 
 
 def model_bytes(copy: Copy) -> ModelBytes:
