@@ -47,10 +47,12 @@ class Lines(msgspec.Struct, kw_only=True):
         found = self.each.get(record.line)
         if found is None:
             if record.data is not None:
-                begun = Line(number=record.line, place=record.seq, through=record.through, state=record.state)
+                through = record.through if record.begun is None else record.begun
+                begun = Line(number=record.line, place=record.seq, through=through, state=record.state)
                 begun.why, begun.served, begun.whole = record.why, record.state == SERVING, record.through
                 self.each[record.line] = begun
                 if begun.served:
+                    self._end(record, "another model took over")  # in what was dropped from the log
                     self.serving = record.line
             return
         if record.data is not None:
@@ -58,10 +60,14 @@ class Lines(msgspec.Struct, kw_only=True):
         if record.state == RETIRED:
             found.state, found.end, found.why = RETIRED, record.through, record.why
         elif record.state == SERVING and record.line != self.serving:
-            before = self.each.get(self.serving)
-            if before is not None:
-                before.state, before.end, before.why = RETIRED, record.through, f"model {record.line} took over"
+            self._end(record, f"model {record.line} took over")
             self.serving, found.state, found.why, found.served = record.line, SERVING, record.why, True
+
+    def _end(self, record: Checkpoint, why: str) -> None:
+        """The model that served ends where another one does that has learned what a record says."""
+        before = self.each.get(self.serving)
+        if before is not None and before.number != record.line and before.state == SERVING:
+            before.state, before.end, before.why = RETIRED, record.through, why
 
     @property
     def candidate(self) -> Line | None:

@@ -268,7 +268,8 @@ class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="check
 
     digest: SHA-256 of its bytes (`onepass.to_bytes`), in hexadecimal digits; data: these bytes, or path: of the file
     that holds them; model: its version; state: staged, serving, retired (without a digest); line: which of the loop's
-    models it is of (lines.py; default 0: the first); why: a sentence about a change of state (default "").
+    models it is of (lines.py; default 0: the first); why: a sentence about a change of state (default ""); begun: the
+    join after which the model began to learn (default None: its first checkpoint says so by `through`).
     """
 
     through: int
@@ -279,6 +280,7 @@ class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="check
     state: str = "serving"
     line: int = 0
     why: str = ""
+    begun: int | None = None
 
 
 class Eviction(Record, frozen=True, kw_only=True, tag_field="kind", tag="eviction"):

@@ -42,7 +42,8 @@ class Fold:
 
     store: the log; loop: the name of the loop; bandit: what has learned everything up to the place `through` (default
     0: nothing), and is changed; line: which of the loop's models it is (lines.py; default 0: the first); end: the last
-    join that it learns (default None: there is no end).
+    join that it learns (default None: there is no end); begun: the join after which it began to learn (default None: the
+    log says it).
     """
 
     store: Store
@@ -50,18 +51,20 @@ class Fold:
     bandit: Any
     line: int
     end: int | None
+    joins: int  # how many it has learned, since somebody last set this to 0
     rewarded: dict[Any, None]  # arms that had an outcome, the one whose last is the oldest first
 
     def __init__(
-        self, store: Store, loop: str, bandit: Any, through: int = 0, *, line: int = 0, end: int | None = None
-    ):
+        self, store: Store, loop: str, bandit: Any, through: int = 0, *, line: int = 0, end: int | None = None,
+        begun: int | None = None,
+    ):  # fmt: skip
         self.store, self.loop, self.bandit, self.through = store, loop, bandit, through
         self.line, self.end = line, end
-        self.rewarded = {}
+        self.rewarded, self.joins = {}, 0
         self._decisions: dict[str, Decided] = {}
         self._names: Counter[int] = Counter()  # how many decisions that are kept have a list of names
         self._bytes = 0
-        self._begun: int | None = None
+        self._begun = begun
 
     @classmethod
     def resumed(
@@ -166,6 +169,7 @@ class Fold:
                 if isinstance(one, Eviction):
                     self._evict(one.arms)
             self.through = records[-1].seq
+            self.joins += len(joins)
         return passed
 
     def _evict(self, arms: list[str]) -> None:

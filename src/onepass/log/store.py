@@ -9,7 +9,7 @@ keeps rows: a record as one line of JSON, a checksum of it and its place, and be
 import hashlib
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Self
 
@@ -186,10 +186,20 @@ class Store(ABC):
     def check(self) -> Iterator[Damage]:
         """Walk the whole store and tell what is damaged: nothing, if all is well."""
         yield from self.inspect()
+        yield from self.check_rows()
+
+    def check_rows(
+        self, since: int = 0, until: int | None = None, told: Callable[[Row], object] | None = None
+    ) -> Iterator[Damage]:
+        """Tell which rows are damaged or missing, of those after a place and up to another. since, until: the places
+        (default: all); told: is called with every row (default None)."""
         first, last = self.bounds()
-        wanted = first
+        last = last if until is None else min(last, until)
+        wanted = max(first, since + 1)
         try:
-            for row in self.rows(0, None, None, None):
+            for row in self.rows(wanted - 1, last, None, None):
+                if told is not None:
+                    told(row)
                 if row.seq != wanted:
                     yield Damage(wanted, f"records {wanted} to {row.seq - 1} are missing")
                 wanted = row.seq + 1

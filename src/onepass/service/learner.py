@@ -55,7 +55,8 @@ class Learner(threading.Thread):
 
     fold: the model at its place of the log; publish: seconds between two serving copies; checkpoint: seconds between
     two checkpoints, save: makes one, called by this thread; evict: writes an eviction of arms into the log. Where a
-    model knows more than `known_arms` arms, it is asked for; `kept_arms` stay.
+    model knows more than `known_arms` arms, it is asked for; `kept_arms` stay. is_due: says whether a checkpoint is
+    made before its time.
     """
 
     known_arms: int | None = None
@@ -73,6 +74,7 @@ class Learner(threading.Thread):
         self.through = self.saved = self.seen = fold.through
         self.learned = 0
         self.candidate: Candidate | None = None
+        self.is_due: Callable[[], bool] = bool
         self.shared = False  # whether a candidate has a share of the decisions
         self.evicted = 0
         self._save, self._evict, self._leaving = save, evict, math.inf
@@ -131,7 +133,7 @@ class Learner(threading.Thread):
             self._learn(records)
             self._serve()
             self._make_room()
-            if time.monotonic() - self._checkpointed >= self.checkpoint:
+            if time.monotonic() - self._checkpointed >= self.checkpoint or (self.failure is None and self.is_due()):
                 self.keep()
 
     def _learn(self, records: list[Any]) -> None:

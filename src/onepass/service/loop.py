@@ -39,6 +39,7 @@ from onepass.service.settings import LARGEST, LoopSettings, Model, begun, change
 from onepass.service.showing import REQUEST
 from onepass.service.standing import API, FILE, Standing, said
 from onepass.service.tables import Tables, fingerprint
+from onepass.service.whole import WholeCheckpoints
 from onepass.service.writer import Promise, Writer, promise
 
 
@@ -56,6 +57,7 @@ class Loop:
         self.store, self.folder, self.name = store, folder, settings.name
         self._orders, self.changing = threading.RLock(), threading.RLock()
         self.building: Candidate | None = None
+        self.wholes = WholeCheckpoints(self._written)
         self.evaluations = Evaluations(self, folder.with_name(f"{settings.name}.evaluations"))
         self.tables = Tables(lambda arms: table(arms, settings))
         found = models.newest(folder, store, self.name)
@@ -96,6 +98,8 @@ class Loop:
 
     def fold_of(self, line: int, found: Any = None) -> Fold:
         """A model of the loop: as a checkpoint has it, or else at its beginning. ValueError where neither is there."""
+        if found is not None:
+            self.wholes.resume(line, found.kept.bytes)
         return models.fold_of(self.folder, self.store, self.name, self.standing.lines.each[line], found)
 
     def _fits(self, settings: LoopSettings) -> None:
@@ -122,7 +126,7 @@ class Loop:
             trouble = f"learning stopped after record {fold.through}: {error}"
         operation = settings.operation
         self.learner = Learner(fold, operation.publish, operation.checkpoint, self._save, self._evict)
-        self.learner.trouble, self.learner.saved = trouble, saved
+        self.learner.trouble, self.learner.saved, self.learner.is_due = trouble, saved, self._is_due
         last = self.store.last
         self.learner.seen = fold.through if trouble is None else last
         self.writer = Writer(self.store, self.name, self.clock, self.joiner, self.learner.taken, last)
@@ -174,7 +178,14 @@ class Loop:
             loop=self.name, line=fold.line, through=fold.through, rounds=fold.bandit.rounds, since=since, known=known,
             mark=models.mark_of(self.store, known), standing=standing, rewarded=fold.rewarded_arms(),
         )  # fmt: skip
-        return models.save(self.folder, self.store, kept, fold.bandit, self.clock(), state, why)
+        return models.save(self.folder, self.store, kept, fold, self.clock(), state, why, self.wholes)
+
+    def _written(self) -> int:
+        return self.writer.written
+
+    def _is_due(self) -> bool:
+        candidate = self.learner.candidate
+        return self.wholes.is_due([self.learner.fold, *([] if candidate is None else [candidate.fold])])
 
     def _evict(self, arms: list[str]) -> Future[Any]:
         """Write that models forget arms; by the learner's thread."""
@@ -278,6 +289,7 @@ class Loop:
 
     def _apply(self) -> None:
         settings = self.settings
+        self.wholes.joins = settings.operation.whole
         self.learner.publish, self.learner.checkpoint = settings.operation.publish, settings.operation.checkpoint
         self.learner.shared = settings.mode == "canary"
         self.learner.known_arms, self.learner.kept_arms = settings.limits.known_arms, {*settings.arms}

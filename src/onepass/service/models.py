@@ -19,6 +19,7 @@ from onepass.log.records import Checkpoint, Forgotten
 from onepass.log.replay import Fold, restored
 from onepass.log.store import Row, Store
 from onepass.service.standing import Standing
+from onepass.service.whole import WholeCheckpoints
 
 KEPT = 3  # checkpoints in the folder of a model, the present one or a candidate
 FORMER = 4  # models before, of which the last checkpoint is kept: of those that have served, and of those that have not
@@ -44,7 +45,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """What stands beside a model. loop: its name; line: which of the loop's models; through: the last join learned;
     rounds: rows it has learned; since: the place after which the join must read; known: the last place of the log then,
     up to which `standing` is what the log says; mark: of the record there; digest: SHA-256 of the model's bytes;
-    rewarded: arms that had an outcome, the one whose last is the oldest first."""
+    rewarded: arms that had an outcome, the one whose last is the oldest first; joins, bytes: how many were learned and
+    written since its last checkpoint that the log holds whole."""
 
     loop: str
     line: int
@@ -56,6 +58,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     standing: Standing
     digest: str = ""
     rewarded: list[str] = []
+    joins: int = 0
+    bytes: int = 0
 
     @property
     def name(self) -> str:
@@ -72,22 +76,33 @@ class Found(NamedTuple):
 
 
 def save(
-    folder: Path, store: Store, kept: Kept, bandit: Any, time: int, state: str = SERVING, why: str = ""
+    folder: Path,
+    store: Store,
+    kept: Kept,
+    fold: Fold,
+    time: int,
+    state: str = SERVING,
+    why: str = "",
+    wholes: WholeCheckpoints | None = None,
 ) -> Checkpoint:
     """Put a model into a folder, and remove those that are too many; its record, for the log, which holds the model as
-    well where the log alone does not lead to it."""
-    data = files.to_bytes(bandit)
+    well where the log alone does not lead to it, or where it is time (whole.py)."""
+    data, line = files.to_bytes(fold.bandit), kept.standing.lines.each[kept.line]
+    whole = lost_rows(store, kept.loop, line, kept.through)
+    if wholes is not None:
+        whole = whole or wholes.takes(fold, len(data))
+        wholes.saved(fold, len(data), whole)
+        kept = msgspec.structs.replace(kept, joins=fold.joins, bytes=wholes.bytes_since(fold.line))
     kept = msgspec.structs.replace(kept, digest=hashlib.sha256(data).hexdigest())
     folder.mkdir(exist_ok=True)
     place = folder / f"{kept.name}.model"
     disk.put(place, data)
     disk.put(place.with_suffix(".json"), msgspec.json.encode(kept))
     remove_old(folder, store, kept)
-    line = kept.standing.lines.each[kept.line]
     return Checkpoint(
         loop=kept.loop, time=time, through=kept.through, digest=kept.digest, path=f"{folder.name}/{place.name}",
-        data=data if lost_rows(store, kept.loop, line, kept.through) else None, model=f"{bandit.rounds}",
-        line=kept.line, state=state, why=why,
+        data=data if whole else None, model=f"{fold.bandit.rounds}", line=kept.line, state=state, why=why,
+        begun=line.through if whole else None,
     )  # fmt: skip
 
 
@@ -167,7 +182,7 @@ def fold_of(folder: Path, store: Store, loop: str, line: Line, found: Found | No
     """
     if found is not None and found.kept.through >= line.whole:
         fold = Fold(store, loop, found.bandit, found.kept.through, line=line.number)
-        fold.rewarded = dict.fromkeys(found.kept.rewarded)
+        fold.rewarded, fold.joins = dict.fromkeys(found.kept.rewarded), found.kept.joins
         return fold
     saved = store.read(0, None, ("checkpoint",), loop)
     place = max((one.seq for one in saved if one.line == line.number and one.data is not None), default=0)

@@ -50,6 +50,7 @@ LONGEST = 30 * 24 * 3600.0  # seconds that rewards are waited for
 BODY = 1 << 20  # bytes of a request
 LARGEST = 1e100  # reward: sums and means of as many as there may be are finite
 RATES = (0.001, 1e6)  # requests a second that a limit may allow
+JOINS = 1_000_000_000  # between two whole checkpoints, at most
 HALF_LIVES = {"rounds": (1.0, 1e12), "seconds": (0.001, 1e12)}
 TOGETHER = {"mode": ("exploring", "promotion"), "reward": ("range", "default")}  # checked one against the other
 STAND_IN = "loop"  # the name of a loop whose own does not fit, while the rest of its settings is checked
@@ -114,11 +115,14 @@ class Promotion(Part, frozen=True, kw_only=True):
 class Operation(Part, frozen=True, kw_only=True):
     """checkpoint: seconds between two checkpoints (default 60.0); publish: seconds between two serving copies, at least
     0.0 (default 0.05); durability: "commit" (default): what was acknowledged survives a power cut; "async": it survives
-    the end of the process, but a power cut may take the last of it."""
+    the end of the process, but a power cut may take the last of it; whole: joins that are learned between two
+    checkpoints whose model the log holds as well, so that it is verified in pieces, up to 1e9 (default 10000; 0:
+    never); large models come more rarely, 20 bytes of other records for each of theirs."""
 
     checkpoint: float = 60.0
     publish: float = 0.05
     durability: Durability = "commit"
+    whole: int = 10_000
 
 
 class Limits(Part, frozen=True, kw_only=True):
@@ -295,6 +299,8 @@ def plain_troubles(settings: LoopSettings) -> Iterator[str]:
         yield f'reward.default must be a number, or "{NONE}", got {shown(reward.default)}'
     if not operation.checkpoint > 0.0:
         yield f"operation.checkpoint must be above 0 seconds, got {operation.checkpoint}"
+    if not 0 <= operation.whole <= JOINS:
+        yield f"operation.whole must be from 1 to {JOINS:,} joins, or 0 for never, got {operation.whole}"
     if not operation.publish >= 0.0:
         yield f"operation.publish must be at least 0 seconds, got {operation.publish}"
     for name in Limits.__struct_fields__:

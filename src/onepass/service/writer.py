@@ -68,14 +68,15 @@ class Writer(threading.Thread):
     """Writes until it is stopped.
 
     store, loop: where to; clock: of all records; joiner: takes them; taken: is told of decisions and joins, in the
-    log's order, so that they can be learned; last: the place up to which the joiner knows the log.
+    log's order, so that they can be learned; last: the place up to which the joiner knows the log. `written`: bytes of
+    the records that it wrote.
     """
 
     def __init__(self, store: Store, loop: str, clock: Callable[[], int], joiner: Joiner, taken: Taken, last: int):
         super().__init__(name=f"writer of {loop}", daemon=True)
         self.store, self.loop, self.clock, self.joiner, self.last = store, loop, clock, joiner, last
         self.trouble: str | None = None
-        self.commits = 0
+        self.commits = self.written = 0
         self.counting = threading.Lock()  # of what the joiner holds
         self.watchers: list[Taken] = []  # told of every record, after it counts
         self._taken = taken
@@ -181,9 +182,9 @@ class Writer(threading.Thread):
         try:
             if self._behind:
                 self.catch_up()
-            seqs = self.store.put(
-                [typed_row(record) if type(record) in TYPED else row_of(record) for record in records]
-            )
+            rows = [typed_row(record) if type(record) in TYPED else row_of(record) for record in records]
+            seqs = self.store.put(rows)
+            self.written += sum(len(row.body) for row in rows)
         except ValueError as error:  # a record that cannot be stored, which is nobody else's trouble
             for one in batch if len(batch) > 1 else []:
                 self._write([one])
