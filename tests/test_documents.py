@@ -30,7 +30,6 @@ PAGES = [
     "log",
     "tasks",
     "tour",
-    "tuning",
 ]
 
 

@@ -1,8 +1,11 @@
 """Studies of regret and its price, of sketches over their size, of tuners: what their tables say."""
 
-import numpy as np
+import sys
 
-from onepass.experiment import find, run
+import numpy as np
+import pytest
+
+from onepass.experiment import ExperimentError, find, run
 from onepass.experiment.bandits.frontiers import block_lines, frontier_lines
 from onepass.experiment.matrices.suites import over_ranks
 from onepass.experiment.tables import lines_over_reg
@@ -46,19 +49,28 @@ def test_sketches_of_equal_size_share_a_column_whatever_they_call_it():
 
 
 def test_tuners_meet_the_same_problem_and_the_best_only_falls():
-    study = find("tuning-hartmann6")
-    chosen = [policy for policy in study.policies if policy.label != "TPE"]  # which needs Optuna
-    found = run(study, policies=chosen, seeds=2, rounds=20, quiet=True)
-    for label in ("onepass", "uniform"):
+    pytest.importorskip("optuna")
+    found = run(find("tuning-hartmann6"), seeds=2, rounds=20, quiet=True)
+    for label in ("onepass", "TPE", "uniform"):
         for seed in (0, 1):
             best = [one["best"] for one in found.curves if one["policy"] == label and one["seed"] == seed]
             assert len(best) == 20
             assert (np.diff(best) <= 0.0).all()
             assert best[-1] >= 0.0  # a regret
-    assert [line[""] for line in best_lines(found.rows)] == ["onepass", "uniform"]
+    assert [line[""] for line in best_lines(found.rows)] == ["onepass", "TPE", "uniform"]
 
 
 def test_every_problem_of_tuners_has_a_value_at_the_middle_of_its_settings():
+    pytest.importorskip("optuna")
+    from onepass.adapters.optuna import numbers
+
     for name in ("branin", "hartmann6", "svc", "ridge", "tree"):
-        problem = PROBLEMS[name]()
-        assert np.isfinite(problem.value({key: one.value(0.5) for key, one in problem.settings.items()}))
+        problem, middle = PROBLEMS[name](), np.array([0.5])
+        settings = {key: one.to_external_repr(numbers(one, middle).item()) for key, one in problem.settings.items()}
+        assert np.isfinite(problem.value(settings))
+
+
+def test_a_study_of_tuners_without_optuna_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ExperimentError, match=r"onepass\[optuna\]"):
+        PROBLEMS["branin"]()

@@ -222,13 +222,5 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'onepass' has no attribute {name!r}")
 
 
-def _tuner() -> type:
-    """What a file of `onepass.tuning` names, which is imported when it is asked for."""
-    from onepass.tuning import Tuner
-
-    return Tuner
-
-
 for _name in WITH_SCIKIT_LEARN:
     on_demand(_name, partial(__getattr__, _name))
-on_demand("Tuner", _tuner)

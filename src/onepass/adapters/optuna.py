@@ -1,130 +1,170 @@
-"""Optuna: a sampler that proposes by a kernel bandit, `onepass.tuning.Tuner`.
+"""Optuna: a sampler that chooses settings by a kernel bandit.
 
     study = optuna.create_study(sampler=BanditSampler(seed=0))
 
-Where all trials have the same settings, these are proposed together. Where some have settings of their own, all are
-drawn one by one, where they lie more densely in the best trials than in the others (`onepass.tuning.parzen`; uniformly
-before ten are known): what one setting is worth without those that it brings along, a tuner of the common ones would
-not see. Failed and pruned trials count as failures, those that this sampler proposed and that still run as pending:
-`n_jobs` may be anything. One objective. The tuner is made of the study's trials: one loaded from its storage goes on.
+Where all trials have the same settings, these are chosen together: the first by a scrambled Sobol sequence, each later
+one by the largest expected improvement of a kernel bandit's posterior (`onepass.tuning`). Settings that only some
+trials have are drawn one by one by Optuna's TPE, and so is every second trial where values come in steps. Failed and
+pruned trials count as the median of the first ones; trials that still run count as if they had paid their mean, so
+`n_jobs` may be anything. One objective. Everything is made of the study's trials: one loaded from its storage goes on.
 """
 
+from functools import partial
 from threading import Lock
 from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.samplers import BaseSampler, RandomSampler
+from optuna.samplers import BaseSampler, TPESampler
 from optuna.search_space import IntersectionSearchSpace
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
+from scipy.stats import qmc
 
 from onepass.foundation import check
 from onepass.foundation.check import shown
-from onepass.tuning import Category, Dimension, Integer, Real, Tuner, parzen
-from onepass.tuning.proposing import Candidates
-from onepass.tuning.space import Space
+from onepass.tuning import surrogate
+from onepass.tuning.acquisition import NEAR, best_candidate
 
-ENOUGH = 10  # trials that have a parameter, from which on they say where to try it next
+START, EACH = 6, 2  # trials of the start, and as many more for every parameter
+APART = 0.5**0.5  # at the coordinate of a choice: two choices are at distance 1
+TURN = 2  # every so many trials TPE draws, where values come in steps
 OVER = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED)
+Space = dict[str, BaseDistribution]
 
 
-def dimension_of(distribution: BaseDistribution) -> Dimension | None:
-    """The dimension of a distribution; None of one with a single value."""
-    if distribution.single():
-        return None
-    if isinstance(distribution, FloatDistribution) and distribution.step is None:
-        return Real(distribution.low, distribution.high, log=distribution.log)
-    if isinstance(distribution, IntDistribution) and distribution.step == 1:
-        return Integer(distribution.low, distribution.high, log=distribution.log)
-    if isinstance(distribution, IntDistribution | FloatDistribution):
-        return Integer(0, round((distribution.high - distribution.low) / (distribution.step or 1)))
-    if isinstance(distribution, CategoricalDistribution):
-        return Category(tuple(range(len(distribution.choices))))
-    raise ValueError(f"distribution must be of numbers or choices, got {shown(distribution)}")
+def ends(one: FloatDistribution | IntDistribution) -> tuple[float, float]:
+    """Return the range of a number, half a step beyond its ends, of logarithms where it is log."""
+    half = 0.5 * (one.step or 0.0)
+    low, high = one.low - half, one.high + half
+    return (float(np.log(low)), float(np.log(high))) if one.log else (low, high)
 
 
-def inward(distribution: BaseDistribution, value: Any) -> Any:
-    """A parameter of Optuna's as a value of the dimension."""
-    if isinstance(distribution, CategoricalDistribution):
-        return int(distribution.to_internal_repr(value))
-    if isinstance(distribution, FloatDistribution | IntDistribution) and distribution.step not in (None, 1):
-        return round((value - distribution.low) / distribution.step)
-    return value
+def numbers(one: BaseDistribution, shares: np.ndarray) -> np.ndarray:
+    """Return Optuna's internal numbers (n,) at shares (n,) in [0, 1] of a parameter's range."""
+    if isinstance(one, CategoricalDistribution):
+        return np.minimum((shares * len(one.choices)).astype(np.int64), len(one.choices) - 1)
+    if not isinstance(one, FloatDistribution | IntDistribution):
+        raise ValueError(f"distribution must be of numbers or choices, got {shown(one)}")
+    low, high = ends(one)
+    found = low + shares * (high - low)
+    found = np.exp(found) if one.log else found
+    if one.step is not None:
+        found = one.low + one.step * np.round((found - one.low) / one.step)
+    return np.clip(found, one.low, one.high)
 
 
-def outward(distribution: BaseDistribution, value: Any) -> Any:
-    """The inverse of `inward`."""
-    if isinstance(distribution, CategoricalDistribution):
-        return distribution.to_external_repr(value)
-    if isinstance(distribution, FloatDistribution | IntDistribution) and distribution.step not in (None, 1):
-        return distribution.low + value * distribution.step
-    return value
+def shares(one: BaseDistribution, found: np.ndarray) -> np.ndarray:
+    """Return the inverse of `numbers`, for a choice the middle of its range."""
+    if isinstance(one, CategoricalDistribution):
+        return (found + 0.5) / len(one.choices)
+    assert isinstance(one, FloatDistribution | IntDistribution)
+    low, high = ends(one)
+    return ((np.log(found) if one.log else found) - low) / (high - low)
+
+
+def coordinates(space: Space, points: np.ndarray) -> np.ndarray:
+    """Return the rows (n, coordinates) that a kernel sees of shares (n, parameters): a choice has one each."""
+    found = []
+    for one, column in zip(space.values(), points.T, strict=True):
+        at = numbers(one, column)
+        if isinstance(one, CategoricalDistribution):
+            found.append(APART * np.eye(len(one.choices))[at])
+        else:
+            found.append(shares(one, at)[:, None])
+    return np.concatenate(found, axis=1)
+
+
+def sign_of(study: Study) -> float:
+    """Return 1 where much is good, -1 where little is."""
+    return 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
 
 
 class BanditSampler(BaseSampler):
-    """An Optuna sampler on kernel bandits.
+    """An Optuna sampler on a kernel bandit.
 
-    start: trials of a scrambled Sobol sequence, at least 2; default None: 6 + 2 a parameter.
-    seed: of all that is drawn, at least 0 (default 0). ValueError outside those ranges, and for several objectives.
+    Parameters
+    ----------
+    start : int, optional
+        Trials of a scrambled Sobol sequence, at least 2. Defaults to 6 + 2 per parameter.
+    seed : int, default 0
+        Seed of all draws, at least 0.
+
+    Raises
+    ------
+    ValueError
+        Outside those ranges, and for a study of several objectives.
     """
 
     def __init__(self, *, start: int | None = None, seed: int = 0) -> None:
         self.start: int | None = start if start is None else check.integer("start", start, 2)
         self.seed: int = check.integer("seed", seed, 0)
-        self._independent = RandomSampler(seed=self.seed % 2**32)
+        self._independent = TPESampler(seed=self.seed % 2**32)
         self._rng = np.random.default_rng([self.seed, 1])
         self._shared = IntersectionSearchSpace()
-        self._tuner: Tuner | None = None
-        self._space: dict[str, BaseDistribution] = {}
-        self._known: dict[int, int] = {}  # numbers of the study's trials, and of the tuner's
         self._alone = Lock()  # one thread of `n_jobs` at a time
-        self._looked = 0  # trials of the study, all before which are known
+        self._begin({})
+
+    def _begin(self, space: Space) -> None:
+        """Forget what was learned in another space."""
+        self._space = space
+        self._first = START + EACH * len(space) if self.start is None else self.start
+        self._surrogate = surrogate.Surrogate(self._first, self.seed)
+        self._learned: list[int] = []  # numbers of trials, in the order of the surrogate's values
+        self._points: dict[int, np.ndarray] = {}  # shares (parameters,) of trials by number
 
     def reseed_rng(self) -> None:
-        """For a process of its own: independent parameters are drawn anew."""
+        """Draw anew, in a process of its own."""
         self._independent.reseed_rng()
         self._rng = np.random.default_rng()
 
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """The parameters that all trials so far have in common; none, where some have others beside them."""
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> Space:
+        """Return the parameters of all trials so far; none where some trials have others beside them."""
         if len(study.directions) > 1:
             raise ValueError("BanditSampler is for one objective")
         shared = self._shared.calculate(study)
         over = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        return shared if all(one.distributions.keys() <= shared.keys() for one in over) else {}
+        if not all(one.distributions.keys() <= shared.keys() for one in over):
+            return {}
+        return {name: one for name, one in shared.items() if not one.single()}
 
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """Settings for all parameters of `search_space`, {name: value}."""
-        if not any(not one.single() for one in search_space.values()):
+    def sample_relative(self, study: Study, trial: FrozenTrial, search_space: Space) -> dict[str, Any]:
+        """Return settings for all parameters of `search_space`, or none where TPE draws them."""
+        if not search_space:
             return {}
         with self._alone:
-            tuner = self._tuner if search_space == self._space else None
-            tuner = self._tuner = tuner or self._begun(study, search_space)
-            self._hear(tuner, study, trial)
-            asked = tuner.ask()
-            self._known[trial.number] = asked.number
-            return self._outside(asked.settings)
+            if search_space != self._space:
+                self._begin(dict(search_space))
+            others = [one for one in study.get_trials(deepcopy=False) if one.number != trial.number]
+            point = self._next(trial.number, others, sign_of(study))
+            if point is None:
+                return {}
+            self._points[trial.number] = point
+            pairs = zip(search_space.items(), point, strict=True)
+            return {name: one.to_external_repr(numbers(one, np.array([at])).item()) for (name, one), at in pairs}
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """One parameter by itself."""
-        one = dimension_of(param_distribution)
-        over = [each for each in study.get_trials(deepcopy=False, states=OVER) if param_name in each.params]
-        same = [each for each in over if each.distributions[param_name] == param_distribution]
-        if one is None or sum(each.state == TrialState.COMPLETE for each in same) < ENOUGH:
-            return self._independent.sample_independent(study, trial, param_name, param_distribution)
-        sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
-        paid = [each.value if each.state == TrialState.COMPLETE else None for each in same]
-        values = np.array([np.nan if value is None else sign * value for value in paid])
-        shares = np.array([[one.share(inward(param_distribution, each.params[param_name]))] for each in same])
+        """Return one parameter by itself, by Optuna's TPE."""
+        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+
+    def best_trial(self, study: Study) -> FrozenTrial:
+        """Return the completed trial of the best posterior mean, which noise does not flatter.
+
+        Where trials differ in their parameters, or before there are as many as the start has, it is Optuna's
+        `study.best_trial`, the luckiest one. Raises ValueError before any trial has completed.
+        """
+        space = self.infer_relative_search_space(study, study.best_trial)
         with self._alone:
-            found = parzen.proposed(Candidates(Space({param_name: one}), None, self._rng), shares, values)
-        assert found is not None
-        return outward(param_distribution, one.value(float(found[0])))
+            if space != self._space:
+                self._begin(space)
+            trials = self._known(study.get_trials(deepcopy=False))
+            if not space or len(trials) < self._first:
+                return study.best_trial
+            self._learn(trials, sign_of(study))
+            place = int(np.argmax(self._surrogate.means(self._surrogate.beside(self._rows([])))))
+            return next(one for one in study.get_trials() if one.number == self._learned[place])
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_alone"}
@@ -132,52 +172,53 @@ class BanditSampler(BaseSampler):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _alone=Lock())
 
-    def _begun(self, study: Study, space: dict[str, BaseDistribution]) -> Tuner:
-        """A tuner for these parameters."""
-        found = {name: dimension_of(one) for name, one in space.items()}
-        settings = {name: one for name, one in found.items() if one is not None}
-        larger = study.direction == StudyDirection.MAXIMIZE
-        self._space, self._known, self._looked = dict(space), {}, 0
-        return Tuner(settings, maximize=larger, start=self.start, seed=self.seed)
-
-    def _outside(self, settings: dict[str, Any]) -> dict[str, Any]:
-        alone = {name: one for name, one in self._space.items() if name not in settings}
-        chosen = {name: outward(self._space[name], value) for name, value in settings.items()}
-        return chosen | {name: only(one) for name, one in alone.items()}
-
-    def _hear(self, tuner: Tuner, study: Study, present: FrozenTrial) -> None:
-        """Tell the tuner what it has not heard of the study."""
-        trials = study.get_trials(deepcopy=False)
-        unknown = [one for one in trials[self._looked :] if one.state in OVER and one.number != present.number]
-        pending = {trial.number for trial in tuner.pending}
-        for one in unknown:
-            if self._known.get(one.number) == -1:
-                continue
-            value = one.value if one.state == TrialState.COMPLETE else None
-            settings = self._settings(one)
-            place = self._known.get(one.number)
-            if place in pending and settings == tuner.trials[place].settings:
-                tuner.tell(place, value)
-            elif settings is not None:
-                tuner.tell(settings, value)
-            self._known[one.number] = -1
-        while self._looked < len(trials) and self._known.get(trials[self._looked].number) == -1:
-            self._looked += 1
-
-    def _settings(self, trial: FrozenTrial) -> dict[str, Any] | None:
-        """The settings of a trial; None where it has not all of them, or others than this space."""
-        found = {}
-        for name, one in self._space.items():
-            if trial.distributions.get(name) != one:
-                return None
-            if not one.single():
-                found[name] = inward(one, trial.params[name])
+    def _known(self, trials: list[FrozenTrial]) -> list[FrozenTrial]:
+        """Return the trials that have all parameters of the space, or were given them here; keeps their points."""
+        found, held = [], set(self._learned)
+        for one in trials:
+            if one.number not in held and all(one.distributions.get(name) == own for name, own in self._space.items()):
+                at = [(own, own.to_internal_repr(one.params[name])) for name, own in self._space.items()]
+                self._points[one.number] = np.array([shares(own, np.array([value])).item() for own, value in at])
+                found.append(one)
+            elif one.number in held or (one.state == TrialState.RUNNING and one.number in self._points):
+                found.append(one)
         return found
 
+    def _learn(self, trials: list[FrozenTrial], sign: float) -> None:
+        """Learn those of the trials that are over and were not yet learned."""
+        held = set(self._learned)
+        new = [one for one in trials if one.state in OVER and one.number not in held]
+        if new:
+            paid = [one.value if one.state == TrialState.COMPLETE else None for one in new]
+            values = np.array([np.nan if value is None else sign * value for value in paid])
+            self._surrogate.learn(self._rows([one.number for one in new]), values)
+            self._learned += [one.number for one in new]
 
-def only(distribution: BaseDistribution) -> Any:
-    """The value of a distribution that has a single one."""
-    if isinstance(distribution, CategoricalDistribution):
-        return distribution.choices[0]
-    assert isinstance(distribution, FloatDistribution | IntDistribution)
-    return distribution.low
+    def _next(self, number: int, trials: list[FrozenTrial], sign: float) -> np.ndarray | None:
+        """Return the shares (parameters,) of a trial of that number; None where TPE draws it."""
+        trials = self._known(trials)
+        complete = any(one.state == TrialState.COMPLETE for one in trials)
+        if len(trials) < self._first or not complete:
+            sequence = qmc.Sobol(len(self._space), seed=np.random.default_rng([self.seed, 2]))
+            return np.asarray(sequence.fast_forward(number).random()[0])
+        self._learn(trials, sign)
+        bandit = self._surrogate.beside(self._rows([one.number for one in trials if one.state not in OVER]))
+        posterior = partial(surrogate.moments, bandit)
+        if self._surrogate.is_still():
+            if number % TURN == 0:
+                return None
+            tried = {row.tobytes() for row in self._rows([one.number for one in trials])}
+            posterior = partial(surrogate.untried, bandit, tried)
+        means = self._surrogate.means(bandit)
+        order = np.argsort(-means, kind="stable")[:NEAR]
+        centres = np.array([self._points[self._learned[place]] for place in order if np.isfinite(means[place])])
+        choices = np.array([isinstance(one, CategoricalDistribution) for one in self._space.values()])
+        return best_candidate(
+            lambda points: posterior(coordinates(self._space, points)), float(means[order[0]]), centres,
+            bandit.dictionary_size, choices, self._rng,
+        )  # fmt: skip
+
+    def _rows(self, chosen: list[int]) -> np.ndarray:
+        """Return the rows (n, coordinates) of trials of these numbers."""
+        points = np.array([self._points[number] for number in chosen]).reshape(len(chosen), len(self._space))
+        return coordinates(self._space, points)

@@ -31,7 +31,7 @@ GROUPS: Mapping[str, Sequence[Study]] = {
     "Sketched matrices: errors": matrices.SUITES,
     "Recommenders: hits, month by month": recommender.SUITES,
     "Kernel bandits: regret": kernels.SUITES,
-    "Ask and tell: the best of few trials": tuners.SUITES,
+    "Samplers of Optuna: the best of few trials": tuners.SUITES,
     "Online kernel learners: mistakes": learners.SUITES,
 }
 SUITES: tuple[Study, ...] = tuple(suite for group in GROUPS.values() for suite in group)

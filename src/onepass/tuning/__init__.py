@@ -1,6 +1,4 @@
-"""Ask and tell: settings to try next, what came of them, the best so far and what may be left, on kernel bandits."""
+"""The next point to try on a unit cube: a kernel bandit's posterior and its expected improvement.
 
-from onepass.tuning.space import Category, Dimension, Integer, Real, Space
-from onepass.tuning.tuner import Best, Trial, Tuner
-
-__all__ = ["Best", "Category", "Dimension", "Integer", "Real", "Space", "Trial", "Tuner"]
+`onepass.adapters.optuna.BanditSampler` chooses settings by them; Optuna has the search spaces, studies and pictures.
+"""

@@ -1,6 +1,7 @@
 """What is to be minimized: settings and a value of them, without noise (the splits of a model's score are fixed).
 
 Branin, Hartmann 6 and two models stand for what users ask for; the rows of a data set are scikit-learn's own.
+Search spaces are Optuna's, which is imported when a problem is asked for.
 """
 
 from collections.abc import Callable
@@ -9,19 +10,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.experiment.errors import ExperimentError
 from onepass.experiment.kernels.problems import branin, hartmann6
-from onepass.tuning import Category, Integer, Real
-from onepass.tuning.space import Dimension, Settings
+
+Settings = dict[str, Any]
 
 BRANIN, HARTMANN = 0.39788736, -3.32236801  # their least values
 DIGITS = 600  # rows of digits that a model is scored on
 FOLDS = 3
 
 
-class Problem(NamedTuple):
-    """settings: {name: dimension}; value(settings): what is to be small."""
+def spaces() -> Any:
+    """Optuna's distributions; ExperimentError without Optuna."""
+    try:
+        from optuna import distributions
+    except ModuleNotFoundError:
+        raise ExperimentError("studies of tuners need Optuna: pip install 'onepass[optuna]'") from None
+    return distributions
 
-    settings: dict[str, Dimension]
+
+def logarithmic(low: float, high: float) -> Any:
+    """Return the distribution of a positive number on a logarithmic scale."""
+    return spaces().FloatDistribution(low, high, log=True)
+
+
+class Problem(NamedTuple):
+    """settings: {name: distribution of Optuna}; value(settings): what is to be small."""
+
+    settings: dict[str, Any]
     value: Callable[[Settings], float]
 
 
@@ -31,8 +47,8 @@ def above(settings: Settings, function: Callable[[np.ndarray], np.ndarray], leas
 
 
 def of_cube(function: Callable[[np.ndarray], np.ndarray], dim: int, least: float) -> Problem:
-    names = {f"x{i}": Real(0.0, 1.0) for i in range(dim)}
-    return Problem(dict(names), partial(above, function=function, least=least))
+    names = {f"x{i}": spaces().FloatDistribution(0.0, 1.0) for i in range(dim)}
+    return Problem(names, partial(above, function=function, least=least))
 
 
 @cache
@@ -77,23 +93,23 @@ def tree(settings: Settings) -> float:
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "branin": lambda: of_cube(branin, 2, BRANIN),
     "hartmann6": lambda: of_cube(hartmann6, 6, HARTMANN),
-    "svc": lambda: Problem({"C": Real(1e-3, 1e3, log=True), "gamma": Real(1e-6, 10.0, log=True)}, svc),
+    "svc": lambda: Problem({"C": logarithmic(1e-3, 1e3), "gamma": logarithmic(1e-6, 10.0)}, svc),
     "ridge": lambda: Problem(
         {
-            "alpha": Real(1e-4, 1e2, log=True),
-            "gamma": Real(1e-4, 10.0, log=True),
-            "kernel": Category(["rbf", "laplacian", "polynomial"]),
-            "degree": Integer(1, 3),
+            "alpha": logarithmic(1e-4, 1e2),
+            "gamma": logarithmic(1e-4, 10.0),
+            "kernel": spaces().CategoricalDistribution(["rbf", "laplacian", "polynomial"]),
+            "degree": spaces().IntDistribution(1, 3),
         },
         ridge,
     ),
     "tree": lambda: Problem(
         {
-            "max_depth": Integer(1, 20),
-            "min_samples_leaf": Integer(1, 50, log=True),
-            "ccp_alpha": Real(1e-5, 1e-1, log=True),
-            "criterion": Category(["gini", "entropy", "log_loss"]),
-            "max_features": Real(0.1, 1.0),
+            "max_depth": spaces().IntDistribution(1, 20),
+            "min_samples_leaf": spaces().IntDistribution(1, 50, log=True),
+            "ccp_alpha": logarithmic(1e-5, 1e-1),
+            "criterion": spaces().CategoricalDistribution(["gini", "entropy", "log_loss"]),
+            "max_features": spaces().FloatDistribution(0.1, 1.0),
         },
         tree,
     ),

@@ -2,12 +2,11 @@
 
     onepass run tuning-branin        and -hartmann6, -svc, -ridge, -tree
 
-Optuna's TPE is a policy where Optuna is installed (`onepass[optuna]`).
+All are samplers of Optuna (`onepass[optuna]`): ours, TPE, and settings at random.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from statistics import fmean
 from time import perf_counter
 from typing import Any
@@ -20,67 +19,51 @@ from onepass.experiment.figure import Figure, Line, Picture, Row
 from onepass.experiment.looks import styles
 from onepass.experiment.policy import Policy
 from onepass.experiment.tables import by, policy_of
-from onepass.experiment.tuners.problems import PROBLEMS, Problem
-from onepass.tuning import Category, Integer, Real, Tuner
-from onepass.tuning.space import Dimension, Settings
+from onepass.experiment.tuners.problems import PROBLEMS, Problem, Settings
 
 QUARTILES = (0.25, 0.5, 0.75)
 WARM = 20  # trials of a throw-away tuner
 
 
-class Ours:
-    """`onepass.tuning.Tuner`."""
+def bandit(seed: int) -> Any:
+    """Return the sampler of `onepass.adapters.optuna`."""
+    from onepass.adapters.optuna import BanditSampler
 
-    def __init__(self, *, settings: dict[str, Dimension], seed: int) -> None:
-        self.tuner = Tuner(settings, maximize=False, seed=seed)
-
-    def ask(self) -> Settings:
-        self.trial = self.tuner.ask()
-        return self.trial.settings
-
-    def tell(self, value: float) -> None:
-        self.tuner.tell(self.trial, value)
+    return BanditSampler(seed=seed)
 
 
-class TPE:
-    """Optuna's sampler, as it comes."""
+def tpe(seed: int) -> Any:
+    """Return Optuna's TPE, as it comes."""
+    from optuna.samplers import TPESampler
 
-    def __init__(self, *, settings: dict[str, Dimension], seed: int) -> None:
+    return TPESampler(seed=seed)
+
+
+def uniform(seed: int) -> Any:
+    """Return Optuna's sampler of settings at random."""
+    from optuna.samplers import RandomSampler
+
+    return RandomSampler(seed=seed)
+
+
+SAMPLERS: dict[str, Callable[[int], Any]] = {"onepass": bandit, "TPE": tpe, "uniform": uniform}
+
+
+class Asked:
+    """An Optuna study that is asked and told."""
+
+    def __init__(self, *, settings: Settings, seed: int, sampler: str) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        self.study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
-        self.settings = settings
+        self.study, self.settings = optuna.create_study(sampler=SAMPLERS[sampler](seed)), settings
 
     def ask(self) -> Settings:
-        self.trial = self.study.ask()
-        return {name: suggested(self.trial, name, one) for name, one in self.settings.items()}
+        self.trial = self.study.ask(self.settings)
+        return dict(self.trial.params)
 
     def tell(self, value: float) -> None:
         self.study.tell(self.trial, value)
-
-
-def suggested(trial: Any, name: str, one: Dimension) -> Any:
-    """What Optuna's trial suggests for a dimension."""
-    if isinstance(one, Category):
-        return trial.suggest_categorical(name, one.choices)
-    if isinstance(one, Integer):
-        return trial.suggest_int(name, one.low, one.high, log=one.log)
-    assert isinstance(one, Real)
-    return trial.suggest_float(name, one.low, one.high, log=one.log)
-
-
-class Uniform:
-    """Settings at random."""
-
-    def __init__(self, *, settings: dict[str, Dimension], seed: int) -> None:
-        self.settings, self.rng = settings, np.random.default_rng(seed)
-
-    def ask(self) -> Settings:
-        return {name: one.value(float(self.rng.random())) for name, one in self.settings.items()}
-
-    def tell(self, value: float) -> None:
-        """It learns nothing."""
 
 
 def best_lines(rows: Sequence[Row]) -> list[Line]:
@@ -175,8 +158,7 @@ class TunerTrial:
         return curve_rows(self.policies, self.seed, self.points)
 
 
-PEERS = (Policy("TPE", TPE),) if find_spec("optuna") is not None else ()
-TUNERS = (Policy("onepass", Ours), *PEERS, Policy("uniform", Uniform))
+TUNERS = tuple(Policy(label, Asked, {"sampler": label}) for label in SAMPLERS)
 WHAT = {
     "branin": "Branin's function, two settings: regret",
     "hartmann6": "Hartmann's function, six settings: regret",
