@@ -2,6 +2,8 @@
 
 import math
 import statistics
+import tempfile
+from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
@@ -11,6 +13,8 @@ from msgspec.structs import force_setattr, replace
 
 from counts import many
 from onepass.log import Activation, Decision, Join, Outcome
+from onepass.log.memory import MemoryStore
+from onepass.service.backlog import load_block, save_block
 from onepass.service.join import EARLY, EARLY_OUTCOMES, TOGETHER, Joiner
 from onepass.service.settings import AGGREGATIONS, checked
 
@@ -57,7 +61,12 @@ class Joins(RuleBasedStateMachine):
     def begin(self, aggregation, default):
         self.rules = rules(aggregation, "none" if default is None else default)
         self.aggregation, self.default = aggregation, default
-        self.joiner, self.log, self.now, self.unstored = Joiner(self.rules), [], 0, []
+        self.held = MemoryStore()
+        self.joiner, self.log, self.now, self.unstored = self.made(0), [], 0, []
+
+    def made(self, batch):
+        """A joiner that has read nothing."""
+        return Joiner(self.rules, batch)
 
     def name(self, back):
         """The identity of one of the last decisions, or of one of the next two."""
@@ -69,6 +78,7 @@ class Joins(RuleBasedStateMachine):
             force_setattr(record, "time", self.now)
         if any(one.once is not None and one.once == record.once for one in self.log):
             return
+        self.held.append([record])
         force_setattr(record, "seq", len(self.log) + 1)
         self.log.append(record)
         self.joiner.take(record)
@@ -107,7 +117,7 @@ class Joins(RuleBasedStateMachine):
     @rule()
     def restart(self):
         since = self.joiner.since(len(self.log))
-        self.joiner, self.unstored = Joiner(self.rules, len(self.log)), []
+        self.joiner, self.unstored = self.made(len(self.log)), []
         for record in self.log[since:]:
             self.joiner.take(record)
 
@@ -124,7 +134,9 @@ class Joins(RuleBasedStateMachine):
         """In the end all that should be joined is, and nothing waits."""
         self.now += WAIT + 1
         self.join()
-        self.commit()
+        while self.unstored:
+            self.commit()
+            self.join()
         wanted = {
             one.id
             for one in self.log
@@ -134,7 +146,44 @@ class Joins(RuleBasedStateMachine):
         assert len(self.joiner) == 0
 
 
+class JoinsOfABacklog(Joins):
+    """The same, where memory holds three decisions that wait at most, and restarts begin with files of a checkpoint."""
+
+    def made(self, batch):
+        return Joiner(self.rules, batch, self.held)
+
+    @rule()
+    def restart(self):
+        known = len(self.log)
+        scan, blocks = self.joiner.scan_from(known), self.joiner.blocks()
+        with tempfile.TemporaryDirectory() as folder:
+            names = [(save_block(Path(folder), block), block.done) for block in blocks]
+            blocks = [load_block(Path(folder), *name) for name in names]
+        self.joiner, self.unstored = self.made(known), []
+        self.joiner.restore(blocks, known)
+        for record in self.log[scan:]:
+            self.joiner.take(record)
+
+    def teardown(self):
+        self.now += WAIT + 1
+        for _ in range(len(self.joiner)):  # two are recalled at a time
+            self.join()
+            self.commit()
+        super().teardown()
+
+
 test_what_is_joined_is_what_the_whole_log_says_at_any_moment = Joins.TestCase
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    for name, value in (("HELD", 3), ("PARKED", 2), ("RECALLED", 2)):
+        monkeypatch.setattr(f"onepass.service.join.{name}", value)
+
+
+@pytest.mark.usefixtures("little_memory")
+class TestWhatIsJoinedIsTheSameWhereMostOfWhatWaitsIsInTheBacklog(JoinsOfABacklog.TestCase):
+    pass
 
 
 def taken(joiner, *records):
@@ -201,10 +250,10 @@ def test_outcomes_of_slots_that_there_are_not_are_counted_and_not_joined(slot):
 @pytest.mark.parametrize("ids", [["e"], ["e", "f", "g"]], ids=["one id", "three ids"])
 def test_early_outcomes_are_the_latest_of_each_id_and_a_restart_keeps_the_same(ids):
     outcomes = [outcome(id, 10, float(number), None) for number in range(2 * EARLY_OUTCOMES) for id in ids]
-    joiner = taken(Joiner(rules("sum", late="correct"), find=lambda id: []), *outcomes)
+    joiner = taken(Joiner(rules("sum", late="correct"), store=MemoryStore()), *outcomes)
     since = joiner.since(len(outcomes))
     assert since == len(outcomes) - EARLY_OUTCOMES * len(ids) == joiner.counts["without a decision"]
-    again = Joiner(rules("sum", late="correct"), find=lambda id: [])
+    again = Joiner(rules("sum", late="correct"), store=MemoryStore())
     for record in outcomes[since:]:
         again.take(record)
     for one in (joiner, again):
@@ -224,14 +273,15 @@ def test_outcomes_without_decisions_are_bounded_over_all_ids(monkeypatch):
 def test_the_log_is_asked_once_for_an_id_whose_outcomes_come_too_late():
     asked = []
 
-    def find(id):
-        asked.append(id)
-        return [decision(id, 0)]
+    class Asked(MemoryStore):
+        def find(self, loop, id):
+            asked.append(id)
+            return [decision(id, 0)]
 
     late = [outcome("e", 400, 1.0) for _ in range(500)]
     for seq, record in enumerate(late, 5):
         force_setattr(record, "seq", seq)
-    joiner = Joiner(rules(late="correct"), find=find)
+    joiner = Joiner(rules(late="correct"), store=Asked())
     for record in late:
         joiner.take(record)
     assert (asked, joiner.counts["late"]) == (["e"], 500)

@@ -216,12 +216,13 @@ def test_the_difference_is_that_of_a_later_deadline():
 def test_a_join_that_cannot_look_at_the_log_corrects_nothing_and_one_that_fails_to_tries_again():
     log, failing = log_of((1.0, None, 99)), [True]
 
-    def find(identity):
-        if failing[0]:
-            raise OSError("the disk is gone")
-        return log
+    class Failing(MemoryStore):
+        def find(self, loop, identity):
+            if failing[0]:
+                raise OSError("the disk is gone")
+            return log
 
-    for one, expected in ((Joiner(rules()), 0), (Joiner(rules(), 0, find), 1)):
+    for one, expected in ((Joiner(rules()), 0), (Joiner(rules(), 0, Failing()), 1)):
         failing[0] = True
         for record in log:
             one.take(record)

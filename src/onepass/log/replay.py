@@ -52,6 +52,7 @@ class Fold:
     line: int
     end: int | None
     joins: int  # how many it has learned, since somebody last set this to 0
+    read: int  # the place up to which it has learned every join
     rewarded: dict[Any, None]  # arms that had an outcome, the one whose last is the oldest first
 
     def __init__(
@@ -59,7 +60,7 @@ class Fold:
         begun: int | None = None,
     ):  # fmt: skip
         self.store, self.loop, self.bandit, self.through = store, loop, bandit, through
-        self.line, self.end = line, end
+        self.line, self.end, self.read = line, end, through
         self.rewarded, self.joins = {}, 0
         self._decisions: dict[str, Decided] = {}
         self._names: Counter[int] = Counter()  # how many decisions that are kept have a list of names
@@ -116,8 +117,8 @@ class Fold:
         return Checkpoint(through=self.through, digest=digest, data=data, **fields)
 
     def _scanned(self, until: int | None) -> Iterator[Join | Eviction]:
-        """Joins and evictions after `through`, while decisions are noted."""
-        for one in self.store.read(self.through, until, ("decision", "join", "eviction"), self.loop):
+        """Joins and evictions that were not read, while decisions are noted."""
+        for one in self.store.read(max(self.through, self.read), until, ("decision", "join", "eviction"), self.loop):
             if isinstance(one, Decision):
                 self.note(one)
             else:

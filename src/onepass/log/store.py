@@ -155,6 +155,16 @@ class Store(ABC):
         """All records about one decision, in their order. loop, id: of the decision."""
         return [record_of(row) for row in self.about(loop, id)]
 
+    def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
+        """All records about several decisions, by their ids, each in their order. By default one after the other."""
+        return {id: self.find(loop, id) for id in ids}
+
+    def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:
+        """The events that records of a loop at some places are about; places without one are left out. By default one
+        after the other."""
+        found = (next(self.rows(seq - 1, seq, None, loop), None) for seq in seqs)
+        return {row.seq: row.event for row in found if row is not None and row.event is not None}
+
     def begin(self, seq: int) -> None:
         """Let an empty store begin at a place, as the store did whose records it takes: their places stay as they are.
 

@@ -12,10 +12,10 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from onepass.log.groups import Groups
-from onepass.log.store import Row, Store, StoreError, forgotten, stored
+from onepass.log.store import Row, Store, StoreError, forgotten, record_of, stored
 
 FORM = 1  # of the tables
 PAGE = 1_000  # rows read at a time: no reader holds a transaction open
@@ -40,6 +40,7 @@ MARKS = "select name, value from mark"
 LAST = "select value from mark where name = 'last'"
 COLUMNS = ", ".join(Row._fields)
 VALUES = f"({', '.join('?' * len(Row._fields))})"
+Name = TypeVar("Name", str, int)
 INSERT = f"insert into record ({COLUMNS}) values {VALUES}"
 
 
@@ -115,6 +116,23 @@ class Tables(Store):
         question = f"select {COLUMNS} from record where loop = ? and event = ? order by seq"
         return list(map(Row._make, self._ask(question, (loop, event))))
 
+    def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
+        """As in the contract, by one question for many."""
+        found: dict[str, list[Any]] = {id: [] for id in ids}
+        for part in repeated([*found]):
+            question = f"select {COLUMNS} from record where loop = ? and event in ({', '.join('?' * len(part))})"
+            for row in map(Row._make, self._ask(f"{question} order by seq", (loop, *part))):
+                found[row.event or ""].append(record_of(row))
+        return found
+
+    def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:
+        """As in the contract, by one question for many."""
+        found: dict[int, str] = {}
+        for part in repeated([*seqs]):
+            question = f"select seq, event from record where seq in ({', '.join('?' * len(part))}) and loop = ?"
+            found.update((seq, event) for seq, event in self._ask(question, (*part, loop)) if event is not None)
+        return found
+
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
         question = "select distinct loop, event from record where subject = ? and event is not null"
         return {(loop, event) for loop, event in self._ask(question, (subject,))}
@@ -174,7 +192,7 @@ def parts(found: list[Any]) -> Iterator[list[Any]]:
         start += length
 
 
-def repeated(names: list[str]) -> Iterator[list[str]]:
+def repeated(names: list[Name]) -> Iterator[list[Name]]:
     """Names in parts of at most `MOST`, the last one repeated until their number is a power of two: one statement asks
     for as many."""
     for start in range(0, len(names), MOST):

@@ -9,12 +9,12 @@ from typing import Any
 from onepass.bandit.decision import Decision as Decided
 from onepass.log.asking import decided_on
 from onepass.log.records import SECOND, Decision
-from onepass.service.join import DUE
 from onepass.service.learner import Copies, Copy
 from onepass.service.messages import DecideRequest, Refused, wrong
 from onepass.service.rows import offer
 from onepass.service.settings import RECOMMENDED, LoopSettings, takes_records
 from onepass.service.showing import REQUEST, shared, shown_instead
+from onepass.service.waiting import DUE
 
 CLOSED = (
     "arms have features, and this loop has learned models of every arm by its name, which take none: send PATCH "

@@ -9,59 +9,57 @@ and are counted; where the join can look at the log, what they change is a join 
 
 What is taken are records of the log in their order, `now` is an argument: so the state is a function of the log, and a
 restart rebuilds it by reading. Joins are records, and what was joined is not joined again.
+
+Memory holds the latest `HELD` decisions that wait. Of earlier ones it holds the deadline and the place (backlog.py);
+they are read from the log again when their deadline has passed or an outcome comes. So 10^6 of them take some 25 MB,
+and a restart reads them from files of a checkpoint.
 """
 
 import heapq
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
 
-from onepass.log.records import CORRECTION, SECOND, Activation, Decision, Join, Outcome, Settings
-from onepass.service.late import AGGREGATE, EARLY, Find, changed
+from onepass.log.records import CORRECTION, Activation, Decision, Join, Outcome, Settings
+from onepass.log.store import Store
+from onepass.service.backlog import Backlog, Block
+from onepass.service.late import AGGREGATE, EARLY, changed
 from onepass.service.settings import LoopSettings, checked
+from onepass.service.waiting import EARLY_OUTCOMES, Waiting, deadline, waiting_from_records
 
 REMEMBERED = 10_000  # decisions joined last, whose outcomes are counted as late
-OUTCOMES = 10_000  # of a decision that count; further ones stay in the log
-EARLY_OUTCOMES = 1_000  # of an id without a decision that are kept
 EARLY_ALL = 100_000  # of all such ids together, the latest
 LATE_OUTCOMES = 1_000  # of a joined decision that may each make a correction
 TOGETHER = 256  # joins learned in one call at most: the model is locked for that long
-DUE = "due"  # where a decision says its deadline (extra)
-
-
-class Waiting:
-    """A decision that waits. first: the first place of the log that is about it; subject: whom it is about; paid:
-    (slot, value), in order."""
-
-    __slots__ = ("active", "due", "first", "paid", "seq", "slots", "subject")
-
-    def __init__(self, seq: int, first: int, due: int, slots: int, active: bool, subject: str | None):
-        self.seq, self.first, self.due, self.slots, self.active = seq, first, due, slots, active
-        self.subject = subject
-        self.paid: list[tuple[int | None, float]] = []
+HELD = 65_536  # decisions that wait in memory, where there is a store to read others from
+PARKED = 16_384  # of them that go to the backlog at once
+RECALLED = 256  # decisions that are read from the log at once: nobody is answered for that long
 
 
 class Joiner:
     """The state of the join of one loop.
 
     settings: of the loop, until the log says others: deadlines stay as decisions say them, the rest counts from then
-    on. batch: the number that the first batch of joins gets is one above (default 0). find: what the log has about a
-    decision (default None: it is not asked, and nothing is corrected). before: settings that were in force, with the
-    places from which on, of what the log says before this reads it (default none).
+    on. batch: the number that the first batch of joins gets is one above (default 0). store: the log (default None: it
+    is not asked, so nothing is corrected, and memory holds all that waits). before: settings that were in force, with
+    the places from which on, of what the log says before this reads it (default none).
     """
 
     def __init__(
         self,
         settings: LoopSettings,
         batch: int = 0,
-        find: Find | None = None,
+        store: Store | None = None,
         before: Iterable[tuple[int, LoopSettings]] = (),
     ):
-        self.settings, self.batch, self._find = settings, batch, find
+        self.settings, self.batch, self._store = settings, batch, store
         self._in_force = list(before)
+        self._backlog, self._recalled = Backlog(), 0  # how many that memory holds are in the backlog, too
+        self._known = 0  # the place up to which the backlog has all decisions that wait
         self.counts: Counter[str] = Counter()
         self._waiting: dict[str, Waiting] = {}
         self._early: dict[str, deque[Outcome]] = {}
@@ -72,7 +70,7 @@ class Joiner:
         self._sent: dict[str, str | None] = {}  # of whose correction nobody knows yet whether it is stored; about whom
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._backlog) - self._recalled
 
     # ---- what the log says ----
 
@@ -83,16 +81,12 @@ class Joiner:
         elif isinstance(record, Outcome):
             self._paid(record)
         elif isinstance(record, Activation):
-            waiting = self._waiting.get(record.id)
-            if waiting is not None and record.time <= waiting.due:
-                waiting.active = True
-            else:
-                self.counts["activated late"] += 1
+            self._activated(record)
         elif isinstance(record, Join) and record.how == CORRECTION:
             self._sent.pop(record.id, None)
             self.counts["corrected"] += 1
         elif isinstance(record, Join):
-            self._waiting.pop(record.id, None)
+            self._let_go(record.id)
             self._remember(record.id)
         elif isinstance(record, Settings):
             self.settings = checked(record.settings["loop"])
@@ -104,14 +98,28 @@ class Joiner:
         return self._in_force[max(later - 1, 0)][1] if self._in_force else self.settings
 
     def _decided(self, record: Decision) -> None:
-        due = deadline(record, self.settings)
-        waiting = Waiting(record.seq, record.seq, due, len(record.places), not record.deferred, record.subject)
+        early = self._early.pop(record.id, ())
+        if record.seq <= self._known:
+            return
+        waiting = Waiting(record, deadline(record, self.settings))
         self._waiting[record.id] = waiting
-        heapq.heappush(self._due, (due, record.seq, record.id))
-        for outcome in self._early.pop(record.id, ()):
+        heapq.heappush(self._due, (waiting.due, record.seq, record.id))
+        for outcome in early:
             if outcome.time >= record.time - EARLY:
                 waiting.first = min(waiting.first, outcome.seq)
                 self._count(waiting, outcome)
+        if self._store is not None and len(self._waiting) > HELD:
+            self._park()
+
+    def _activated(self, record: Activation) -> None:
+        waiting = self._waiting.get(record.id)
+        if waiting is None and len(self._backlog):
+            about = self._about(record.id) or ()
+            waiting = self._recall(record.id, [one for one in about if one.seq < record.seq])
+        if waiting is not None and record.time <= waiting.due:
+            waiting.active = True
+        else:
+            self.counts["activated late"] += 1
 
     def _paid(self, record: Outcome) -> None:
         waiting = self._waiting.get(record.id)
@@ -121,7 +129,18 @@ class Joiner:
             self._too_late(record)
         elif record.id in self._early:
             self._keep_early(record)
-        elif self._known(record):
+        else:
+            self._paid_of_old(record)
+
+    def _paid_of_old(self, record: Outcome) -> None:
+        """An outcome of a decision that memory does not hold."""
+        wanted = len(self._backlog) or self._corrects(record)
+        about = self._about(record.id) if wanted else None
+        before = [one for one in about or () if one.seq < record.seq]
+        waiting = self._recall(record.id, before)
+        if waiting is not None:
+            self._count(waiting, record)
+        elif any(isinstance(one, Decision) for one in before):  # it was joined long ago, or before a restart
             self._remember(record.id)
             self._too_late(record)
         else:
@@ -149,20 +168,11 @@ class Joiner:
             del self._early[record.id]
 
     def _count(self, waiting: Waiting, outcome: Outcome) -> None:
-        if outcome.time > waiting.due:
+        what = waiting.count(outcome)
+        if what == "late":
             self._too_late(outcome)
-        elif outcome.slot is not None and outcome.slot >= waiting.slots:
-            self.counts["of no slot"] += 1
-        elif len(waiting.paid) >= OUTCOMES:
-            self.counts["too many"] += 1
         else:
-            waiting.paid.append((outcome.slot, outcome.value))
-            self.counts["in time"] += 1
-
-    def _known(self, record: Outcome) -> bool:
-        """Whether the log has the decision of an outcome before it: it was joined long ago, or before a restart."""
-        about = self._about(record.id) if self._corrects(record) else None
-        return any(isinstance(one, Decision) and one.seq < record.seq for one in about or ())
+            self.counts[what] += 1
 
     def _corrects(self, record: Outcome) -> bool:
         """Whether a late outcome corrects what was learned."""
@@ -171,13 +181,13 @@ class Joiner:
     def _about(self, identity: str) -> list[Any] | None:
         """What the log has about a decision; None where it cannot be read now."""
         try:
-            return None if self._find is None else [*self._find(identity)]
+            return None if self._store is None else self._store.find(self.settings.name, identity)
         except OSError:
             return None
 
     def _too_late(self, record: Outcome) -> None:
         self.counts["late"] += 1
-        if self._find is None or not self._corrects(record):
+        if self._store is None or not self._corrects(record):
             return
         number = self._joined.get(record.id, 0)
         if number >= LATE_OUTCOMES:
@@ -190,7 +200,7 @@ class Joiner:
     def corrections(self, now: int) -> list[Join]:
         """What late outcomes change of what was learned, to be stored; each is given once. now: microseconds."""
         found: list[Join] = []
-        for identity in [*self._late] if self._find is not None else ():
+        for identity in [*self._late] if self._store is not None else ():
             if identity in self._waiting or identity in self._sent:
                 continue
             about = self._about(identity)
@@ -216,24 +226,105 @@ class Joiner:
         if len(self._joined) > REMEMBERED:
             del self._joined[next(iter(self._joined))]
 
+    # ---- the backlog ----
+
+    def _park(self) -> None:
+        """Move the decisions that memory has held longest to the backlog."""
+        oldest = [*islice(((name, one) for name, one in self._waiting.items() if not one.sent), PARKED)]
+        self._backlog.add((one.due, one.seq, one.first) for _, one in oldest if not one.parked)
+        for identity, waiting in oldest:
+            self._recalled -= waiting.parked
+            del self._waiting[identity]
+        if len(self._due) > HELD + PARKED:
+            self._due = [entry for entry in self._due if entry[2] in self._waiting]
+            heapq.heapify(self._due)
+
+    def _recall(self, identity: str, about: list[Any]) -> Waiting | None:
+        """Hold a decision of the backlog in memory; None where it is none. about: its records."""
+        waiting = waiting_from_records(about, self.settings_at) if len(self._backlog) else None
+        if waiting is not None:
+            waiting.parked = True
+            self._recalled += 1
+            self._waiting[identity] = waiting
+        return waiting
+
+    def _recall_due(self, now: int) -> None:
+        """Hold those of the backlog in memory whose deadline has passed, the first `RECALLED`; all stay where they are
+        while the log cannot be read."""
+        if self._store is None or not self._is_due(now):
+            return
+        popped = list[tuple[int, int, int]]()
+        while len(popped) < RECALLED and self._is_due(now):
+            popped.append(self._backlog.pop())
+        try:
+            names = self._store.events_at(self.settings.name, [seq for _, seq, _ in popped])
+            unheld = [name for name in names.values() if name not in self._waiting]
+            found = self._store.find_all(self.settings.name, unheld)
+        except OSError:
+            self._backlog.add(popped)
+            return
+        for due, seq, _ in popped:
+            name = names.get(seq)
+            if name is None:
+                self.counts["forgotten"] += 1
+                continue
+            waiting = self._waiting.get(name)
+            if waiting is not None:
+                self._recalled -= waiting.parked
+                waiting.parked = False
+            else:
+                waiting = waiting_from_records(found[name], self.settings_at, due)
+            if waiting is not None and not waiting.sent:
+                self._waiting[name] = waiting
+                heapq.heappush(self._due, (due, seq, name))
+
+    def _is_due(self, now: int) -> bool:
+        """Return whether the backlog has a deadline before a time."""
+        due = self._backlog.next_due()
+        return due is not None and due < now
+
+    def _let_go(self, identity: str) -> Waiting | None:
+        """Hold a decision in memory no longer; return it."""
+        waiting = self._waiting.pop(identity, None)
+        if waiting is not None:
+            self._recalled -= waiting.parked
+        return waiting
+
+    def blocks(self) -> list[Block]:
+        """Return all that waits as blocks of a backlog, for a checkpoint."""
+        held = Backlog()
+        held.add((one.due, one.seq, one.first) for one in self._waiting.values() if not one.parked)
+        return [*held.blocks, *(Block(one.rows, one.done, one.name) for one in self._backlog.blocks)]
+
+    def restore(self, blocks: Iterable[Block], known: int) -> None:
+        """Begin with all that waited at a place of the log. known: the place."""
+        for block in blocks:
+            self._backlog.put(block)
+        self._known = known
+
     # ---- what time says ----
 
     def due(self, now: int) -> list[Join]:
-        """Joins of all decisions whose deadline has passed, in the order of their deadlines, to be stored in this
-        order; each is given once. now: microseconds, of which no record that comes later may be before."""
+        """Joins of decisions whose deadline has passed, in the order of their deadlines, to be stored in this order;
+        each is given once, those of the backlog in several calls. now: microseconds, of which no record that comes
+        later may be before."""
         while self._fleeting and self._fleeting[0].time + EARLY < now:
             self._give_up(self._fleeting.popleft())
+        self._recall_due(now)
+        later = self._backlog.next_due()
+        end = now if later is None else min(now, later)
         joins = []
-        while self._due and self._due[0][0] < now:
+        while self._due and self._due[0][0] < end:
             _, _, identity = heapq.heappop(self._due)
             waiting = self._waiting.get(identity)
-            if waiting is None:
+            if waiting is None or waiting.sent:
                 continue
             join = self._join(identity, waiting, now)
             if join is None:
-                del self._waiting[identity]
+                self._let_go(identity)
                 self._remember(identity)
             else:
+                waiting.sent = True
                 joins.append(join)
         return joins
 
@@ -273,11 +364,12 @@ class Joiner:
         return out
 
     def forget(self, subject: str) -> set[str]:
-        """Wait no longer for the decisions about a subject; which they were."""
+        """Wait no longer for the decisions about a subject; which they were. Those of the backlog are found gone when
+        their deadline has passed."""
         gone = {identity for identity, waiting in self._waiting.items() if waiting.subject == subject}
         for identity in gone:
-            del self._waiting[identity]
-            self.counts["forgotten"] += 1
+            waiting = self._let_go(identity)
+            self.counts["forgotten"] += waiting is not None and not waiting.parked
         sent = {identity for identity, whom in self._sent.items() if whom == subject}
         for identity in sent:
             del self._sent[identity]
@@ -289,15 +381,16 @@ class Joiner:
     def since(self, last: int) -> int:
         """The place after which everything stands that the state depends on. last: of the log."""
         waiting = min((one.first for one in self._waiting.values()), default=last + 1)
+        parked = self._backlog.first()
+        return min(waiting, last + 1 if parked is None else parked, self.scan_from(last) + 1) - 1
+
+    def scan_from(self, last: int) -> int:
+        """The place after which a restart reads that has the blocks of all that waits. last: of the log."""
         early = min((each[0].seq for each in self._early.values()), default=last + 1)
-        return min(waiting, early, min(self._late.values(), default=last + 1)) - 1
+        return min(early, min(self._late.values(), default=last + 1)) - 1
 
     def next(self) -> int | None:
         """The next deadline, None without one."""
-        return self._due[0][0] if self._due else None
-
-
-def deadline(record: Decision, settings: LoopSettings) -> int:
-    """Until when outcomes count for a decision, in microseconds."""
-    said = (record.extra or {}).get(DUE)
-    return said if isinstance(said, int) else record.time + round(settings.reward.wait * SECOND)
+        first = [self._due[0][0]] if self._due else []
+        parked = self._backlog.next_due()
+        return min(first if parked is None else [*first, parked], default=None)

@@ -25,8 +25,6 @@ AGGREGATE: dict[str, Callable[[list[float]], float]] = {
     "max": max,
 }
 
-Find = Callable[[str], Iterable[Any]]
-
 
 def changed(about: Iterable[Any], settings: LoopSettings) -> tuple[list[float | None], int] | None:
     """Differences of each slot, and the number of outcomes; None where nothing changes, or nothing was learned.

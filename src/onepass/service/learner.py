@@ -23,6 +23,7 @@ from onepass.service.writer import done, promise
 
 IDLE = 0.05  # seconds between two looks at the time while nothing comes
 LEAVE = 5.0  # seconds for learning, once it is told to stop
+UNSAVED = 10_000  # records of the log after which there is a checkpoint although nothing was learned
 RARELY = 10.0  # times as long as a copy takes, until the next one
 
 _logger = logging.getLogger("uvicorn.error")
@@ -72,6 +73,7 @@ class Learner(threading.Thread):
         self.failure: str | None = None  # why the last checkpoint could not be saved
         self.copies = Copies(Copy.of(fold))
         self.through = self.saved = self.seen = fold.through
+        self.saved_read = fold.read  # the place that the last checkpoint had read
         self.learned = 0
         self.candidate: Candidate | None = None
         self.is_due: Callable[[], bool] = bool
@@ -159,6 +161,12 @@ class Learner(threading.Thread):
                 self.candidate.learn(group)
             if isinstance(group[0], Eviction):
                 self.evicted, self._evicting = self.evicted + len(group[0].arms), None
+        for fold in self._folds() if records and self.trouble is None else ():
+            fold.read = records[-1].seq
+
+    def _folds(self) -> list[Fold]:
+        """Return the models that learn: the one that serves, and the candidate."""
+        return [self.fold] if self.candidate is None else [self.fold, self.candidate.fold]
 
     def _make_room(self) -> None:
         """Write an eviction where a model knows too many arms, one at a time: each is learned before the next."""
@@ -167,7 +175,7 @@ class Learner(threading.Thread):
             return
         if asked is not None and not (asked.done() and asked.exception() is not None):
             return
-        folds = [self.fold] if self.candidate is None else [self.fold, self.candidate.fold]
+        folds = self._folds()
         rewarded = {arm: None for fold in reversed(folds) for arm in fold.rewarded}
         for fold in folds:
             arms = choose_evicted(fold.bandit, self.known_arms, rewarded, self.kept_arms)
@@ -199,10 +207,11 @@ class Learner(threading.Thread):
     def keep(self, always: bool = False) -> None:
         """Make a checkpoint where something was learned since the last one; always: in any case (default False)."""
         self._checkpointed = time.monotonic()
-        if (always or self.through > self.saved) and self.trouble is None:
+        learned = self.through > self.saved or self.fold.read >= self.saved_read + UNSAVED
+        if (always or learned) and self.trouble is None:
             try:
                 self._save()
-                self.saved, self.failure = self.through, None
+                self.saved, self.saved_read, self.failure = self.through, self.fold.read, None
             except OSError as error:
                 if self.failure is None:
                     _logger.warning("loop %s: a checkpoint could not be saved: %s", self.fold.loop, error)

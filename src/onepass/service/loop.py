@@ -62,9 +62,12 @@ class Loop:
         self.tables = Tables(lambda arms: table(arms, settings))
         found = models.newest(folder, store, self.name)
         self.standing = Standing() if found is None else found.kept.standing
-        before = self._settings_before(0 if found is None else found.kept.since)
-        self.joiner = Joiner(settings, store.last, lambda identity: store.find(self.name, identity), before)
-        last = self._scan(found)
+        waiting = models.waiting_at(folder, found)
+        since = 0 if found is None else found.kept.since if waiting is None else found.kept.scan
+        self.joiner = Joiner(settings, store.last, store, self._settings_before(since))
+        if found is not None and waiting is not None:
+            self.joiner.restore(waiting, found.kept.known)
+        last = self._scan(since, 0 if found is None else found.kept.known)
         self._fits(settings)
         self.clock = clock(last)
         serving = self.standing.lines.serving
@@ -84,9 +87,8 @@ class Loop:
         records = self.store.read(0, place, ("settings",), self.name)
         return [(one.seq, checked(one.settings["loop"])) for one in records]
 
-    def _scan(self, found: Any) -> int:
-        """Let the joiner and what stands read what they depend on; the last time."""
-        since, known = (0, 0) if found is None else (found.kept.since, found.kept.known)
+    def _scan(self, since: int, known: int) -> int:
+        """Let the joiner read what follows a place, and what stands what follows another; the last time."""
         last = 0
         for record in self.store.read(min(since, known), None, None, self.name):
             if record.seq > since:
@@ -173,12 +175,13 @@ class Loop:
         """A model as a file, and its record, for the log; by the learner's thread."""
         with self.changing, self.writer.counting:
             known, standing = self.writer.last, self.standing
-            since = self.joiner.since(known)
+            since, scan, blocks = self.joiner.since(known), self.joiner.scan_from(known), self.joiner.blocks()
         kept = models.Kept(
             loop=self.name, line=fold.line, through=fold.through, rounds=fold.bandit.rounds, since=since, known=known,
             mark=models.mark_of(self.store, known), standing=standing, rewarded=fold.rewarded_arms(),
+            read=max(fold.read, fold.through), scan=scan,
         )  # fmt: skip
-        return models.save(self.folder, self.store, kept, fold, self.clock(), state, why, self.wholes)
+        return models.save(self.folder, self.store, kept, fold, self.clock(), state, why, self.wholes, blocks)
 
     def _written(self) -> int:
         return self.writer.written

@@ -7,7 +7,7 @@ and without any the log is learned from its beginning. The file comes first, the
 import contextlib
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from onepass.log.lines import SERVING, STAGED, Line
 from onepass.log.records import Checkpoint, Forgotten
 from onepass.log.replay import Fold, restored
 from onepass.log.store import Row, Store
+from onepass.service.backlog import Block, load_block, save_block
 from onepass.service.standing import Standing
 from onepass.service.whole import WholeCheckpoints
 
@@ -46,7 +47,9 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     rounds: rows it has learned; since: the place after which the join must read; known: the last place of the log then,
     up to which `standing` is what the log says; mark: of the record there; digest: SHA-256 of the model's bytes;
     rewarded: arms that had an outcome, the one whose last is the oldest first; joins, bytes: how many were learned and
-    written since its last checkpoint that the log holds whole."""
+    written since its last checkpoint that the log holds whole; read: the place up to which no join is left to be
+    learned; waiting: files of all that waited at `known`, each with its rows that were done; scan: the place after
+    which the join must read that has them."""
 
     loop: str
     line: int
@@ -60,6 +63,9 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     rewarded: list[str] = []
     joins: int = 0
     bytes: int = 0
+    read: int = 0
+    scan: int = 0
+    waiting: list[tuple[str, int]] = []
 
     @property
     def name(self) -> str:
@@ -84,17 +90,19 @@ def save(
     state: str = SERVING,
     why: str = "",
     wholes: WholeCheckpoints | None = None,
+    blocks: Iterable[Block] = (),
 ) -> Checkpoint:
     """Put a model into a folder, and remove those that are too many; its record, for the log, which holds the model as
-    well where the log alone does not lead to it, or where it is time (whole.py)."""
+    well where the log alone does not lead to it, or where it is time (whole.py). blocks: of what waits."""
     data, line = files.to_bytes(fold.bandit), kept.standing.lines.each[kept.line]
     whole = lost_rows(store, kept.loop, line, kept.through)
     if wholes is not None:
         whole = whole or wholes.takes(fold, len(data))
         wholes.saved(fold, len(data), whole)
         kept = msgspec.structs.replace(kept, joins=fold.joins, bytes=wholes.bytes_since(fold.line))
-    kept = msgspec.structs.replace(kept, digest=hashlib.sha256(data).hexdigest())
     folder.mkdir(exist_ok=True)
+    waiting = [(save_block(folder, block), block.done) for block in blocks]
+    kept = msgspec.structs.replace(kept, digest=hashlib.sha256(data).hexdigest(), waiting=waiting)
     place = folder / f"{kept.name}.model"
     disk.put(place, data)
     disk.put(place.with_suffix(".json"), msgspec.json.encode(kept))
@@ -121,9 +129,10 @@ def remove_old(folder: Path, store: Store, newest: Kept) -> None:
     last checkpoint stays: of the `FORMER` that served last, and of as many that never did. Those of another log, as it
     was before it was restored from a copy, do not count. newest: what was saved just now.
     """
-    found = dict[int, list[str]]()
+    found, waiting = dict[int, list[str]](), dict[str, list[str]]()
     for kept in reversed([*kepts(folder, store, newest.loop)]):
         found.setdefault(kept.line, []).append(kept.name)
+        waiting[kept.name] = [name for name, _ in kept.waiting]
     lines = newest.standing.lines
     present = {lines.serving, *(line for line in found if line not in lines.each)}
     present |= {one.number for one in lines.each.values() if one.state == STAGED}
@@ -132,8 +141,10 @@ def remove_old(folder: Path, store: Store, newest: Kept) -> None:
     others = [line for line in former if not lines.each[line].served][-FORMER:]
     names = {name for line in present & found.keys() for name in found[line][-KEPT:]}
     names |= {found[line][-1] for line in (*served, *others)}
+    wanted = {f"{name}{ending}" for name in names for ending in (".json", ".model")}
+    wanted.update(*(waiting[name] for name in names))
     for old in folder.iterdir():
-        if old.name not in {f"{name}{ending}" for name in names for ending in (".json", ".model")}:
+        if old.name not in wanted:
             with contextlib.suppress(OSError):
                 old.unlink()
 
@@ -174,6 +185,16 @@ def whole(folder: Path, kept: Kept) -> Found | None:
         return None
 
 
+def waiting_at(folder: Path, found: Found | None) -> list[Block] | None:
+    """Return what waited when a checkpoint was made; None where its files are not whole, so that the log says it."""
+    if found is None or found.kept.scan == 0:
+        return None
+    try:
+        return [load_block(folder, name, done) for name, done in found.kept.waiting]
+    except (OSError, ValueError):
+        return None
+
+
 def fold_of(folder: Path, store: Store, loop: str, line: Line, found: Found | None) -> Fold:
     """A model of a loop, with which a start goes on: the later one of its newest checkpoint in the folder, and the last
     that the log holds with its model.
@@ -183,6 +204,7 @@ def fold_of(folder: Path, store: Store, loop: str, line: Line, found: Found | No
     if found is not None and found.kept.through >= line.whole:
         fold = Fold(store, loop, found.bandit, found.kept.through, line=line.number)
         fold.rewarded, fold.joins = dict.fromkeys(found.kept.rewarded), found.kept.joins
+        fold.read = max(found.kept.read, found.kept.through)
         return fold
     saved = store.read(0, None, ("checkpoint",), loop)
     place = max((one.seq for one in saved if one.line == line.number and one.data is not None), default=0)

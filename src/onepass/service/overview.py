@@ -16,8 +16,8 @@ from onepass.evaluation.ranges import Range
 from onepass.log.asking import first_eligible
 from onepass.log.records import SECOND, Activation, Checkpoint, Decision, Join, Outcome, Settings
 from onepass.service.drift import EVERY, SETTLED, Drift, Expected
-from onepass.service.join import deadline
 from onepass.service.settings import LoopSettings, checked
+from onepass.service.waiting import deadline
 from onepass.service.worth import LEVEL, Chance, Worth, chance, verdict
 
 PIECES = 120  # of the time that is drawn

@@ -1,0 +1,109 @@
+"""Decisions that wait for outcomes outside of memory: of each only its deadline and two places of the log are held.
+
+    block = rows (due, seq, first), sorted by `due`;  a heap of blocks gives the earliest deadline
+
+A row takes 24 bytes. A block never changes, so a checkpoint writes it to a file once, named by the digest of its bytes.
+Everything else about a decision is read from the log when its deadline has passed (join.py).
+"""
+
+import hashlib
+import heapq
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from onepass.foundation import disk
+
+ENDING = ".waiting"  # of a block's file
+DIGEST = 32  # characters of a digest in a file's name
+COLUMNS = 3  # of a row: due, seq, first
+
+
+class Block:
+    """Rows sorted by their deadlines; those before `done` no longer wait.
+
+    rows : (3, n) array of deadlines in microseconds, of the decisions' places, and of the first places about them.
+    """
+
+    __slots__ = ("done", "name", "oldest", "rows")
+
+    def __init__(self, rows: np.ndarray, done: int = 0, name: str | None = None):
+        self.rows, self.done, self.name = rows, done, name
+        self.oldest = np.minimum.accumulate(rows[2, ::-1])[::-1]  # first place of this row and all later ones
+
+    def __len__(self) -> int:
+        return self.rows.shape[1] - self.done
+
+    def __lt__(self, other: "Block") -> bool:
+        return self.next_due() < other.next_due()
+
+    def next_due(self) -> int:
+        """Return the earliest deadline."""
+        return int(self.rows[0, self.done])
+
+
+class Backlog:
+    """A priority queue of decisions by their deadlines."""
+
+    def __init__(self) -> None:
+        self._heap: list[Block] = []
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All blocks in which a decision waits, in no order."""
+        return [*self._heap]
+
+    def add(self, rows: Iterable[tuple[int, int, int]]) -> None:
+        """Add a block of (due, seq, first)."""
+        sorted_rows = sorted(rows)
+        if sorted_rows:
+            self.put(Block(np.array(sorted_rows, np.int64).T.copy()))
+
+    def put(self, block: Block) -> None:
+        """Add a block."""
+        if len(block):
+            heapq.heappush(self._heap, block)
+            self._length += len(block)
+
+    def next_due(self) -> int | None:
+        """Return the earliest deadline, None without one."""
+        return self._heap[0].next_due() if self._heap else None
+
+    def pop(self) -> tuple[int, int, int]:
+        """Remove the row with the earliest deadline, and return it."""
+        block = self._heap[0]
+        due, seq, first = map(int, block.rows[:, block.done])
+        block.done += 1
+        self._length -= 1
+        if len(block):
+            heapq.heapreplace(self._heap, block)
+        else:
+            heapq.heappop(self._heap)
+        return due, seq, first
+
+    def first(self) -> int | None:
+        """Return the first place of the log that is about a decision that waits, None without one."""
+        return min((int(block.oldest[block.done]) for block in self._heap), default=None)
+
+
+def save_block(folder: Path, block: Block) -> str:
+    """Write a block into a folder, unless it was written before; return the name of its file."""
+    if block.name is None or not (folder / block.name).exists():
+        data = block.rows.astype("<i8").tobytes()
+        name = f"{hashlib.sha256(data).hexdigest()[:DIGEST]}{ENDING}"
+        disk.put(folder / name, data)
+        block.name = name
+    return block.name
+
+
+def load_block(folder: Path, name: str, done: int) -> Block:
+    """Read a block; OSError where there is none, ValueError where it is damaged. done: rows that no longer wait."""
+    data = (folder / name).read_bytes()
+    if hashlib.sha256(data).hexdigest()[:DIGEST] != name.removesuffix(ENDING):
+        raise ValueError(f"{folder / name} is damaged: its digest is another")
+    return Block(np.frombuffer(data, "<i8").reshape(COLUMNS, -1).astype(np.int64, copy=False), done, name)

@@ -1,0 +1,71 @@
+"""A decision that waits for its outcomes: what counts for it until its deadline."""
+
+from collections.abc import Callable
+from typing import Any
+
+from onepass.log.records import CORRECTION, SECOND, Activation, Decision, Join, Outcome
+from onepass.service.late import EARLY
+from onepass.service.settings import LoopSettings
+
+OUTCOMES = 10_000  # of a decision that count; further ones stay in the log
+EARLY_OUTCOMES = 1_000  # of an id without a decision that are kept
+DUE = "due"  # where a decision says its deadline (extra)
+
+
+class Waiting:
+    """A decision that waits.
+
+    first: the first place of the log that is about it; subject: whom it is about; paid: (slot, value), in order;
+    parked: whether the backlog has its deadline; sent: whether its join was given.
+    """
+
+    __slots__ = ("active", "due", "first", "paid", "parked", "sent", "seq", "slots", "subject")
+
+    def __init__(self, record: Decision, due: int):
+        self.seq = self.first = record.seq
+        self.due, self.slots, self.active = due, len(record.places), not record.deferred
+        self.subject = record.subject
+        self.paid: list[tuple[int | None, float]] = []
+        self.parked = self.sent = False
+
+    def count(self, outcome: Outcome) -> str:
+        """Count an outcome where it counts; return the name of what is counted."""
+        if outcome.time > self.due:
+            return "late"
+        if outcome.slot is not None and outcome.slot >= self.slots:
+            return "of no slot"
+        if len(self.paid) >= OUTCOMES:
+            return "too many"
+        self.paid.append((outcome.slot, outcome.value))
+        return "in time"
+
+
+def waiting_from_records(
+    about: list[Any], settings_at: Callable[[int], LoopSettings], due: int | None = None
+) -> Waiting | None:
+    """Return a decision as its records leave it; None where it does not wait any more.
+
+    about: its records, in their order; settings_at: settings in force at a place; due: its deadline (default None: as
+    `deadline` says).
+    """
+    decision = next((one for one in about if isinstance(one, Decision)), None)
+    if decision is None or any(isinstance(one, Join) and one.how != CORRECTION for one in about):
+        return None
+    waiting = Waiting(decision, deadline(decision, settings_at(decision.seq)) if due is None else due)
+    outcomes = [one for one in about if isinstance(one, Outcome)]
+    early = [one for one in outcomes if one.seq < decision.seq][-EARLY_OUTCOMES:]
+    for outcome in (one for one in early if one.time >= decision.time - EARLY):
+        waiting.first = min(waiting.first, outcome.seq)
+        waiting.count(outcome)
+    for outcome in (one for one in outcomes if one.seq > decision.seq):
+        waiting.count(outcome)
+    waiting.active |= any(
+        isinstance(one, Activation) and one.seq > decision.seq and one.time <= waiting.due for one in about
+    )
+    return waiting
+
+
+def deadline(record: Decision, settings: LoopSettings) -> int:
+    """Until when outcomes count for a decision, in microseconds."""
+    said = (record.extra or {}).get(DUE)
+    return said if isinstance(said, int) else record.time + round(settings.reward.wait * SECOND)
