@@ -42,8 +42,8 @@ class Fold:
 
     store: the log; loop: the name of the loop; bandit: what has learned everything up to the place `through` (default
     0: nothing), and is changed; line: which of the loop's models it is (lines.py; default 0: the first); end: the last
-    join that it learns (default None: there is no end); begun: the join after which it began to learn (default None: the
-    log says it).
+    join that it learns (default None: there is no end); begun: the join after which it began to learn (default None:
+    the log says it).
     """
 
     store: Store
