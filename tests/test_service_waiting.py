@@ -210,11 +210,12 @@ def test_what_waits_is_joined_after_the_log_could_not_be_read_for_a_while(monkey
 
 def generated(store, count, wait):
     """A log of decisions that all wait, as the service writes it."""
+    begin = HeldClock()()
     for start in range(0, count, 5000):
         store.append([
             Decision(
-                loop="news", time=t, id=f"{t:036d}", places=[0], propensities=[0.5], offered=["a", "b", "c"],
-                contexts=[0.1, 0.2, 0.3], extra={DUE: t + round(wait * SECOND), "request": "0" * 32},
+                loop="news", time=begin + t, id=f"{t:036d}", places=[0], propensities=[0.5], offered=["a", "b", "c"],
+                contexts=[0.1, 0.2, 0.3], extra={DUE: begin + t + round(wait * SECOND), "request": "0" * 32},
             )
             for t in range(start, min(start + 5000, count))
         ])  # fmt: skip
