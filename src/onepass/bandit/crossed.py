@@ -220,7 +220,9 @@ class CrossedBandit(Exploring, files.Owner):
         with deferred():
             for user, item, name, reward in every:
                 user_places, item_places = self.context.learn_terms(user), self.item.learn_terms(item)
-                rescale(self._learned, self.context.take_rescaled(), self.item.take_rescaled())
+                users, items = self.context.take_rescaled(), self.item.take_rescaled()
+                if users or items:
+                    rescale(self._learned, users, items)
                 own = self._owned.learned(name, self._learned)
                 learn_crossed(self._learned, Crossed(*user_places, *item_places, own), reward)
             self._rewarded.add(identities)

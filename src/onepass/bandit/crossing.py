@@ -146,23 +146,23 @@ def met(state, weights, user, user_values, places):
     """What the request says of every place that items have: their index (1 + items,) among sums (places, 2 priors), of
     u w and of u^2 p. Priors without weight are left out."""
     priors, rows = state.losses.size, state.totals[0]
-    by_user, index, count = 1.0 / length(state.totals[1], rows, user_values), np.full(state.cells.shape[1], -1), 1
+    by_user, index = 1.0 / length(state.totals[1], rows, user_values), np.full(state.cells.shape[1], -1)
+    found, count = np.zeros(1 + places.size, np.int64), 1
     index[0] = 0
     for place in places:
         if index[place + 1] < 0:
-            index[place + 1] = count
+            index[place + 1], found[count] = count, place + 1
             count += 1
     sums = np.zeros((count, 2 * priors))
     for i in range(-1, user.size):
         u = user_values[i] * by_user if i >= 0 else 1.0
         line = state.cells[user[i] + 1 if i >= 0 else 0]
-        for j in range(index.size):
-            if index[j] >= 0:
-                cell, out = line[j], sums[index[j]]
-                for s in range(priors):
-                    if weights[s] > 0.0:
-                        out[s] += u * cell[s]
-                        out[priors + s] += u * u * cell[priors + s]
+        for k in range(count):
+            cell, out = line[found[k]], sums[k]
+            for s in range(priors):
+                if weights[s] > 0.0:
+                    out[s] += u * cell[s]
+                    out[priors + s] += u * u * cell[priors + s]
     return index, sums
 
 

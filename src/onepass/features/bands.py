@@ -52,6 +52,8 @@ class Bands:
         self._names: dict[int, str] = {}
         self._knots: Knots | None = None
         self._rescaled: list[tuple[int, float]] = []
+        self.count = 0  # of numbers that have bands now
+        self.open: set[int] = set()  # places of numbers that have bands, or may get some
         places = {name: place for place, name in enumerate(names)}
         for name, place in places.items():
             self.begin(name, place)
@@ -60,20 +62,18 @@ class Bands:
             if of in self._held:
                 self._take(of, knot, place)
 
-    def __bool__(self) -> bool:
-        return bool(self._held)
-
     def begin(self, name: str, place: int) -> None:
         """A name has a place from now on: it has bands if it is a number, but no part of a vector or of a time."""
         self._knots = None
         if self._most and is_number(name) and VECTOR.fullmatch(name) is None:
             self._held[place], self._names[place] = {}, name
+            self.open.add(place)
 
     def missing(self, place: int, value: float, rows: float, free: bool) -> float | None:
-        """The knot to be `given` for a value of a number that is learned, NaN: it is a straight line; None where
+        """The knot to be `given` for a value of an open number that is learned, NaN: it is a straight line; None where
         nothing is missing. rows: learned of the number before; free: whether there is room for bands."""
-        held = self._held.get(place)
-        if held is None or value in held or place in self._straight:
+        held = self._held[place]
+        if value in held:
             return None
         if free and len(held) < self._most:
             return value
@@ -89,6 +89,8 @@ class Bands:
 
     def take_rescaled(self) -> list[tuple[int, float]]:
         """Places of numbers, and by what they have been multiplied since this was last asked."""
+        if not self._rescaled:
+            return []
         found, self._rescaled = self._rescaled, []
         return found
 
@@ -96,10 +98,13 @@ class Bands:
         return len(self._held[place]) >= MANY and place not in self._straight
 
     def _take(self, of: int, knot: float, place: int) -> None:
+        self.count -= self._banded(of)
         if np.isnan(knot):
             self._straight.add(of)
+            self.open.discard(of)
         else:
             self._held[of][knot] = place
+        self.count += self._banded(of)
 
     def knots(self, count: int, free: bool, unseen: Callable[[str], int]) -> Knots:
         """What compiled code reads. count: of places; unseen: the place that a name without one has."""

@@ -184,7 +184,7 @@ class Records(files.Owner):
 
     def _scaled(self, found: Pairs) -> Pairs:
         """Numbers with their bands, and standardized."""
-        if self._bands:
+        if self._bands.count:
             knots = self._bands.knots(self.known, self._spacious(), lambda name: self._room + self._hash(name))
             scaling = (self._means, self._scales, FAR) if self.standardize else (NO_NUMBERS, NO_NUMBERS, np.inf)
             return Pairs(*with_bands(*found, knots, *scaling))
@@ -336,10 +336,13 @@ class Records(files.Owner):
                     continue
             places.append(place)
             values.append(value)
-        row = Pairs(np.array([0, len(places)]), np.array(places, np.int64), np.array(values, np.float64))
-        return self._scaled(row)[1:]
+        row = np.array(places, np.int64), np.array(values, np.float64)
+        if self._bands.count:
+            return self._scaled(Pairs(np.array([0, len(places)]), *row))[1:]
+        if self.standardize:
+            standardized(*row, self._means, self._scales, FAR)
+        return row
 
-    @writing
     def take_rescaled(self) -> list[tuple[int, float]]:
         """Places of numbers, and by what their values have been multiplied since this was last asked, because bands
         began or ended there (`onepass.features.bands`): for models that divide their weights by it."""
@@ -360,16 +363,21 @@ class Records(files.Owner):
                 return self._room + place
             place = self._placed(name)
         if self._numeric[place]:
-            knot = self._bands.missing(place, value, self._moments[place][0], self._spacious())
-            if knot is not None and len(self._known) < self._room:
-                self._bands.given(place, knot, self._placed(band_name(name, knot)))
             moment = self._moments[place]
+            if place in self._bands.open:
+                self._learn_band(place, name, value, moment[0])
             moment[0] += 1.0
             before = value - moment[1]
             moment[1] += before / moment[0]
             moment[2] = min(moment[2] + before * (value - moment[1]), LARGEST)
             self._means[place], self._scales[place] = scale_of(moment)
         return place
+
+    def _learn_band(self, place: int, name: str, value: float, rows: float) -> None:
+        """Give the value of a number a band where it gets one. rows: learned of the number before."""
+        knot = self._bands.missing(place, value, rows, self._spacious())
+        if knot is not None and len(self._known) < self._room:
+            self._bands.given(place, knot, self._placed(band_name(name, knot)))
 
     def _placed(self, name: str) -> int:
         """The place of its own that a name gets."""
