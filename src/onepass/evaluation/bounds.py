@@ -9,6 +9,7 @@ Limits by bets rest on it. Of other loggers nobody knows how small the propensit
 import numpy as np
 
 from onepass.evaluation.log import Log
+from onepass.evaluation.sample import row_maxima
 from onepass.foundation import check
 from onepass.foundation.check import shown
 
@@ -61,8 +62,8 @@ def told(block: Log, p: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray | N
         ratios = np.divide(p, block.distributions, out=np.zeros_like(p), where=block.distributions > 0.0)
         first = block.distributions[0]
         # propensities may differ from distributions in their last digits
-        return np.maximum(ratios.max(axis=1), weights), 1.0 / float(first[first > 0.0].min())
+        return np.maximum(row_maxima(ratios), weights), 1.0 / float(first[first > 0.0].min())
     offered = block.n_arms if block.eligible is None else block.eligible.sum(axis=1)
     if (abs(block.propensities * offered - 1.0) < EVEN).all():
-        return p.max(axis=1) / block.propensities, float(block.n_arms)
+        return row_maxima(p) / block.propensities, float(block.n_arms)
     return None, None

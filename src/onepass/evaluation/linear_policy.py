@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from onepass.evaluation.sample import row_maxima
 from onepass.foundation import check
 
 NUMBER = np.dtype(np.float64)
@@ -38,12 +39,12 @@ class LinearPolicy:
         if contexts.ndim != 4 - theta.ndim or contexts.shape[-1] != theta.shape[-1]:
             raise ValueError(f"contexts must be rows of {theta.shape[-1]} numbers, got shape {contexts.shape}")
         scores = contexts @ theta.T
-        scores -= scores.max(axis=1, keepdims=True)
+        scores -= row_maxima(scores)[:, None]
         if self.temperature > 0.0:
             scores /= self.temperature
             p = np.exp(scores, out=scores)
         else:
             p = (scores == 0.0) * 1.0
-        p *= (1.0 - self.floor) / p.sum(axis=1, keepdims=True)
+        p *= (1.0 - self.floor) / np.einsum("ij->i", p)[:, None]
         p += self.floor / p.shape[1]
         return p
