@@ -170,3 +170,16 @@ def test_an_eviction_is_a_record_as_others_are():
     assert decode(encode(record)) == record
     with pytest.raises(ValueError, match="length >= 1"):
         decode(b'{"kind":"eviction","loop":"news","time":5,"arms":[""]}')
+
+
+def test_arms_without_an_outcome_are_limited_by_their_memory_and_those_with_one_are_not(monkeypatch):
+    bandit, rng = op.OFUL(dim=5, parameters="disjoint"), np.random.default_rng(0)
+    names = [f"a{i}" for i in range(300)]
+    for name in names:
+        bandit.learn(rng.standard_normal(5), 0.0, arm=name)
+    monkeypatch.setattr("onepass.log.evicting.BARE", bandit.memory_usage() // 3)
+    assert choose_evicted(bandit, 1_000, names[:250]) == []
+    assert choose_evicted(bandit, 1_000, names[200:]) == names[:110]
+    assert choose_evicted(bandit, 1_000, [], kept=names[:10]) == names[10:220]
+    monkeypatch.setattr("onepass.log.evicting.BARE", 0)
+    assert choose_evicted(bandit, 1_000, []) == names[: 300 - 64 + 6], "64 always stay, less a tenth"

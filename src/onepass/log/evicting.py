@@ -12,6 +12,8 @@ from onepass.foundation.sharing import writing
 
 MOST = 10_000  # names of one record
 ROOM = 10  # a tenth of the limit is made free at once
+BARE = 32 << 20  # bytes of a model that arms without an outcome may take: names cost nothing to those who send them
+FEW = 64  # arms without an outcome that always stay
 
 
 def arms_of(bandit: Any) -> tuple[Any, ...]:
@@ -23,19 +25,24 @@ def choose_evicted(bandit: Any, limit: int, rewarded: Collection[Any], kept: Col
     """Return the arms to be forgotten where a bandit knows more than a limit, none where it does not.
 
     The arms that had no outcome go first, the one known longest ahead of the others; then those whose last outcome is
-    the oldest. A tenth of the limit becomes free.
+    the oldest. A tenth of the limit becomes free. Arms without an outcome are limited by their memory as well, to
+    `BARE` bytes.
 
     limit: number of arms, at least 1; rewarded: arms that had an outcome, the one whose last is the oldest first; kept:
     arms that stay (default none).
     """
     known = arms_of(bandit)
-    if len(known) <= limit:
+    if len(known) <= min(limit, FEW):
         return []
     never = [arm for arm in known if arm not in rewarded]
+    bare = max(int(BARE * len(known) / bandit.memory_usage()), FEW)
+    surplus = max(
+        len(known) - limit + limit // ROOM if len(known) > limit else 0,
+        len(never) - bare + bare // ROOM if len(never) > bare else 0,
+    )
     since = {*known}
     order = [*never, *(arm for arm in rewarded if arm in since)]
-    surplus = min(len(known) - limit + limit // ROOM, MOST)
-    return [arm for arm in order if isinstance(arm, str) and arm not in kept][:surplus]
+    return [arm for arm in order if isinstance(arm, str) and arm not in kept][: min(surplus, MOST)]
 
 
 def evict(bandit: Any, arms: Collection[Any]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from onepass.log.evicting import choose_evicted
+from onepass.log.evicting import arms_of, choose_evicted
 from onepass.log.records import Decision, Eviction, Join
 from onepass.log.replay import Fold, grouped
 from onepass.service.candidates import Candidate
@@ -81,6 +81,7 @@ class Learner(threading.Thread):
         self.evicted = 0
         self._save, self._evict, self._leaving = save, evict, math.inf
         self._evicting: Future[Any] | None = None
+        self._counted: dict[int, tuple[int, int]] = {}  # arms of each model, and the limit, when they were last counted
         self._told: queue.SimpleQueue[list[Any] | Callable[[], object] | None] = queue.SimpleQueue()
         self._published, self._stale, self._took = time.monotonic(), False, 0.0
         self._checkpointed = self._published
@@ -178,8 +179,13 @@ class Learner(threading.Thread):
         folds = self._folds()
         rewarded = {arm: None for fold in reversed(folds) for arm in fold.rewarded}
         for fold in folds:
+            count = len(arms_of(fold.bandit)), self.known_arms
+            if self._counted.get(fold.line) == count:
+                continue  # no arm is new
+            self._counted[fold.line] = count
             arms = choose_evicted(fold.bandit, self.known_arms, rewarded, self.kept_arms)
             if arms:
+                del self._counted[fold.line]
                 with contextlib.suppress(OSError):  # the next start makes room
                     self._evicting = self._evict(arms)
                 return
