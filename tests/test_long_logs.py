@@ -1,14 +1,30 @@
 """Long logs: whole checkpoints cut them into pieces, which are verified one by one, in parallel, and once for ever."""
 
+import hashlib
 import itertools
+import json
+import sqlite3
+from contextlib import closing
+from functools import partial
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import onepass as op
+from counts import many
+from lagging_games import lagging_game
+from onepass import cli
 from onepass.log.memory import MemoryStore
-from onepass.log.replay import Fold
-from onepass.log.verifying import verify
+from onepass.log.opening import opened
+from onepass.log.parallel import verify_all
+from onepass.log.parquet import ParquetStore
+from onepass.log.pieces import checkpoint_at, merge_pieces, pieces_of, summed, verify_piece
+from onepass.log.replay import Fold, restored
+from onepass.log.sealing import move
+from onepass.log.sqlite import SqliteStore
+from onepass.log.store import placed, record_of, row_of
+from onepass.log.verifying import DAMAGED, verify
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.settings import begun, checked
@@ -99,3 +115,193 @@ def test_no_whole_checkpoints_are_made_where_settings_say_never_and_others_are_r
     for wrong in (-1, 1_000_000_001):
         with pytest.raises(ValueError, match=r"operation\.whole must be from 1 to 1,000,000,000 joins, or 0 for never"):
             rules(whole=wrong)
+
+
+def in_pieces(store, loop, line=0):
+    return summed(verify_piece(store, piece).found for piece in pieces_of(store, loop, line))
+
+
+@pytest.mark.parametrize("seed", range(many(12, 300)))
+@pytest.mark.parametrize("kind", ["in order of models", "out of order", "too late", "without places"])
+def test_pieces_find_together_what_one_pass_finds(monkeypatch, seed, kind):
+    monkeypatch.setattr("onepass.log.verifying.WINDOW", 6)
+    store = MemoryStore()
+    lag, late, placed = 3 if kind == "out of order" else 1, 0.2 * (kind == "too late"), kind != "without places"
+    lagging_game(store, seed, 150, lag=lag, late=late, placed=placed, forgetting=not late)
+    whole = verify(Fold.resumed(store, "game", first=True))
+    pieces = pieces_of(store, "game")
+    assert in_pieces(store, "game") == whole
+    assert whole.wrong == 0
+    assert whole.others == ()
+    assert whole.ok or kind in ("out of order", "too late")
+    middle = len(pieces) // 2
+    halves = [merge_pieces(each) for each in (pieces[:middle], pieces[middle:]) if each]
+    assert summed(verify_piece(store, piece).found for piece in halves) == whole
+
+
+def changed(store, seq, change):
+    """A log whose record at a place is another, with the checksum of what it says."""
+    forged = MemoryStore()
+    rows = [*store.rows(0, None, None, None)]
+    record = change(record_of(rows[seq - 1]))
+    forged.put([*rows[: seq - 1], placed(row_of(record), seq), *rows[seq:]])
+    return forged
+
+
+def more_likely(record):
+    first, *rest = record.probabilities
+    return replace(record, probabilities=[first + 1e-12, *rest])
+
+
+def dearer(record):
+    return replace(record, rewards=[record.rewards[0] + 1e-9, *record.rewards[1:]])
+
+
+def wrong_pieces(store):
+    found = [verify_piece(store, piece) for piece in pieces_of(store, "game")]
+    return [place for place, one in enumerate(found) if not one.found.ok]
+
+
+@pytest.fixture(scope="module")
+def game():
+    store = MemoryStore()
+    lagging_game(store, 5, 200, lag=1, forgetting=False)
+    return store
+
+
+def test_a_probability_that_was_changed_is_found_in_the_piece_of_its_model(game):
+    pieces = pieces_of(game, "game")
+    decisions = [*game.read(kinds=["decision"])]
+    for one in decisions[::25]:
+        place = max(place for place, piece in enumerate(pieces) if piece.begin <= one.through)
+        assert wrong_pieces(changed(game, one.seq, more_likely)) == [place]
+
+
+def test_a_reward_that_was_changed_is_found_in_the_piece_that_learned_it_and_no_later_one(game):
+    pieces = pieces_of(game, "game")
+    joins = [*game.read(kinds=["join"])]
+    assert wrong_pieces(game) == []
+    for one in joins[5::25]:
+        place = max(place for place, piece in enumerate(pieces) if piece.begin < one.seq)
+        assert wrong_pieces(changed(game, one.seq, dearer)) == [place]
+
+
+def test_a_model_that_was_changed_is_found_by_the_piece_that_ends_with_it(game):
+    pieces = pieces_of(game, "game")
+    model = restored(checkpoint_at(game, pieces[2].seq))
+    model.learn(model.decide(np.ones((4, 3)), [f"arm {i}" for i in range(4)]), 1.0)
+    data = op.to_bytes(model)
+    digest = hashlib.sha256(data).hexdigest()
+    forged = changed(game, pieces[2].seq, lambda one: replace(one, data=data, digest=digest))
+    assert wrong_pieces(forged)[0] == 1
+    assert not verify_all(forged.viewed, workers=1).ok
+    torn = changed(game, pieces[2].seq, lambda one: replace(one, data=data))
+    assert wrong_pieces(torn) == [2]
+    assert verify_piece(torn, pieces[2]).found.left == {DAMAGED: 1}
+
+
+def filed(store, path):
+    with SqliteStore(path, synced=False) as file:
+        file.put([*store.rows(0, None, None, None)])
+    return partial(opened, str(path), readonly=True)
+
+
+def test_several_processes_find_what_one_finds_whatever_the_store_and_from_a_place_on(tmp_path, game):
+    access = filed(game, tmp_path / "log.sqlite")
+    whole = verify(Fold.resumed(game, "game", first=True))
+    one = verify_all(access)
+    assert one.loops == {"game": {0: whole}}
+    assert one.ok
+    assert verify_all(access, workers=2) == one
+    pieces = pieces_of(game, "game")
+    middle = pieces[len(pieces) // 2]
+    later = verify_all(access, workers=2, since=middle.begin + 1).loops["game"][0]
+    assert later == summed(verify_piece(game, piece).found for piece in pieces[len(pieces) // 2 :])
+    assert 0 < later.decisions < whole.decisions
+    with access() as store, ParquetStore(tmp_path / "months") as months:
+        months.put([*store.rows(0, middle.begin + 20, None, None)])
+        months.put([*store.rows(middle.begin + 20, None, None, None)])
+    assert verify_all(partial(opened, str(tmp_path / "months")), workers=2).loops == one.loops
+    for workers in (0, 65):
+        with pytest.raises(ValueError, match="workers"):
+            verify_all(access, workers=workers)
+
+
+def test_damage_is_found_by_several_processes_and_then_nothing_is_decided(tmp_path, game):
+    access = filed(game, tmp_path / "log.sqlite")
+    with closing(sqlite3.connect(tmp_path / "log.sqlite")) as file:
+        file.execute("delete from record where seq = 77")
+        file.commit()
+    found = verify_all(access, workers=2)
+    assert ([one.seq for one in found.damages], found.loops, found.ok) == ([77], {}, False)
+
+
+def sealed_log(tmp_path, game, parts):
+    """A log of several sealed files and a live one, as a command line names it."""
+    live = SqliteStore(tmp_path / "log.sqlite", synced=False)
+    live.put([*game.rows(0, None, None, None)])
+    with ParquetStore(tmp_path / "months") as months:
+        for last in parts:
+            move(live, months, last)
+    live.close()
+    return f"{tmp_path / 'months'}+{tmp_path / 'log.sqlite'}"
+
+
+def test_sealed_months_are_verified_once_until_their_bytes_change(tmp_path, game, monkeypatch):
+    monkeypatch.setattr("onepass.log.verifying.WINDOW", 6)
+    pieces = pieces_of(game, "game")
+    place = sealed_log(tmp_path, game, [pieces[len(pieces) // 3].end, pieces[2 * len(pieces) // 3].end])
+    access = partial(opened, place, readonly=True)
+    whole = verify(Fold.resumed(game, "game", first=True))
+    first = verify_all(access)
+    assert (first.loops["game"][0], first.earlier) == (whole, 0)
+    second = verify_all(access)
+    assert second.loops == first.loops
+    assert whole.decisions / 2 < second.earlier < whole.decisions
+    assert verify_all(access, again=True) == first
+    assert verify_all(access, workers=2) == second
+    # more is sealed: the rest is verified once, too
+    with opened(place) as log:
+        move(log.live, log.archive, log.last - 5)
+    verify_all(access)
+    third = verify_all(access)
+    assert (third.loops, third.earlier > second.earlier) == (first.loops, True)
+    # a file that was changed is not trusted, nor is what follows it
+    victim = sorted((tmp_path / "months").glob("*.parquet"))[1]
+    with ParquetStore(tmp_path / "months") as months:
+        segment = months.segments[1]
+        rows = [*months.rows(segment.first - 1, segment.last, None, None)]
+        at, one = next((at, record_of(row)) for at, row in enumerate(rows) if row.kind == "decision")
+        rows[at] = placed(row_of(more_likely(one)), one.seq)
+        victim.unlink()
+        months._write(segment.first, segment.last, rows)
+    forged = verify_all(access)
+    assert (forged.ok, forged.loops["game"][0].wrong) == (False, 1)
+    assert 0 < forged.earlier < third.earlier
+
+
+def test_the_command_takes_a_place_or_a_day_and_says_what_was_verified_earlier(tmp_path, game, capsys, monkeypatch):
+    monkeypatch.setattr("onepass.log.verifying.WINDOW", 6)
+    middle = pieces_of(game, "game")[4].end
+    place = sealed_log(tmp_path, game, [middle])
+
+    def command(*arguments):
+        with pytest.raises(SystemExit) as done:
+            cli.main(["log", "verify", place, *arguments])
+        said = capsys.readouterr()
+        return int(done.value.code or 0), said.out, said.err
+
+    code, out, _ = command("--json")
+    found = json.loads(out)
+    assert (code, found["ok"], "decisions verified earlier" in found) == (0, True, False)
+    code, out, _ = command("--json")
+    again = json.loads(out)
+    assert again["loops"] == found["loops"]
+    assert 0 < again["decisions verified earlier"] < again["loops"]["game"]["decisions"]
+    assert "decisions verified earlier" not in json.loads(command("--all", "--json")[1])
+    assert "decisions verified earlier: " in command("--workers", "2")[1]
+    later = json.loads(command("--since", f"{middle}", "--json")[1])
+    assert 0 < later["loops"]["game"]["decisions"] < again["loops"]["game"]["decisions"]
+    assert json.loads(command("--since", "1970-01-01", "--all", "--json")[1])["loops"] == found["loops"]
+    assert command("--since", "soon")[0] == 2
+    assert "--since must be a place of the log, or a day as 2026-11-01, got soon" in command("--since", "soon")[2]

@@ -36,38 +36,81 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard 
 
 
 @app.command()
-def verify(store: Place, loop: Loop = None, model: Model = None, until: Until = None, as_json: Json = False) -> None:
+def verify(
+    store: Place,
+    loop: Loop = None,
+    model: Model = None,
+    since: Annotated[
+        str, typer.Option(metavar="PLACE|DATE", help="Begin with the last checkpoint before, that holds its model.")
+    ] = "0",
+    until: Until = None,
+    workers: Annotated[int, typer.Option(metavar="N", help="Processes, each of which verifies pieces.")] = 1,
+    again: Annotated[bool, typer.Option("--all", help="Also sealed months that were verified earlier.")] = False,
+    as_json: Json = False,
+) -> None:
     """Check a store, and decide everything again.
 
     Looks for damage, and compares every probability to the last bit.
     """
+    from functools import partial
+
+    from onepass.log.parallel import verify_all
+
+    if model is not None:
+        with said():
+            if workers != 1 or since != "0":
+                raise ValueError("--model begins at the beginning, in one pass: leave out --workers and --since")
+            verify_from(store, loop, model, until, as_json)
+    with said(), opened(store) as log:
+        begin, records = place_of(log, since, "--since"), len(log)
+        access = log.viewed if workers == 1 else partial(opened, store)
+        with progress("verify", 2 * (log.last - begin), as_json) as told:
+            report = verify_all(access, loop, workers=workers, since=begin, until=until, again=again, told=told)
+    found = {
+        name if len(each) == 1 else f"{name}, model {line}": listed(one)
+        for name, each in report.loops.items()
+        for line, one in each.items()
+    }
+    reasons = {
+        name: {"reason": f"loop {name!r} has no checkpoint with its model: give the bandit it began with"}
+        for name in report.unplaced
+    }
+    damages = [one._asdict() for one in report.damages]
+    ok = report.ok and not (loop is not None and reasons)
+    parts: dict[str, Any] = {"ok": ok, "records": records, "damages": damages, "loops": {**found, **reasons}}
+    if report.earlier:
+        parts["decisions verified earlier"] = report.earlier
+    show(parts, as_json)
+    raise typer.Exit(0 if ok else 1)
+
+
+def verify_from(store: str, loop: str | None, model: Path, until: int | None, as_json: bool) -> None:
+    """Verify the first model of each loop from a bandit on, and later ones from their first checkpoints."""
     from onepass.log.lines import lines_of
     from onepass.log.replay import Fold
     from onepass.log.verifying import verify as again
 
-    with said(), opened(store) as log:
+    with opened(store) as log:
         damages = [damage._asdict() for damage in log.check()]
-        found: dict[str, Any] = {"records": len(log), "damages": damages, "loops": {}}
+        found: dict[str, Any] = {}
         ok = not damages
         for name in [] if damages else [loop] if loop is not None else loops(log):
-            first = begun(model)
-            try:
-                fold = Fold.resumed(log, name, first=True) if first is None else Fold(log, name, first)
-            except ValueError as error:
-                found["loops"][name] = {"reason": str(error)}
-                ok = ok and loop is None
-                continue
             models = list(lines_of(log, name).each) or [0]
             for line in models:
-                if line != fold.line:
-                    fold = Fold.resumed(log, name, first=True, line=line)
+                first = line == models[0]
+                fold = Fold(log, name, begun(model)) if first else Fold.resumed(log, name, first=True, line=line)
                 title = name if len(models) == 1 else f"{name}, model {line}"
                 with meter(f"verify {title}", log.last - fold.through, as_json) as told:
                     result = again(fold, until, told)
-                found["loops"][title] = {**result._asdict(), "mismatches": [one._asdict() for one in result.mismatches]}
+                found[title] = listed(result)
                 ok = ok and result.ok
-    show({"ok": ok, **found}, as_json)
+        show({"ok": ok, "records": len(log), "damages": damages, "loops": found}, as_json)
     raise typer.Exit(0 if ok else 1)
+
+
+def listed(found: Any) -> dict[str, Any]:
+    """What verifying found, for JSON."""
+    return {**found._asdict(), "mismatches": [one._asdict() for one in found.mismatches]}
 
 
 @app.command("import")
@@ -117,7 +160,9 @@ def export(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A file, also with .gz, that appears when it is whole.")],
     form: Form = None,
     loop: Loop = None,
-    since: Annotated[int, typer.Option(metavar="PLACE", help="The record after which to begin.")] = 0,
+    since: Annotated[
+        str, typer.Option(metavar="PLACE|DATE", help="The record after which to begin, or a day: 2026-11-01, of UTC.")
+    ] = "0",
     until: Until = None,
     as_json: Json = False,
 ) -> None:
@@ -128,8 +173,9 @@ def export(
     from onepass.log.exchange import given
 
     with said(), opened(store) as log:
-        with meter(f"export {path.name}", log.last - since, as_json) as told:
-            count = given(log, path, form, loop=loop, since=since, until=until, told=told)
+        begin = place_of(log, since, "--since")
+        with meter(f"export {path.name}", log.last - begin, as_json) as told:
+            count = given(log, path, form, loop=loop, since=begin, until=until, told=told)
         show({"written": count, "file": str(path)}, as_json)
 
 
@@ -209,7 +255,7 @@ def seal_command(
     with said(), opened(store, readonly=False) as log, ParquetStore(archive) as target:
         if (days is None) == (before is None):
             raise ValueError("either --days or --before must be given")
-        end = moment_of(before) if before is not None else datetime.now(UTC) - timedelta(days=days or 1)
+        end = moment_of(before, "--before") if before is not None else datetime.now(UTC) - timedelta(days=days or 1)
         months = seal(log, target, end, lambda last: refuse_loss(folder, log, last))
     show({"ok": True, "archive": archive, "months": dict(months)}, as_json)
 
@@ -227,12 +273,11 @@ def drop(
 
     Refused where a loop of the service would need what goes at its next start.
     """
-    from onepass.log.sealing import first_since
     from onepass.service.models import refuse_loss
 
     folder = Path(store).parent if data is None else data
     with said(), opened(store, readonly=False) as log:
-        place = int(before) if before.isascii() and before.isdigit() else first_since(log, moment_of(before))
+        place = place_of(log, before, "--before", first=True)
         if not 1 <= place <= log.last + 1:
             raise ValueError(f"--before must be a place from 1 to {log.last + 1}, or a day, got {before}")
         if place > log.first:
@@ -262,14 +307,27 @@ def forget(
             show({"ok": True, "forgotten": {one: log.forget(one) for one in subjects}}, as_json)
 
 
-def moment_of(day: str) -> Any:
-    """A day, or a moment, as a datetime in UTC; ValueError for text that is none."""
+def place_of(log: Any, text: str, option: str, first: bool = False) -> int:
+    """A place of a log, given as such, or as a day or moment: the place before the first record from then on.
+
+    option: the name of the option that gave it; first: that of this first record instead (default False).
+    """
+    if text.isascii() and text.isdigit():
+        return int(text)
+    from onepass.log.sealing import first_since
+
+    found = int(first_since(log, moment_of(text, option)))
+    return found if first else found - 1
+
+
+def moment_of(day: str, option: str) -> Any:
+    """A day, or a moment, as a datetime in UTC; ValueError for text that is none. option: the name of what gave it."""
     from datetime import UTC, datetime
 
     try:
         found = datetime.fromisoformat(day)
     except ValueError:
-        raise ValueError(f"--before must be a place of the log, or a day as 2026-11-01, got {day}") from None
+        raise ValueError(f"{option} must be a place of the log, or a day as 2026-11-01, got {day}") from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
@@ -318,6 +376,15 @@ def meter(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], objec
                 before[0] = place
 
         yield told
+
+
+@contextmanager
+def progress(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], object]]:
+    """Progress by numbers of places that are done."""
+    from onepass.experiment.progress import Meter
+
+    with Meter(title, max(total, 1), quiet) as shown:
+        yield shown.advance
 
 
 def show(found: dict[str, Any], as_json: bool) -> None:

@@ -163,6 +163,12 @@ class ParquetStore(Store):
     def close(self) -> None:
         self._closed = True
 
+    @property
+    def segments(self) -> list[Segment]:
+        """The files that are in force, in the order of their places."""
+        with self._lock:
+            return self._segments()
+
     def _segments(self) -> list[Segment]:
         """The files, in order. Of two that end alike, one was written in place of the other: the one that begins later
         (a drop) is in force."""

@@ -207,7 +207,7 @@ class Store(ABC):
         last = last if until is None else min(last, until)
         wanted = max(first, since + 1)
         try:
-            for row in self.rows(wanted - 1, last, None, None):
+            for row in self.rows(wanted - 1, until, None, None):
                 if told is not None:
                     told(row)
                 if row.seq != wanted:

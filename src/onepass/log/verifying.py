@@ -22,7 +22,7 @@ import msgspec
 
 from onepass.foundation import files
 from onepass.log.asking import decided_on
-from onepass.log.records import Decision, Eviction, Forgotten, Join
+from onepass.log.records import Checkpoint, Decision, Eviction, Forgotten, Join
 from onepass.log.replay import Fold, restored, together
 from onepass.log.showing import shown_with
 
@@ -67,7 +67,7 @@ class Verified(NamedTuple):
     def ok(self) -> bool:
         """Whether nothing is wrong, and every decision has its model. Decisions without an id move the generator of a
         bandit, which is a part of it: then checkpoints may be others."""
-        modelless = self.left.keys() & {OLDER, NEWER}
+        modelless = self.left.keys() & {OLDER, NEWER, DAMAGED}
         return self.wrong == 0 and not modelless and (not self.others or self.undrawn > 0)
 
 
@@ -77,6 +77,7 @@ EARLIER = "made before the checkpoint with which verifying begins"
 OLDER = f"made by a model that is more than {WINDOW:,} decisions old"
 NEWER = "made by a model that has learned more than the log holds"
 FOREIGN = "of another origin"
+DAMAGED = "pieces that begin with a checkpoint that is damaged"
 
 
 def verify(fold: Fold, until: int | None = None, told: Callable[[int], object] | None = None) -> Verified:
@@ -105,6 +106,26 @@ class Saved(NamedTuple):
     whole: bool
 
 
+class Bound(NamedTuple):
+    """A whole checkpoint at which a log is cut. through: the place through which its model had learned; rounds: finds
+    out how many rows it had learned."""
+
+    through: int
+    rounds: Callable[[], int]
+
+
+class Part(NamedTuple):
+    """The decisions that a pass is about: of models from one checkpoint to before another one.
+
+    begin: None where there is nothing before; end: None where it is all that follows; saved: the checkpoints with which
+    models are compared.
+    """
+
+    begin: Bound | None
+    end: Bound | None
+    saved: tuple[Saved, ...]
+
+
 class Made(NamedTuple):
     """A decision in the order of models. through: the place that its model had learned through, -1 where it is found by
     its rows; rounds: these; seq: of the record."""
@@ -114,15 +135,26 @@ class Made(NamedTuple):
     seq: int
     record: Decision
 
+    def is_before(self, bound: Bound) -> bool:
+        """Whether the model had learned less than that of a checkpoint."""
+        return self.through < bound.through if self.through >= 0 else self.rounds < bound.rounds()
+
 
 class Verifying:
-    """Decisions in the order of their models, and the joins between them."""
+    """Decisions in the order of their models, and the joins between them.
 
-    def __init__(self, fold: Fold, until: int | None) -> None:
+    Of two parts of a log that follow one another, a decision out of order belongs to the first where its model does,
+    and at most `WINDOW` decisions of the second came before it: then a pass over both finds its model, too.
+    """
+
+    def __init__(self, fold: Fold, until: int | None, part: Part | None = None) -> None:
         self._fold, self._begin, self._read = fold, fold.through, fold.through
-        saved = fold.store.read(fold.through, until, ("checkpoint",), fold.loop)
-        ours = (one for one in saved if one.line == fold.line and one.through >= fold.through and one.digest)
-        self._saved = deque(sorted(Saved(one.through, one.seq, one.digest, one.data is not None) for one in ours))
+        if part is None:
+            saved = fold.store.read(fold.through, until, ("checkpoint",), fold.loop)
+            ours = (one for one in saved if one.line == fold.line and one.through >= fold.through and one.digest)
+            part = Part(None, None, tuple(sorted(map(saved_of, ours))))
+        self._first, self._last, self._saved = part.begin, part.end, deque(part.saved)
+        self._since, self._beyond = 0, 0  # decisions of models from the part's beginning on, and from its end on
         self._others: list[int] = []
         self._window: list[Made] = []
         self._joins: deque[list[Join | Eviction | Forgotten]] = deque()
@@ -135,7 +167,10 @@ class Verifying:
     def take(self, one: Decision | Join | Eviction | Forgotten) -> None:
         """The next record."""
         self._read = one.seq
-        if isinstance(one, Decision):
+        if self._last is not None and one.seq > self._last.through:
+            if isinstance(one, Decision):
+                self._put_in_order(one)
+        elif isinstance(one, Decision):
             self._fold.note(one)
             self._put_in_order(one)
         elif isinstance(one, Forgotten):
@@ -153,16 +188,40 @@ class Verifying:
             made = Made(one.canary.through, 0, one.seq, one)
         else:
             return
-        heapq.heappush(self._window, made)
-        if len(self._window) > WINDOW:
+        if self._is_mine(made):
+            heapq.heappush(self._window, made)
+        while self._window and len(self._window) + self._beyond > WINDOW:  # later ones would be in it, too
             self._settle(heapq.heappop(self._window))
+
+    def _is_mine(self, made: Made) -> bool:
+        """Whether a decision belongs to this part of the log."""
+        first, last = self._first, self._last
+        if first is not None:
+            if not made.is_before(first):
+                self._since += 1
+            elif self._since <= WINDOW:
+                return False
+        if last is not None and made.seq > last.through and not made.is_before(last):
+            self._beyond += 1
+            return False
+        return True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no decision that is read from here on belongs to this part of the log."""
+        return self._beyond > WINDOW
+
+    @property
+    def read(self) -> int:
+        """The place of the last record that was read."""
+        return self._read
 
     def done(self) -> Verified:
         """What was found, when there are no more records."""
         while self._window:
             self._settle(heapq.heappop(self._window))
-        end = self._fold.end  # but of what came before a restart a candidate may have learned more
-        if end is not None and self._saved:
+        end = self._fold.end if self._last is None else self._last.through
+        if end is not None and self._saved:  # of what came before a restart a candidate may have learned more
             end = max(end, self._saved[-1].through)
         while self._joins and (end is None or self._joins[0][-1].seq <= end):
             self._learn()
@@ -251,9 +310,14 @@ class Verifying:
             return NEWER
         if self._lost is not None or any(lost <= through < found for lost, found in self._gaps):
             return FORGOTTEN
-        if through < self._begin:
+        if through < self._begin and self._first is None:
             return EARLIER
         return OLDER if through < self._fold.through else None
+
+
+def saved_of(record: Checkpoint) -> Saved:
+    """A checkpoint without its model."""
+    return Saved(record.through, record.seq, record.digest, record.data is not None)
 
 
 def different(bandit: Any, record: Decision, fields: Iterable[str]) -> tuple[str, ...]:

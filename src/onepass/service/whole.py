@@ -49,4 +49,5 @@ class WholeCheckpoints:
         """Note that a checkpoint was made of a model of so many bytes."""
         self._sizes[fold.line] = size
         if whole:
-            fold.joins, self._begun[fold.line] = 0, self._written()
+            fold.joins = 0
+            self._begun[fold.line] = self._written() + round(BASE64 * size)  # its own record does not count

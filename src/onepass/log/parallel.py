@@ -1,0 +1,251 @@
+"""Verify whole logs: rows first, then the pieces of every model of every loop, by one process or by several.
+
+    spans of rows  ->  damaged?  ->  pieces, those left out that were verified before  ->  one result for each model
+
+Every process opens the store for itself and reads only what its pieces need. There are more tasks than processes, so
+that all end at about the same time.
+"""
+
+import multiprocessing
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from onepass.foundation import check
+from onepass.log.earlier import EarlierVerifications
+from onepass.log.pieces import Checked, Piece, merge_pieces, pieces_of, summed, verify_piece
+from onepass.log.store import Damage, Store
+from onepass.log.verifying import Verified
+
+TASKS = 8  # for each process
+MOST = 64  # processes
+STEP = 1_000  # places between two signs of progress
+
+Open = Callable[[], AbstractContextManager[Store]]
+Told = Callable[[int], object]
+Span = tuple[int, int | None]
+Run = Callable[[Callable[..., Any], Sequence[Any]], Iterator[Any]]
+
+
+class Rows(NamedTuple):
+    """What looking at rows gave. damages; loops: those that have decisions, in the order of the first ones."""
+
+    damages: list[Damage]
+    loops: list[str]
+
+
+class Report(NamedTuple):
+    """What verifying a log gave.
+
+    damages: of its rows; where there are some, nothing else is verified. loops: by loop, what was found of each of its
+    models, by their numbers; unplaced: loops that have no checkpoint to begin with; earlier: how many decisions were
+    verified earlier, among those found.
+    """
+
+    damages: list[Damage]
+    loops: dict[str, dict[int, Verified]]
+    unplaced: list[str]
+    earlier: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is damaged or wrong."""
+        return not self.damages and all(one.ok for each in self.loops.values() for one in each.values())
+
+
+def verify_all(
+    open_store: Open,
+    loop: str | None = None,
+    *,
+    workers: int = 1,
+    since: int = 0,
+    until: int | None = None,
+    again: bool = False,
+    told: Told = lambda count: None,
+) -> Report:
+    """Look for damage, and decide everything again.
+
+    Parameters
+    ----------
+    open_store : callable
+        Opens the store for reading: returns it, or a context manager that does. With several processes it must be
+        picklable, as `functools.partial(opened, place)`.
+    loop : str, optional
+        Only this loop. Defaults to all that have decisions.
+    workers : int, default 1
+        Processes, from 1 to 64.
+    since : int, default 0
+        Begin with the last whole checkpoint that had learned no more than this place, of each model that has one.
+    until : int, optional
+        The last place. Defaults to the end.
+    again : bool, default False
+        Verify sealed months again that were verified earlier.
+    told : callable, optional
+        Is called with numbers of places, as they are done.
+
+    Returns
+    -------
+    Report
+        Damages, and what was found of every model of every loop.
+
+    Raises
+    ------
+    ValueError
+        If `workers` or a place is out of range.
+    StoreError
+        If the store cannot be read.
+    """
+    workers = check.integer("workers", workers, 1, MOST)
+    with open_store() as store, crew(open_store, store, workers, told) as run:
+        earlier = EarlierVerifications.of(store, again)
+        begin = max(since, 0 if earlier is None else earlier.through)
+        damages = [*store.inspect()]
+        end = store.last if until is None else min(until, store.last)
+        spans = split(max(begin, store.first - 1), end, workers)
+        if until is None and spans:
+            spans[-1] = (spans[-1][0], None)  # what is there beyond the last place is damage
+        rows = [*run(check_span, spans)]
+        damages += [one for each in rows for one in each.damages]
+        if damages:
+            return Report(damages, {}, [], 0)
+        plan, found, before = [], dict[str, dict[int, list[Verified]]](), 0
+        names = [loop] if loop is not None else loops_of(store, [name for each in rows for name in each.loops])
+        for name in names:
+            for pieces in by_line(pieces_of(store, name, until=until)):
+                known, left = list[Verified](), since_place(pieces, since)
+                if earlier is not None:
+                    left, known = earlier.leave_out(left)
+                before += sum(one.decisions for one in known)
+                found.setdefault(name, {})[pieces[0].line] = known
+                plan += gather(left, store.last, workers, [] if earlier is None else earlier.months)
+        checked: list[Checked] = [*run(check_piece, [(piece, until) for piece in plan])]
+        for one in checked:
+            found[one.piece.loop][one.piece.line].append(one.found)
+        if earlier is not None and since == 0 and until is None:
+            earlier.keep(checked)
+        sums = {name: {line: summed(each) for line, each in lines.items()} for name, lines in found.items()}
+        return Report([], sums, [name for name in names if name not in found], before)
+
+
+# ---- what a process does ----
+
+_store: Store | None = None
+
+
+def _begin(open_store: Open) -> None:
+    global _store
+    _store = open_store().__enter__()
+
+
+def _act(act: Callable[..., Any], task: Any) -> Any:
+    assert _store is not None
+    return act(_store, task, lambda count: None)
+
+
+@contextmanager
+def crew(open_store: Open, store: Store, workers: int, told: Told) -> Iterator[Run]:
+    """Give a function that lets processes do tasks, and yields what they give, in the order of the tasks. One process
+    is this one."""
+    if workers == 1:
+        yield lambda act, tasks: (act(store, task, told) for task in tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _begin, (open_store,)) as pool:
+
+        def run(act: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[Any]:
+            waiting = [pool.submit(_act, act, task) for task in tasks]
+            for task, future in zip(tasks, waiting, strict=True):
+                yield future.result()
+                told(size_of(task))
+
+        yield run
+
+
+def check_span(store: Store, span: Span, told: Told) -> Rows:
+    """Look at the rows after a place and up to another."""
+    loops = dict[str, None]()
+
+    def note(row: Any) -> None:
+        if row.kind == "decision":
+            loops.setdefault(row.loop)
+        if row.seq % STEP == 0:
+            told(STEP)
+
+    return Rows([*store.check_rows(*span, note)], [*loops])
+
+
+def check_piece(store: Store, task: tuple[Piece, int | None], told: Told) -> Checked:
+    """Verify a piece, up to a place."""
+    piece, until = task
+    before = piece.begin
+
+    def note(place: int) -> None:
+        nonlocal before
+        if place - before >= STEP:
+            told(place - before)
+            before = place
+
+    return verify_piece(store, piece, until, note)
+
+
+# ---- what is done ----
+
+
+def split(since: int, until: int, workers: int) -> list[Span]:
+    """The places after one and up to another in spans that follow one another: one, or some for each process."""
+    count = 1 if workers == 1 else max(min(TASKS * workers, (until - since) // STEP), 1)
+    ends = [since + (until - since) * part // count for part in range(count + 1)]
+    return [(first, last) for first, last in pairwise(ends) if last > first or first == since]
+
+
+def size_of(task: Any) -> int:
+    """How many places a task is about; of what has no end, none."""
+    if isinstance(task[0], Piece):
+        piece = task[0]
+        return 0 if piece.end is None else piece.end - piece.begin
+    return 0 if task[1] is None else int(task[1] - task[0])
+
+
+def loops_of(store: Store, seen: Iterable[str]) -> list[str]:
+    """Loops that have decisions, first those that were seen: rows that were looked at earlier are not read again, but
+    checkpoints are."""
+    rest = sorted({row.loop for row in store.rows(0, None, ("checkpoint",), None)})
+    return [*dict.fromkeys((*seen, *rest))]
+
+
+def by_line(pieces: Iterable[Piece]) -> list[list[Piece]]:
+    """The pieces of each model."""
+    found = dict[int, list[Piece]]()
+    for piece in pieces:
+        found.setdefault(piece.line, []).append(piece)
+    return [*found.values()]
+
+
+def since_place(pieces: list[Piece], since: int) -> list[Piece]:
+    """Those of the pieces of a model from the last one on that begins at a place or before."""
+    begin = max((place for place, piece in enumerate(pieces) if piece.begin <= since), default=0)
+    return pieces[begin:]
+
+
+def gather(pieces: list[Piece], last: int, workers: int, months: Sequence[int]) -> list[Piece]:
+    """Pieces of one model that follow one another as few larger ones: one, or some for each process.
+
+    Those of a sealed month are apart where their followers are in it, too: then so is all that they read.
+
+    months: the last places of the sealed months.
+    """
+    found, apart = list[list[Piece]](), dict[int, int]()
+    most = last if workers == 1 else max(last // (TASKS * workers), 1)
+    for piece, follower in zip(pieces, [*pieces[1:], None], strict=True):
+        until = None if follower is None else follower.end_seq
+        apart[piece.seq] = len(months) if until is None else bisect_left(months, until)
+        group = found[-1] if found and found[-1][-1].end_seq == piece.seq else []
+        end = last if piece.end is None else piece.end
+        if group and end - group[0].begin <= most and apart[group[0].seq] == apart[piece.seq]:
+            group.append(piece)
+        else:
+            found.append([piece])
+    return [merge_pieces(each) for each in found]

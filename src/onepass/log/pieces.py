@@ -1,0 +1,168 @@
+"""Pieces of a loop's log, each verified by itself: from one checkpoint whose model the log holds to the next.
+
+    whole checkpoint  ->  decide again, and learn  ->  equal to the next whole checkpoint in every bit, or not
+
+What follows from a checkpoint that is equal to what came before it is as true as that: a chain of trust, of which each
+piece is a link, and which may be verified in any order, and by several processes. The sum over all pieces is what one
+pass over the whole log finds.
+
+Decisions are made by models that lag behind the log. So a piece reads on beyond its end, for decisions of its own
+models, until more than 1,000 of later ones have come; the next piece leaves these out (verifying.py).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from onepass.log.lines import Lines
+from onepass.log.records import Checkpoint
+from onepass.log.replay import Fold, restored
+from onepass.log.store import Store, StoreError
+from onepass.log.verifying import DAMAGED, LISTED, Bound, Part, Saved, Verified, Verifying, saved_of
+
+READ = ("decision", "join", "eviction", "forgotten")
+
+
+class Piece(NamedTuple):
+    """A part of the log of one of a loop's models.
+
+    begin: the place through which the model has learned with which it begins; end: the same of the one with which it
+    ends, None: all that follows; seq, end_seq, digest, end_digest: the places of the two
+    checkpoints, and the digests of their models; first: whether there is no piece
+    before; begun: the join after which the model began to learn; stop: the last join that it learns (None: no end);
+    saved: checkpoints that models are compared with.
+    """
+
+    loop: str
+    line: int
+    begin: int
+    seq: int
+    digest: str
+    end: int | None
+    end_seq: int | None
+    end_digest: str | None
+    first: bool
+    begun: int
+    stop: int | None
+    saved: tuple[Saved, ...]
+
+
+class Checked(NamedTuple):
+    """What verifying a piece gave. read: the place up to which it has read."""
+
+    piece: Piece
+    found: Verified
+    read: int
+
+
+def pieces_of(store: Store, loop: str, line: int | None = None, until: int | None = None) -> list[Piece]:
+    """Cut the log of a loop at its whole checkpoints.
+
+    line: of one of its models (default None: of all, one after the other); until: the last place (default None: the
+    end of the log). A model without such a checkpoint has no pieces.
+    """
+    lines, saved = Lines(), dict[int, list[Saved]]()
+    for record in store.read(0, until, ("checkpoint",), loop):
+        lines.take(record)
+        if record.digest:
+            saved.setdefault(record.line, []).append(saved_of(record))
+    found = []
+    for number, each in sorted(saved.items()):
+        if line in (None, number) and number in lines.each:
+            found += _cut(loop, number, each, lines)
+    return found
+
+
+def _cut(loop: str, line: int, saved: list[Saved], lines: Lines) -> list[Piece]:
+    """The pieces of one model. saved: its checkpoints, in the log's order."""
+    one = lines.each[line]
+    begin = next(each for each in saved if each.whole)
+    rest = sorted(each for each in saved if each.through >= begin.through and each.seq > begin.through)
+    bounds = [begin]
+    for each in rest:
+        if each.whole and each.through > bounds[-1].through:
+            bounds.append(each)
+    pieces = []
+    for place, bound in enumerate(bounds):
+        end = bounds[place + 1] if place + 1 < len(bounds) else None
+        mine = tuple(
+            each
+            for each in rest
+            if (each.through > bound.through or place == 0) and (end is None or each.through <= end.through)
+        )
+        through, seq, digest = (None, None, None) if end is None else (end.through, end.seq, end.digest)
+        start = (loop, line, bound.through, bound.seq, bound.digest)
+        pieces.append(Piece(*start, through, seq, digest, place == 0, one.through, one.end, mine))
+    return pieces
+
+
+def merge_pieces(pieces: Sequence[Piece]) -> Piece:
+    """Pieces that follow one another as one."""
+    last = pieces[-1]
+    saved = tuple(one for piece in pieces for one in piece.saved)
+    return pieces[0]._replace(end=last.end, end_seq=last.end_seq, end_digest=last.end_digest, saved=saved)
+
+
+def verify_piece(
+    store: Store, piece: Piece, until: int | None = None, told: Callable[[int], object] | None = None
+) -> Checked:
+    """Decide again what models of a piece decided, and compare them with the checkpoints.
+
+    until: the last place that is read (default None: as far as needed); told: is called with every place that was read
+    (default None).
+    """
+    try:
+        bandit = restored(checkpoint_at(store, piece.seq))
+    except StoreError:
+        return Checked(piece, summed([])._replace(left={DAMAGED: 1}, others=(piece.seq,)), piece.seq)
+    fold = Fold(store, piece.loop, bandit, piece.begin, line=piece.line, end=piece.stop, begun=piece.begun)
+    begin = None if piece.first else bound_at(store, piece.begin, piece.seq)
+    end = None if piece.end is None or piece.end_seq is None else bound_at(store, piece.end, piece.end_seq)
+    check = Verifying(fold, until, Part(begin, end, piece.saved))
+    for one in store.read(piece.begin, until, READ, piece.loop):
+        check.take(one)
+        if told is not None:
+            told(one.seq)
+        if check.is_over:
+            break
+    return Checked(piece, check.done(), check.read)
+
+
+def checkpoint_at(store: Store, seq: int) -> Checkpoint:
+    """The checkpoint at a place; StoreError where there is none."""
+    record = next(store.read(seq - 1, seq), None)
+    if not isinstance(record, Checkpoint):
+        raise StoreError(f"record {seq} is no checkpoint any more")
+    return record
+
+
+def bound_at(store: Store, through: int, seq: int) -> Bound:
+    """A whole checkpoint, its model read when somebody asks how many rows it has learned."""
+
+    @cache
+    def rounds() -> int:
+        return int(restored(checkpoint_at(store, seq)).rounds)
+
+    return Bound(through, rounds)
+
+
+def summed(found: Iterable[Verified]) -> Verified:
+    """What was found in several pieces, as one."""
+    total = Verified(0, 0, 0, 0, (), {}, 0, 0, (), 0)
+    for one in found:
+        left = {**total.left}
+        for reason, count in one.left.items():
+            left[reason] = left.get(reason, 0) + count
+        total = Verified(
+            decisions=total.decisions + one.decisions,
+            equal=total.equal + one.equal,
+            undrawn=total.undrawn + one.undrawn,
+            wrong=total.wrong + one.wrong,
+            mismatches=(*total.mismatches, *one.mismatches)[:LISTED],
+            left=left,
+            joins=total.joins + one.joins,
+            checkpoints=total.checkpoints + one.checkpoints,
+            others=tuple(dict.fromkeys((*total.others, *one.others))),
+            canaries=total.canaries + one.canaries,
+        )
+    return total
