@@ -1,16 +1,20 @@
 """The overview of a log, beside naive counts of the whole log; however it is read, its sums are the same."""
 
+import time
 from collections import Counter
 
 import msgspec
 import numpy as np
 import pytest
 
+from counts import many
 from onepass.log import Activation, Decision, Join, Outcome, Settings
 from onepass.log.memory import MemoryStore
-from onepass.service.overview import LAPSED, NAMED, OTHERS, PIECES, Overview, Sums
+from onepass.log.sqlite import SqliteStore
+from onepass.log.store import typed_row
+from onepass.service.overview import LAPSED, NAMED, OTHERS, PIECES, REMEMBERED, Overview, Sums
 from onepass.service.settings import checked
-from onepass.service.watching import HELD, Watcher
+from onepass.service.watching import HELD, LOOK, Watcher
 from patience import until
 
 SECOND = 1_000_000
@@ -55,8 +59,8 @@ def placed(records):
     return [msgspec.structs.replace(record, seq=seq) for seq, record in enumerate(records, 1)]
 
 
-def taken(records, sums=None):
-    overview = Overview(rules(), sums)
+def taken(records, sums=None, find=lambda identity: []):
+    overview = Overview(rules(), sums, find)
     for record in records:
         overview.take(record)
     return overview
@@ -128,7 +132,7 @@ def test_sums_from_a_file_go_on_as_if_nothing_had_happened(cut):
     log = placed(log_of(250))
     whole = taken(log)
     kept = msgspec.json.decode(taken(log[:cut]).kept(), type=Sums)
-    again = taken([one for one in log if one.seq > kept.since], kept)
+    again = taken(log[cut:], kept, lambda identity: [one for one in log if one.event == identity])
     one, other = (msgspec.json.decode(each.kept()) for each in (whole, again))
     for each in (one, other):  # a cut closes the block of rewards that are added at once: sums differ in rounding
         each.update(worth=None, pieces=[{**piece, "worth": None} for piece in each["pieces"]])
@@ -237,3 +241,41 @@ def test_decisions_of_any_origin_are_counted():
     found = taken(placed([*odd, *joins, Join(loop="a", time=BEGIN, id="nobody", rewards=[1.0])])).shown()
     assert found["counts"]["decision"] == found["value"]["rewards"] == len(odd)
     assert set(found["names"]) == {"3", "z", "x", "1"}
+
+
+def long_log(store, count, joined):
+    """Decisions with outcomes of which some were joined: rows that are put as they are."""
+    at, part = BEGIN, []
+    store.append([Settings(loop="a", time=at, settings={"from": "file", "loop": rules().plain()}, version="1")])
+    for i in range(count):
+        at += 1_000
+        fields = {"propensities": [0.5], "probabilities": [0.5, 0.5], "offered": ["x", "y"], "means": [0.2, 0.3]}
+        part.append(Decision(loop="a", time=at, id=f"{i}", places=[i % 2], extra={"due": at + 5 * SECOND}, **fields))
+        if i < joined:
+            part.append(Join(loop="a", time=at, id=f"{i}", rewards=[float(i % 3 == 0)]))
+        if len(part) >= 5_000:
+            store.put([typed_row(one) for one in part])
+            part = []
+    store.put([typed_row(one) for one in part])
+
+
+def test_the_overview_of_a_long_log_of_which_half_waits_is_there_within_a_second_of_a_start(tmp_path):
+    count = many(100_000, 10_000_000)
+    with SqliteStore(tmp_path / "a.sqlite", synced=False) as store:
+        long_log(store, count, count // 2)
+        watcher = Watcher(rules(), store, "a", tmp_path / "a.overview")
+        watcher.look()
+        watcher._keep()
+        assert len(watcher._overview.waiting) <= REMEMBERED
+        waiting = range(count // 2, count // 2 + 1_000)
+        store.append([Join(loop="a", time=BEGIN + count * 1_000, id=f"{i}", rewards=[1.0]) for i in waiting])
+        begun = time.process_time()
+        again = Watcher(rules(), store, "a", tmp_path / "a.overview")
+        first = again.shown()
+        again.look()
+        assert time.process_time() - begun < 1.0
+        time.sleep(1.1 * LOOK)  # what is shown is as of so long ago
+        found = again.shown()
+        assert first["counts"]["decision"] == found["counts"]["decision"] == count
+        assert (found["counts"]["join"], found["read"], again.current) == (count // 2 + 1_000, 1.0, True)
+        assert found["value"]["rewards"] == count // 2 + 1_000

@@ -7,6 +7,7 @@ What was cut off from the log is counted nowhere else, so the sums are a fold of
 """
 
 from collections import Counter, deque
+from collections.abc import Callable
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ DRAWN = 6  # arms that are drawn by name
 LATEST = 12  # decisions that can be looked at without knowing their ids
 LAPSED = 120 * SECOND  # microseconds after a deadline: what is not joined by then, while others are, has lapsed
 TOGETHER = 512  # rewards added at a time
+REMEMBERED = 50_000  # decisions that wait for a reward: of those before them the log is asked
 OTHERS = ""  # of shares: arms without a name of their own; no arm is called so
 MINUTE = 60  # seconds over which decisions are counted, to say how many a second there are
 
@@ -45,11 +47,10 @@ class Piece(msgspec.Struct):
 
 
 class Sums(msgspec.Struct, kw_only=True):
-    """All sums, as they are kept in a file. through: the place of the last record; since: the place after which those
-    stand that wait; width: microseconds of a piece, of which the first begins at `begin`."""
+    """All sums, as they are kept in a file. through: the place of the last record; width: microseconds of a piece, of
+    which the first begins at `begin`."""
 
     through: int = 0
-    since: int = 0
     begin: int | None = None
     last: int = 0
     width: int = SECOND
@@ -69,16 +70,19 @@ class Sums(msgspec.Struct, kw_only=True):
 class Waits(NamedTuple):
     """A decision that waits for its reward. expected: None where no model said so."""
 
-    seq: int
     due: int
     chance: Chance
     expected: Expected | None
 
 
 class Overview:
-    """The sums of one loop. settings: those in force; sums: to go on from (default: none)."""
+    """The sums of one loop. settings: those in force; sums: to go on from (default: none); find: reads the records of
+    a decision, where it is not remembered, since many wait or a process ended (default: there are none)."""
 
-    def __init__(self, settings: LoopSettings, sums: Sums | None = None):
+    def __init__(
+        self, settings: LoopSettings, sums: Sums | None = None, find: Callable[[str], list[Any]] = lambda identity: []
+    ):
+        self._find = find
         self.settings, self.sums = settings, Sums() if sums is None else sums
         rewards = self.sums.range
         self.worth = Worth(Range(*(settings.reward.range if rewards is None else rewards)), self.sums.worth)
@@ -124,10 +128,10 @@ class Overview:
 
     def _decided(self, record: Decision, new: bool) -> None:
         names, (place, chances, eligible) = record.offered, shown_among(record)
-        first = record.baseline[0] if record.baseline else 0 if eligible is None else eligible[0]
-        told = chance(chances, place, first, eligible)
-        expected = None if record.means is None else Expected(record.means[place], record.rounds)
-        self.waiting[record.id] = Waits(record.seq, deadline(record, self.settings), told, expected)
+        first = first_shown(record, eligible)
+        self.waiting[record.id] = self._waits(record)
+        if len(self.waiting) > REMEMBERED:
+            del self.waiting[next(iter(self.waiting))]
         self.latest.append(record.id)
         if not new:
             return
@@ -158,12 +162,24 @@ class Overview:
         else:
             self._seconds.append([second, 1])
 
+    def _waits(self, record: Decision) -> Waits:
+        """What is remembered of a decision until its reward comes."""
+        place, chances, eligible = shown_among(record)
+        told = chance(chances, place, first_shown(record, eligible), eligible)
+        expected = None if record.means is None else Expected(record.means[place], record.rounds)
+        return Waits(deadline(record, self.settings), told, expected)
+
+    def _looked_up(self, identity: str) -> Waits | None:
+        """The same of a decision that is not remembered; None where the log does not have it."""
+        return next((self._waits(one) for one in self._find(identity) if isinstance(one, Decision)), None)
+
     def _joined(self, record: Join, new: bool) -> None:
         if record.again:
             return
         waits = self.waiting.pop(record.id, None)
         if not new:
             return
+        waits = self._looked_up(record.id) if waits is None else waits
         self._count("join")
         if record.how == "default":
             self._count("default")
@@ -228,7 +244,6 @@ class Overview:
         """All sums, for a file."""
         self._close()
         self.sums.worth, self.sums.range = self.worth.plain(), (self.worth.rewards.least, self.worth.rewards.largest)
-        self.sums.since = min((one.seq for one in self.waiting.values()), default=self.sums.through + 1) - 1
         return msgspec.json.encode(self.sums)
 
     def shown(self) -> dict[str, Any]:
@@ -303,6 +318,11 @@ def shown_among(record: Decision) -> tuple[int, list[float], list[int] | None]:
     if record.eligible is not None and names is not None:
         eligible = first_eligible(record.eligible, names, len(names), len(record.places)) or None
     return place, chances, eligible
+
+
+def first_shown(record: Decision, eligible: list[int] | None) -> int:
+    """The place of the arm that is shown where there is no model."""
+    return record.baseline[0] if record.baseline else 0 if eligible is None else eligible[0]
 
 
 def fewer(arms: dict[str, int]) -> dict[str, int]:

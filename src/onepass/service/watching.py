@@ -2,7 +2,8 @@
 
     after a start:   the file of sums, if it is of this log  ->  the log from there on  ->  what the writer tells
 
-It looks a few times a second, so that nobody who decides waits for it.
+So a start reads what was written since the last file, whatever the length of the log and however much waits. The thread
+looks a few times a second, so that nobody who decides waits for it.
 """
 
 import contextlib
@@ -26,7 +27,7 @@ LOOK = 0.25  # seconds between two looks at what the writer told
 HELD = 4_000  # records that wait to be looked at; beyond, the log is read
 FEW = 50  # records that are taken at a time, half a millisecond of work: who decides waits no longer
 BREATH = 0.002  # seconds until the next few are
-KEEP = 60.0  # seconds between two files of sums
+KEEP = 10.0  # seconds between two files of sums
 AGAIN = 1.0  # seconds before a log that could not be read is asked again
 RECENT = 200  # records before the sums that are read again, to know the latest decisions
 PAUSE = 500  # records read from the log before others may run
@@ -54,7 +55,7 @@ class Watcher(threading.Thread):
         self._ending = threading.Event()
         self._lock = threading.Lock()  # of the overview
         sums = self._found()
-        self._overview = Overview(settings, sums)
+        self._overview = Overview(settings, sums, lambda identity: store.find(loop, identity))
         self._kept, self._saved = time.monotonic(), self._overview.sums.through
         self._said, self._asked = dict[str, Any](), -math.inf
 
@@ -146,7 +147,7 @@ class Watcher(threading.Thread):
         """Take what the log holds and the overview does not; what the writer tells meanwhile waits."""
         self._reading, self._behind, whole = True, False, False
         sums = self._overview.sums
-        since = sums.through if self._overview.latest else max(min(sums.since, sums.through - RECENT), 0)
+        since = sums.through if self._overview.latest else max(sums.through - RECENT, 0)
         try:
             for count, record in enumerate(self.store.read(since, None, None, self.loop), 1):
                 with self._lock:
