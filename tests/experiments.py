@@ -1,5 +1,6 @@
 """Shared by the tests of experiments: policies whose regret is known, and problems small enough to check by hand."""
 
+import os
 import signal
 from pathlib import Path
 from time import sleep
@@ -86,6 +87,31 @@ class Breaking(Staircase):
         super().__init__(seed)
         if seed == at:
             raise ExperimentError(f"seed {seed} is broken")
+
+
+class Dying(Staircase):
+    """A staircase whose second block ends any process but `parent`."""
+
+    def __init__(self, seed: int, parent: int) -> None:
+        super().__init__(seed)
+        self.parent = parent
+
+    def block(self, number: int) -> Chunk:
+        if number == 1 and os.getpid() != self.parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().block(number)
+
+
+class Telling(Staircase):
+    """A slow staircase that leaves the number of the process that plays it in a folder."""
+
+    def __init__(self, seed: int, folder: str) -> None:
+        super().__init__(seed)
+        (Path(folder) / str(os.getpid())).touch()
+
+    def block(self, number: int) -> Chunk:
+        sleep(0.05)
+        return super().block(number)
 
 
 def worst_and_best(**changes: Any) -> Experiment:

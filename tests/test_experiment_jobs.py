@@ -1,15 +1,22 @@
 """Seeds in several processes: the same rows, one error, and Ctrl-C keeps what is done."""
 
+import os
+import pickle
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
 from multiprocessing import active_children
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import pytest
 
-from experiments import Breaking, Scripted, Staircase, worst_and_best
+from experiments import Breaking, Dying, Scripted, Staircase, worst_and_best
 from onepass.experiment import SUITES, Experiment, ExperimentError, Results, crew, find, run, select, tune
+from patience import until
 
 SECONDS = {"seconds", "microseconds_per_round", "train_seconds", "decide_seconds_per_user"}
 
@@ -82,20 +89,85 @@ def test_a_small_run_and_one_about_seconds_stay_in_one_process(monkeypatch: pyte
     run(worst_and_best(seeds=3, timed=True), jobs=None, quiet=True)
 
 
-def test_what_cannot_be_sent_is_refused_if_asked_for_and_else_played_here(capsys: pytest.CaptureFixture[str]) -> None:
-    study = worst_and_best(environment=lambda seed: Staircase(seed))
+@pytest.mark.usefixtures("at_once")
+def test_what_pickle_refuses_can_be_sent_too() -> None:
+    study = worst_and_best(environment=lambda seed: Staircase(seed), seeds=3)
+    one, two = (run(study, jobs=jobs, quiet=True) for jobs in (1, 2))
+    assert untimed(one.rows) == untimed(two.rows)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_cannot_be_sent_is_refused_if_asked_for_and_else_played_here(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew, "cpu_count", lambda: 2)
+    lock = Lock()
+    study = worst_and_best(environment=lambda seed: Staircase(seed if lock else 0))
     with pytest.raises(ExperimentError, match="jobs must be 1 for staircase, got 2: another process cannot be sent it"):
         run(study, jobs=2, quiet=True)
-    here = run(study, jobs=None)
-    assert len(here.rows) == 4
-    if crew.cores() > 1:
-        assert "staircase is played in one process" in capsys.readouterr().err
+    assert len(run(study, jobs=None).rows) == 4
+    assert "staircase is played in one process" in capsys.readouterr().err
+    assert not active_children()
+
+
+def test_a_helper_that_ends_too_early_is_an_error_that_says_whose_seed_it_played(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(crew, "START_SECONDS", 0.0)
+    study = worst_and_best(environment=partial(Dying, parent=os.getpid()), seeds=3, rounds=5000)
+    with pytest.raises(ExperimentError, match="a process that played seed 1 ended too early"):
+        run(study, jobs=2, quiet=True)
+    assert not active_children()
+
+
+SCRIPT = """
+from experiments import Staircase, worst_and_best
+from onepass.experiment import crew, run
+crew.START_SECONDS = 0.0
+print(len(run(worst_and_best(environment=lambda seed: Staircase(seed), seeds=3), jobs=2, quiet=True).rows))
+"""
+
+
+def test_a_script_needs_no_guard_of_its_main_part(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    asked = [sys.executable, str(tmp_path / "script.py")]
+    found = subprocess.run(asked, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    assert found.stdout == "6\n"
+
+
+KILLED = """
+import sys
+from functools import partial
+from experiments import Telling, worst_and_best
+from onepass.experiment import crew, run
+crew.START_SECONDS = 0.0
+run(worst_and_best(environment=partial(Telling, folder=sys.argv[1]), seeds=3, rounds=20_000), jobs=2, quiet=True)
+"""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_helpers_end_when_their_run_is_killed(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], cwd=Path(__file__).parent)
+    until(lambda: len(list(tmp_path.iterdir())) == 2 or process.poll() is not None)
+    assert process.poll() is None
+    process.kill()
+    process.wait()
+    helpers = [int(path.name) for path in tmp_path.iterdir()]
+    until(lambda: not any(map(is_alive, helpers)))
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
 def test_every_suite_can_be_sent_to_another_process(suite: Experiment) -> None:
-    tasks = [crew.Task(suite.policies, 0, "seed 0")]
-    assert crew.not_sent(suite, tasks) == ""
+    assert pickle.dumps((suite, [crew.Task(suite.policies, 0, "seed 0")]))
 
 
 def test_a_process_holds_its_policies_to_one_thread_of_the_blas() -> None:

@@ -1,24 +1,25 @@
 """Seeds in several processes: this one and its helpers, which take what nobody has begun.
 
-Helpers are started once what is left takes longer than starting them: a small run stays in one process. They are
-spawned, not forked, since numba's and the BLAS's threads do not survive a fork. Every process has one thread of the
-BLAS, however many there are, so that rows are the same whatever the number of processes.
+Helpers are processes of joblib's pool (loky). They are started once what is left takes longer than starting them: a small run
+stays in one process. Every process has one thread of the BLAS, however many there are, so that rows are the same
+whatever the number of processes.
 """
 
 import os
-import pickle
 import signal
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import active_children, get_context
-from time import monotonic
+from pickle import PicklingError
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
+from joblib import cpu_count
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.backend import get_context
 from threadpoolctl import threadpool_limits
 
 from onepass.experiment.definition import Study
@@ -29,6 +30,7 @@ from onepass.experiment.progress import Meter
 from onepass.experiment.results import Results
 
 START_SECONDS = 10.0  # a helper imports, loads compiled code and reads its data in 3 to 10 s
+WATCH_SECONDS = 1.0  # between two looks of a helper at the process that called it
 POLL_SECONDS = 0.1  # between two looks at the helpers, with nothing else to do
 
 
@@ -64,58 +66,29 @@ def play_all(
 
     What is kept as finished is not played again.
     """
-    processes = number(study, tasks, jobs, meter.quiet)
-    with threadpool_limits(1), Crew(study, tasks, rounds, step, processes, meter, kept) as crew:
-        return crew.found, crew.play_all()
-
-
-def number(study: Study, tasks: Sequence[Task], jobs: int | None, quiet: bool) -> int:
-    """How many processes are to play; ExperimentError where that many cannot."""
     if jobs is not None and jobs < 1:
         raise ExperimentError(f"jobs must be at least 1, got {jobs}")
-    wanted = min(cores() if jobs is None else jobs, len(tasks))
-    if wanted == 1 or (jobs is None and study.timed):
-        return 1
-    if reason := not_sent(study, tasks):
-        if jobs is not None:
-            raise ExperimentError(f"jobs must be 1 for {study.name}, got {jobs}: {reason}")
-        if not quiet:
-            print(f"onepass: {study.name} is played in one process: {reason}", file=sys.stderr)
-        return 1
-    return wanted
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def not_sent(study: Study, tasks: Sequence[Task]) -> str:
-    """Why another process cannot be told what to play, or nothing."""
-    try:
-        pickle.dumps((study, tasks))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        return f"another process cannot be sent it ({error}); functions and classes of a module can"
-    return ""
+    with threadpool_limits(1), Crew(study, tasks, rounds, step, jobs, meter, kept) as crew:
+        return crew.found, crew.play_all()
 
 
 class Crew:
     """Plays tasks here, in their order, and lets helpers take the next ones as they become free."""
 
     def __init__(
-        self, study: Study, tasks: Sequence[Task], rounds: int, step: int, processes: int, meter: Meter, kept: Kept
+        self, study: Study, tasks: Sequence[Task], rounds: int, step: int, jobs: int | None, meter: Meter, kept: Kept
     ) -> None:
         self.study, self.tasks, self.rounds, self.step = study, tasks, rounds, step
-        self.helpers, self.meter, self.kept = processes - 1, meter, kept
+        self.jobs, self.meter, self.kept = jobs, meter, kept
+        wanted = jobs or (1 if study.timed else cpu_count())
+        self.helpers = min(wanted, len(tasks)) - 1
         self.found = kept.found()
         self.pending = deque(place for place in range(len(tasks)) if place not in self.found)
         self.running = dict[int, Future[Results]]()
         self.before = -(-rounds // step) * len(self.found)  # steps that were played by an earlier run
         meter.advance(self.before)
         self.pool: ProcessPoolExecutor | None = None
-        self.children: set[Any] = set()  # of others, before ours
-        self.steps: Any = None  # that helpers have played
-        self.seen = 0
+        self.steps: Any = None  # released once for every step that a helper has played
         self.began = monotonic()
         self.finished = False
 
@@ -125,10 +98,7 @@ class Crew:
     def __exit__(self, *_: object) -> None:
         """Let the helpers go; those at work are ended."""
         if self.pool is not None:
-            for child in () if self.finished else set(active_children()) - self.children:
-                child.terminate()
-            # the pool alone waits for its processes: of two that wait for one, the second never learns of its end
-            self.pool.shutdown(wait=True, cancel_futures=True)
+            self.pool.shutdown(wait=True, kill_workers=not self.finished)
 
     def play_all(self) -> bool:
         """Play all tasks; True if Ctrl-C came first: then what the helpers have finished is kept too."""
@@ -162,24 +132,31 @@ class Crew:
 
     def start(self) -> None:
         """Call the helpers."""
-        context = get_context("spawn")
-        self.children, self.steps = set(active_children()), context.Value("q", 0)
-        self.meter.say(f"{self.helpers + 1} processes play; seconds are longer than with one (--jobs 1)")
-        self.pool = ProcessPoolExecutor(self.helpers, context, begin, (self.study, self.steps))
-        self.look()
+        context = get_context("loky")
+        self.steps = context.Semaphore(0)
+        given = (self.study, self.tasks, self.rounds, self.step, self.steps)
+        self.pool = ProcessPoolExecutor(self.helpers, context=context, initializer=begin, initargs=given)
+        try:
+            self.look()
+        except (PicklingError, AttributeError, TypeError) as error:
+            reason = f"another process cannot be sent it ({error})"
+            if self.jobs is not None:
+                raise ExperimentError(f"jobs must be 1 for {self.study.name}, got {self.jobs}: {reason}") from error
+            self.meter.say(f"onepass: {self.study.name} is played in one process: {reason}")
+            self.pool, self.helpers = None, 0
+        else:
+            self.meter.say(f"{self.helpers + 1} processes play; seconds are longer than with one (--jobs 1)")
 
     def look(self) -> None:
         """Take what helpers have finished, give them the next tasks, and count their steps."""
         self.collect()
         assert self.pool is not None
         while self.pending and len(self.running) < self.helpers:
-            place = self.pending.popleft()
             with deaf():
-                self.running[place] = self.pool.submit(helped, self.tasks[place], self.rounds, self.step)
-        played = self.steps.value
-        if played > self.seen:
-            self.meter.advance(played - self.seen)
-            self.seen = played
+                self.running[self.pending[0]] = self.pool.submit(helped, self.pending[0])
+            self.pending.popleft()
+        while self.steps.acquire(False):
+            self.meter.advance()
 
     def collect(self) -> None:
         """Take what helpers have finished."""
@@ -188,8 +165,7 @@ class Crew:
                 self.found[place] = self.running.pop(place).result()
             except BrokenProcessPool as error:
                 raise ExperimentError(
-                    f"a process that played {self.tasks[place].label} ended too early (memory, or a script without "
-                    'if __name__ == "__main__":); jobs=1 plays all in one'
+                    f"a process that played {self.tasks[place].label} ended too early; jobs=1 plays all in one"
                 ) from error
             self.kept.keep(place, self.found[place])
 
@@ -207,26 +183,30 @@ def deaf() -> Iterator[None]:
         signal.signal(signal.SIGINT, usual)
 
 
-# What a helper keeps between its tasks: the study, the counter of steps, what is compiled already.
-HELD: dict[str, Any] = {}
+# What a helper was told at its start, and the kinds of policies whose code it has loaded.
+HELD: list[Any] = []
+WARM: set[Any] = set()
 
 
-def begin(study: Study, steps: Any) -> None:
+def begin(*given: Any) -> None:
     """A helper's first act."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    HELD.update(study=study, steps=steps, warm=set(), threads=threadpool_limits(1))
+    HELD[:] = [*given, threadpool_limits(1)]
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
 
 
-def helped(task: Task, rounds: int, step: int) -> Results:
+def end_with(parent: int) -> None:
+    """End this helper when the process that called it was killed."""
+    while os.getppid() == parent:
+        sleep(WATCH_SECONDS)
+    os._exit(1)
+
+
+def helped(place: int) -> Results:
     """What a helper does: load compiled code, then play."""
-    for policy in task.policies:
-        if policy.kind not in HELD["warm"]:
-            HELD["study"].warm_up(policy)
-            HELD["warm"].add(policy.kind)
-    return play(HELD["study"], task, rounds, step, count)
-
-
-def count() -> None:
-    """One more step."""
-    with HELD["steps"].get_lock():
-        HELD["steps"].value += 1
+    study, tasks, rounds, step, steps, _ = HELD
+    for policy in tasks[place].policies:
+        if policy.kind not in WARM:
+            study.warm_up(policy)
+            WARM.add(policy.kind)
+    return play(study, tasks[place], rounds, step, steps.release)

@@ -38,7 +38,7 @@ class Study(Protocol):
 
     figure: the table and the picture of its results; grid: the parameters that `tune` searches, and their values;
     timed: seconds are what it is about, so that its seeds run one after the other unless told otherwise.
-    To play its seeds in several processes it must be one that `pickle` takes: functions of modules, no lambdas.
+    To play its seeds on machines of Ray it must be one that `cloudpickle` takes.
     """
 
     @property

@@ -28,8 +28,7 @@ def run(
     """Results of the policies over the seeds (a number n means 0 .. n - 1); what is not given is the experiment's own.
 
     jobs: how many processes play seeds; None: one for every core, but one in all for an experiment that is about
-    seconds. Rows are the same whatever the number, but for seconds. A script that asks for more than one begins
-    with `if __name__ == "__main__":`, as Python's `multiprocessing` has it.
+    seconds. Rows are the same whatever the number, but for seconds.
     ray: None: this machine; the address of a Ray, or "local": its workers play, `jobs` is not asked for.
     kept: a folder for the seeds that are finished, None for none: a run that was ended or killed goes on from there.
     then: called with the results before these files are taken away (default None): its files are there, or these are.
