@@ -1,8 +1,8 @@
 """Seeds in several processes: this one and its helpers, which take what nobody has begun.
 
-Helpers are processes of joblib's pool (loky). They are started once what is left takes longer than starting them: a small run
-stays in one process. Every process has one thread of the BLAS, however many there are, so that rows are the same
-whatever the number of processes.
+Helpers are processes of joblib's pool, loky. They are started once what is left takes longer than starting them: a
+small run stays in one process. Every process has one thread of the BLAS, however many there are, so that rows are the
+same whatever the number of processes.
 """
 
 import os
