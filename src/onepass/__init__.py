@@ -1,7 +1,9 @@
 """onepass: learn to decide online, in one pass, with second-order methods whose inverse is affordable."""
 
 import sys
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,13 +16,24 @@ if "numba" in sys.modules:  # another one is refused at once, where that costs n
     import_module("onepass.foundation")
 
 
+@cache
+def _modules() -> dict[str, str]:
+    """Map every public name to the module that defines it, as the imports of `onepass.public` say."""
+    import ast
+
+    tree = ast.parse(Path(__file__).with_name("public.py").read_text(encoding="utf-8"))
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: f"{node.module}" for node in imports for alias in node.names}
+
+
 def __getattr__(name: str) -> Any:
-    """All names are imported when the first of them is asked for: `onepass.client` needs none of them."""
+    """Import a public name when it is first asked for, with the modules that it needs; `__all__` imports every one."""
     if name.startswith("__") and name != "__all__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    public = import_module("onepass.public")
-    globals().update({each: vars(public)[each] for each in ("__all__", *public.__all__) if each in vars(public)})
-    return globals()[name] if name in globals() else getattr(public, name)
+    module = _modules().get(name, "")
+    found = getattr(import_module(module if module.startswith(__name__) else "onepass.public"), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

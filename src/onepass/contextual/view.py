@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
-from scipy.special import ndtri
 
 from onepass.contextual.span import Span, landmarks_on, no_span, place
 from onepass.foundation.generic import compiled
@@ -182,6 +181,8 @@ def rank_columns(view: View, rows: np.ndarray, varies: np.ndarray, first: int) -
 
 def ranked(columns: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return z (d, n), knots and heights (d, Q) of columns (d, n): all at once, ties with the middle of their ranks."""
+    from scipy.special import ndtri
+
     count = columns.shape[1]
     order, places = np.argsort(columns, axis=1), np.arange(count)
     columns = np.take_along_axis(columns, order, axis=1)
