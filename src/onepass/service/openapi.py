@@ -2,11 +2,12 @@
 
 from functools import cache
 from importlib import metadata
-from typing import Any
+from typing import Any, Literal, NamedTuple, Required, TypedDict
 
 import msgspec
 
 from onepass.service import described, messages, steering
+from onepass.service.evaluations import EvaluationAnswer, EvaluationRequest
 from onepass.service.personalizer import description as personalizer
 from onepass.service.settings import LoopSettings
 
@@ -14,7 +15,6 @@ REFERENCE = "#/components/schemas/{name}"
 JSON = "application/json"
 LINES = "application/x-ndjson"
 TEXT = "text/plain"
-DRY_RUN = {"name": "dry_run", "in": "query", "schema": {"type": "boolean"}}
 ERRORS = {
     "400": "The request does not fit.",
     "401": "There is no such key.",
@@ -34,44 +34,103 @@ HEADERS = {
     "405": ("allow", {"type": "string"}),
     "503": ("retry-after", {"type": "integer"}),
 }
-TYPES = (
-    messages.DecideRequest,
-    messages.RecordsRequest,
-    messages.DecideAnswer,
-    messages.OutcomeRequest,
-    list[messages.OutcomeRequest],
-    messages.OutcomeAnswer,
-    messages.ActivateRequest,
-    messages.ForgetRequest,
-    messages.ForgetAnswer,
-    LoopSettings,
-    messages.SettingsAnswer,
-    messages.ErrorAnswer,
-    *steering.TYPES,
-    *personalizer.TYPES,
-)
+ANY_LOOP = tuple(ERRORS)  # codes by which a loop refuses
+
+
+def parameter(name: str, place: str = "query", **schema: Any) -> dict[str, Any]:
+    """Return a parameter of a path or a query."""
+    found = {"name": name, "in": place, "schema": schema or {"type": "string"}}
+    return {**found, "required": True} if place == "path" or "minLength" in schema else found
+
+
+class Operation(NamedTuple):
+    """One method of a path.
+
+    answer, body: types of messages; None for none, and several bodies where any of them fits. good: the code of an
+    answer that has a body; codes: those of refusals; free: True where no key is asked for.
+    """
+
+    path: str
+    method: str
+    name: str
+    summary: str
+    answer: Any = None
+    body: tuple[Any, ...] = ()
+    parameters: tuple[dict[str, Any], ...] = ()
+    good: str = "200"
+    media: str = JSON
+    codes: tuple[str, ...] = ANY_LOOP
+    free: bool = False
+
+
+class Alive(TypedDict):
+    """It is alive."""
+
+    status: Literal["alive"]
+
+
+class Ready(TypedDict, total=False):
+    """It can write and learns; warnings: what an operator should look at."""
+
+    status: Required[Literal["ready"]]
+    warnings: list[str]
+
+
+LOOP = "/v1/{loop}"
+ONE = f"{LOOP}/evaluations/{{id}}"
+PATCH = "Go on by other values of some settings (JSON merge patch), or ask what that would change"
+PROMOTE = "Let the candidate take over, or the recipe of an evaluation"
+DRY_RUN = (parameter("dry_run", type="boolean"),)
+PORTION = (parameter("since", type="integer", minimum=0), parameter("limit", type="integer", minimum=1))
+EVENT = (parameter("id", type="string", minLength=1),)
+IDENTITY = (parameter("id", "path"),)
+OUTCOMES = (messages.OutcomeRequest, list[messages.OutcomeRequest])
+STANDING = messages.SettingsAnswer
+OPERATIONS = (
+    Operation(f"{LOOP}/decide", "post", "decide", "Decide among arms", messages.DecideAnswer,
+              (messages.DecideRequest, messages.RecordsRequest)),
+    Operation(f"{LOOP}/outcome", "post", "outcome", "Say what came of decisions", messages.OutcomeAnswer, OUTCOMES),
+    Operation(f"{LOOP}/activate", "post", "activate", "Say that a deferred decision did happen", None,
+              (messages.ActivateRequest,)),
+    Operation(f"{LOOP}/log", "get", "log", "Records of the log, a line of JSON each", str, (), PORTION, media=LINES),
+    Operation(f"{LOOP}/forget", "post", "forget", "Delete what is about a subject", messages.ForgetAnswer,
+              (messages.ForgetRequest,)),
+    Operation(LOOP, "get", "settings", "Settings in force", STANDING),
+    Operation(LOOP, "put", "change", "Go on by other settings, or ask what that would change", STANDING,
+              (LoopSettings,), DRY_RUN),
+    Operation(LOOP, "patch", "patch", PATCH, STANDING, (dict,), DRY_RUN),
+    Operation(f"{LOOP}/models", "get", "models", "Models, and checkpoints to go back to", steering.ModelsAnswer),
+    Operation(f"{LOOP}/candidate", "delete", "give_up", "Give the candidate up"),
+    Operation(f"{LOOP}/promote", "post", "promote", PROMOTE, STANDING, (steering.PromoteRequest,)),
+    Operation(f"{LOOP}/rollback", "post", "rollback", "Go back to a checkpoint", STANDING, (steering.RollbackRequest,)),
+    Operation(f"{LOOP}/evaluations", "get", "evaluations", "All evaluations", steering.EvaluationsAnswer),
+    Operation(f"{LOOP}/evaluations", "post", "evaluate", "What policies would have earned", EvaluationAnswer,
+              (EvaluationRequest,), good="201"),
+    Operation(ONE, "get", "evaluation", "One evaluation", EvaluationAnswer, (), IDENTITY),
+    Operation(ONE, "delete", "remove", "Delete an evaluation", None, (), IDENTITY),
+    Operation("/v1", "get", "listed", "Loops that the key may read", described.Loops, codes=("405", "421")),
+    Operation(f"{LOOP}/overview", "get", "overview", "What the page shows", described.Overview),
+    Operation(f"{LOOP}/event", "get", "event", "All about one decision", described.Event, (), EVENT),
+    Operation("/healthz", "get", "health", "Whether it is alive", Alive, codes=("405",), free=True),
+    Operation("/readyz", "get", "ready", "Whether it can write and learns", Ready, codes=("405", "503"), free=True),
+    Operation("/metrics", "get", "metrics", "Measures, as Prometheus reads them", str, media=TEXT,
+              codes=("401", "405")),
+    Operation("/openapi.json", "get", "openapi", "This document", dict, codes=("405",), free=True),
+)  # fmt: skip
 
 
 @cache
 def document() -> dict[str, Any]:
     """OpenAPI 3.1."""
-    schemas, components = msgspec.json.schema_components(TYPES, ref_template=REFERENCE)
-    (
-        decide,
-        records,
-        decided,
-        outcome,
-        outcomes,
-        paid,
-        activate,
-        forget,
-        forgotten,
-        settings,
-        standing,
-        error,
-        *others,
-    ) = schemas
-    steered, theirs = others[: len(steering.TYPES)], others[len(steering.TYPES) :]
+    told = [kind for one in OPERATIONS for kind in (one.answer, *one.body) if kind is not None]
+    types = list(dict.fromkeys([*told, messages.ErrorAnswer, *personalizer.TYPES]))
+    schemas, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
+    known = dict(zip(types, schemas, strict=True))
+    paths: dict[str, Any] = {}
+    for one in OPERATIONS:
+        paths.setdefault(one.path, {})[one.method] = operation(one, known)
+    not_ready = refused("503", known[messages.ErrorAnswer], "Why it is not ready.")
+    paths["/readyz"]["get"]["responses"]["503"] = not_ready
     return {
         "openapi": "3.1.0",
         "info": {"title": "onepass", "version": metadata.version("onepass"), "description": (messages.__doc__ or "")},
@@ -80,75 +139,12 @@ def document() -> dict[str, Any]:
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"key": []}],
-        "paths": {
-            "/v1/{loop}/decide": {
-                "post": operation("decide", "Decide among arms", error, decided, body={"anyOf": [decide, records]}),
-            },
-            "/v1/{loop}/outcome": {
-                "post": operation(
-                    "outcome", "Say what came of decisions", error, paid, body={"anyOf": [outcome, outcomes]}
-                ),
-            },
-            "/v1/{loop}/activate": {
-                "post": operation("activate", "Say that a deferred decision did happen", error, None, body=activate),
-            },
-            "/v1/{loop}/log": {
-                "get": operation(
-                    "log", "Records of the log, a line of JSON each", error, {"type": "string"}, media=LINES,
-                    parameters=[query("since", 0), query("limit", 1)],
-                ),
-            },
-            "/v1/{loop}/forget": {
-                "post": operation("forget", "Delete what is about a subject", error, forgotten, body=forget),
-            },
-            "/v1/{loop}": {
-                "get": operation("settings", "Settings in force", error, standing),
-                "put": operation(
-                    "change", "Go on by other settings, or ask what that would change", error, standing, body=settings,
-                    parameters=[DRY_RUN],
-                ),
-                "patch": operation(
-                    "patch", "Go on by other values of some settings (JSON merge patch), or ask what that would change",
-                    error, standing, body={"type": "object"}, parameters=[DRY_RUN],
-                ),
-            },
-            **steering.paths(operation, error, standing, *steered),
-            **described.paths(operation, whole, refused, error),
-            **service(error),
-            **personalizer.paths(dict(zip(personalizer.TYPES, theirs, strict=True))),
-        },
-    }  # fmt: skip
-
-
-def service(error: Any) -> dict[str, Any]:
-    """What is asked of the service, not of a loop."""
-    warnings = {"warnings": {"type": "array", "items": {"type": "string"}}}
-    states = {"/healthz": ("health", "Whether it is alive", "alive", {}),
-              "/readyz": ("ready", "Whether it can write and learns", "ready", warnings)}  # fmt: skip
-    found: dict[str, Any] = {
-        path: {"get": whole(name, summary, {"type": "object", "required": ["status"], "properties": {
-            "status": {"const": state}, **more}})}
-        for path, (name, summary, state, more) in states.items()
-    }  # fmt: skip
-    found["/readyz"]["get"]["responses"]["503"] = refused("503", error, "Why it is not ready.")
-    found["/metrics"] = {"get": whole("metrics", "Measures, as Prometheus reads them", {"type": "string"}, TEXT)}
-    found["/metrics"]["get"]["responses"]["401"] = refused("401", error)
-    found["/openapi.json"] = {"get": whole("openapi", "This document", {"type": "object"})}
-    for each in ("/healthz", "/readyz", "/openapi.json"):
-        found[each]["get"]["security"] = []
-    for each in found.values():
-        each["get"]["responses"]["405"] = refused("405", error)
-    return found
-
-
-def whole(name: str, summary: str, answer: Any, media: str = JSON) -> dict[str, Any]:
-    """An operation without a loop."""
-    good = {"200": {"description": "Done.", "content": {media: {"schema": answer}}}}
-    return {"operationId": name, "summary": summary, "responses": good}
+        "paths": {**paths, **personalizer.paths(known)},
+    }
 
 
 def refused(code: str, error: Any, text: str | None = None) -> dict[str, Any]:
-    """What a refusal looks like. text: what it says (default None: as everywhere)."""
+    """Return the response of a refusal. text: its description (default None: as everywhere)."""
     found = {"description": text or ERRORS[code], "content": {JSON: {"schema": error}}}
     if code in HEADERS:
         name, schema = HEADERS[code]
@@ -156,33 +152,21 @@ def refused(code: str, error: Any, text: str | None = None) -> dict[str, Any]:
     return found
 
 
-def operation(
-    name: str,
-    summary: str,
-    error: Any,
-    answer: Any,
-    *,
-    body: Any = None,
-    media: str = JSON,
-    parameters: list[Any] | None = None,
-    good: str = "200",
-) -> dict[str, Any]:
-    """One operation. answer: the schema, None where there is no body; good: the code of an answer with one."""
-    loop = {"name": "loop", "in": "path", "required": True, "schema": {"type": "string"}}
+def operation(one: Operation, known: dict[Any, Any]) -> dict[str, Any]:
+    """Return the description of an operation by the schemas of its types."""
     done: dict[str, Any] = {"204": {"description": "Done."}}
-    if answer is not None:
-        done = {good: {"description": "Done.", "content": {media: {"schema": answer}}}}
+    if one.answer is not None:
+        done = {one.good: {"description": "Done.", "content": {one.media: {"schema": known[one.answer]}}}}
+    loop = (parameter("loop", "path"),) if "{loop}" in one.path else ()
     found: dict[str, Any] = {
-        "operationId": name,
-        "summary": summary,
-        "parameters": [loop, *(parameters or ())],
-        "responses": {**done, **{code: refused(code, error) for code in ERRORS}},
+        "operationId": one.name,
+        "summary": one.summary,
+        "responses": {**done, **{code: refused(code, known[messages.ErrorAnswer]) for code in one.codes}},
     }
-    if body is not None:
-        found["requestBody"] = {"required": True, "content": {JSON: {"schema": body}}}
-    return found
-
-
-def query(name: str, least: int) -> dict[str, Any]:
-    """A whole number in the query."""
-    return {"name": name, "in": "query", "schema": {"type": "integer", "minimum": least}}
+    if loop or one.parameters:
+        found["parameters"] = [*loop, *one.parameters]
+    if one.body:
+        bodies = [known[kind] for kind in one.body]
+        schema = bodies[0] if len(bodies) == 1 else {"anyOf": bodies}
+        found["requestBody"] = {"required": True, "content": {JSON: {"schema": schema}}}
+    return found | ({"security": []} if one.free else {})

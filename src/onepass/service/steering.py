@@ -69,15 +69,6 @@ class EvaluationsAnswer(Answer, frozen=True, kw_only=True):
     evaluations: list[EvaluationAnswer]
 
 
-TYPES = (
-    PromoteRequest,
-    RollbackRequest,
-    ModelsAnswer,
-    EvaluationRequest,
-    EvaluationAnswer,
-    EvaluationsAnswer,
-)
-
 _encoder = msgspec.json.Encoder()
 _promote = msgspec.json.Decoder(PromoteRequest)
 _rollback = msgspec.json.Decoder(RollbackRequest)
@@ -171,38 +162,3 @@ def promoted(loop: Loop, asked: PromoteRequest) -> None:
     if chosen is None or chosen == loop.settings.model:
         raise Refused(409, "SameModel", f"policy {shown(names[0])} is the present model's recipe")
     loop.prefer(chosen, f"evaluation {found.id}: {verdicts[names[0]].sentence}")
-
-
-def paths(
-    operation: Callable[..., Any],
-    error: Any,
-    standing: Any,
-    promote: Any,
-    rollback: Any,
-    listed: Any,
-    asked: Any,
-    one: Any,
-    every: Any,
-) -> dict[str, Any]:
-    """The same for OpenAPI. operation: describes one; the others: schemas, of refusals, what stands, and TYPES."""
-    identity = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
-    return {
-        f"{LOOP}/models": {"get": operation("models", "Models, and checkpoints to go back to", error, listed)},
-        f"{LOOP}/candidate": {"delete": operation("give_up", "Give the candidate up", error, None)},
-        f"{LOOP}/promote": {
-            "post": operation(
-                "promote", "Let the candidate take over, or the recipe of an evaluation", error, standing, body=promote
-            )
-        },
-        f"{LOOP}/rollback": {
-            "post": operation("rollback", "Go back to a checkpoint", error, standing, body=rollback),
-        },
-        f"{LOOP}/evaluations": {
-            "get": operation("evaluations", "All evaluations", error, every),
-            "post": operation("evaluate", "What policies would have earned", error, one, body=asked, good="201"),
-        },
-        f"{LOOP}/evaluations/{{id}}": {
-            "get": operation("evaluation", "One evaluation", error, one, parameters=[identity]),
-            "delete": operation("remove", "Delete an evaluation", error, None, parameters=[identity]),
-        },
-    }
