@@ -221,6 +221,12 @@ def test_several_processes_find_what_one_finds_whatever_the_store_and_from_a_pla
     with access() as store, ParquetStore(tmp_path / "months") as months:
         months.put([*store.rows(0, middle.begin + 20, None, None)])
         months.put([*store.rows(middle.begin + 20, None, None, None)])
+        # decisions that waited where a piece begins are found by one walk, not by one each
+        walks, about = [], months.about
+        months.about = lambda loop, event: walks.append(event) or about(loop, event)
+        assert verify_piece(months, middle).found == verify_piece(game, middle).found
+        corrected = {one.id for one in game.read(middle.begin, middle.end, ["join"]) if one.how == "correction"}
+        assert {*walks} <= corrected
     assert verify_all(partial(opened, str(tmp_path / "months")), workers=2).loops == one.loops
     for workers in (0, 65):
         with pytest.raises(ValueError, match="workers"):

@@ -63,6 +63,15 @@ class JoinedStore(Store):
         found = {row.seq: row for row in (*live, *self.archive.about(loop, event))}
         return [found[seq] for seq in sorted(found)]
 
+    @property
+    def is_indexed(self) -> bool:
+        return self.archive.is_indexed and self.live.is_indexed
+
+    def about_many(self, loop: str, events: Collection[str]) -> list[Row]:
+        live = self.live.about_many(loop, events)  # first: what is sealed after it is in the archive, too
+        found = {row.seq: row for row in (*live, *self.archive.about_many(loop, events))}
+        return [found[seq] for seq in sorted(found)]
+
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
         return self.archive.decisions_of(subject) | self.live.decisions_of(subject)
 

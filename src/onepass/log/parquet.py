@@ -95,6 +95,14 @@ class ParquetStore(Store):
     def about(self, loop: str, event: str) -> list[Row]:
         return self._where((pl.col("loop") == loop) & (pl.col("event") == event))
 
+    @property
+    def is_indexed(self) -> bool:
+        return False
+
+    def about_many(self, loop: str, events: Collection[str]) -> list[Row]:
+        wanted = pl.Series("event", [*events], pl.String)
+        return self._where((pl.col("loop") == loop) & pl.col("event").is_in(wanted.implode()))
+
     def _where(self, condition: pl.Expr) -> list[Row]:
         """Rows that a condition holds for."""
         found: list[Row] = []

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from onepass.log.lines import Lines
 from onepass.log.records import Checkpoint
 from onepass.log.replay import Fold, restored
-from onepass.log.store import Store, StoreError
+from onepass.log.store import Store, StoreError, record_of
 from onepass.log.verifying import DAMAGED, LISTED, Bound, Part, Saved, Verified, Verifying, saved_of
 
 READ = ("decision", "join", "eviction", "forgotten")
@@ -116,6 +116,8 @@ def verify_piece(
     except StoreError:
         return Checked(piece, summed([])._replace(left={DAMAGED: 1}, others=(piece.seq,)), piece.seq)
     fold = Fold(store, piece.loop, bandit, piece.begin, line=piece.line, end=piece.stop, begun=piece.begun)
+    if not piece.first and not store.is_indexed:
+        note_earlier(fold, piece.end if until is None or piece.end is None else min(piece.end, until))
     begin = None if piece.first else bound_at(store, piece.begin, piece.seq)
     end = None if piece.end is None or piece.end_seq is None else bound_at(store, piece.end, piece.end_seq)
     check = Verifying(fold, until, Part(begin, end, piece.saved))
@@ -126,6 +128,19 @@ def verify_piece(
         if check.is_over:
             break
     return Checked(piece, check.done(), check.read)
+
+
+def note_earlier(fold: Fold, end: int | None) -> None:
+    """Let a model know the decisions before it that are joined up to a place, all by one walk through the log."""
+    made, joined = set[str](), dict[str, None]()
+    for row in fold.store.rows(fold.through, end, ("decision", "join"), fold.loop):
+        if row.event is not None and row.kind == "decision":
+            made.add(row.event)
+        elif row.event is not None and row.event not in made:
+            joined.setdefault(row.event)
+    for row in fold.store.about_many(fold.loop, joined.keys()) if joined else ():
+        if row.kind == "decision" and row.seq <= fold.through:
+            fold.note(record_of(row))
 
 
 def checkpoint_at(store: Store, seq: int) -> Checkpoint:

@@ -114,6 +114,15 @@ class Store(ABC):
         """The same log, for long reading that shall keep nobody waiting: by default this very store."""
         return nullcontext(self)
 
+    @property
+    def is_indexed(self) -> bool:
+        """Whether rows about a decision are found without a walk through the log (default True)."""
+        return True
+
+    def about_many(self, loop: str, events: Collection[str]) -> list[Row]:
+        """All rows about several decisions."""
+        return [row for event in events for row in self.about(loop, event)]
+
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
         """Loop and event of all rows of a subject."""
         rows = self.rows(0, None, None, None)
