@@ -3,6 +3,7 @@ read in steps, given up or forgotten meanwhile."""
 
 import threading
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -11,11 +12,13 @@ from counts import many
 from onepass.log import Decision, Join, Outcome
 from onepass.log.lines import lines_of
 from onepass.log.memory import MemoryStore
+from onepass.log.parallel import verify_all
+from onepass.log.pieces import pieces_of, summed, verify_piece
 from onepass.log.records import CORRECTION
 from onepass.log.replay import Fold
 from onepass.log.sqlite import SqliteStore
 from onepass.log.verifying import FORGOTTEN, verify
-from onepass.service import candidates
+from onepass.service import candidates, models
 from onepass.service.answers import answer
 from onepass.service.forgetting import forget
 from onepass.service.messages import DecideRequest, OutcomeRequest
@@ -342,3 +345,47 @@ def test_forgetting_while_models_change_and_a_subject_decides_ends_and_verifies(
     loop.stop()
     verified(store)
     assert loop.learner.trouble is None
+
+
+# ---- in pieces ----
+
+
+@pytest.mark.parametrize("window", [4, 1_000])
+def test_the_pieces_of_every_model_of_a_log_find_together_what_one_pass_finds(started, monkeypatch, window):
+    monkeypatch.setattr("onepass.service.whole.SPARSE", 0)
+    monkeypatch.setattr("onepass.log.verifying.WINDOW", window)
+    store = MemoryStore()
+
+    def often(**more):
+        found = rules(**more)
+        return msgspec.structs.replace(found, operation=msgspec.structs.replace(found.operation, whole=8))
+
+    loop = started(often(), store)
+    played(loop, 0, 40)
+    corrected(loop, 6, 9)
+    loop.change(often(reg=4.0))
+    caught_up(loop)
+    played(loop, 40, 80)
+    corrected(loop, 42, 3)
+    forget(loop, "user 3").result()
+    played(loop, 80, 100)
+    loop.promote()
+    played(loop, 100, 130)
+    loop.stop()
+    loop = started(often(reg=4.0), store)
+    played(loop, 130, 150)
+    name = next(one.name for one in models.kepts(loop.folder, store, "news") if one.line == 0)
+    loop.back(name)
+    until(lambda: loop.building is None)
+    played(loop, 150, 190)
+    loop.stop()
+    verified(store)
+    report = verify_all(store.viewed)
+    lines = lines_of(store, "news").each
+    assert len(lines) == 3
+    for line in lines:
+        whole, pieces = verify(Fold.resumed(store, "news", first=True, line=line)), pieces_of(store, "news", line)
+        assert len(pieces) > 3
+        assert summed(verify_piece(store, piece).found for piece in pieces) == whole
+        assert report.loops["news"][line] == whole
+    assert report.ok
