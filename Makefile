@@ -28,8 +28,8 @@ serve: .venv/serve
 docs: export ONEPASS_TEST_LONG := 1
 
 docs: .venv/docs
-	@$(BIN)/pytest -q -p no:cacheprovider README.md tests/test_documents.py tests/test_site.py tests/test_site_examples.py \
-		tests/test_tutorials.py
+	@$(BIN)/pytest -q -p no:cacheprovider README.md tests/docs/test_documents.py tests/docs/test_site.py tests/docs/test_site_examples.py \
+		tests/docs/test_tutorials.py
 	@rm -rf build/site
 	@$(BIN)/sphinx-build -W --keep-going -q -d build/doctrees docs build/site
 	@echo "The site is build/site/index.html"

@@ -1,4 +1,5 @@
-"""Adapters to packages that are not installed have no examples to run; tests/test_adapters.py says what is missing."""
+"""Adapters to packages that are not installed have no examples to run; tests/adapters/test_adapters.py says what is
+missing."""
 
 from importlib.util import find_spec
 

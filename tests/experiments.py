@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -122,4 +123,12 @@ def worst_and_best(**changes: Any) -> Experiment:
             **dict(name="staircase", description="", environment=Staircase, policies=policies, rounds=100, seeds=2),
             **changes,
         }
+    )
+
+
+def study(folder, **changes):
+    """Three seeds; the second one waits for ever until there is a file `now` in the folder."""
+    policies = (Policy("Up", Scripted, {"arm": 2}), Policy("Down", Scripted))
+    return Experiment(
+        "stairs", "", partial(Waiting, folder=str(folder)), policies, **{"rounds": 100, "seeds": 3, **changes}
     )

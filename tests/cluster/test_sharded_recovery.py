@@ -1,0 +1,213 @@
+"""Whatever is lost, a shard or the process, comes back: the model is the uninterrupted one, no row lost or twice."""
+
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counts import many as often
+from onepass.cluster import ShardedBandit, ShardLost
+from sharded_driver import DIM, batch, recipe, same
+
+DRIVER = Path(__file__).parents[1] / "sharded_driver.py"
+
+
+def learned(folder, rounds: int, shards: int = 2, every: int = 1_000_000) -> ShardedBandit:
+    bandit = ShardedBandit(recipe(), shards, folder=folder, every=every)
+    for seq in range(1, rounds + 1):
+        bandit.learn(*batch(seq))
+    return bandit
+
+
+def opened_is(folder, rounds: int) -> None:
+    with ShardedBandit.opened(folder) as bandit:
+        same(bandit, rounds)
+
+
+def test_a_folder_opened_is_the_bandit_after_its_last_change(tmp_path):
+    for rounds, every in ((5, 1_000_000), (12, 10)):
+        folder = tmp_path / str(rounds)
+        learned(folder, rounds, every=every).close()
+        opened_is(folder, rounds)
+        assert sum(path.name.startswith("cut-") for path in folder.iterdir()) == 1
+
+
+def test_every_kind_of_change_is_logged(tmp_path):
+    one, many = recipe(), ShardedBandit(recipe(), 2, folder=tmp_path)
+    x = np.arange(1.0, DIM + 1.0)
+    for bandit in (one, many):
+        bandit.learn(x, 1.0, "single")
+        bandit.learn([x, -x], np.array([0.0, 1.0]), np.array(["a", "b"]))
+        bandit.add_arm(("a", "tuple"))
+        bandit.remove_arm("a")
+    first, two = one.decide(x, id="first"), one.decide([[x], [-x]], id=["second", "third"])
+    lists = one.decide(x, k=2, id="list")
+    for bandit in (one, many):
+        bandit.learn(first, 0.5)
+        bandit.learn(two, [0.25, None])
+        bandit.learn([lists], [[None, 1.0]])
+        bandit.learn(first, 0.75, again=True)
+    many.close()
+    again = ShardedBandit.opened(tmp_path)
+    assert (again.seq, again.rounds, again.arms) == (8, one.rounds, one.arms)
+    np.testing.assert_array_equal(again.score(x), one.score(x))
+    with pytest.raises(ValueError, match="has had its reward"):
+        again.learn(first, 0.5)
+    again.close()
+
+
+def test_a_change_that_was_not_written_to_its_end_is_no_change(tmp_path):
+    learned(tmp_path / "a", 3).close()
+    log = tmp_path / "a" / "log-1"
+    data = log.read_bytes()
+    bandit = learned(tmp_path / "two", 2)
+    bandit.close()
+    whole = len((tmp_path / "two" / "log-1").read_bytes())
+    assert data[:whole] == (tmp_path / "two" / "log-1").read_bytes()
+    for cut in (*range(whole, len(data), (len(data) - whole) // 7), len(data) - 1):
+        folder = tmp_path / f"cut {cut}"
+        shutil.copytree(tmp_path / "a", folder)
+        (folder / "log-1").write_bytes(data[:cut])
+        with ShardedBandit.opened(folder) as opened:
+            same(opened, 2)
+            opened.learn(*batch(3), seq=3)
+        opened_is(folder, 3)
+
+
+@pytest.mark.parametrize("byte", [0, 9, 16, 30, -1], ids=["mark", "length", "crc", "data", "end of data"])
+def test_a_flipped_bit_before_whole_changes_is_refused(tmp_path, byte):
+    learned(tmp_path, 1).close()
+    log = tmp_path / "log-1"
+    place = byte % log.stat().st_size
+    with ShardedBandit.opened(tmp_path) as bandit:
+        for seq in (2, 3):
+            bandit.learn(*batch(seq))
+    data = bytearray(log.read_bytes())
+    data[place] ^= 1
+    log.write_bytes(data)
+    with pytest.raises(ValueError, match=r"damaged at byte 0.*whole frames follow"):
+        ShardedBandit.opened(tmp_path)
+    data[place] ^= 1
+    log.write_bytes(data)
+    opened_is(tmp_path, 3)
+
+
+def test_a_full_disk_is_said_and_when_it_has_room_again_nothing_is_lost_or_doubled(tmp_path):
+    bandit = learned(tmp_path, 2)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "log-1").stat().st_size + 10, limits[1]))
+    try:
+        for _ in range(2):
+            with pytest.raises(OSError, match="again with the same seq"):
+                bandit.learn(*batch(3), seq=3)
+        with pytest.raises(OSError, match="again with the same seq"):
+            bandit.learn(*batch(4))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    bandit.learn(*batch(3), seq=3)
+    bandit.learn(*batch(4))
+    same(bandit, 4)
+    bandit.close()
+    opened_is(tmp_path, 4)
+
+
+def test_a_folder_is_open_in_one_place(tmp_path):
+    bandit = learned(tmp_path, 2)
+    for open_again in (lambda: ShardedBandit.opened(tmp_path), lambda: ShardedBandit(recipe(), folder=tmp_path)):
+        with pytest.raises(ValueError, match="open in one process"):
+            open_again()
+    code = f"from onepass.cluster import ShardedBandit; ShardedBandit.opened({str(tmp_path)!r})"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert other.returncode == 1
+    assert "open in one process" in other.stderr
+    bandit.close()
+    opened_is(tmp_path, 2)
+
+
+def test_a_change_asked_for_again_is_made_once():
+    bandit = ShardedBandit(recipe())
+    for seq in (1, 1, 2, 1, 3, 3):
+        bandit.learn(*batch(seq), seq=seq)
+    same(bandit, 3)
+    with pytest.raises(ValueError, match="seq must be 4"):
+        bandit.learn(*batch(5), seq=5)
+
+
+@settings(max_examples=often(8, 300), deadline=None)
+@given(st.lists(st.sampled_from(["lose 0", "lose 1", "lose all", "cut", "add", "drop", "reopen"]), max_size=8))
+def test_lost_shards_come_back(tmp_path_factory, acts):
+    folder = tmp_path_factory.mktemp("shards")
+    bandit = ShardedBandit(recipe(), 2, folder=folder)
+    for seq, act in enumerate(["", *acts], start=1):
+        bandit.learn(*batch(seq))
+        members = list(bandit.crew.members.values())
+        if act.startswith("lose"):
+            for member in members if act == "lose all" else [members[int(act[-1]) % len(members)]]:
+                member.shard.clear()
+        elif act == "cut":
+            bandit.save()
+        elif act == "add":
+            bandit.add_shard()
+        elif act == "drop" and len(members) > 1:
+            bandit.remove_shard(bandit.shards[0])
+        elif act == "reopen":
+            bandit.close()
+            bandit = ShardedBandit.opened(folder)
+    same(bandit, len(acts) + 1)
+    bandit.close()
+    shutil.rmtree(folder)
+
+
+def test_without_a_folder_a_lost_shard_is_said_to_be_lost():
+    bandit = ShardedBandit(recipe())
+    bandit.learn(*batch(1))
+    for member in bandit.crew.members.values():
+        member.shard.clear()
+    with pytest.raises(ShardLost, match="folder"):
+        bandit.score(np.ones(DIM))
+
+
+def test_what_cannot_be_logged_is_not_learned(tmp_path):
+    with ShardedBandit(recipe(), folder=tmp_path) as bandit:
+        for wrong in (lambda: bandit.learn(np.ones(DIM), 1.0, frozenset("a")), lambda: bandit.add_arm(frozenset("a"))):
+            with pytest.raises(ValueError, match="logged"):
+                wrong()
+        assert bandit.seq == bandit.rounds == 0
+        assert bandit.arms == ()
+
+
+def test_a_folder_is_not_written_over_and_none_is_made_up(tmp_path):
+    learned(tmp_path / "a", 1).close()
+    with pytest.raises(ValueError, match="opened goes on"):
+        ShardedBandit(recipe(), folder=tmp_path / "a")
+    with pytest.raises(ValueError, match="must hold a bandit"):
+        ShardedBandit.opened(tmp_path / "b")
+    (tmp_path / "a" / "current").write_text("{}")
+    with pytest.raises(ValueError, match="damaged"):
+        ShardedBandit.opened(tmp_path / "a")
+
+
+def killed_until_done(folder: Path, rounds: int, kills: int, seed: int, *options: str) -> None:
+    """Let a driver learn `rounds` changes, killed `kills` times: after so many more changes, or in the midst of one."""
+    rng, command = np.random.default_rng(seed), [sys.executable, str(DRIVER), str(folder), str(rounds), *options]
+    for _ in range(kills):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        for _ in range(int(rng.integers(1, 30))):
+            process.stdout.readline()
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+
+
+def test_a_driver_that_is_killed_goes_on_where_it_was(tmp_path):
+    kills = often(1, 34)
+    killed_until_done(tmp_path / "a", 15 * (kills + 1), kills, 0, "2")
+    opened_is(tmp_path / "a", 15 * (kills + 1))

@@ -1,0 +1,61 @@
+"""What is shown runs: the examples, and the promise of a light import."""
+
+import doctest
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import onepass as op
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_examples_run(script, capsys):
+    runpy.run_path(str(script), run_name="__main__")
+    assert capsys.readouterr().out.strip()
+
+
+PAGES = [
+    "cluster",
+    "decisions",
+    "faq",
+    "features",
+    "first_loop",
+    "sketches",
+    "forgetting",
+    "log",
+    "tasks",
+    "tour",
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_run(page):
+    found = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+def test_ten_tasks_of_a_new_user_take_at_most_fifteen_lines_each():
+    tasks = (ROOT / "docs" / "tasks.md").read_text().split("\n## ")[1:]
+    lines = [sum(line.startswith((">>> ", "... ")) for line in task.splitlines()) for task in tasks]
+    assert len(tasks) == 10
+    assert 0 < min(lines) <= max(lines) <= 15
+
+
+def test_importing_onepass_loads_no_experiment_package():
+    heavy = {"msgspec", "psycopg", "polars", "ray", "matplotlib", "sklearn", "typer", "rich", "pooch"}
+    heavy |= {"coba", "gymnasium", "mabwiser", "optuna", "river"}
+    code = "import sys, onepass; print(' '.join(m for m in sys.modules if '.' not in m))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not heavy & set(loaded)
+
+
+def test_public_names_are_sorted_and_documented():
+    classes = [n for n in op.__all__ if n[0].isupper()]
+    assert op.__all__ == sorted(op.__all__, key=lambda n: (not n.isupper(), not n[0].isupper(), n))
+    assert all((getattr(op, n).__doc__ or "").strip() for n in classes)
