@@ -21,9 +21,9 @@ STAGED, SERVING, RETIRED = "staged", "serving", "retired"
 
 class Line(msgspec.Struct, kw_only=True):
     """One of the models. number: from 0; place: of the checkpoint it begins with; through: the join after which it
-    learns; state; end: the last join it learned, None while it goes on; why: a sentence about its state; served:
-    whether it ever decided; whole: through which join its last checkpoint has learned that the log holds with its
-    model."""
+    learns; state; end: the last join it learned, None while it goes on; ended: the place of the record that says so;
+    why: a sentence about its state; served: whether it ever decided; whole: through which join its last checkpoint has
+    learned that the log holds with its model."""
 
     number: int
     place: int
@@ -33,6 +33,7 @@ class Line(msgspec.Struct, kw_only=True):
     why: str = ""
     served: bool = False
     whole: int = 0
+    ended: int | None = None
 
 
 class Lines(msgspec.Struct, kw_only=True):
@@ -58,7 +59,7 @@ class Lines(msgspec.Struct, kw_only=True):
         if record.data is not None:
             found.whole = record.through
         if record.state == RETIRED:
-            found.state, found.end, found.why = RETIRED, record.through, record.why
+            found.state, found.end, found.why, found.ended = RETIRED, record.through, record.why, record.seq
         elif record.state == SERVING and record.line != self.serving:
             self._end(record, f"model {record.line} took over")
             self.serving, found.state, found.why, found.served = record.line, SERVING, record.why, True
@@ -67,7 +68,7 @@ class Lines(msgspec.Struct, kw_only=True):
         """The model that served ends where another one does that has learned what a record says."""
         before = self.each.get(self.serving)
         if before is not None and before.number != record.line and before.state == SERVING:
-            before.state, before.end, before.why = RETIRED, record.through, why
+            before.state, before.end, before.why, before.ended = RETIRED, record.through, why, record.seq
 
     @property
     def candidate(self) -> Line | None:

@@ -225,7 +225,9 @@ def by_line(pieces: Iterable[Piece]) -> list[list[Piece]]:
 
 
 def since_place(pieces: list[Piece], since: int) -> list[Piece]:
-    """Those of the pieces of a model from the last one on that begins at a place or before."""
+    """Those of the pieces of a model from the last one on that begins at a place or before; none where it had ended."""
+    if pieces[0].ended is not None and pieces[0].ended <= since:
+        return []
     begin = max((place for place, piece in enumerate(pieces) if piece.begin <= since), default=0)
     return pieces[begin:]
 

@@ -10,14 +10,16 @@ Decisions are made by models that lag behind the log. So a piece reads on beyond
 models, until more than 1,000 of later ones have come; the next piece leaves these out (verifying.py).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
+
+import msgspec
 
 from onepass.log.lines import Lines
 from onepass.log.records import Checkpoint
 from onepass.log.replay import Fold, restored
-from onepass.log.store import Store, StoreError, record_of
+from onepass.log.store import Row, Store, StoreError, record_of
 from onepass.log.verifying import DAMAGED, LISTED, Bound, Part, Saved, Verified, Verifying, saved_of
 
 READ = ("decision", "join", "eviction", "forgotten")
@@ -30,7 +32,7 @@ class Piece(NamedTuple):
     ends, None: all that follows; seq, end_seq, digest, end_digest: the places of the two
     checkpoints, and the digests of their models; first: whether there is no piece
     before; begun: the join after which the model began to learn; stop: the last join that it learns (None: no end);
-    saved: checkpoints that models are compared with.
+    ended: the place of the record that ended it; saved: checkpoints that models are compared with.
     """
 
     loop: str
@@ -44,6 +46,7 @@ class Piece(NamedTuple):
     first: bool
     begun: int
     stop: int | None
+    ended: int | None
     saved: tuple[Saved, ...]
 
 
@@ -92,7 +95,7 @@ def _cut(loop: str, line: int, saved: list[Saved], lines: Lines) -> list[Piece]:
         )
         through, seq, digest = (None, None, None) if end is None else (end.through, end.seq, end.digest)
         start = (loop, line, bound.through, bound.seq, bound.digest)
-        pieces.append(Piece(*start, through, seq, digest, place == 0, one.through, one.end, mine))
+        pieces.append(Piece(*start, through, seq, digest, place == 0, one.through, one.end, one.ended, mine))
     return pieces
 
 
@@ -120,14 +123,57 @@ def verify_piece(
         note_earlier(fold, piece.end if until is None or piece.end is None else min(piece.end, until))
     begin = None if piece.first else bound_at(store, piece.begin, piece.seq)
     end = None if piece.end is None or piece.end_seq is None else bound_at(store, piece.end, piece.end_seq)
-    check = Verifying(fold, until, Part(begin, end, piece.saved))
-    for one in store.read(piece.begin, until, READ, piece.loop):
-        check.take(one)
+    check, read = Verifying(fold, until, Part(begin, end, piece.saved)), piece.begin
+    for row in rows_of(store, piece, until):
+        read = row.seq
+        if read <= last_learned(piece, read) or concerns(row, piece.line):
+            check.take(record_of(row))
         if told is not None:
-            told(one.seq)
+            told(read)
         if check.is_over:
             break
-    return Checked(piece, check.done(), check.read)
+    return Checked(piece, check.done(), read)
+
+
+def last_learned(piece: Piece, last: int) -> int:
+    """The place after which only decisions of a piece's model count. last: where there is none."""
+    if piece.end is not None:
+        return piece.end
+    return last if piece.ended is None else max(piece.ended, *(one.through for one in piece.saved), 0)
+
+
+def rows_of(store: Store, piece: Piece, until: int | None) -> Iterator[Row]:
+    """Rows that a piece may need, up to a place, if any."""
+    last = last_learned(piece, -1)
+    middle = until if last < 0 else last if until is None else min(last, until)
+    yield from store.rows(piece.begin, middle, READ, piece.loop)
+    if middle is not None and middle != until:
+        yield from store.rows(middle, until, ("decision",), piece.loop)
+
+
+class CanaryLine(msgspec.Struct):
+    """The model of which a decision says what it would have done as a candidate."""
+
+    line: int = 0
+
+
+class DecisionLines(msgspec.Struct):
+    """The models that a decision is about."""
+
+    line: int = 0
+    canary: CanaryLine | None = None
+
+
+_decoder = msgspec.json.Decoder(DecisionLines)
+
+
+def concerns(row: Row, line: int) -> bool:
+    """Whether a decision is of a model, or of it as a candidate; decodes no more than this."""
+    try:
+        found = _decoder.decode(row.body)
+    except ValueError:
+        return True  # whoever reads it is told
+    return line in (found.line, None if found.canary is None else found.canary.line)
 
 
 def note_earlier(fold: Fold, end: int | None) -> None:
