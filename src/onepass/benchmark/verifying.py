@@ -1,4 +1,4 @@
-"""Verify a log by one process and by two: `python -m onepass.benchmark.verifying [--decisions 40000] [--joins 2000]`.
+"""Verify a log by one process and by two: `python -m onepass.benchmark.verifying [--decisions 100000] [--joins 5000]`.
 
 A log in SQLite, made by a bandit that learns it, with a whole checkpoint after so many joins. wall: seconds by the
 clock; cpu: seconds of all processors; ratio: of one process to several, by the clock; by_cpu: the same where every
@@ -96,8 +96,8 @@ def rounded(found: dict[str, float]) -> dict[str, float]:
 def main() -> None:
     """Print what was measured, as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--decisions", type=int, default=40_000, help="of the log")
-    parser.add_argument("--joins", type=int, default=2_000, help="between two whole checkpoints")
+    parser.add_argument("--decisions", type=int, default=100_000, help="of the log")
+    parser.add_argument("--joins", type=int, default=5_000, help="between two whole checkpoints")
     parser.add_argument("--workers", type=int, default=2, help="processes that are compared with one")
     options = parser.parse_args()
     print(json.dumps(compare(options.decisions, options.joins, options.workers), indent=1))

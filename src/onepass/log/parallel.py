@@ -102,13 +102,12 @@ def verify_all(
     with open_store() as store, crew(open_store, store, workers, told) as run:
         earlier = EarlierVerifications.of(store, again)
         begin = max(since, 0 if earlier is None else earlier.through)
-        damages = [*store.inspect()]
         end = store.last if until is None else min(until, store.last)
         spans = split(max(begin, store.first - 1), end, workers)
         if until is None and spans:
             spans[-1] = (spans[-1][0], None)  # what is there beyond the last place is damage
-        rows = [*run(check_span, spans)]
-        damages += [one for each in rows for one in each.damages]
+        rows = [*run(check_span, [None, *spans])]
+        damages = [one for each in rows for one in each.damages]
         if damages:
             return Report(damages, {}, [], 0)
         plan, found, before = [], dict[str, dict[int, list[Verified]]](), 0
@@ -164,8 +163,10 @@ def crew(open_store: Open, store: Store, workers: int, told: Told) -> Iterator[R
         yield run
 
 
-def check_span(store: Store, span: Span, told: Told) -> Rows:
-    """Look at the rows after a place and up to another."""
+def check_span(store: Store, span: Span | None, told: Told) -> Rows:
+    """Look at the rows after a place and up to another; None: at what is below rows."""
+    if span is None:
+        return Rows([*store.inspect()], [])
     loops = dict[str, None]()
 
     def note(row: Any) -> None:
@@ -203,6 +204,8 @@ def split(since: int, until: int, workers: int) -> list[Span]:
 
 def size_of(task: Any) -> int:
     """How many places a task is about; of what has no end, none."""
+    if task is None:
+        return 0
     if isinstance(task[0], Piece):
         piece = task[0]
         return 0 if piece.end is None else piece.end - piece.begin
