@@ -75,7 +75,7 @@ PER_ARM = (
 
 
 @compiled
-def with_slots(arena, free, top):
+def with_slots(arena: ArenaState, free: int, top: int) -> ArenaState:
     """The arena with another head of the free list and another top."""
     return ArenaState(
         basis=arena.basis,
@@ -103,22 +103,22 @@ def with_slots(arena, free, top):
 
 
 @compiled
-def sums_of(arena, record):
-    """What the cuts of an arm came to."""
+def sums_of(arena: ArenaState, record: int) -> Sums:
+    """Return the sums of an arm's cuts."""
     return Sums(
         mass=arena.mass[record], shed=arena.shed[record], weighted=arena.weighted[record], dust=arena.dust[record]
     )
 
 
 @compiled
-def set_sums(arena, record, sums):
-    """Write them back."""
+def set_sums(arena: ArenaState, record: int, sums: Sums) -> None:
+    """Write the sums of an arm's cuts back."""
     arena.mass[record], arena.shed[record] = sums.mass, sums.shed
     arena.weighted[record], arena.dust[record] = sums.weighted, sums.dust
 
 
 @compiled
-def empty(arena, record):
+def empty(arena: ArenaState, record: int) -> None:
     """A record without slots."""
     arena.first[record], arena.outside[record] = NONE, NONE
     arena.used[record], arena.held[record], arena.rows[record] = 0, 0, 0
@@ -129,7 +129,7 @@ def empty(arena, record):
 
 
 @compiled
-def begin(arena, record):
+def begin(arena: ArenaState, record: int) -> tuple[int, int]:
     """An arm that knows its prior: the new (free, top). There is room above `top` for the prior's directions."""
     empty(arena, record)
     space, free, top = arena.prior.space, arena.free, arena.top
@@ -152,8 +152,8 @@ def begin(arena, record):
 
 
 @compiled
-def slots_wanted(arena, record, rows):
-    """How many slots the arm may need for `rows` more rows: (directions, whether o needs one)."""
+def slots_wanted(arena: ArenaState, record: int, rows: int) -> tuple[int, bool]:
+    """Count the slots that the arm may need for `rows` more rows: (directions, whether o needs one)."""
     hold, dim = arena.root.shape[1], arena.basis.shape[1]
     reach = arena.used[record] + rows
     loses = reach > hold and dim > hold
@@ -161,7 +161,7 @@ def slots_wanted(arena, record, rows):
 
 
 @compiled
-def reserve(arena, records, counts):
+def reserve(arena: ArenaState, records: np.ndarray, counts: np.ndarray) -> tuple[int, int]:
     """Give every arm the slots that `counts` more rows may need: the new (free, top). There is room above `top`."""
     free, top, link = arena.free, arena.top, arena.link
     for g in range(records.size):
@@ -191,7 +191,7 @@ def reserve(arena, records, counts):
 
 
 @compiled
-def release(arena, records, free):
+def release(arena: ArenaState, records: np.ndarray, free: int) -> int:
     """Take back slots that were reserved and found no direction, or no loss: the new head of the free list."""
     link = arena.link
     for g in range(records.size):
@@ -215,7 +215,7 @@ def release(arena, records, free):
 
 
 @compiled
-def vacate(arena, record):
+def vacate(arena: ArenaState, record: int) -> int:
     """Forget an arm: all its slots become free; the new head of the free list."""
     arena.used[record], arena.shed[record] = 0, 0.0
     free = release(arena, np.full(1, record), arena.free)
@@ -225,8 +225,8 @@ def vacate(arena, record):
 
 
 @compiled
-def orderly(arena):
-    """Whether the lists of slots are what they must be: every slot below `top` in exactly one place, every count right.
+def orderly(arena: ArenaState) -> bool | np.bool:
+    """Return whether the lists of slots are in order: every slot below `top` in exactly one place, every count right.
 
     A file is checked by this before compiled code follows its links.
     """

@@ -39,7 +39,7 @@ class Moment(NamedTuple):
 
 
 def _holders(array: np.ndarray) -> int:
-    """How many refer to an array that is handed on by an attribute, views and those who compute with it included."""
+    """Count the references to an array that an attribute hands on, views and running computations included."""
     return sys.getrefcount(array)
 
 
@@ -64,7 +64,7 @@ class Compact:
 
     reader: Any = None  # of a store that is a copy for readers
 
-    def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None):
+    def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None) -> None:
         design: Any = estimator.design
         cutting, weighing = design.cutting(), estimator.weighing()
         assert isinstance(cutting, Cutting)
@@ -103,7 +103,7 @@ class Compact:
         self._free = 0  # slots that are known to be free, and perhaps more
 
     def fits(self, state: ArenaState) -> bool:
-        """Whether the arrays of a state from a file fit together, and its lists are orderly."""
+        """Return whether the arrays of a state from a file fit together, and its lists are orderly."""
         mine, slots, records = self.state, state.basis.shape[0], state.first.shape[0]
         dim, hold = mine.basis.shape[1], mine.root.shape[1]
         shaped = all(
@@ -119,11 +119,11 @@ class Compact:
         self._vacant = self.vacant(state).tolist()
 
     def template(self, records: int) -> ArenaState:
-        """What a state in a file looks like."""
+        """Return a state with the layout of one in a file."""
         return self.state
 
     def records(self, state: ArenaState) -> int:
-        """How many records a state has, vacant ones too."""
+        """Count the records of a state, vacant ones too."""
         return len(state.first)
 
     def vacant(self, state: ArenaState) -> np.ndarray:
@@ -165,7 +165,7 @@ class Compact:
         self._vacant.append(record)
 
     def _settle(self, free: int, top: int, changed: Iterable[int]) -> None:
-        """What is free after some arms have changed."""
+        """Write down what is free after some arms have changed."""
         self.state = self.state._replace(free=free, top=top)
         self._copies.changed(changed)
 
@@ -194,7 +194,10 @@ class Compact:
         free, top = learning.learn_one(self.state, self._rule, self._limit, self._weighing, record, row, reward)
         self._settle(free, top, [record])
 
-    def learn(self, records, starts, order, rows, right, rewards, extra):
+    def learn(
+        self, records: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
+        rewards: np.ndarray, extra: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """Groups of rows, one group an arm: order[starts[g]:starts[g + 1]] are the rows of records[g].
 
         rows (n, dim) and right (n, 0), or factors rows (n, d_u) and right (n, d_a).
@@ -242,13 +245,16 @@ class Compact:
         self._settle(arenas.release(self.state, block, free), top, block.tolist())
 
     def _missing(self, block: np.ndarray, counts: np.ndarray) -> int:
-        """How many slots `reserve` will take for `counts` more rows of arms."""
+        """Count the slots that `reserve` will take for `counts` more rows of arms."""
         state, dim, hold = self.state, self.state.basis.shape[1], self.state.root.shape[1]
         reach = state.used[block] + counts
         loses = (reach > hold) & (dim > hold) & (state.outside[block] == NONE)
         return int((np.minimum(reach, hold) - state.held[block] + loses).sum())
 
-    def play(self, rule, rounds, tally, records, contexts, rewards, normals, lots):
+    def play(
+        self, rule: Any, rounds: int, tally: Any, records: np.ndarray, contexts: np.ndarray, rewards: np.ndarray,
+        normals: np.ndarray, lots: np.ndarray,
+    ) -> tuple[Any, np.ndarray, np.ndarray]:  # fmt: skip
         """Rounds by playing.py: the tally, the arms, and the records (K,) as they are after."""
         missing = int(np.count_nonzero(records == NONE))
         fresh = np.array([self._record() for _ in range(missing)], np.int64)
@@ -268,54 +274,56 @@ class Compact:
             self.state.rows[record] = NONE
             self._vacant.append(record)
 
-    def evaluate(self, records, rows, extra):
+    def evaluate(self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return scoring.evaluate_arms(self.state, records, rows, extra)
 
-    def evaluate_users(self, records, rows):
+    def evaluate_users(self, records: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return scoring.evaluate_users(self.state, records, rows)
 
-    def evaluate_factors(self, records, left, right):
+    def evaluate_factors(
+        self, records: np.ndarray, left: np.ndarray, right: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         return scoring.evaluate_factors(self.state, records, left, right)
 
-    def radii(self, records, constants):
+    def radii(self, records: np.ndarray, constants: np.ndarray) -> np.ndarray:
         known = (self.state, self._rule, self._limit, self._weighing)
         return np.array([scoring.radius(*known, record, *constants) for record in records])
 
-    def units(self, records):
+    def units(self, records: np.ndarray) -> np.ndarray:
         if not self._scaled:
             return np.ones(len(records))
         return scoring.units(self.state, self._weighing, records)
 
-    def rows(self, record):
+    def rows(self, record: int) -> int:
         return int(self.state.rows[record])
 
-    def error_bound(self):
+    def error_bound(self) -> float:
         """The largest over all arms, with its rounding; infinite once projector splitting has cut something."""
         return max((learning.error_bound(self.state, self._rule, record) for record in range(self._count)), default=0.0)
 
-    def relative_loss(self):
+    def relative_loss(self) -> float:
         """The largest over all arms of what was cut, in units of the arm's ridge (design/loss.py)."""
         shed, ridge = self.state.shed[: self._count], self.state.ridge[: self._count]
         return float((shed[ridge > 0.0] / ridge[ridge > 0.0]).max(initial=0.0))
 
-    def parameter(self, record):
+    def parameter(self, record: int) -> np.ndarray:
         return weights.parameter(self.state, record)
 
-    def solve(self, record, row):
+    def solve(self, record: int, row: np.ndarray) -> np.ndarray:
         return weights.solve(self.state, record, row)
 
-    def models(self, records):
+    def models(self, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return weights.models(self.state, records)
 
-    def coupled(self, record, y):
+    def coupled(self, record: int, y: np.ndarray) -> np.ndarray:
         return weights.coupled(self.state, record, y)
 
     # ---- single arms (moving.py) ----
 
-    def export(self, record):
+    def export(self, record: int) -> moving.Arm:
         return moving.taken_out(self.state, record)
 
-    def template_of_arm(self):
+    def template_of_arm(self) -> moving.Arm:
         mine, none = self.state, states.zeros(0, dtype=self.state.basis.dtype)
         basis = states.zeros(0, mine.basis.shape[1], dtype=none.dtype)
         return moving.Arm(
@@ -332,12 +340,12 @@ class Compact:
             memory=states.zeros(mine.memory.shape[1]),
         )
 
-    def rows_in(self, arm):
+    def rows_in(self, arm: moving.Arm) -> int:
         """Rows learned by an arm that was exported."""
         return int(arm.rows)
 
-    def arm_fits(self, arm):
-        """Whether an arm of a file can be one of this arena."""
+    def arm_fits(self, arm: moving.Arm) -> bool:
+        """Return whether an arm of a file can be one of this arena."""
         used, mine = len(arm.moment), self.state
         dim, k = mine.basis.shape[1], mine.cross.shape[1]
         return (
@@ -353,7 +361,7 @@ class Compact:
             and min(arm.sums) >= 0.0
         )
 
-    def adopt(self, arms):
+    def adopt(self, arms: list[moving.Arm]) -> list[int]:
         """Take arms that were exported; the records that they have here."""
         self._room(sum(len(arm.moment) + len(arm.outside) for arm in arms), holes=True)
         records = [self._record() for _ in arms]
@@ -365,7 +373,7 @@ class Compact:
         free, top = moving.put_in(self.state, record, arm, self.state.free, self.state.top)
         self._settle(free, top, [record])
 
-    def carry(self, other, records):
+    def carry(self, other: "Compact", records: np.ndarray) -> list[int]:
         """Take arms of another store of the same kind; the records that they have here."""
         theirs = other.state
         wanted = theirs.used[records].sum() + np.count_nonzero(theirs.outside[records] != NONE)
@@ -375,12 +383,12 @@ class Compact:
         self._settle(free, top, targets)
         return targets
 
-    def replace(self, record, arm):
+    def replace(self, record: int, arm: moving.Arm) -> None:
         self._room(len(arm.moment) + len(arm.outside), holes=True)
         self._settle(arenas.vacate(self.state, record), self.state.top, [record])
         self._put(record, arm)
 
-    def mergeable(self, exact):
+    def mergeable(self, exact: bool) -> None:
         design = self._estimator.design
         begun = design.fresh
         if isinstance(self._weighing, Steps):
@@ -391,11 +399,11 @@ class Compact:
         if (exact or known) and not defined(contract.since, begun):
             raise contract.not_removable(begun)
 
-    def united(self, arm, other, start):
+    def united(self, arm: moving.Arm, other: moving.Arm, start: moving.Arm) -> moving.Arm:
         return moving.united(self._rule, self._limit, self.state.root.shape[1], arm, other, start)
 
-    def turned(self, arm):
+    def turned(self, arm: moving.Arm) -> moving.Arm:
         return arm._replace(moment=-arm.moment, weight=-arm.weight, cross=-arm.cross, outside=-arm.outside)
 
-    def eliminated(self, arm):
+    def eliminated(self, arm: moving.Arm) -> tuple[np.ndarray, np.ndarray]:
         return moving.schur(arm)

@@ -5,13 +5,13 @@ Newton steps: rewards.py) is kept by its coordinates Q b (and what has none, o),
 x z^T likewise.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.arena.arena import NONE, release, reserve, set_sums, sums_of
+from onepass.arena.arena import NONE, ArenaState, release, reserve, set_sums, sums_of
 from onepass.arena.rewards import estimated, held, moved, outcast, rowed, share
-from onepass.design.cutting import certified, decided, dustier, heavier, risen
+from onepass.design.cutting import Sums, certified, decided, dustier, heavier, risen
 from onepass.design.subspace import Subspace, lacking, raised, widened, with_spectrum
 from onepass.features.factors import fill_product
 from onepass.foundation.generic import compiled
@@ -22,7 +22,7 @@ AGAIN = 8  # new directions after which the rest of a chunk is projected once mo
 
 
 class Scratch(NamedTuple):
-    """Where one arm is worked on: its Q, R, Q b (or Q theta), cross, and o; z, v, u (limit,) and a chunk of rows."""
+    """Scratch to work on one arm: its Q, R, Q b (or Q theta), cross, and o; z, v, u (limit,) and a chunk of rows."""
 
     basis: np.ndarray
     root: np.ndarray
@@ -36,7 +36,7 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def new_scratch(arena, limit, count):
+def new_scratch(arena: ArenaState, limit: int, count: int) -> Scratch:
     """Room for arms of up to `limit` directions, and batches of up to `count` rows."""
     kind, dim, k = arena.basis.dtype, arena.basis.shape[1], arena.cross.shape[1]
     return Scratch(
@@ -53,7 +53,7 @@ def new_scratch(arena, limit, count):
 
 
 @compiled
-def gather(arena, weighing, record, work):
+def gather(arena: ArenaState, weighing: Any, record: int, work: Scratch) -> tuple[Subspace, np.ndarray]:
     """Copy an arm into the scratch: its space, and its slots (held,)."""
     slots = np.empty(arena.held[record], np.int64)
     slot, used = arena.first[record], arena.used[record]
@@ -79,7 +79,9 @@ def gather(arena, weighing, record, work):
 
 
 @compiled
-def scatter(arena, weighing, record, work, space, slots, kept):
+def scatter(
+    arena: ArenaState, weighing: Any, record: int, work: Scratch, space: Subspace, slots: np.ndarray, kept: int
+) -> None:
     """Copy an arm back; its first `kept` directions have not changed. w = R R^T Q b, or Q theta."""
     used, inside = space.used, np.zeros(space.used)
     for i in range(used):
@@ -105,7 +107,7 @@ def scatter(arena, weighing, record, work, space, slots, kept):
 
 
 @compiled
-def fill_chunk(chunk, rows, right, chosen):
+def fill_chunk(chunk: np.ndarray, rows: np.ndarray, right: np.ndarray, chosen: np.ndarray) -> None:
     """The rows chosen; where right (n, d_a) is not empty, rows (n, d_u) are left factors: products are formed."""
     for a in range(chosen.size):
         row = rows[chosen[a]]
@@ -117,7 +119,16 @@ def fill_chunk(chunk, rows, right, chosen):
 
 
 @compiled
-def taken_in(weighing, work, space, base, row, inside, residual, shed):
+def taken_in(
+    weighing: Any,
+    work: Scratch,
+    space: Subspace,
+    base: int,
+    row: np.ndarray,
+    inside: np.ndarray,
+    residual: np.ndarray,
+    shed: float,
+) -> Subspace:
     """The space that holds the row, whose coordinates become work.z; `inside` and `residual` are those by the first
     `base` directions. A new direction takes its share of o, where anything was shed.
     """
@@ -147,7 +158,9 @@ def taken_in(weighing, work, space, base, row, inside, residual, shed):
 
 
 @compiled
-def cut_arm(rule, weighing, memory, work, space, sums):
+def cut_arm(
+    rule: Any, weighing: Any, memory: np.ndarray, work: Scratch, space: Subspace, sums: Sums
+) -> tuple[Subspace, Sums]:
     """The design's own rule for too many directions; what the moment held along those that are cut goes to o."""
     used, before = space.used, space.ridge
     kept, ridge, sums, turn, spectrum = decided(space, rule, sums)
@@ -165,8 +178,8 @@ def cut_arm(rule, weighing, memory, work, space, sums):
 
 
 @compiled
-def eliminate(work, used, q, extra, reward, increment):
-    """What a row leaves to the shared model of a hybrid one: the row `increment` (k,), and its target, returned.
+def eliminate(work: Scratch, used: int, q: float, extra: np.ndarray, reward: float, increment: np.ndarray) -> float:
+    """Leave a row to the shared model of a hybrid one: fill the row `increment` (k,), and return its target.
 
     A row x with z of the shared features leaves sqrt(w) (z - B^T A^-1 x) and sqrt(w) (r - b^T A^-1 x), w = 1 / (1 + x^T
     A^-1 x): block elimination of the arm (Li et al. 2010, algorithm 2), row by row. work.u: A^-1 x; B gains x z^T.
@@ -184,7 +197,11 @@ def eliminate(work, used, q, extra, reward, increment):
 
 
 @compiled
-def learn_arm(arena, rule, limit, weighing, record, rows, right, rewards, extra, chosen, work, increments, targets):
+def learn_arm(
+    arena: ArenaState, rule: Any, limit: int, weighing: Any, record: int, rows: np.ndarray, right: np.ndarray,
+    rewards: np.ndarray, extra: np.ndarray, chosen: np.ndarray, work: Scratch, increments: np.ndarray,
+    targets: np.ndarray,
+) -> None:  # fmt: skip
     """One arm learns rows[chosen], in order. Hybrid (extra (n, k)): increments and targets for the shared model."""
     dim, k, hold = arena.basis.shape[1], arena.cross.shape[1], arena.root.shape[1]
     space, slots = gather(arena, weighing, record, work)
@@ -228,8 +245,10 @@ def learn_arm(arena, rule, limit, weighing, record, rows, right, rewards, extra,
 
 @compiled
 def learn_arms(
-    arena, rule, limit, weighing, records, starts, order, rows, right, rewards, extra, begin, end, increments, targets
-):  # fmt: skip
+    arena: ArenaState, rule: Any, limit: int, weighing: Any, records: np.ndarray, starts: np.ndarray,
+    order: np.ndarray, rows: np.ndarray, right: np.ndarray, rewards: np.ndarray, extra: np.ndarray, begin: int,
+    end: int, increments: np.ndarray, targets: np.ndarray,
+) -> None:  # fmt: skip
     """Arms records[begin:end] learn: arm g the rows order[starts[g]:starts[g + 1]]. Touches no other arm.
 
     rows (n, dim), right (n, 0); or factors rows (n, d_u), right (n, d_a).
@@ -247,7 +266,9 @@ def learn_arms(
 
 
 @compiled
-def learn_one(arena, rule, limit, weighing, record, row, reward):
+def learn_one(
+    arena: ArenaState, rule: Any, limit: int, weighing: Any, record: int, row: np.ndarray, reward: float
+) -> tuple[int, int]:
     """A single row (1, dim) of one arm: reserve, learn, release; the new (free, top)."""
     records, empty = np.full(1, record), np.empty((1, 0), row.dtype)
     free, top = reserve(arena, records, np.ones(1, np.int64))
@@ -259,7 +280,7 @@ def learn_one(arena, rule, limit, weighing, record, row, reward):
 
 
 @compiled
-def error_bound(arena, rule, record):
+def error_bound(arena: ArenaState, rule: Any, record: int) -> float:
     """The certificate of one arm by its design's rule, with the rounding of its root."""
     sums, eps = sums_of(arena, record), float(np.finfo(arena.basis.dtype).eps)
     return certified(rule, sums, in_root(eps, sums.mass, arena.prior.space.ridge))

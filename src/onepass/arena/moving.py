@@ -8,11 +8,11 @@ added by its coordinates, and what has none joins o. Sums of cuts add, and so do
 sketch must have started with nothing: rows cannot be taken away from one.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.arena.arena import NONE, set_sums, sums_of
+from onepass.arena.arena import NONE, ArenaState, set_sums, sums_of
 from onepass.arena.learning import Scratch, cut_arm, taken_in
 from onepass.design.cutting import Sums, Together, added, dustier, heavier, ridge_after
 from onepass.design.exact import increments, inverted
@@ -41,7 +41,9 @@ class Arm(NamedTuple):
 
 
 @compiled
-def room_for(arena, used, outside):
+def room_for(
+    arena: ArenaState, used: int, outside: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Arrays of an arm: basis, root, moment, weight, cross, o."""
     kind, dim = arena.basis.dtype, arena.basis.shape[1]
     return (
@@ -55,7 +57,7 @@ def room_for(arena, used, outside):
 
 
 @compiled
-def taken_out(arena, record):
+def taken_out(arena: ArenaState, record: int) -> Arm:
     """A copy of the arm at a record; of the prior for NONE."""
     if record == NONE:
         space = arena.prior.space
@@ -100,7 +102,7 @@ def taken_out(arena, record):
 
 
 @compiled
-def put_in(arena, record, arm, free, top):
+def put_in(arena: ArenaState, record: int, arm: Arm, free: int, top: int) -> tuple[int, int]:
     """The arm at a record that holds no slots: the new (free, top). There is room above `top`."""
     used, last = arm.moment.size, NONE
     arena.first[record], arena.outside[record] = NONE, NONE
@@ -136,7 +138,7 @@ def put_in(arena, record, arm, free, top):
 
 
 @compiled
-def rows_since(arm, start):
+def rows_since(arm: Arm, start: Arm) -> np.ndarray:
     """Rows (n, dim) whose Gram matrix is what an arm's A has beyond that of its start."""
     used, ridge = arm.moment.size, arm.ridge
     if used == 0:
@@ -164,7 +166,7 @@ def rows_since(arm, start):
 
 
 @compiled
-def whole_moment(arm):
+def whole_moment(arm: Arm) -> np.ndarray:
     """b (dim,)."""
     b = dot(arm.moment, arm.basis)
     for i in range(arm.outside.shape[0]):
@@ -174,7 +176,7 @@ def whole_moment(arm):
 
 
 @compiled
-def scratch_of(arm, limit):
+def scratch_of(arm: Arm, limit: int) -> tuple[Scratch, Subspace]:
     """An arm in arrays that hold up to `limit` directions."""
     kind, dim, k = arm.basis.dtype, arm.basis.shape[1], arm.cross.shape[1]
     work = Scratch(
@@ -204,7 +206,7 @@ def scratch_of(arm, limit):
 
 
 @compiled
-def from_scratch(work, space, rows, sums, memory):
+def from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memory: np.ndarray) -> Arm:
     """The arm that was worked on; w = R R^T Q b."""
     used = space.used
     root, moment = work.root[:used, :used].copy(), work.moment[:used].copy()
@@ -228,7 +230,7 @@ def from_scratch(work, space, rows, sums, memory):
 
 
 @compiled
-def gained(work, space, arm, sign, shed):
+def gained(work: Scratch, space: Subspace, arm: Arm, sign: float, shed: float) -> None:
     """Add sign b and sign B of another arm, by their coordinates; what of b has none joins o once anything was shed."""
     used, b = space.used, whole_moment(arm)
     basis = work.basis[:used]
@@ -247,7 +249,7 @@ def gained(work, space, arm, sign, shed):
 
 
 @compiled
-def united(rule, limit, hold, arm, other, start):
+def united(rule: Any, limit: int, hold: int, arm: Arm, other: Arm, start: Arm) -> Arm:
     """The arm after the rows of both, each counted once."""
     rows, dim = rows_since(other, start), arm.basis.shape[1]
     work, space = scratch_of(arm, min(arm.moment.size + rows.shape[0], min(limit, dim)))
@@ -281,14 +283,14 @@ def united(rule, limit, hold, arm, other, start):
 
 
 @compiled
-def schur(arm):
+def schur(arm: Arm) -> tuple[np.ndarray, np.ndarray]:
     """B^T A^-1 B (k, k) and B^T A^-1 b (k,): what a hybrid model has eliminated of an arm that was never cut."""
     half = dot(arm.root.T, arm.cross)
     return dot(half.T, half), dot(arm.weight, arm.cross)
 
 
 @compiled
-def carried(arena, source, records, targets):
+def carried(arena: ArenaState, source: ArenaState, records: np.ndarray, targets: np.ndarray) -> tuple[int, int]:
     """The arms at `records` of another arena at `targets`, which hold no slots: the new (free, top)."""
     free, top = arena.free, arena.top
     for g in range(records.size):

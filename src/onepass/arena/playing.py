@@ -1,5 +1,7 @@
 """Rounds of the arms of an arena in compiled code: score, choose, learn, as `decide` and `learn` do one by one."""
 
+from typing import Any
+
 import numpy as np
 
 from onepass.arena.arena import NONE, ArenaState, begin, with_slots
@@ -7,15 +9,18 @@ from onepass.arena.learning import learn_one
 from onepass.arena.scoring import evaluate_arms, radius, units
 from onepass.exploration.choosing import choose
 from onepass.exploration.contract import Seen, draws, score, strength, wants_residual
-from onepass.exploration.residuals import counted, residual
+from onepass.exploration.residuals import Tally, counted, residual
 from onepass.foundation.generic import compiled
 
 NOT_FINITE = -1  # in place of an arm
 
 
 @compiled
-def look(arena, cutting, limit, weighing, rule, rounds, tally, records, rows, normals):
-    """What the rule sees of the arms, with a row each, (K, dim), or one for all, (1, dim); normals (pairs, K)."""
+def look(
+    arena: ArenaState, cutting: Any, limit: int, weighing: Any, rule: Any, rounds: int, tally: Tally,
+    records: np.ndarray, rows: np.ndarray, normals: np.ndarray,
+) -> Seen:  # fmt: skip
+    """Show the arms to the rule, with a row each, (K, dim), or one for all, (1, dim); normals (pairs, K)."""
     count = records.size
     means, widths = evaluate_arms(arena, records, rows, np.empty((count, 0), rows.dtype))
     asked = strength(rule)
@@ -39,8 +44,10 @@ def look(arena, cutting, limit, weighing, rule, rounds, tally, records, rows, no
 
 @compiled
 def play_rounds(
-    arena, cutting, limit, weighing, rule, rounds, tally, records, fresh, contexts, rewards, normals, lots
-):  # fmt: skip
+    arena: ArenaState, cutting: Any, limit: int, weighing: Any, rule: Any, rounds: int, tally: Tally,
+    records: np.ndarray, fresh: np.ndarray, contexts: np.ndarray, rewards: np.ndarray, normals: np.ndarray,
+    lots: np.ndarray,
+) -> tuple[ArenaState, Tally, np.ndarray, int]:  # fmt: skip
     """Rounds over contexts (T, K or 1, dim), rewards (T, K): the arena, the tally, the arms (T,), -1 from where a score
     was not finite, and how many of the records `fresh` were taken by arms that had none, `records` (K,) in place.
 

@@ -28,7 +28,7 @@ class Copy:
 
     __slots__ = ("reader", "stale", "state")
 
-    def __init__(self, state: ArenaState, reader: Reader):
+    def __init__(self, state: ArenaState, reader: Reader) -> None:
         self.state, self.reader = state, weakref.ref(reader)
         self.stale: set[int] = set()
 
@@ -86,7 +86,7 @@ def caught_up(copy: ArenaState, arena: ArenaState, records: np.ndarray) -> Arena
 
 
 @compiled
-def copy_slot(copy, arena, slot):
+def copy_slot(copy: ArenaState, arena: ArenaState, slot: int) -> None:
     """One slot; its link is copied with all others."""
     for j in range(arena.basis.shape[1]):
         copy.basis[slot, j] = arena.basis[slot, j]
@@ -98,7 +98,7 @@ def copy_slot(copy, arena, slot):
 
 
 @compiled
-def copy_arms(copy, arena, records):
+def copy_arms(copy: ArenaState, arena: ArenaState, records: np.ndarray) -> None:
     """All that some arms have: their numbers and their slots."""
     for record in records:
         copy.first[record], copy.outside[record] = arena.first[record], arena.outside[record]

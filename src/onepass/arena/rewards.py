@@ -1,18 +1,23 @@
-"""What an arm keeps of its rewards, and how a row and a cut change it: by the way in which its estimator is weighed.
+"""Sums that an arm keeps of its rewards, and how a row and a cut change them: by the way its estimator is weighed.
 
     ()       ridge regression: the moment b = sum of r x;   theta = A^-1 b;   o: b outside the span
     Steps    Newton steps: theta itself;                                      o: ridge times theta outside the span
 
 Both keep coordinates on the span, a number a slot, and o, one slot more once directions were cut: the mean is
 w^T Q x + o^T x / ridge for both (arena.py), and scoring does not ask which of the two an arm is.
+
+Arguments: memory (m,), the numbers that the estimator keeps for the arm; work, a learning.Scratch; used, the number of
+directions that count in it; t, the number of the row, from 1.
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from onepass.design.subspace import Subspace
 from onepass.estimator.newton import step_along
-from onepass.estimator.radii import radius_by
+from onepass.estimator.radii import Constants, Facts, radius_by
 from onepass.estimator.steps import (
     Steps,
     Summed,
@@ -29,14 +34,16 @@ from onepass.foundation.roots import shift_root, update_root_within
 
 
 @partial(generic, default=True)
-def rowed(weighing, memory, space, work, used, t, reward):
+def rowed(
+    weighing: Any, memory: np.ndarray, space: Subspace, work: Any, used: int, t: int, reward: float
+) -> tuple[float, float, float]:
     """A row with coordinates work.z enters A: (w x^T A^-1 x, w, pull), what `moved` is told; work.u is A^-1 x of
     before."""
     return update_root_within(space.root, work.z[:used], work.v, work.u), 1.0, reward
 
 
 @compiled
-def take_back(pull, row, space, work, used):
+def take_back(pull: float, row: np.ndarray, space: Subspace, work: Any, used: int) -> None:
     """theta -= pull A^-1 x for a row x (dim,) that was learned before: on the span, and what o has of it."""
     inside = np.zeros(used, work.u.dtype)
     for i in range(used):
@@ -49,7 +56,9 @@ def take_back(pull, row, space, work, used):
 
 
 @rowed.for_state(Steps)
-def rowed_by_step(weighing, memory, space, work, used, t, reward):
+def rowed_by_step(
+    weighing: Steps, memory: np.ndarray, space: Subspace, work: Any, used: int, t: int, reward: float
+) -> tuple[float, float, float]:
     root, z, v, u = space.root, work.z[:used], work.v, work.u
     mean, square, given = 0.0, 0.0, recalled(weighing.rule, memory)
     if given != 0.0:
@@ -79,39 +88,43 @@ def rowed_by_step(weighing, memory, space, work, used, t, reward):
 
 
 @partial(generic, default=True)
-def moved(weighing, work, used, pull) -> None:
-    """What the arm keeps of its rewards, after the row: b += pull x."""
+def moved(weighing: Any, work: Any, used: int, pull: float) -> None:
+    """Take a row into what the arm keeps of its rewards: b += pull x."""
     for i in range(used):
         work.moment[i] += pull * work.z[i]
 
 
 @moved.for_state(Steps)
-def moved_by_step(weighing, work, used, pull):
+def moved_by_step(weighing: Steps, work: Any, used: int, pull: float) -> None:
     """theta += pull A^-1 x."""
     step_along(work.moment[:used], work.u[:used], pull)
 
 
 @partial(generic, default=True)
-def share(weighing, along, ridge):
+def share(weighing: Any, along: float, ridge: float) -> float:
     """The coordinate of a new direction, `along` which o has so much."""
     return along
 
 
 @share.for_state(Steps)
-def share_of_theta(weighing, along, ridge):
+def share_of_theta(weighing: Steps, along: float, ridge: float) -> float:
     return along / ridge
 
 
 @partial(generic, default=True)
-def outcast(weighing, memory, work, lost, before, space, rise) -> None:
-    """What a cut has taken from the span, `lost` (dim,) or (0,), joins o; before: the ridge before, space: after;
+def outcast(
+    weighing: Any, memory: np.ndarray, work: Any, lost: np.ndarray, before: float, space: Subspace, rise: float
+) -> None:
+    """Add to o what a cut has taken from the span, `lost` (dim,) or (0,); before: the ridge before, space: after;
     A' <= A + rise I."""
     for j in range(lost.size):
         work.outside[j] += lost[j]
 
 
 @outcast.for_state(Steps)
-def outcast_of_theta(weighing, memory, work, lost, before, space, rise):
+def outcast_of_theta(
+    weighing: Steps, memory: np.ndarray, work: Any, lost: np.ndarray, before: float, space: Subspace, rise: float
+) -> None:
     scale, ridge, square = work.outside.dtype.type(space.ridge / before), work.outside.dtype.type(space.ridge), 0.0
     for j in range(work.outside.size):
         work.outside[j] *= scale
@@ -126,52 +139,58 @@ def outcast_of_theta(weighing, memory, work, lost, before, space, rise):
 
 
 @partial(generic, default=True)
-def held(weighing, moment, weight):
-    """What the arm keeps, of the two numbers of a slot: its share of b, and of theta."""
+def held(weighing: Any, moment: float, weight: float) -> float:
+    """Choose which of a slot's two numbers the arm keeps: its share of b, or of theta."""
     return moment
 
 
 @held.for_state(Steps)
-def held_by_steps(weighing, moment, weight):
+def held_by_steps(weighing: Steps, moment: float, weight: float) -> float:
     return weight
 
 
 @partial(generic, default=True)
-def estimated(weighing, solved, kept):
+def estimated(weighing: Any, solved: float, kept: float) -> float:
     """The coordinate of theta on a direction: `solved` is A^-1 b there, `kept` what the arm keeps."""
     return solved
 
 
 @estimated.for_state(Steps)
-def estimated_by_steps(weighing, solved, kept):
+def estimated_by_steps(weighing: Steps, solved: float, kept: float) -> float:
     return kept
 
 
 @partial(generic, default=True)
-def unit_of_arms(weighing, memory, rows):
+def unit_of_arms(weighing: Any, memory: np.ndarray, rows: np.ndarray) -> float:
     """`estimator.contract.unit` of all arms of an arena together."""
     return 1.0
 
 
 @unit_of_arms.for_state(Steps)
-def unit_of_arms_by_steps(weighing, memory, rows):
+def unit_of_arms_by_steps(weighing: Steps, memory: np.ndarray, rows: np.ndarray) -> float:
     return unit_of_steps(weighing.rule, memory, rows)
 
 
 @partial(generic, default=True)
-def radius_of_arm(weighing, memory, rule, facts, constants, prior):
+def radius_of_arm(
+    weighing: Any, memory: np.ndarray, rule: Any, facts: Facts, constants: Constants, prior: Subspace
+) -> float:
     """The confidence radius of an arm's own model; prior: the space that it began with."""
     return radius_by(rule, facts, constants)
 
 
 @radius_of_arm.for_state(Steps)
-def radius_by_steps(weighing, memory, rule, facts, constants, prior):
+def radius_by_steps(
+    weighing: Steps, memory: np.ndarray, rule: Any, facts: Facts, constants: Constants, prior: Subspace
+) -> float:
     gained = prior.log_det - facts.dim * np.log(prior.ridge)
     return radius_of_steps(weighing.rule, memory, gained, prior.ridge, constants)
 
 
 @radius_of_arm.for_state(Summed)
-def radius_of_sums(weighing, memory, rule, facts, constants, prior):
+def radius_of_sums(
+    weighing: Summed, memory: np.ndarray, rule: Any, facts: Facts, constants: Constants, prior: Subspace
+) -> float:
     return radius_of_steps(
         weighing.rule, memory, facts.log_det - facts.dim * np.log(prior.ridge), prior.ridge, constants
     )

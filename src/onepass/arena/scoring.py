@@ -5,9 +5,11 @@
 Costs one pass over the directions asked for, then O(m^2) an arm. What the state holds: arena.py.
 """
 
+from typing import Any
+
 import numpy as np
 
-from onepass.arena.arena import NONE, sums_of
+from onepass.arena.arena import NONE, ArenaState, sums_of
 from onepass.arena.rewards import radius_of_arm, unit_of_arms
 from onepass.design.subspace import digits_lost, inverse_quadratic_in
 from onepass.estimator.radii import Constants, Facts
@@ -21,8 +23,8 @@ PRODUCT = 64.0  # roundings of ||x||^2 below which what is left of it outside co
 
 
 @compiled
-def unknown(records):
-    """How many of the arms have never learned."""
+def unknown(records: np.ndarray) -> int:
+    """Count the arms that have never learned."""
     count = 0
     for a in range(records.size):
         count += records[a] == NONE
@@ -30,7 +32,7 @@ def unknown(records):
 
 
 @compiled
-def project_arm(arena, record, row, out):
+def project_arm(arena: ArenaState, record: int, row: np.ndarray, out: np.ndarray) -> None:
     """out[slot] = q^T x for every slot of one arm, that of o too."""
     slot = arena.first[record]
     for _ in range(arena.used[record]):
@@ -42,7 +44,7 @@ def project_arm(arena, record, row, out):
 
 
 @compiled
-def project(arena, records, rows):
+def project(arena: ArenaState, records: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Q x for every slot of the arms asked for, (slots,): one product when most slots are wanted, else one by one."""
     wanted = 0
     for a in range(records.size):
@@ -65,7 +67,7 @@ def project(arena, records, rows):
 
 
 @compiled
-def residual_square(arena, record, row):
+def residual_square(arena: ArenaState, record: int, row: np.ndarray) -> float:
     """||x - Q^T Q x||^2 without cancellation."""
     out, slot = row.copy(), arena.first[record]
     for _ in range(arena.used[record]):
@@ -77,7 +79,17 @@ def residual_square(arena, record, row):
 
 
 @compiled
-def score_arms(arena, records, squares, fresh, projected, rows, extra, means, widths):
+def score_arms(
+    arena: ArenaState,
+    records: np.ndarray,
+    squares: np.ndarray,
+    fresh: np.ndarray,
+    projected: np.ndarray,
+    rows: np.ndarray,
+    extra: np.ndarray,
+    means: np.ndarray,
+    widths: np.ndarray,
+) -> None:
     """Fill means and widths^2 (K,) from squares (K,) = ||x||^2, fresh (K,), what they are by the prior, and projected
     (slots,) = Q x; extra (K, k) becomes z - B^T A^-1 x. squares and fresh may be one for all. rows (K or 1, dim) are
     looked at only where ||x||^2 - ||Q x||^2 has lost digits (may be empty).
@@ -127,13 +139,15 @@ def score_arms(arena, records, squares, fresh, projected, rows, extra, means, wi
 
 
 @compiled
-def by_prior(arena, records, rows):
+def by_prior(arena: ArenaState, records: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """x^T A^-1 x of the prior for every row (n, dim), where any arm asks for it."""
     return inverse_quadratic_in(arena.prior.space, rows) if unknown(records) > 0 else np.zeros(rows.shape[0])
 
 
 @compiled
-def evaluate_arms(arena, records, rows, extra):
+def evaluate_arms(
+    arena: ArenaState, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Means (K,), x^T A^-1 x (K,) for arms `records` (NONE: never learned) with a row each, or one (1, dim) for all;
     in a hybrid model extra (K, k) = z is turned into z - B^T A^-1 x in place.
     """
@@ -144,7 +158,7 @@ def evaluate_arms(arena, records, rows, extra):
 
 
 @compiled
-def evaluate_users(arena, records, rows):
+def evaluate_users(arena: ArenaState, records: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means (n, K) and x^T A^-1 x (n, K) when each of n rows is the context of every arm."""
     means, widths = np.empty((rows.shape[0], records.size)), np.empty((rows.shape[0], records.size))
     empty, block = np.empty((0, 0), rows.dtype), max(1, PROJECTED // max(arena.top, 1))
@@ -162,7 +176,7 @@ def evaluate_users(arena, records, rows):
 
 
 @compiled
-def project_product(arena, records, user, right):
+def project_product(arena: ArenaState, records: np.ndarray, user: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Q vec(u v_a^T) for every slot of the arms asked for, (slots,), for one user: one pass over the arena."""
     out, row = np.empty(arena.top, arena.basis.dtype), np.empty(arena.basis.shape[1], arena.basis.dtype)
     for a in range(records.size):
@@ -173,7 +187,7 @@ def project_product(arena, records, user, right):
 
 
 @compiled
-def contract_arms(arena, records, right):
+def contract_arms(arena: ArenaState, records: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Q v_a of every slot of the arms asked for, (slots, d_u), with each direction read as a d_u x d_a matrix."""
     reduced = np.zeros((arena.top, arena.basis.shape[1] // right.shape[1]), arena.basis.dtype)
     for a in range(records.size):
@@ -189,7 +203,9 @@ def contract_arms(arena, records, right):
 
 
 @compiled
-def products_by_prior(arena, records, user, right, square):
+def products_by_prior(
+    arena: ArenaState, records: np.ndarray, user: np.ndarray, right: np.ndarray, square: np.ndarray
+) -> np.ndarray:
     """x^T A^-1 x (K,) of the prior for x = vec(u v_a^T), for the arms that ask for it; square (K,): ||x||^2."""
     fresh, prior = square / arena.prior.space.ridge, arena.prior.space
     if prior.used > 0 and unknown(records) > 0:
@@ -202,7 +218,9 @@ def products_by_prior(arena, records, user, right, square):
 
 
 @compiled
-def evaluate_factors(arena, records, left, right):
+def evaluate_factors(
+    arena: ArenaState, records: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Means (n, K), x^T A^-1 x (n, K) for contexts vec(u v_a^T): left (n, d_u), right (K, d_a), d_u d_a = dim.
 
     Few users: one pass over the arena each. Many: Q vec(u v^T) = (Q v) u, so that every arm's directions are contracted
@@ -224,7 +242,17 @@ def evaluate_factors(arena, records, left, right):
 
 
 @compiled
-def radius(arena, rule, limit, weighing, record, noise, parameter_bound, row_bound, delta):
+def radius(
+    arena: ArenaState,
+    rule: Any,
+    limit: int,
+    weighing: Any,
+    record: int,
+    noise: float,
+    parameter_bound: float,
+    row_bound: float,
+    delta: float,
+) -> float:
     """The confidence radius of one arm's own model, by its design's rule or its estimator's; of the prior for NONE."""
     dim, prior = arena.basis.shape[1], arena.prior
     ridge, log_det, sums, rows = prior.space.ridge, prior.space.log_det, prior.sums, 0
@@ -238,7 +266,7 @@ def radius(arena, rule, limit, weighing, record, noise, parameter_bound, row_bou
 
 
 @compiled
-def units(arena, weighing, records):
-    """What a number for exploration is multiplied by, (K,): the noise of all arms, 1 if nothing is known."""
+def units(arena: ArenaState, weighing: Any, records: np.ndarray) -> np.ndarray:
+    """Return the multiplier of a number for exploration, (K,): the noise of all arms, 1 if nothing is known."""
     nu = unit_of_arms(weighing, arena.memory, arena.rows)
     return np.full(records.size, nu if nu > 0.0 else 1.0)

@@ -22,7 +22,7 @@ SEEN = 64  # arms whose sketches are looked at, lest a row of many arms' takes l
 
 
 @compiled
-def evaluate_state(estimator, rows):
+def evaluate_state(estimator: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """x^T theta and x^T A^-1 x for rows (n, dim) of one arm."""
     return dot(rows, parameter(estimator)), contract.inverse_quadratic(estimator.design, rows)
 
@@ -30,7 +30,7 @@ def evaluate_state(estimator, rows):
 class Separate:
     """One state of the design per arm that has learned: for what the arena does not know, and to compare."""
 
-    def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None):
+    def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None) -> None:
         self._estimator, self._extra = estimator, extra
         self._prior = estimator.begin()
         self._states: list[
@@ -58,13 +58,13 @@ class Separate:
         self.now += ticks
 
     def later(self, ticks: int) -> "Separate":
-        """The same arms so much later, for readers, while nobody learns."""
+        """Return these arms so much later, for readers, while nobody learns."""
         twin = copy(self)
         twin.now, twin._aged = self.now + ticks, {}
         return twin
 
     def owned(self) -> "Separate":
-        """The same arms in arrays of their own."""
+        """Copy the arms into arrays of their own."""
         twin = copy(self)
         twin._states = [None if one is None else states.copy(one) for one in self._states]
         twin._copies, twin._aged = {}, {}
@@ -96,7 +96,7 @@ class Separate:
         return states.copy(self._prior), states.zeros(design.dim, self._extra, dtype=design.dtype), 0, 0
 
     def _of(self, record: int) -> tuple[Any, np.ndarray, int, int]:
-        """What an arm has learned, as of now; for NONE its prior."""
+        """Return the state of an arm, as of now; for NONE its prior."""
         if record == NONE:
             return self._prior, np.zeros((0, 0)), 0, 0
         one = self._states[record]
@@ -121,7 +121,7 @@ class Separate:
         return *(self._fresh() if one is None else one for one in self._states), (*self._fresh()[:3], self.now)
 
     def fits(self, state: tuple) -> bool:
-        """Whether all states of a file fit."""
+        """Return whether all states of a file fit."""
         width = (self._estimator.design.dim, self._extra)
         if not all(self._estimator.consistent(s) and cross.shape == width and rows >= 0 for s, cross, rows, _ in state):
             return False
@@ -134,7 +134,7 @@ class Separate:
         self._prior, _, _, self.now = state[-1]
 
     def records(self, state: tuple) -> int:
-        """How many records a state has, vacant ones too."""
+        """Count the records of a state, vacant ones too."""
         return len(state) - 1
 
     def vacant(self, state: tuple) -> np.ndarray:
@@ -172,7 +172,16 @@ class Separate:
         learned, cross, count, tick = self._current(record)
         self._set(record, (update_rows(learned, rows, rewards), cross, count + len(rows), tick))
 
-    def learn(self, records, starts, order, rows, right, rewards, extra):
+    def learn(
+        self,
+        records: np.ndarray,
+        starts: np.ndarray,
+        order: np.ndarray,
+        rows: np.ndarray,
+        right: np.ndarray,
+        rewards: np.ndarray,
+        extra: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
         increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
         for g, record in enumerate(records):
             chosen = order[starts[g] : starts[g + 1]]
@@ -191,7 +200,7 @@ class Separate:
                 self._learn(record, row, rewards[i : i + 1])
         return increments, targets
 
-    def evaluate(self, records, rows, extra):
+    def evaluate(self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         means, squares = np.empty(len(records)), np.empty(len(records))
         for a, record in enumerate(records):
             row = rows[a : a + 1] if len(rows) > 1 else rows
@@ -202,13 +211,15 @@ class Separate:
                 extra[a] -= contract.solve(learned.design, row[0]) @ cross
         return means, squares
 
-    def evaluate_users(self, records, rows):
+    def evaluate_users(self, records: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         means, squares = np.empty((len(rows), len(records))), np.empty((len(rows), len(records)))
         for a, record in enumerate(records):
             means[:, a], squares[:, a] = evaluate_state(self._of(record)[0], rows)
         return means, squares
 
-    def evaluate_factors(self, records, left, right):
+    def evaluate_factors(
+        self, records: np.ndarray, left: np.ndarray, right: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         means, squares = np.empty((len(left), len(records))), np.empty((len(left), len(records)))
         for a in range(len(records)):
             rows = products(left, np.broadcast_to(right[a], (len(left), right.shape[1])))
@@ -216,10 +227,10 @@ class Separate:
             means[:, a], squares[:, a] = mean[:, 0], square[:, 0]
         return means, squares
 
-    def radii(self, records, constants):
+    def radii(self, records: np.ndarray, constants: np.ndarray) -> np.ndarray:
         return np.array([radius(s, rows, *constants) for s, _, rows, _ in map(self._of, records)])
 
-    def units(self, records):
+    def units(self, records: np.ndarray) -> np.ndarray:
         nu = 1.0
         if defined(unit, self._prior):
             found = [(rows, float(unit(s))) for s, _, rows, _ in filter(None, self._states) if rows]
@@ -227,54 +238,54 @@ class Separate:
             nu = (fsum(rows * nu**2 for rows, nu in found) / total) ** 0.5 if total else float(unit(self._prior))
         return np.full(len(records), nu if nu > 0.0 else 1.0)
 
-    def rows(self, record):
+    def rows(self, record: int) -> int:
         return self._states[record][2]
 
-    def error_bound(self):
+    def error_bound(self) -> float:
         held = [self._of(record)[0] for record, one in enumerate(self._states) if one is not None]
         return max((float(contract.error_bound(one.design)) for one in held), default=0.0)
 
-    def relative_loss(self):
+    def relative_loss(self) -> float:
         """The largest of the first SEEN arms (design/loss.py)."""
         reg = float(self._estimator.design.params["reg"])
         held = [self._of(record)[0] for record, one in enumerate(self._states[:SEEN]) if one is not None]
         return max((relative_loss(one.design, reg) for one in held), default=0.0)
 
-    def parameter(self, record):
+    def parameter(self, record: int) -> np.ndarray:
         return parameter(self._of(record)[0])
 
-    def solve(self, record, row):
+    def solve(self, record: int, row: np.ndarray) -> np.ndarray:
         return contract.solve(self._of(record)[0].design, row)
 
-    def models(self, records):
+    def models(self, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         thetas = np.stack([self.parameter(record) for record in records])
         unit = np.eye(thetas.shape[1], dtype=thetas.dtype)
         inverses = np.stack([[self.solve(record, row) for row in unit] for record in records])
         return thetas, (inverses + inverses.swapaxes(1, 2)) / 2.0
 
-    def coupled(self, record, y):
+    def coupled(self, record: int, y: np.ndarray) -> np.ndarray:
         learned, cross, _, _ = self._of(record)
         return contract.solve(learned.design, cross @ y) if len(cross) else np.zeros_like(parameter(learned))
 
     # ---- single arms ----
 
-    def export(self, record):
+    def export(self, record: int) -> Any:
         return states.copy(self._of(record)) if record != NONE else self._fresh()
 
-    def template_of_arm(self):
+    def template_of_arm(self) -> Any:
         return self._fresh()
 
-    def rows_in(self, arm):
+    def rows_in(self, arm: Any) -> int:
         """Rows learned by an arm that was exported."""
         return int(arm[2])
 
-    def arm_fits(self, arm):
-        """Whether an arm of a file fits."""
+    def arm_fits(self, arm: Any) -> bool:
+        """Return whether an arm of a file fits."""
         learned, cross, rows, _ = arm
         width = (self._estimator.design.dim, self._extra)
         return self._estimator.consistent(learned) and cross.shape == width and rows >= 0
 
-    def adopt(self, arms):
+    def adopt(self, arms: list[Any]) -> list[int]:
         """Take arms that were exported, as of now; the records that they have here."""
         records = []
         for arm in arms:
@@ -282,14 +293,14 @@ class Separate:
             self._set(records[-1], (*arm[:3], self.now))
         return records
 
-    def carry(self, other, records):
+    def carry(self, other: Any, records: np.ndarray) -> list[int]:
         """Take arms of another store of the same kind; the records that they have here."""
         return self.adopt([other.export(record) for record in records])
 
-    def replace(self, record, arm):
+    def replace(self, record: int, arm: Any) -> None:
         self._set(record, arm)
 
-    def mergeable(self, exact):
+    def mergeable(self, exact: bool) -> None:
         begun = self._estimator.begin()
         if not defined(merge, begun):
             raise path_dependent(type(self._estimator).__name__)
@@ -298,17 +309,17 @@ class Separate:
         if exact and not defined(contract.since, begun.design):
             raise contract.not_removable(begun.design)
 
-    def united(self, arm, other, start):
+    def united(self, arm: Any, other: Any, start: Any) -> Any:
         learned = merge(states.copy(arm[0]), states.copy(other[0]), start[0])
         return learned, arm[1] + other[1] - start[1], arm[2] + other[2] - start[2], self.now
 
-    def turned(self, arm):
+    def turned(self, arm: Any) -> Any:
         learned, cross, rows, tick = arm
         if not isinstance(learned, RidgeState):
             raise path_dependent(type(self._estimator).__name__)
         return learned._replace(moment=-learned.moment), -cross, rows, tick
 
-    def eliminated(self, arm):
+    def eliminated(self, arm: Any) -> tuple[np.ndarray, np.ndarray]:
         learned, cross, _, _ = arm
         solved = np.array([contract.solve(learned.design, column) for column in np.ascontiguousarray(cross.T)])
         return solved @ cross, solved @ learned.moment

@@ -1,4 +1,4 @@
-"""Where the models of many arms live: `Compact`, one arena for all, here; `Separate`, one state of the design per arm.
+"""Stores of the models of many arms: `Compact`, one arena for all, and `Separate`, one state of the design per arm.
 
 Both answer the same questions about records (an arm that has learned; NONE is an arm that has not):
 learn a batch grouped by arm, means and x^T A^-1 x, confidence radii. Separate takes every design and estimator, Compact
@@ -17,7 +17,7 @@ from onepass.foundation import state as states
 
 
 class Store(Protocol):
-    """What a bandit asks of either store. Rows (n, dim); extra (n, k): shared features z of a hybrid model.
+    """The interface of either store to a bandit. Rows (n, dim); extra (n, k): shared features z of a hybrid model.
 
     Single arms are values: `export` copies one (NONE: the prior), `adopt` and `carry` take new ones in, bit for bit,
     `united` is the arm after the rows of two, each counted once, once `mergeable` has raised nothing (TypeError where
@@ -71,12 +71,12 @@ class Store(Protocol):
 
 
 def fits_an_arena(estimator: Estimator) -> bool:
-    """Whether arms of this estimator can be kept in an arena."""
+    """Return whether arms of this estimator can be kept in an arena."""
     return estimator.design.cutting() is not None and estimator.weighing() is not None
 
 
 def prior_of(estimator: Estimator, hold: int) -> Prior:
-    """What arms begin with: what the design holds, cut by its own rule to `hold` directions."""
+    """Return the start of every arm: what the design holds, cut by its own rule to `hold` directions."""
     design: Any = estimator.design
     if states.is_abstract():
         space = begun_subspace(design.dim, 0, design.params["reg"], design.dtype)
@@ -90,7 +90,7 @@ def prior_of(estimator: Estimator, hold: int) -> Prior:
 
 
 def sound(prior: Prior, dim: int, hold: int) -> bool:
-    """Whether the prior of a file can be one of rows of width `dim`."""
+    """Return whether the prior of a file can be one of rows of width `dim`."""
     space = prior.space
     numbers = (space.basis, space.root, space.ridge, space.log_det, *prior.sums)
     return (

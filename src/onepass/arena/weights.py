@@ -1,4 +1,4 @@
-"""Of an arm in an arena, what its scores are made of: theta, A^-1 x and A^-1 B y, vectors (dim,), and A^-1 itself.
+"""The parts of the scores of an arm in an arena: theta, A^-1 x and A^-1 B y, vectors (dim,), and A^-1 itself.
 
     theta = Q^T w + o / ridge     A^-1 x = (x - Q^T Q x) / ridge + Q^T R R^T Q x     A^-1 B y = Q^T R R^T (Q B) y
 
@@ -8,7 +8,7 @@ arena.py.
 
 import numpy as np
 
-from onepass.arena.arena import NONE
+from onepass.arena.arena import NONE, ArenaState
 from onepass.arena.moving import taken_out
 from onepass.design.subspace import solve_in
 from onepass.foundation.generic import compiled
@@ -16,7 +16,7 @@ from onepass.foundation.linalg import dot
 
 
 @compiled
-def parameter(arena, record):
+def parameter(arena: ArenaState, record: int) -> np.ndarray:
     """theta of an arm; that of the prior, 0, for NONE."""
     out = np.zeros(arena.basis.shape[1], arena.basis.dtype)
     if record == NONE:
@@ -34,7 +34,7 @@ def parameter(arena, record):
 
 
 @compiled
-def add_inside(arena, record, coordinates, out):
+def add_inside(arena: ArenaState, record: int, coordinates: np.ndarray, out: np.ndarray) -> None:
     """out += Q^T R R^T c, for coordinates c (used,) in the order of the arm's slots."""
     used, slot = coordinates.size, arena.first[record]
     inside = np.zeros(used)
@@ -53,7 +53,7 @@ def add_inside(arena, record, coordinates, out):
 
 
 @compiled
-def solve(arena, record, row):
+def solve(arena: ArenaState, record: int, row: np.ndarray) -> np.ndarray:
     """A^-1 x; by the prior for NONE. What x has outside the span is projected twice, so that no rounding is left."""
     if record == NONE:
         return solve_in(arena.prior.space, row)
@@ -74,7 +74,7 @@ def solve(arena, record, row):
 
 
 @compiled
-def coupled(arena, record, y):
+def coupled(arena: ArenaState, record: int, y: np.ndarray) -> np.ndarray:
     """A^-1 B y of a hybrid model, B = sum of x z^T over the arm's rows; 0 for NONE."""
     out = np.zeros(arena.basis.shape[1], arena.basis.dtype)
     if record != NONE:
@@ -87,7 +87,7 @@ def coupled(arena, record, y):
 
 
 @compiled
-def models(arena, records):
+def models(arena: ArenaState, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """theta (K, dim) and A^-1 (K, dim, dim) of arms; of the prior for NONE."""
     kind, dim = arena.basis.dtype, arena.basis.shape[1]
     thetas, inverses = np.empty((records.size, dim), kind), np.empty((records.size, dim, dim), kind)

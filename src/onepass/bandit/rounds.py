@@ -12,6 +12,8 @@ Contexts given as factors x = vec(u v^T): the K rows of a user u lie in d_a dime
 of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, then d_a^2 an arm.
 """
 
+from typing import Any
+
 import numpy as np
 
 from onepass.bandit.assignment import close_dead_ends
@@ -20,7 +22,7 @@ from onepass.estimator.contract import expect, link, parameter, radius, repeated
 from onepass.estimator.links import mean, on_rewards
 from onepass.exploration.choosing import choose
 from onepass.exploration.contract import Seen, draws, score, strength, wants_residual, wants_rewards, wants_widths
-from onepass.exploration.residuals import counted, residual
+from onepass.exploration.residuals import Tally, counted, residual
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, semidefinite_root
 
@@ -29,7 +31,7 @@ AGAIN, NOT_FINITE, NOT_OFFERED, NONE_LEFT = -1, -1, -2, -3  # any arm; what `dec
 
 
 @compiled
-def multiplier(estimator, rule, rounds):
+def multiplier(estimator: Any, rule: Any, rounds: int) -> float:
     """beta: the rule's number, times the theoretical radius where it asks for that, else times the estimator's unit,
     where that is known."""
     asked = strength(rule)
@@ -41,7 +43,7 @@ def multiplier(estimator, rule, rounds):
 
 
 @compiled
-def sampled(rule, means, beta, shifts):
+def sampled(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) -> np.ndarray:
     """The means under theta + d and theta - d, (M, K), for shifts (pairs, K) = d^T x."""
     pairs, count = shifts.shape[0], min(draws(rule), 2 * shifts.shape[0])
     samples = np.empty((count, means.size))
@@ -53,7 +55,9 @@ def sampled(rule, means, beta, shifts):
 
 
 @compiled
-def look(estimator, rule, rounds, tally, rows, normals, joint):
+def look(
+    estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool
+) -> Seen:
     """What the rule sees of the rows (K, features).
 
     normals (pairs, size), of which K make a draw if `joint`, else `features`.
@@ -76,7 +80,7 @@ def look(estimator, rule, rounds, tally, rows, normals, joint):
 
 
 @compiled
-def along(user, theta, width):
+def along(user: np.ndarray, theta: np.ndarray, width: int) -> np.ndarray:
     """E^T theta (d_a,): theta read as a matrix (d_u, d_a), times u."""
     inner = np.zeros(width, theta.dtype)
     for i in range(user.size):
@@ -86,7 +90,10 @@ def along(user, theta, width):
 
 
 @compiled
-def look_outer(estimator, rule, rounds, tally, user, right, normals, joint):
+def look_outer(
+    estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
+    joint: bool,
+) -> Seen:  # fmt: skip
     """`look` at the rows vec(user v^T) of every row v of right (K, d_a), without forming them.
 
     normals (pairs, size), of which d_a make a draw if `joint`, else `features`.
@@ -124,15 +131,17 @@ def look_outer(estimator, rule, rounds, tally, user, right, normals, joint):
 
 
 @compiled
-def in_view(family, rule, seen):
-    """What was seen of scores x^T theta, on the scale that the rule looks at: theirs, or that of rewards."""
+def in_view(family: Any, rule: Any, seen: Seen) -> Seen:
+    """Put what was seen of scores x^T theta on the scale that the rule looks at: theirs, or the one of rewards."""
     if wants_rewards(rule):
         return on_rewards(family, seen)
     return seen
 
 
 @compiled
-def fill_slots(rule, seen, scores, among, lots, greedy):
+def fill_slots(
+    rule: Any, seen: Seen, scores: np.ndarray, among: np.ndarray, lots: np.ndarray, greedy: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Arms (k,) and distributions (k, K) of k slots, k pairs of lots, without replacement.
 
     among (1 or k, K): who may be chosen, in every slot or in each, where arms are left out after which a later slot
@@ -171,8 +180,8 @@ def fill_slots(rule, seen, scores, among, lots, greedy):
 
 
 @compiled
-def alone(among, arm, slots):
-    """The same choice for every slot, (slots, K), but for the first, which only one arm may have."""
+def alone(among: np.ndarray, arm: int, slots: int) -> np.ndarray:
+    """Repeat the choice for every slot, (slots, K), but for the first, which only one arm may have."""
     out = np.zeros((slots, among.shape[1]), np.bool_)
     out[0, arm] = among[0, arm]
     for j in range(1, slots):
@@ -182,7 +191,10 @@ def alone(among, arm, slots):
 
 
 @compiled
-def decide_rows(estimator, rule, rounds, tally, rows, normals, joint, among, lots, greedy):
+def decide_rows(
+    estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool,
+    among: np.ndarray, lots: np.ndarray, greedy: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Arms (k,), their distributions (k, K), scores, means and widths for one set of rows (K, features)."""
     seen = look(estimator, rule, rounds, tally, rows, normals, joint)
     view = in_view(link(estimator), rule, seen)
@@ -197,8 +209,11 @@ def decide_rows(estimator, rule, rounds, tally, rows, normals, joint, among, lot
 
 
 @compiled
-def decide_outer(estimator, rule, rounds, tally, user, right, normals, joint, among, lots, greedy):
-    """The same for rows given as factors."""
+def decide_outer(
+    estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
+    joint: bool, among: np.ndarray, lots: np.ndarray, greedy: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """`decide_rows` for rows given as factors."""
     seen = look_outer(estimator, rule, rounds, tally, user, right, normals, joint)
     view = in_view(link(estimator), rule, seen)
     scores = score(rule, view)
@@ -207,7 +222,9 @@ def decide_outer(estimator, rule, rounds, tally, user, right, normals, joint, am
 
 
 @compiled
-def learn_rows(estimator, counts, tally, rows, rewards, nus):
+def learn_rows(
+    estimator: Any, counts: bool, tally: Tally, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray
+) -> tuple[Any, Tally]:
     """The estimator after rows (n, features), rewards (n,) and their noise scales, (n,) or none; and the tally, if that
     `counts`: deviations of a batch are those from the means before it."""
     if counts:
@@ -224,7 +241,10 @@ def learn_rows(estimator, counts, tally, rows, rewards, nus):
 
 
 @compiled
-def play_rounds(estimator, rule, rounds, tally, contexts, rewards, nus, normals, joint, lots):
+def play_rounds(
+    estimator: Any, rule: Any, rounds: int, tally: Tally, contexts: np.ndarray, rewards: np.ndarray, nus: np.ndarray,
+    normals: np.ndarray, joint: bool, lots: np.ndarray,
+) -> tuple[Any, Tally, np.ndarray]:  # fmt: skip
     """Score, choose, learn over contexts (T, K, features), rewards (T, K), noise scales (T, K) or (0, 0).
 
     From where a score was not finite arms are -1, from where an arm to be repeated was not offered, -2.

@@ -5,8 +5,8 @@ Blocks are not orthogonal to each other, so their inverses do not add; their row
 
 import numpy as np
 
-from onepass.design.exact import after, new_exact
-from onepass.design.frequent_directions import ridge_of, sketch_rows
+from onepass.design.exact import ExactState, after, new_exact
+from onepass.design.frequent_directions import FrequentDirectionsState, ridge_of, sketch_rows
 from onepass.design.subspace import Subspace, enlarge, extend, matrix_in, root_in, spanned, spectrum_in, subspace
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import NEGLIGIBLE, fill, svd
@@ -15,7 +15,7 @@ ROOM = 8  # directions beside half of those held, when a basis grows
 
 
 @compiled
-def rebuild(whole, spectrum, block, shed):
+def rebuild(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsState, shed: float) -> Subspace:
     """All blocks together: the frozen eigenvectors under the present ridge, then the active block's rows."""
     ridge, frozen = ridge_of(block.settings, shed + block.sums.shed), spectrum.size
     capacity = min(frozen + block.space.basis.shape[0], whole.basis.shape[1])
@@ -34,7 +34,7 @@ def rebuild(whole, spectrum, block, shed):
 
 
 @compiled
-def joined(whole, spectrum, rows, ridge):
+def joined(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, ridge: float) -> tuple[Subspace, np.ndarray]:
     """The frozen blocks and more rows: their common space with a diagonal root, and the eigenvalues of S^T S on it.
 
     From the rows, not from the root: the root knows an eigenvalue v of S^T S to eps v sqrt(v / ridge) only.
@@ -64,7 +64,7 @@ def joined(whole, spectrum, rows, ridge):
 
 
 @compiled
-def beyond(values, vectors, ridge):
+def beyond(values: np.ndarray, vectors: np.ndarray, ridge: float) -> np.ndarray:
     """Rows whose Gram matrix is what eigenvalues (k,) and eigenvectors (k, dim) have beyond ridge I."""
     rows = np.empty_like(vectors)
     for i in range(values.size):
@@ -75,7 +75,7 @@ def beyond(values, vectors, ridge):
 
 
 @compiled
-def stacked(whole, spectrum, block):
+def stacked(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsState) -> np.ndarray:
     """The rows of all blocks together, the frozen ones by their common spectrum."""
     frozen, rows = spectrum.size, sketch_rows(block)
     out = np.empty((frozen + rows.shape[0], whole.basis.shape[1]), whole.basis.dtype)
@@ -85,8 +85,8 @@ def stacked(whole, spectrum, block):
 
 
 @compiled
-def with_ridge(whole, ridge):
-    """The same rows above another ridge."""
+def with_ridge(whole: Subspace, ridge: float) -> Subspace:
+    """Put the rows of a space above another ridge."""
     values, vectors, before = spectrum_in(whole)
     for i in range(values.size):
         values[i] += ridge - before
@@ -94,7 +94,7 @@ def with_ridge(whole, ridge):
 
 
 @compiled
-def with_room(whole):
+def with_room(whole: Subspace) -> Subspace:
     """The subspace with room for one more direction.
 
     `whole` may hold more directions than frozen and active blocks count together: rows that are nearly in the span of
@@ -105,7 +105,7 @@ def with_room(whole):
 
 
 @compiled
-def densify(whole):
+def densify(whole: Subspace) -> ExactState:
     """The subspace as an exact design."""
     dense = new_exact(whole.basis, whole.ridge)
     identity = np.eye(dense.root.shape[0], dtype=dense.root.dtype)

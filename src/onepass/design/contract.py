@@ -8,23 +8,24 @@ The others are derived from these, and registered where a member knows better.
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from onepass.design.cutting import Prior, nothing_cut
+from onepass.design.cutting import Prior, Sums, nothing_cut
 from onepass.design.subspace import spanned
 from onepass.foundation.generic import generic
 from onepass.foundation.linalg import ROUNDINGS, dot
 from onepass.foundation.roots import spectrum_of_root
 
 
-def unknown(state, name: str) -> TypeError:
-    """What is raised for a type that nobody has registered."""
+def unknown(state: Any, name: str) -> TypeError:
+    """Make the error for a type that nobody has registered."""
     return TypeError(f"{name} is not defined for {type(state).__name__}; register it with {name}.for_state(...)")
 
 
-def not_removable(state) -> ValueError:
-    """What is raised where rows would have to be taken away from a sketch."""
+def not_removable(state: Any) -> ValueError:
+    """Make the error for rows that would have to be taken away from a sketch."""
     return ValueError(
         f"rows cannot be taken away from a {type(state).__name__} again: merge sketches that began with nothing "
         "(no rows in the design, no since), and of models per arm those with different arms or exact designs"
@@ -32,13 +33,13 @@ def not_removable(state) -> ValueError:
 
 
 @generic
-def append(state, row: np.ndarray):
+def append(state: Any, row: np.ndarray) -> Any:
     """The state after A += x x^T for one row x, shape (dim,)."""
     raise unknown(state, "append")
 
 
 @partial(generic, default=True)
-def append_rows(state, rows: np.ndarray):
+def append_rows(state: Any, rows: np.ndarray) -> Any:
     """The state after A += X^T X for a batch of rows X, shape (n, dim). Default: one row after the other."""
     for i in range(rows.shape[0]):
         state = append(state, rows[i])
@@ -46,25 +47,25 @@ def append_rows(state, rows: np.ndarray):
 
 
 @generic
-def solve(state, b: np.ndarray) -> np.ndarray:
+def solve(state: Any, b: np.ndarray) -> np.ndarray:
     """A^-1 b, shape (dim,) -> (dim,)."""
     raise unknown(state, "solve")
 
 
 @generic
-def inverse_quadratic(state, rows: np.ndarray) -> np.ndarray:
+def inverse_quadratic(state: Any, rows: np.ndarray) -> np.ndarray:
     """x^T A^-1 x for every row x, shape (n, dim) -> (n,)."""
     raise unknown(state, "inverse_quadratic")
 
 
 @generic
-def root(state, z: np.ndarray) -> np.ndarray:
+def root(state: Any, z: np.ndarray) -> np.ndarray:
     """R z with R R^T = A^-1, shape (dim,) -> (dim,): a draw from N(0, A^-1) when z is standard normal."""
     raise unknown(state, "root")
 
 
 @partial(generic, default=True)
-def inverse_gram(state, rows: np.ndarray) -> np.ndarray:
+def inverse_gram(state: Any, rows: np.ndarray) -> np.ndarray:
     """X A^-1 X^T, the covariance of x^T theta under theta ~ N(0, A^-1), shape (n, dim) -> (n, n). Default: n solves."""
     out = np.empty((rows.shape[0], rows.shape[0]), rows.dtype)
     for i in range(rows.shape[0]):
@@ -75,7 +76,7 @@ def inverse_gram(state, rows: np.ndarray) -> np.ndarray:
 
 
 @partial(generic, default=True)
-def roots(state, z: np.ndarray) -> np.ndarray:
+def roots(state: Any, z: np.ndarray) -> np.ndarray:
     """R z for every row z of (n, dim): n draws. Default: one after the other."""
     out = np.empty_like(z)
     for i in range(z.shape[0]):
@@ -86,13 +87,13 @@ def roots(state, z: np.ndarray) -> np.ndarray:
 
 
 @generic
-def log_det(state) -> float:
+def log_det(state: Any) -> float:
     """log det A."""
     raise unknown(state, "log_det")
 
 
 @generic
-def error_bound(state) -> float:
+def error_bound(state: Any) -> float:
     """A certified bound on ||A - A_hat||_2, a sketch's own rounding included: infinite where nothing can be certified.
 
     Zero for an exact design, whose rounding is watched and repaired (exact.py).
@@ -101,13 +102,13 @@ def error_bound(state) -> float:
 
 
 @partial(generic, default=True)
-def width(state) -> int:
-    """How long a row is. Default: the last axis of the state's first array."""
+def width(state: Any) -> int:
+    """Return the length dim of a row. Default: the last axis of the state's first array."""
     return state[0].shape[-1]
 
 
 @partial(generic, default=True)
-def spectrum(state):
+def spectrum(state: Any) -> tuple[np.ndarray, np.ndarray, float]:
     """Eigenvalues (k,) and eigenvectors as rows (k, dim) of A_hat, and its eigenvalue on what they do not span.
 
     All positive, in particular the last one, which is any number where they span everything. Default: those of the
@@ -126,7 +127,7 @@ def spectrum(state):
 
 
 @partial(generic, default=True)
-def matrix(state) -> np.ndarray:
+def matrix(state: Any) -> np.ndarray:
     """The dense (dim, dim) matrix A_hat that the state stands for; for tests and small dimensions. Default: made from
     its spectrum, cost O(dim^3)."""
     values, vectors, rest = spectrum(state)
@@ -138,14 +139,14 @@ def matrix(state) -> np.ndarray:
 
 
 @partial(generic, default=True)
-def sums(state):
-    """What was cut (cutting.Sums). Default: nothing."""
+def sums(state: Any) -> Sums:
+    """Return the sums of what was cut (cutting.Sums). Default: nothing was."""
     return nothing_cut()
 
 
 @partial(generic, default=True)
-def prior(state):
-    """What an arm begins with where this is the design of every arm: A_hat on the directions that are not like the
+def prior(state: Any) -> Prior:
+    """Return the start of an arm, where this is the design of every arm: A_hat on the directions that are not like the
     rest, and what was cut to get there. Default: from the spectrum."""
     values, vectors, rest = spectrum(state)
     space = spanned(vectors, values, rest, ROUNDINGS * float(np.finfo(vectors.dtype).eps) * rest)
@@ -153,31 +154,31 @@ def prior(state):
 
 
 @generic
-def decay(state, factor: float):
+def decay(state: Any, factor: float) -> Any:
     """The state of reg I + factor (A - reg I), factor from 0 to 1: rows are forgotten, reg is not (decay.py)."""
     raise unknown(state, "decay")
 
 
 @partial(generic, default=True)
-def regularization(state) -> float:
+def regularization(state: Any) -> float:
     """reg. Default: that of the settings."""
     return state.settings.reg
 
 
 @generic
-def merge(state, other):
+def merge(state: Any, other: Any) -> Any:
     """The state of both streams together; defined where the certificate survives."""
     raise unknown(state, "merge")
 
 
 @generic
-def adjusted(state, change: np.ndarray):
+def adjusted(state: Any, change: np.ndarray) -> Any:
     """A + change, (dim, dim) and symmetric, of which A - reg I stays positive semi-definite; exact designs only."""
     raise unknown(state, "adjusted")
 
 
 @generic
-def since(state, start):
+def since(state: Any, start: Any) -> Any:
     """A - A_start + reg I: of the rows learned since the state was `start`. Registered where that is exact; for others
     the state itself, if nothing had been learned then, or ValueError."""
     known = prior(start)

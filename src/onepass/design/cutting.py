@@ -21,7 +21,7 @@ UNKNOWN = float(np.finfo(np.float64).max)  # of dust and shed: infinity, which n
 
 
 class Sums(NamedTuple):
-    """What rows and cuts came to.
+    """Totals of the rows learned and of the cuts made.
 
     mass: trace of X^T X; shed: sum of all cuts, weighted: sum of place * cut; dust: bounds what rounding did to A in
     the cuts. From UNKNOWN on nothing is certified.
@@ -45,37 +45,37 @@ class Cutting(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What an arm without rows of its own begins with: A as an inverse on a subspace, and the sums behind it."""
+    """The start of an arm without rows of its own: A as an inverse on a subspace, and the sums behind it."""
 
     space: Subspace
     sums: Sums
 
 
 def sums_consistent(sums: Sums) -> bool:
-    """Whether sums of a file can be some: none is negative."""
+    """Return whether the sums of a file are possible: none is negative."""
     return min(sums) >= 0.0
 
 
 @compiled
-def nothing_cut():
+def nothing_cut() -> Sums:
     """The sums of no rows and no cuts."""
     return Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0)
 
 
 @compiled
-def heavier(sums, mass):
+def heavier(sums: Sums, mass: float) -> Sums:
     """The sums after rows of squared norms `mass`."""
     return Sums(mass=sums.mass + mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust)
 
 
 @compiled
-def more(total, part):
+def more(total: float, part: float) -> float:
     """total + part, at most UNKNOWN."""
     return min(total + part, UNKNOWN)
 
 
 @compiled
-def added(first, second):
+def added(first: Sums, second: Sums) -> Sums:
     """The sums of two streams together."""
     return Sums(
         mass=first.mass + second.mass,
@@ -86,7 +86,7 @@ def added(first, second):
 
 
 @compiled
-def faded(sums, factor):
+def faded(sums: Sums, factor: float) -> Sums:
     """The sums once everything counts `factor` times; what is unknown stays so."""
     return Sums(
         mass=factor * sums.mass,
@@ -97,13 +97,15 @@ def faded(sums, factor):
 
 
 @compiled
-def dustier(sums, dust):
+def dustier(sums: Sums, dust: float) -> Sums:
     """The sums after that much more rounding."""
     return Sums(mass=sums.mass, shed=sums.shed, weighted=sums.weighted, dust=more(sums.dust, dust))
 
 
 @generic
-def cut(rule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float):
+def cut(
+    rule: Any, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
+) -> tuple[np.ndarray, float, Sums]:
     """The spectrum that is kept (k,), the ridge and the sums after a cut.
 
     spectrum (n,): the eigenvalues of A_hat - ridge I, descending, each known to `precision`; the first k <= n
@@ -113,13 +115,13 @@ def cut(rule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precisio
 
 
 @partial(generic, default=True)
-def certified(rule, sums: Sums, rounded: float) -> float:
+def certified(rule: Any, sums: Sums, rounded: float) -> float:
     """A bound on ||A - A_hat||_2 from the sums and from what rounding adds: infinite once anything was shed."""
     return np.inf if sums.shed > 0.0 or sums.dust >= UNKNOWN else sums.dust + rounded
 
 
 @partial(generic, default=True)
-def ridge_after(rule, ridge: float, sums: Sums) -> float:
+def ridge_after(rule: Any, ridge: float, sums: Sums) -> float:
     """The ridge once all cuts came to `sums`, where they are those of two streams: it stays, unless the rule puts back
     what was cut."""
     return ridge
@@ -133,14 +135,16 @@ class Together(NamedTuple):
 
 
 @cut.for_state(Together)
-def cut_together(together, spectrum, ridge, sums, dim, precision, eps):
+def cut_together(
+    together: Together, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
+) -> tuple[np.ndarray, float, Sums]:
     both = added(sums, together.other)
     return spectrum.copy(), ridge_after(together.rule, ridge, both), both
 
 
 @compiled
-def decided(space, rule, sums):
-    """What a cut would leave of a space: the spectrum kept (k,), the ridge, the sums, and the turn; nothing is written.
+def decided(space: Subspace, rule: Any, sums: Sums) -> tuple[np.ndarray, float, Sums, np.ndarray, np.ndarray]:
+    """Compute what a cut would leave: the spectrum kept (k,), the ridge, the sums, and the turn; nothing is written.
 
     turn (n, n): the n directions held, largest eigenvalue first, in coordinates of the basis; the first k are kept. The
     spectrum of before (n,), the last of what is returned, is read off the root.
@@ -157,7 +161,7 @@ def decided(space, rule, sums):
 
 
 @compiled
-def risen(kept, ridge, spectrum, before):
+def risen(kept: np.ndarray, ridge: float, spectrum: np.ndarray, before: float) -> float:
     """The least rise >= 0 with A' <= A + rise I, where a cut has left `kept` above `ridge` of `spectrum` above
     `before`."""
     most = max(ridge - before, 0.0)
@@ -167,7 +171,7 @@ def risen(kept, ridge, spectrum, before):
 
 
 @compiled
-def cut_space(space, rule, sums):
+def cut_space(space: Subspace, rule: Any, sums: Sums) -> tuple[Subspace, Sums]:
     """Cut a space by a rule, in place; returns it and the sums."""
     kept, ridge, sums, turn, _ = decided(space, rule, sums)
     return with_spectrum(space, turn[: kept.size], kept, ridge), sums

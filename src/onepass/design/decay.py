@@ -45,7 +45,7 @@ WELL_CONDITIONED = 1e6  # of trace A / reg: up to there A knows its least eigenv
 
 
 @compiled
-def factor_of(state):
+def factor_of(state: ExactState) -> np.ndarray:
     """F with F^T F = A - reg I, of a state that has none yet: from A, or where that has lost small eigenvalues beside
     large ones from the root. (dim, dim)."""
     gram, reg, trace = contract.matrix(state), state.settings.reg, 0.0
@@ -66,7 +66,7 @@ def factor_of(state):
 
 
 @compiled
-def faded_exact(state, factor, reg):
+def faded_exact(state: ExactState, factor: float, reg: float) -> ExactState:
     """reg I + factor (A - present reg I)."""
     if state.factored == 0:
         fill(state.gram, factor_of(state))
@@ -96,13 +96,13 @@ def faded_exact(state, factor, reg):
 
 
 @contract.decay.for_state(ExactState)
-def decay_exact(state, factor):
+def decay_exact(state: ExactState, factor: float) -> ExactState:
     return faded_exact(state, factor, state.settings.reg)
 
 
 @compiled
-def lighter(space, factor):
-    """The same space, of whose loss less is left."""
+def lighter(space: Subspace, factor: float) -> Subspace:
+    """Multiply the loss that a space has left by `factor`."""
     return Subspace(
         basis=space.basis,
         root=space.root,
@@ -114,7 +114,7 @@ def lighter(space, factor):
 
 
 @compiled
-def faded_space(space, factor, reg):
+def faded_space(space: Subspace, factor: float, reg: float) -> Subspace:
     """reg I + factor (A - reg I) on a space, in place: its spectrum beyond the ridge, and what the ridge has beyond
     reg, times the factor."""
     used, ridge = space.used, reg + factor * (space.ridge - reg)
@@ -129,13 +129,13 @@ def faded_space(space, factor, reg):
 
 
 @contract.decay.for_state(SketchState)
-def decay_sketch(state, factor):
+def decay_sketch(state: SketchState, factor: float) -> SketchState:
     space = faded_space(state.space, factor, state.settings.reg)
     return SketchState(space=space, sums=faded(state.sums, factor), settings=state.settings)
 
 
 @contract.decay.for_state(FrequentDirectionsState)
-def decay_frequent_directions(state, factor):
+def decay_frequent_directions(state: FrequentDirectionsState, factor: float) -> FrequentDirectionsState:
     scale, used = np.sqrt(factor), state.space.used
     for i in range(used):
         for j in range(used):
@@ -145,7 +145,7 @@ def decay_frequent_directions(state, factor):
 
 
 @contract.decay.for_state(ProjectorSplittingState)
-def decay_splitting(state, factor):
+def decay_splitting(state: ProjectorSplittingState, factor: float) -> ProjectorSplittingState:
     """U and V anew from the spectrum, which both span together: up to twice as many directions, once some were
     truncated; then the largest `rank` stay."""
     rule = state.settings

@@ -45,7 +45,7 @@ class Design(files.Owner):
 
     @property
     def knows(self) -> bool:
-        """Whether there have been rows."""
+        """True once there have been rows."""
         return self._state is not None
 
     @property
@@ -61,7 +61,7 @@ class Design(files.Owner):
 
     @property
     def dtype(self) -> np.dtype:
-        """Of every array of the state."""
+        """The dtype of every array of the state."""
         return np.dtype(self.params["dtype"])
 
     def _rows(self, name: str, rows: Any, dims: tuple[int, ...] = (1, 2)) -> np.ndarray:
@@ -143,7 +143,7 @@ class Design(files.Owner):
         return None
 
     def consistent(self, state: Any) -> bool:
-        """Whether counters and shapes of a state of a file fit the parameters; here: the shapes as they begin."""
+        """Return whether counters and shapes of a file's state fit the parameters; here: the shapes as they begin."""
         return state.shaped_as(state, self.fresh)
 
     @reading
@@ -165,7 +165,7 @@ class Design(files.Owner):
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        """Rebuild a design from `params`, `extra` and `held` of a file or copy; ValueError if they do not fit."""
         design = cls(**params)
         design._state = held.take(design.begin(), design.consistent)
         return design

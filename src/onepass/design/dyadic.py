@@ -92,13 +92,22 @@ class DyadicState(NamedTuple):
 
 
 @compiled
-def most_blocks(dim, size):
+def most_blocks(dim: int, size: int) -> int:
     """floor(log2(dim / size + 1)), Wen, Yin et al. invariant 2."""
     return int(np.floor(np.log2(dim / size + 1.0)))
 
 
 @compiled
-def changed(state, block, whole, dense, phase, mass, rows, sums):
+def changed(
+    state: DyadicState,
+    block: FrequentDirectionsState,
+    whole: Subspace,
+    dense: ExactState,
+    phase: int,
+    mass: float,
+    rows: int,
+    sums: Sums,
+) -> DyadicState:
     """The state with other parts; its frozen blocks stay."""
     return DyadicState(
         block=block,
@@ -115,7 +124,7 @@ def changed(state, block, whole, dense, phase, mass, rows, sums):
 
 
 @compiled
-def tidied(state):
+def tidied(state: DyadicState) -> FrequentDirectionsState:
     """The active block without the directions that are nothing but rounding, if all that it may shed allows it.
 
     What it sheds in all stays below error size / size_i, as by the rule of masses: so does the sum over blocks.
@@ -129,7 +138,7 @@ def tidied(state):
 
 
 @compiled
-def freeze(state):
+def freeze(state: DyadicState) -> DyadicState:
     """Add the active block to the frozen ones, and begin one of twice the size (or the exact phase).
 
     A block that has cut nothing but rounding is frozen as it is, any other one is shrunk.
@@ -164,14 +173,14 @@ def freeze(state):
 
 
 @compiled
-def allowed(state):
+def allowed(state: DyadicState) -> float:
     """error * size: what a block may take, and all that it sheds times its size."""
     return state.settings.error * state.settings.size
 
 
 @compiled
-def fits(state, row, squared_norm):
-    """Whether the active block takes the row: by its mass, or because it would not have to shrink."""
+def fits(state: DyadicState, row: np.ndarray, squared_norm: float) -> bool:
+    """Return whether the active block takes the row: by its mass, or because it would not have to shrink."""
     if state.mass + squared_norm < allowed(state):
         return True
     space, size = state.block.space, state.block.settings.size
@@ -184,7 +193,7 @@ def fits(state, row, squared_norm):
 
 
 @compiled
-def add(state, row, squared_norm):
+def add(state: DyadicState, row: np.ndarray, squared_norm: float) -> DyadicState:
     """A row of the exact phase; the dense root takes over at dim / 2 directions."""
     whole, dense, phase, sums = state.whole, state.dense, state.phase, heavier(state.sums, squared_norm)
     dim = whole.basis.shape[1]
@@ -201,13 +210,13 @@ def add(state, row, squared_norm):
 
 
 @compiled
-def roomy(block):
-    """Whether a tidied block can go on for a while: a quarter of it is free, so that it is not tidied at every row."""
+def roomy(block: FrequentDirectionsState) -> bool:
+    """Return whether a quarter of a tidied block is free, so that it can go on and is not tidied at every row."""
     return block.space.used + block.settings.size // 4 < block.settings.size
 
 
 @compiled
-def with_tidied(state):
+def with_tidied(state: DyadicState) -> DyadicState:
     """The state with its active block tidied, and the space that answers made anew if that took directions out."""
     block = tidied(state)
     whole = state.whole
@@ -217,7 +226,7 @@ def with_tidied(state):
 
 
 @contract.append.for_state(DyadicState)
-def append(state, row):
+def append(state: DyadicState, row: np.ndarray) -> DyadicState:
     squared_norm = float(dot(row, row))
     if state.phase != SKETCHED:
         return add(state, row, squared_norm)
@@ -240,42 +249,42 @@ def append(state, row):
 
 
 @compiled
-def current(state):
+def current(state: DyadicState) -> Subspace:
     """The subspace that answers while there is no dense root."""
     return state.block.space if state.phase == SKETCHED and state.frozen == 0 else state.whole
 
 
 @contract.solve.for_state(DyadicState)
-def solve(state, b):
+def solve(state: DyadicState, b: np.ndarray) -> np.ndarray:
     return contract.solve(state.dense, b) if state.phase == DENSE else solve_in(current(state), b)
 
 
 @contract.inverse_quadratic.for_state(DyadicState)
-def inverse_quadratic(state, rows):
+def inverse_quadratic(state: DyadicState, rows: np.ndarray) -> np.ndarray:
     if state.phase == DENSE:
         return contract.inverse_quadratic(state.dense, rows)
     return inverse_quadratic_in(current(state), rows)
 
 
 @contract.inverse_gram.for_state(DyadicState)
-def inverse_gram(state, rows):
+def inverse_gram(state: DyadicState, rows: np.ndarray) -> np.ndarray:
     if state.phase == DENSE:
         return contract.inverse_gram(state.dense, rows)
     return inverse_gram_in(current(state), rows)
 
 
 @contract.root.for_state(DyadicState)
-def root(state, z):
+def root(state: DyadicState, z: np.ndarray) -> np.ndarray:
     return contract.root(state.dense, z) if state.phase == DENSE else root_in(current(state), z)
 
 
 @contract.log_det.for_state(DyadicState)
-def log_det(state):
+def log_det(state: DyadicState) -> float:
     return state.dense.log_det if state.phase == DENSE else current(state).log_det
 
 
 @contract.error_bound.for_state(DyadicState)
-def error_bound(state):
+def error_bound(state: DyadicState) -> float:
     rule, eps, mass = state.block.settings, eps_of(state.block), state.sums.mass
     rounded = rounding(eps, mass, rule.reg) if state.phase == SKETCHED else in_root(eps, mass, rule.reg)
     left = state.block.space.left + (state.whole.left if state.frozen > 0 or state.phase != SKETCHED else 0.0)
@@ -283,13 +292,13 @@ def error_bound(state):
 
 
 @contract.sums.for_state(DyadicState)
-def shed_by_all(state):
-    """Of the frozen blocks and the active one; their mass is not counted."""
+def shed_by_all(state: DyadicState) -> Sums:
+    """Add up the sums of the frozen blocks and of the active one; their mass is not counted."""
     return added(state.sums, state.block.sums)
 
 
 @contract.matrix.for_state(DyadicState)
-def matrix(state):
+def matrix(state: DyadicState) -> np.ndarray:
     """ridge I, the frozen spectrum, and the active block's rows; the inverse root only where no rows are kept."""
     if state.phase == DENSE:
         return contract.matrix(state.dense)
@@ -303,7 +312,7 @@ def matrix(state):
 
 
 @contract.spectrum.for_state(DyadicState)
-def spectrum_of_dyadic(state):
+def spectrum_of_dyadic(state: DyadicState) -> tuple[np.ndarray, np.ndarray, float]:
     return contract.spectrum(state.dense) if state.phase == DENSE else spectrum_in(current(state))
 
 
@@ -327,7 +336,7 @@ class Dyadic(Design):
 
     def __init__(
         self, *, dim: int, size: int, error: float, reg: float = 1.0, base: str = "fd", dtype: str = "float64"
-    ):
+    ) -> None:
         self.params: dict[str, Any] = common(dim, reg, dtype)
         self.params["size"] = check.integer("size", size, 1, self.dim, "use Exact for a design without a sketch")
         self.params["error"] = check.positive("error", error)
@@ -357,7 +366,7 @@ class Dyadic(Design):
         return [self.state.settings.size * 2**i for i in range(count)]
 
     def consistent(self, state: DyadicState) -> bool:
-        """Whether counters and shapes of a loaded state fit together."""
+        """Return whether counters and shapes of a loaded state fit together."""
         dim, size, begun = self.dim, self.params["size"], self.fresh
         counts = 0 <= state.frozen < max(most_blocks(dim, size), 1) and state.rows >= 0
         phases = state.phase in (SKETCHED, ADDED, DENSE) and state.spectrum.size <= (

@@ -27,12 +27,12 @@ ANEW = 0.5  # of what a first block may take: as much again must come before it 
 
 
 @contract.regularization.for_state(DyadicState)
-def regularization_of_dyadic(state):
+def regularization_of_dyadic(state: DyadicState) -> float:
     return state.block.settings.reg
 
 
 @compiled
-def anew(state):
+def anew(state: DyadicState) -> DyadicState:
     """A first block with all that is held."""
     rule, like, mass = state.block.settings, state.whole.basis, state.sums.mass
     rows, sums = held_rows(state), came_to(state)
@@ -56,7 +56,7 @@ def anew(state):
 
 
 @compiled
-def lighter_blocks(state, factor):
+def lighter_blocks(state: DyadicState, factor: float) -> DyadicState:
     """All blocks, decayed."""
     reg, sums, block = state.block.settings.reg, faded(state.sums, factor), contract.decay(state.block, factor)
     spectrum, whole, dense = factor * state.spectrum, state.whole, state.dense
@@ -82,7 +82,7 @@ def lighter_blocks(state, factor):
 
 
 @contract.decay.for_state(DyadicState)
-def decay_dyadic(state, factor):
+def decay_dyadic(state: DyadicState, factor: float) -> DyadicState:
     state = lighter_blocks(state, factor)
     late = state.phase != SKETCHED or state.frozen > 0
     late = late and most_blocks(state.whole.basis.shape[1], state.settings.size) > 1

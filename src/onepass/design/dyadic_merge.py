@@ -18,7 +18,7 @@ from onepass.foundation.generic import compiled
 
 
 @compiled
-def held_rows(state):
+def held_rows(state: DyadicState) -> np.ndarray:
     """Rows whose Gram matrix is what is held of X^T X."""
     if state.phase == SKETCHED:
         return stacked(state.whole, state.spectrum, state.block)
@@ -27,7 +27,7 @@ def held_rows(state):
 
 
 @compiled
-def came_to(state):
+def came_to(state: DyadicState) -> Sums:
     """The sums of all blocks, and what was left out of them as dust."""
     sums, left = added(state.sums, state.block.sums), state.block.space.left
     left += state.whole.left if state.phase == ADDED else 0.0
@@ -35,7 +35,7 @@ def came_to(state):
 
 
 @compiled
-def exactly_together(state, rows, sums):
+def exactly_together(state: DyadicState, rows: np.ndarray, sums: Sums) -> DyadicState:
     """The exact phase takes rows in, of a stream that shed `sums`; what was compensated there joins the ridge."""
     for i in range(rows.shape[0]):
         state = add(state, rows[i], 0.0)
@@ -52,7 +52,7 @@ def exactly_together(state, rows, sums):
 
 
 @contract.merge.for_state(DyadicState)
-def merge(state, other):
+def merge(state: DyadicState, other: DyadicState) -> DyadicState:
     """The one that has come further takes in the other."""
     mine, its = (state.phase, state.frozen, state.rows), (other.phase, other.frozen, other.rows)
     base, guest = (state, other) if mine >= its else (other, state)

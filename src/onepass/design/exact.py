@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Cutting, certified, cut
+from onepass.design.cutting import Cutting, Sums, certified, cut
 from onepass.design.design import Design, common
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import ROUNDINGS, dot, eigh, fill, squared_norms, svd
@@ -55,12 +55,14 @@ class ExactState(NamedTuple):
 
 
 @cut.for_state(ExactRule)
-def cut_nothing(rule, spectrum, ridge, sums, dim, precision, eps):
+def cut_nothing(
+    rule: ExactRule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
+) -> tuple[np.ndarray, float, Sums]:
     return spectrum.copy(), ridge, sums
 
 
 @certified.for_state(ExactRule)
-def certified_exact(rule, sums, rounded):
+def certified_exact(rule: ExactRule, sums: Sums, rounded: float) -> float:
     return 0.0
 
 
@@ -79,7 +81,7 @@ def begun_exact(dim: int, reg: float, dtype: np.dtype) -> ExactState:
 
 
 def exact_consistent(s: ExactState, dim: int) -> bool:
-    """Whether counters and shapes of an exact design of this width fit together."""
+    """Return whether counters and shapes of an exact design of this width fit together."""
     return (
         s.root.shape == s.gram.shape == (dim, dim)
         and s.recent.shape == (BUFFER, dim)
@@ -91,7 +93,7 @@ def exact_consistent(s: ExactState, dim: int) -> bool:
 
 
 @compiled
-def new_exact(like, reg):
+def new_exact(like: np.ndarray, reg: float) -> ExactState:
     """A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
     dim = like.shape[1]
     gram, root = np.zeros((dim, dim), like.dtype), np.zeros((dim, dim), like.dtype)
@@ -111,7 +113,7 @@ def new_exact(like, reg):
 
 
 @compiled
-def after(state, waiting, repairs, log_det):
+def after(state: ExactState, waiting: int, repairs: int, log_det: float) -> ExactState:
     """The state, whose arrays were written in place, with other counters."""
     return ExactState(
         root=state.root,
@@ -126,7 +128,7 @@ def after(state, waiting, repairs, log_det):
 
 
 @compiled
-def refactorize(gram, reg):
+def refactorize(gram: np.ndarray, reg: float) -> tuple[np.ndarray, float]:
     """R with R R^T = A^-1, and log det A, from A, no eigenvalue of which is below reg."""
     values, vectors = eigh(gram)
     log_det = 0.0
@@ -140,7 +142,7 @@ def refactorize(gram, reg):
 
 
 @compiled
-def stacked_factor(factor, rows):
+def stacked_factor(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """A triangle T with T^T T = F^T F + X^T X, for a factor F (dim, dim) and rows X."""
     dim = factor.shape[0]
     both = np.empty((dim + rows.shape[0], dim), factor.dtype)
@@ -151,7 +153,7 @@ def stacked_factor(factor, rows):
 
 
 @compiled
-def flush(state):
+def flush(state: ExactState) -> ExactState:
     """Let the waiting rows join A; refactorize the root when it has drifted away from A."""
     root, gram, log_det, repairs = state.root, state.gram, state.log_det, state.repairs
     if state.waiting > 0 and state.factored > 0:
@@ -185,7 +187,7 @@ def flush(state):
 
 
 @contract.append.for_state(ExactState)
-def append(state, row):
+def append(state: ExactState, row: np.ndarray) -> ExactState:
     gain = np.log1p(update_root(state.root, row))
     recent = state.recent[state.waiting]
     for j in range(row.size):
@@ -196,7 +198,7 @@ def append(state, row):
 
 
 @contract.append_rows.for_state(ExactState)
-def append_rows(state, rows):
+def append_rows(state: ExactState, rows: np.ndarray) -> ExactState:
     """Woodbury on the root, in batches of at most 64 rows; a few rows are cheaper one by one."""
     for start in range(0, rows.shape[0], state.recent.shape[0]):
         batch = rows[start : start + state.recent.shape[0]]
@@ -212,43 +214,43 @@ def append_rows(state, rows):
 
 
 @contract.solve.for_state(ExactState)
-def solve(state, b):
+def solve(state: ExactState, b: np.ndarray) -> np.ndarray:
     return dot(state.root, dot(b, state.root))
 
 
 @contract.inverse_quadratic.for_state(ExactState)
-def inverse_quadratic(state, rows):
+def inverse_quadratic(state: ExactState, rows: np.ndarray) -> np.ndarray:
     return squared_norms(dot(rows, state.root))
 
 
 @contract.inverse_gram.for_state(ExactState)
-def inverse_gram(state, rows):
+def inverse_gram(state: ExactState, rows: np.ndarray) -> np.ndarray:
     half = dot(rows, state.root)
     return dot(half, half.T)
 
 
 @contract.roots.for_state(ExactState)
-def roots(state, z):
+def roots(state: ExactState, z: np.ndarray) -> np.ndarray:
     return dot(z, state.root.T)
 
 
 @contract.root.for_state(ExactState)
-def root(state, z):
+def root(state: ExactState, z: np.ndarray) -> np.ndarray:
     return dot(state.root, z)
 
 
 @contract.log_det.for_state(ExactState)
-def log_det(state):
+def log_det(state: ExactState) -> float:
     return state.log_det
 
 
 @contract.error_bound.for_state(ExactState)
-def error_bound(state):
+def error_bound(state: ExactState) -> float:
     return 0.0
 
 
 @contract.matrix.for_state(ExactState)
-def matrix(state):
+def matrix(state: ExactState) -> np.ndarray:
     rows, held = state.recent[: state.waiting].astype(np.float64), state.gram.astype(np.float64)
     if state.factored > 0:
         held = dot(held.T, held)
@@ -258,13 +260,13 @@ def matrix(state):
 
 
 @contract.spectrum.for_state(ExactState)
-def spectrum(state):
+def spectrum(state: ExactState) -> tuple[np.ndarray, np.ndarray, float]:
     values, vectors = spectrum_of_root(state.root)
     return values, vectors, state.settings.reg
 
 
 @contract.merge.for_state(ExactState)
-def merge(state, other):
+def merge(state: ExactState, other: ExactState) -> ExactState:
     """A + (A' - reg I): the other's eigenvectors, scaled by sqrt(eigenvalue - reg), are rows like any other."""
     vectors, singular, _ = svd(other.root)
     rows = np.zeros_like(other.root)
@@ -276,8 +278,8 @@ def merge(state, other):
 
 
 @compiled
-def untouched(state):
-    """Whether the root is that of A = reg I, to its last digit."""
+def untouched(state: ExactState) -> bool:
+    """Return whether the root is that of A = reg I, to its last digit."""
     first = float(state.root[0, 0]) if state.root.size > 0 else 1.0 / np.sqrt(state.settings.reg)
     for i in range(state.root.shape[0]):
         for j in range(state.root.shape[1]):
@@ -287,7 +289,7 @@ def untouched(state):
 
 
 @compiled
-def increments(root, inverse):
+def increments(root: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows Y in coordinates with Y^T Y = A - A_start: R R^T = A^-1, inverse = R_start^-1.
 
     R_start^-1 R = P diag(s) Q, so A = R_start^-T P diag(1 / s^2) P^T R_start^-1. What an eigenvalue 1 / s^2 has above 1
@@ -305,7 +307,7 @@ def increments(root, inverse):
 
 
 @compiled
-def inverted(root):
+def inverted(root: np.ndarray) -> np.ndarray:
     """R^-1."""
     vectors, singular, turned = svd(root)
     for i in range(singular.size):
@@ -315,7 +317,7 @@ def inverted(root):
 
 
 @contract.since.for_state(ExactState)
-def since(state, start):
+def since(state: ExactState, start: ExactState) -> ExactState:
     if untouched(start):
         return state
     rows, _ = increments(state.root, inverted(start.root))
@@ -323,7 +325,7 @@ def since(state, start):
 
 
 @contract.adjusted.for_state(ExactState)
-def adjusted(state, change):
+def adjusted(state: ExactState, change: np.ndarray) -> ExactState:
     state = flush(state)
     fill(state.gram, contract.matrix(state) + change)
     root, log_det = refactorize(state.gram, state.settings.reg)
@@ -366,5 +368,5 @@ class Exact(Design):
         return Cutting(rule=self.fresh.settings, hold=self.dim, limit=self.dim + 1)
 
     def consistent(self, state: ExactState) -> bool:
-        """Whether settings, counters and shapes of a loaded state fit together."""
+        """Return whether settings, counters and shapes of a loaded state fit together."""
         return state.settings == self.fresh.settings and exact_consistent(state, self.dim)

@@ -83,7 +83,9 @@ class FrequentDirectionsState(NamedTuple):
 
 
 @cut.for_state(FrequentDirectionsRule)
-def cut_at_size(rule, spectrum, ridge, sums, dim, precision, eps):
+def cut_at_size(
+    rule: FrequentDirectionsRule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
+) -> tuple[np.ndarray, float, Sums]:
     """Cut at the first negligible eigenvalue from the size-th on, or at the size-th."""
     least = max(nothing(eps) * spectrum[0], precision)
     place = first_below(spectrum[: 2 * rule.size], rule.size, least)
@@ -91,19 +93,19 @@ def cut_at_size(rule, spectrum, ridge, sums, dim, precision, eps):
 
 
 @certified.for_state(FrequentDirectionsRule)
-def certified_by_shed(rule, sums, rounded):
+def certified_by_shed(rule: FrequentDirectionsRule, sums: Sums, rounded: float) -> float:
     if max(sums.shed, sums.dust) >= UNKNOWN:
         return np.inf
     return max(rule.compensation, 1.0 - rule.compensation) * sums.shed + sums.dust + rounded
 
 
 @ridge_after.for_state(FrequentDirectionsRule)
-def ridge_after_cuts(rule, ridge, sums):
+def ridge_after_cuts(rule: FrequentDirectionsRule, ridge: float, sums: Sums) -> float:
     return ridge_of(rule, sums.shed)
 
 
 @compiled
-def subtracted(rule, spectrum, sums, place, eps):
+def subtracted(rule: Any, spectrum: np.ndarray, sums: Sums, place: int, eps: float) -> tuple[np.ndarray, float, Sums]:
     """The place-th eigenvalue (from 1) is subtracted from all, and the place - 1 directions above it are kept."""
     taken = spectrum[place - 1]
     kept = np.empty(place - 1)
@@ -115,7 +117,7 @@ def subtracted(rule, spectrum, sums, place, eps):
 
 
 @compiled
-def ridge_of(rule, shed):
+def ridge_of(rule: Any, shed: float) -> float:
     """The ridge reg + compensation shed."""
     return rule.reg + rule.compensation * shed
 
@@ -132,7 +134,7 @@ def begun_sketch(dim: int, size: int, reg: float, compensation: float, dtype: np
 
 
 @compiled
-def new_sketch(like, size, reg, compensation):
+def new_sketch(like: np.ndarray, size: int, reg: float, compensation: float) -> FrequentDirectionsState:
     """An empty sketch for rows of the width and dtype of `like`; it never holds more directions than dimensions."""
     capacity, _ = capacities(size, like.shape[1])
     return FrequentDirectionsState(
@@ -144,25 +146,25 @@ def new_sketch(like, size, reg, compensation):
 
 
 @compiled
-def with_sketch(state, space, sums):
+def with_sketch(state: FrequentDirectionsState, space: Subspace, sums: Sums) -> FrequentDirectionsState:
     """The state with another space (its triangle is written in place) and other sums."""
     return FrequentDirectionsState(space=space, triangle=state.triangle, sums=sums, settings=state.settings)
 
 
 @compiled
-def capacities(size, dim):
-    """How many directions the buffer holds, at first and once it has grown."""
+def capacities(size: int, dim: int) -> tuple[int, int]:
+    """Return the number of directions that the buffer holds, at first and once it has grown."""
     return min(2 * size, dim), min(2 * size + max(size // 2, 1), dim)
 
 
 @compiled
-def nothing(eps):
+def nothing(eps: float) -> float:
     """The share of the largest eigenvalue below which another one is rounding."""
     return max(NEGLIGIBLE, (IN_SINGLE * eps) ** 2)
 
 
 @compiled
-def first_below(values, size, least):
+def first_below(values: np.ndarray, size: int, least: float) -> int:
     """The first place j >= size (from 1) with values_j <= least, for descending values; 0 if there is none."""
     for j in range(size, values.size + 1):
         if values[j - 1] <= least:
@@ -171,7 +173,7 @@ def first_below(values, size, least):
 
 
 @compiled
-def decomposed(state):
+def decomposed(state: FrequentDirectionsState) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues of S^T S, descending, and eigenvectors as rows in coordinates of Q."""
     used = state.space.used
     corner = np.ascontiguousarray(state.triangle[:used, :used]).astype(np.float64)
@@ -180,13 +182,15 @@ def decomposed(state):
 
 
 @compiled
-def eps_of(state):
+def eps_of(state: FrequentDirectionsState) -> float:
     """The rounding unit of the state's arrays."""
     return float(np.finfo(state.triangle.dtype).eps)
 
 
 @compiled
-def with_cut(state, vectors, kept, ridge, sums):
+def with_cut(
+    state: FrequentDirectionsState, vectors: np.ndarray, kept: np.ndarray, ridge: float, sums: Sums
+) -> FrequentDirectionsState:
     """The state after a cut of its spectrum; vectors: all eigenvectors, in coordinates of Q."""
     directions = vectors[: kept.size].astype(state.triangle.dtype)
     space = with_spectrum(state.space, directions, kept, ridge)
@@ -197,14 +201,16 @@ def with_cut(state, vectors, kept, ridge, sums):
 
 
 @compiled
-def cut_at(state, values, vectors, place):
+def cut_at(
+    state: FrequentDirectionsState, values: np.ndarray, vectors: np.ndarray, place: int
+) -> FrequentDirectionsState:
     """Subtract the place-th eigenvalue (from 1) of S^T S from all and keep the place - 1 directions above it."""
     kept, ridge, sums = subtracted(state.settings, values, state.sums, place, eps_of(state))
     return with_cut(state, vectors, kept, ridge, sums)
 
 
 @compiled
-def shrink(state):
+def shrink(state: FrequentDirectionsState) -> FrequentDirectionsState:
     """Cut by the rule, unless fewer directions are held. The triangle knows its eigenvalues without the ridge."""
     space, rule = state.space, state.settings
     if space.used < rule.size:
@@ -215,7 +221,7 @@ def shrink(state):
 
 
 @compiled
-def with_room(state):
+def with_room(state: FrequentDirectionsState) -> FrequentDirectionsState:
     """The state, its buffer grown if a cut at a late place has left little room."""
     capacity, dim = state.space.basis.shape
     first, grown = capacities(state.settings.size, dim)
@@ -229,7 +235,7 @@ def with_room(state):
 
 
 @compiled
-def receive(state, row, answering):
+def receive(state: FrequentDirectionsState, row: np.ndarray, answering: bool) -> FrequentDirectionsState:
     """S gains a row; the inverse follows only if this sketch is the one that is `answering` (see dyadic.py)."""
     space, coordinates = extend(state.space, row) if answering else grow(state.space, row)
     sums = heavier(state.sums, float(dot(coordinates, coordinates)))
@@ -241,32 +247,32 @@ def receive(state, row, answering):
 
 
 @contract.append.for_state(FrequentDirectionsState)
-def append(state, row):
+def append(state: FrequentDirectionsState, row: np.ndarray) -> FrequentDirectionsState:
     return receive(state, row, True)
 
 
 @contract.error_bound.for_state(FrequentDirectionsState)
-def error_bound(state):
+def error_bound(state: FrequentDirectionsState) -> float:
     eps, mass = eps_of(state), state.sums.mass
     return certified(state.settings, state.sums, state.space.left + rounding(eps, mass, state.settings.reg))
 
 
 @compiled
-def sketch_rows(state):
+def sketch_rows(state: FrequentDirectionsState) -> np.ndarray:
     """S = T Q, shape (used, dim)."""
     used = state.space.used
     return dot(np.ascontiguousarray(state.triangle[:used, :used]), state.space.basis[:used])
 
 
 @contract.matrix.for_state(FrequentDirectionsState)
-def matrix(state):
+def matrix(state: FrequentDirectionsState) -> np.ndarray:
     rows = sketch_rows(state).astype(np.float64)
     return state.space.ridge * np.eye(rows.shape[1]) + dot(rows.T, rows)
 
 
 @compiled
-def with_sums(state, sums):
-    """The same S with other sums: a new ridge, and the inverse on the span made anew."""
+def with_sums(state: FrequentDirectionsState, sums: Sums) -> FrequentDirectionsState:
+    """Give S other sums: a new ridge, and the inverse on the span made anew."""
     space, used, ridge = state.space, state.space.used, ridge_of(state.settings, sums.shed)
     log_det = (space.basis.shape[1] - used) * np.log(ridge)
     if used > 0:
@@ -282,7 +288,7 @@ def with_sums(state, sums):
 
 
 @contract.merge.for_state(FrequentDirectionsState)
-def merge(state, other):
+def merge(state: FrequentDirectionsState, other: FrequentDirectionsState) -> FrequentDirectionsState:
     """Stack both sketches' rows and shrink; the shed masses add, and so do the certificates."""
     rows, mass = sketch_rows(other), state.sums.mass + other.sums.mass
     for i in range(rows.shape[0]):
@@ -293,7 +299,7 @@ def merge(state, other):
 
 
 def sketch_consistent(s: FrequentDirectionsState, dim: int) -> bool:
-    """Whether counters and shapes of a sketch of rows of width `dim` fit together."""
+    """Return whether counters and shapes of a sketch of rows of width `dim` fit together."""
     capacity, settings = len(s.space.basis), s.settings
     return (
         subspace_consistent(s.space, dim)
@@ -341,7 +347,7 @@ class FrequentDirections(Design):
         return Cutting(rule=self.fresh.settings, hold=min(2 * size - 1, self.dim), limit=2 * size)
 
     def consistent(self, state: FrequentDirectionsState) -> bool:
-        """Whether settings, counters and shapes of a loaded state fit together."""
+        """Return whether settings, counters and shapes of a loaded state fit together."""
         return state.settings == self.fresh.settings and sketch_consistent(state, self.dim)
 
 

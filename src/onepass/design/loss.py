@@ -4,10 +4,12 @@ Ridge regression divides by A what is summed over all rows. Where A has lost n r
 is up to 1 + n / ridge times too large: the scores of a sketch that is too small beside its reg grow with the stream.
 """
 
+from typing import Any
+
 from onepass.design.contract import error_bound, spectrum, sums
 
 
-def relative_loss(state, reg: float) -> float:
+def relative_loss(state: Any, reg: float) -> float:
     """The larger of all cuts and of the average eigenvalue that is missing, over the present ridge.
 
     0 where the certificate is at most reg: for exact designs at no cost. Else one `spectrum`.

@@ -1,9 +1,11 @@
-"""What a state answers whose inverse lies on a subspace: all that asks, nothing that learns."""
+"""Answers of a state whose inverse lies on a subspace: all functions that ask, none that learns."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from onepass.design import contract
-from onepass.design.cutting import Prior
+from onepass.design.cutting import Prior, Sums
 from onepass.design.subspace import enlarge, inverse_gram_in, inverse_quadratic_in, root_in, solve_in, spectrum_in
 
 State = TypeVar("State", bound=type)
@@ -22,33 +24,33 @@ def on_a_space(state_class: State) -> State:
     return state_class
 
 
-def solve(state, b):
+def solve(state: Any, b: np.ndarray) -> np.ndarray:
     return solve_in(state.space, b)
 
 
-def inverse_quadratic(state, rows):
+def inverse_quadratic(state: Any, rows: np.ndarray) -> np.ndarray:
     return inverse_quadratic_in(state.space, rows)
 
 
-def inverse_gram(state, rows):
+def inverse_gram(state: Any, rows: np.ndarray) -> np.ndarray:
     return inverse_gram_in(state.space, rows)
 
 
-def root(state, z):
+def root(state: Any, z: np.ndarray) -> np.ndarray:
     return root_in(state.space, z)
 
 
-def log_det(state):
+def log_det(state: Any) -> float:
     return state.space.log_det
 
 
-def spectrum(state):
+def spectrum(state: Any) -> tuple[np.ndarray, np.ndarray, float]:
     return spectrum_in(state.space)
 
 
-def sums(state):
+def sums(state: Any) -> Sums:
     return state.sums
 
 
-def prior(state):
+def prior(state: Any) -> Prior:
     return Prior(space=enlarge(state.space, 0), sums=state.sums)

@@ -64,7 +64,9 @@ class ProjectorSplittingState(NamedTuple):
 
 
 @cut.for_state(ProjectorSplittingRule)
-def cut_to_rank(rule, spectrum, ridge, sums, dim, precision, eps):
+def cut_to_rank(
+    rule: ProjectorSplittingRule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
+) -> tuple[np.ndarray, float, Sums]:
     """Keep the `rank` largest; compensated: the rest of the trace, which is known exactly, becomes the ridge."""
     keep, held, lost = min(rule.rank, spectrum.size), 0.0, 0.0
     for i in range(keep):
@@ -86,13 +88,13 @@ def cut_to_rank(rule, spectrum, ridge, sums, dim, precision, eps):
 
 
 @compiled
-def shrinkage(value, ridge):
+def shrinkage(value: float, ridge: float) -> float:
     """1 - sqrt(ridge / (ridge + s)): the singular value of U V^T for an eigenvalue s of A - ridge I."""
     return 1.0 - np.sqrt(ridge / (ridge + value))
 
 
 @compiled
-def with_columns(state, used, ridge, sums):
+def with_columns(state: ProjectorSplittingState, used: int, ridge: float, sums: Sums) -> ProjectorSplittingState:
     """The state, whose columns were written in place, with other counters."""
     return ProjectorSplittingState(
         left=state.left, right=state.right, used=used, ridge=ridge, sums=sums, settings=state.settings
@@ -100,7 +102,7 @@ def with_columns(state, used, ridge, sums):
 
 
 @compiled
-def whitened(state, rows):
+def whitened(state: ProjectorSplittingState, rows: np.ndarray) -> np.ndarray:
     """L^-1 x for every row, shape (n, dim) -> (n, dim)."""
     out = dot(dot(rows, state.right[: state.used].T), state.left[: state.used])
     scale = 1.0 / np.sqrt(state.ridge)
@@ -111,7 +113,7 @@ def whitened(state, rows):
 
 
 @compiled
-def unwhitened(state, z):
+def unwhitened(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
     """L^-T z = (z - V U^T z) / sqrt(ridge), shape (dim,) -> (dim,)."""
     out = dot(dot(state.left[: state.used], z), state.right[: state.used])
     scale = 1.0 / np.sqrt(state.ridge)
@@ -121,7 +123,7 @@ def unwhitened(state, z):
 
 
 @compiled
-def join(state, q, scale, mass):
+def join(state: ProjectorSplittingState, q: np.ndarray, scale: np.ndarray, mass: float) -> ProjectorSplittingState:
     """Append the increment Q diag(scale) Q^T (I - U V^T) for rows q (m, dim), orthogonal to each other."""
     left, right, used = state.left, state.right, state.used
     seen = dot(dot(q, left[:used].T), right[:used])
@@ -133,7 +135,7 @@ def join(state, q, scale, mass):
 
 
 @compiled
-def integrate(state):
+def integrate(state: ProjectorSplittingState) -> None:
     """One splitting step (Shustova et al. algorithm 3): from the first `rank` columns by the increment that the others
     are.
     """
@@ -161,7 +163,7 @@ def integrate(state):
 
 
 @compiled
-def truncate(state):
+def truncate(state: ProjectorSplittingState) -> float:
     """Thin SVD of U V^T, cut to `rank`; returns the largest singular value that was cut."""
     rank, used = state.settings.rank, state.used
     u, s = orthonormal(state.left[:used])
@@ -176,14 +178,14 @@ def truncate(state):
 
 
 @compiled
-def eps_of(state):
+def eps_of(state: ProjectorSplittingState) -> float:
     """The rounding unit of the state's arrays."""
     return float(np.finfo(state.left.dtype).eps)
 
 
 @compiled
-def moved(state, lost):
-    """How far A moves at most when U V^T loses a small singular value `lost`, of vectors p and q, and is rounded.
+def moved(state: ProjectorSplittingState, lost: float) -> float:
+    """Bound how far A moves when U V^T loses a small singular value `lost`, of vectors p and q, and is rounded.
 
     A^-1 changes by lost (p q^T + q p^T) / ridge, in which A p and A q are sqrt(ridge ||A||) long at most: 2 lost ||A||.
     Rounding of U V^T need not point away from the large eigenvalues v of A: eps there is 2 eps sqrt(v / ridge) ||A||.
@@ -193,7 +195,7 @@ def moved(state, lost):
 
 
 @compiled
-def truncated(state, lost):
+def truncated(state: ProjectorSplittingState, lost: float) -> Sums:
     """The sums after a singular value `lost` of U V^T was truncated: dust or, once it was more than that, shed."""
     sums = state.sums
     if sums.shed == 0.0 and lost <= TOLERANCE * eps_of(state):
@@ -203,7 +205,7 @@ def truncated(state, lost):
 
 
 @compiled
-def compensated(state):
+def compensated(state: ProjectorSplittingState) -> ProjectorSplittingState:
     """Cut the spectrum of A by the rule, and make U and V from what it keeps.
 
     U and V span the same space: it was so after the last compression, and a row adds y to U and y - V U^T y to V.
@@ -232,7 +234,7 @@ def compensated(state):
 
 
 @compiled
-def compress(state):
+def compress(state: ProjectorSplittingState) -> ProjectorSplittingState:
     """Back to `rank` columns."""
     rank = state.settings.rank
     if state.used <= rank:
@@ -248,7 +250,7 @@ def compress(state):
 
 
 @contract.append.for_state(ProjectorSplittingState)
-def append(state, row):
+def append(state: ProjectorSplittingState, row: np.ndarray) -> ProjectorSplittingState:
     y, mass = whitened(state, row.reshape(1, row.size)), float(dot(row, row))
     s = np.sqrt(1.0 + squared_norms(y)[0])
     if s == 1.0:  # the row is lost beside A
@@ -258,7 +260,7 @@ def append(state, row):
 
 
 @contract.append_rows.for_state(ProjectorSplittingState)
-def append_rows(state, rows):
+def append_rows(state: ProjectorSplittingState, rows: np.ndarray) -> ProjectorSplittingState:
     """Batches of at most `rank` rows: Y = P diag(s) Q, C = 1 - 1 / sqrt(1 + s^2), increment Q^T C Q (I - U V^T)."""
     for start in range(0, rows.shape[0], state.settings.rank):
         batch = rows[start : start + state.settings.rank]
@@ -277,28 +279,28 @@ def append_rows(state, rows):
 
 
 @contract.solve.for_state(ProjectorSplittingState)
-def solve(state, b):
+def solve(state: ProjectorSplittingState, b: np.ndarray) -> np.ndarray:
     return unwhitened(state, whitened(state, b.reshape(1, b.size))[0])
 
 
 @contract.inverse_quadratic.for_state(ProjectorSplittingState)
-def inverse_quadratic(state, rows):
+def inverse_quadratic(state: ProjectorSplittingState, rows: np.ndarray) -> np.ndarray:
     return squared_norms(whitened(state, rows))
 
 
 @contract.inverse_gram.for_state(ProjectorSplittingState)
-def inverse_gram(state, rows):
+def inverse_gram(state: ProjectorSplittingState, rows: np.ndarray) -> np.ndarray:
     half = whitened(state, rows)
     return dot(half, half.T)
 
 
 @contract.root.for_state(ProjectorSplittingState)
-def root(state, z):
+def root(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
     return unwhitened(state, z)
 
 
 @contract.log_det.for_state(ProjectorSplittingState)
-def log_det(state):
+def log_det(state: ProjectorSplittingState) -> float:
     """dim log ridge - 2 log |det(I - V^T U)|, of at least the ridge. Cost O(dim rank^2)."""
     total = state.left.shape[1] * np.log(state.ridge)
     if state.used == 0:
@@ -311,19 +313,19 @@ def log_det(state):
 
 
 @contract.error_bound.for_state(ProjectorSplittingState)
-def error_bound(state):
-    """What truncations did to A, each of no more than rounding, and the rounding of its root (see `moved`)."""
+def error_bound(state: ProjectorSplittingState) -> float:
+    """Bound what truncations did to A, each of no more than rounding, and the rounding of its root (see `moved`)."""
     mass, reg = state.sums.mass, state.settings.reg
     return certified(state.settings, state.sums, in_root(eps_of(state), mass, reg))
 
 
 @contract.sums.for_state(ProjectorSplittingState)
-def sums(state):
+def sums(state: ProjectorSplittingState) -> Sums:
     return state.sums
 
 
 @contract.spectrum.for_state(ProjectorSplittingState)
-def spectrum(state):
+def spectrum(state: ProjectorSplittingState) -> tuple[np.ndarray, np.ndarray, float]:
     """A^-1 = M^T M / ridge on the span of U and V, M = I - U V^T there; ridge outside."""
     used, dim = state.used, state.left.shape[1]
     if used == 0:
@@ -385,7 +387,7 @@ class ProjectorSplitting(Design):
         return Cutting(rule=self.fresh.settings, hold=rank, limit=2 * rank)
 
     def consistent(self, state: ProjectorSplittingState) -> bool:
-        """Whether settings, counters and shapes of a loaded state fit together."""
+        """Return whether settings, counters and shapes of a loaded state fit together."""
         shape = (2 * self.params["rank"], self.dim)
         return (
             state.settings == self.fresh.settings

@@ -42,13 +42,13 @@ def empty_sketch(dim: int, cutting: Cutting, reg: float, dtype: np.dtype) -> Ske
 
 
 def sketch_fits(state: SketchState, begun: SketchState) -> bool:
-    """Whether a state read from a file is one of a sketch that began as `begun`."""
+    """Return whether a state read from a file is one of a sketch that began as `begun`."""
     shapes = state.space.basis.shape == begun.space.basis.shape and state.settings == begun.settings
     return shapes and subspace_consistent(state.space, begun.space.basis.shape[1]) and sums_consistent(state.sums)
 
 
 @contract.append.for_state(SketchState)
-def append(state, row):
+def append(state: SketchState, row: np.ndarray) -> SketchState:
     space, coordinates = extend(state.space, row)
     sums = heavier(state.sums, float(dot(coordinates, coordinates)))
     if space.used == state.settings.limit:
@@ -57,18 +57,18 @@ def append(state, row):
 
 
 @contract.error_bound.for_state(SketchState)
-def error_bound(state):
+def error_bound(state: SketchState) -> float:
     mass, reg, eps = state.sums.mass, state.settings.reg, float(np.finfo(state.space.basis.dtype).eps)
     return certified(state.settings.rule, state.sums, state.space.left + in_root(eps, mass, reg))
 
 
 @contract.matrix.for_state(SketchState)
-def matrix(state):
+def matrix(state: SketchState) -> np.ndarray:
     return matrix_in(state.space)
 
 
 @contract.merge.for_state(SketchState)
-def merge(state, other):
+def merge(state: SketchState, other: SketchState) -> SketchState:
     """The other's directions, each as long as the root of its eigenvalue beyond the ridge, are rows like any other."""
     values, vectors, ridge = spectrum_in(other.space)
     mass = state.sums.mass + other.sums.mass

@@ -43,14 +43,14 @@ def begun_subspace(dim: int, capacity: int, ridge: float, dtype: np.dtype) -> Su
 
 
 def subspace_consistent(s: Subspace, dim: int) -> bool:
-    """Whether counters and shapes of a subspace of rows of this width fit together."""
+    """Return whether counters and shapes of a subspace of rows of this width fit together."""
     capacity = len(s.basis)
     shapes = s.basis.shape == (capacity, dim) and s.root.shape == (capacity, capacity)
     return shapes and 0 <= s.used <= min(capacity, dim) and s.ridge > 0.0 and s.left >= 0.0
 
 
 @compiled
-def subspace(like, capacity, ridge):
+def subspace(like: np.ndarray, capacity: int, ridge: float) -> Subspace:
     """An empty subspace for rows of the width and dtype of `like`, shape (n, dim): A = ridge I."""
     return Subspace(
         basis=np.zeros((capacity, like.shape[1]), like.dtype),
@@ -63,7 +63,7 @@ def subspace(like, capacity, ridge):
 
 
 @compiled
-def widened(space, residual, length):
+def widened(space: Subspace, residual: np.ndarray, length: float) -> Subspace:
     """The space with one more direction, a residual of that length; A stays. The caller has made room."""
     basis, root, used = space.basis, space.root, space.used
     for j in range(residual.size):
@@ -75,7 +75,7 @@ def widened(space, residual, length):
 
 
 @compiled
-def raised(space, q):
+def raised(space: Subspace, q: float) -> Subspace:
     """The space whose root has taken in a row of x^T A^-1 x = q: log det A grows by log(1 + q)."""
     return Subspace(
         basis=space.basis,
@@ -88,7 +88,7 @@ def raised(space, q):
 
 
 @compiled
-def lacking(space, coordinates, length):
+def lacking(space: Subspace, coordinates: np.ndarray, length: float) -> Subspace:
     """The space without what a row had outside it, `length` long."""
     return Subspace(
         basis=space.basis,
@@ -101,7 +101,7 @@ def lacking(space, coordinates, length):
 
 
 @compiled
-def grow(space, row):
+def grow(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
     """Make the span hold x; A stays. Returns the space and the coordinates of x (one more if x was outside).
 
     The caller has made room: a full basis never grows.
@@ -120,15 +120,15 @@ def grow(space, row):
 
 
 @compiled
-def extend(space, row):
+def extend(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
     """A += x x^T. Returns the space and the coordinates of x."""
     space, coordinates = grow(space, row)
     return raised(space, update_root(space.root[: space.used], coordinates)), coordinates
 
 
 @compiled
-def enlarge(space, capacity):
-    """The same space with room for `capacity` directions, or for no more than it has."""
+def enlarge(space: Subspace, capacity: int) -> Subspace:
+    """Copy the space, with room for `capacity` directions, or for no more than it has."""
     capacity, used = max(capacity, space.used), space.used
     basis = np.zeros((capacity, space.basis.shape[1]), space.basis.dtype)
     root = np.zeros((capacity, capacity), space.root.dtype)
@@ -138,7 +138,7 @@ def enlarge(space, capacity):
 
 
 @compiled
-def with_spectrum(space, directions, spectrum, ridge):
+def with_spectrum(space: Subspace, directions: np.ndarray, spectrum: np.ndarray, ridge: float) -> Subspace:
     """A = ridge I + sum of spectrum_i q_i q_i^T, in place; directions (k, used): q_i in coordinates of Q."""
     basis, root, keep = space.basis, space.root, spectrum.size
     fill(basis[:keep], dot(directions, basis[: space.used]))
@@ -152,7 +152,7 @@ def with_spectrum(space, directions, spectrum, ridge):
 
 
 @compiled
-def spanned(vectors, values, ridge, least):
+def spanned(vectors: np.ndarray, values: np.ndarray, ridge: float, least: float) -> Subspace:
     """A = ridge I + sum of (values_i - ridge) v_i v_i^T as a space of the directions where that is above `least`."""
     kept = 0
     for i in range(values.size):
@@ -170,13 +170,13 @@ def spanned(vectors, values, ridge, least):
 
 
 @compiled
-def digits_lost(outside, total, inside, ridge, eps):
-    """Whether outside = ||x||^2 - ||Q x||^2 has lost the digits that outside / ridge + inside needs; total ||x||^2."""
+def digits_lost(outside: float, total: float, inside: float, ridge: float, eps: float) -> bool:
+    """Return whether outside = ||x||^2 - ||Q x||^2 lacks digits that outside / ridge + inside needs; total ||x||^2."""
     return outside < SHRUNK * total and NEGLIGIBLE * eps * total > DIGITS * inside * ridge
 
 
 @compiled
-def solve_in(space, b):
+def solve_in(space: Subspace, b: np.ndarray) -> np.ndarray:
     """A^-1 b = b / ridge + Q^T (R R^T p - p / ridge) with p = Q b."""
     basis, root, ridge = space.basis[: space.used], space.root[: space.used], space.ridge
     p = dot(basis, b)
@@ -201,7 +201,7 @@ def solve_in(space, b):
 
 
 @compiled
-def inverse_quadratic_in(space, rows):
+def inverse_quadratic_in(space: Subspace, rows: np.ndarray) -> np.ndarray:
     """x^T A^-1 x = (||x||^2 - ||p||^2) / ridge + ||R^T p||^2 with p = Q x, for every row x."""
     basis, root = space.basis[: space.used], space.root[: space.used]
     projected = dot(rows, basis.T)
@@ -217,7 +217,7 @@ def inverse_quadratic_in(space, rows):
 
 
 @compiled
-def inverse_gram_in(space, rows):
+def inverse_gram_in(space: Subspace, rows: np.ndarray) -> np.ndarray:
     """X A^-1 X^T = E E^T / ridge + T T^T with P = X Q^T, E = X - P Q, T = P R; E E^T = X X^T - P P^T while that has its
     digits."""
     basis, root = space.basis[: space.used], space.root[: space.used]
@@ -240,7 +240,7 @@ def inverse_gram_in(space, rows):
 
 
 @compiled
-def root_in(space, z):
+def root_in(space: Subspace, z: np.ndarray) -> np.ndarray:
     """((I - Q^T Q) / sqrt(ridge) + Q^T R Q) z."""
     basis = space.basis[: space.used]
     p, coordinates = dot(basis, z), np.zeros(space.root.shape[1], basis.dtype)
@@ -258,7 +258,7 @@ def root_in(space, z):
 
 
 @compiled
-def spectrum_in(space):
+def spectrum_in(space: Subspace) -> tuple[np.ndarray, np.ndarray, float]:
     """Eigenvalues and eigenvectors on the span, those of the root turned by Q; ridge outside it."""
     if space.used == 0:
         return np.empty(0), space.basis[:0], space.ridge
@@ -267,7 +267,7 @@ def spectrum_in(space):
 
 
 @compiled
-def matrix_in(space):
+def matrix_in(space: Subspace) -> np.ndarray:
     """ridge I + Q^T ((R R^T)^-1 - ridge I) Q."""
     values, vectors, ridge = spectrum_in(space)
     directions = vectors.astype(np.float64)

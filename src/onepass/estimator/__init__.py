@@ -1,4 +1,4 @@
-"""What is learned on a design, from rows x and rewards r. d: dimension, t: rows so far, r: repeats.
+"""Estimators on a design, from rows x and rewards r. d: dimension, t: rows so far, r: repeats.
 
 | estimator         | in                        | reward noise           | a round, beside the design | memory  |
 | ----------------- | ------------------------- | ---------------------- | -------------------------- | ------- |

@@ -26,6 +26,9 @@ from onepass.estimator.contract import expect, forget, radius, unit, update, upd
 from onepass.estimator.estimator import Estimator, begun, checked_design
 from onepass.estimator.heavy_tails import (
     Clipping,
+    Practice,
+    Scales,
+    Tail,
     bounded,
     checked_practice,
     checked_tail,
@@ -58,7 +61,7 @@ class AdaptiveHuberState(NamedTuple):
 
 
 @compiled
-def guard_of(tail, practice, s, width):
+def guard_of(tail: Tail, practice: Practice, s: Scales, width: float) -> float:
     """The least rho: HEAVY-OFUL's two bounds under the theorem, else Wang et al.'s with the practical radius."""
     if practice.radius >= 0.0:
         return guard(tail, practice, s, practice.radius, width)
@@ -69,7 +72,7 @@ def guard_of(tail, practice, s, width):
 
 
 @compiled
-def take(state, row, reward):
+def take(state: AdaptiveHuberState, row: np.ndarray, reward: float) -> AdaptiveHuberState:
     """The state with one more row in H and in the history; theta as it was."""
     design, theta, (tail, practice) = state.design, state.theta, state.settings
     t, before = state.history.used + 1, state.noise
@@ -92,12 +95,12 @@ def take(state, row, reward):
 
 
 @unit.for_state(AdaptiveHuberState)
-def unit_of_adaptive(state):
+def unit_of_adaptive(state: AdaptiveHuberState) -> float:
     return 1.0 if state.settings.practice.radius < 0.0 else noise_of(state.noise)
 
 
 @compiled
-def minimize(state):
+def minimize(state: AdaptiveHuberState) -> None:
     """theta in place to within nu / sqrt(T) of the minimizer in the norm of H, from where it is; 1 / sqrt(T) in the
     theorem."""
     history, theta, tail = state.history, state.theta, state.settings.tail
@@ -126,14 +129,14 @@ def minimize(state):
 
 
 @update.for_state(AdaptiveHuberState)
-def update_adaptive(state, row, reward):
+def update_adaptive(state: AdaptiveHuberState, row: np.ndarray, reward: float) -> AdaptiveHuberState:
     state = take(state, row, reward)
     minimize(state)
     return state
 
 
 @update_rows.for_state(AdaptiveHuberState)
-def update_adaptive_rows(state, rows, rewards):
+def update_adaptive_rows(state: AdaptiveHuberState, rows: np.ndarray, rewards: np.ndarray) -> AdaptiveHuberState:
     """A batch is remembered row by row and minimized over once."""
     for i in range(rows.shape[0]):
         state = take(state, rows[i], float(rewards[i]))
@@ -143,7 +146,7 @@ def update_adaptive_rows(state, rows, rewards):
 
 
 @forget.for_state(AdaptiveHuberState)
-def forget_adaptive(state, factor):
+def forget_adaptive(state: AdaptiveHuberState, factor: float) -> AdaptiveHuberState:
     """Every row's loss counts `factor` times what it did. No row leaves the history."""
     weigh(state.history, np.sqrt(factor))
     state = AdaptiveHuberState(
@@ -158,7 +161,9 @@ def forget_adaptive(state, factor):
 
 
 @radius.for_state(AdaptiveHuberState)
-def radius_of_adaptive(state, rounds, noise, parameter_bound, row_bound, delta):
+def radius_of_adaptive(
+    state: AdaptiveHuberState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     tail = bounded(state.settings.tail, parameter_bound, row_bound, delta / DELTAS)
     s = scales(tail, state.history.used, state.theta.size)
     logs = np.log(3.0 * s.horizon) ** power(tail.epsilon) * s.logarithm ** (tail.epsilon / (1.0 + tail.epsilon))
@@ -166,7 +171,7 @@ def radius_of_adaptive(state, rounds, noise, parameter_bound, row_bound, delta):
 
 
 @expect.for_state(AdaptiveHuberState)
-def expect_nu(state, nu):
+def expect_nu(state: AdaptiveHuberState, nu: float) -> AdaptiveHuberState:
     return AdaptiveHuberState(
         design=state.design,
         theta=state.theta,
@@ -201,7 +206,7 @@ class AdaptiveHuber(Estimator):
         floor: float | None = None,
         parameter_bound: float | None = None,
         theory: Theory | None = None,
-    ):
+    ) -> None:
         self.design: Exact = checked_design(design, Exact)
         tail = checked_tail(self.design, epsilon, horizon, 1.0, parameter_bound, theory, DELTAS)
         self.has_radius: bool = theory is not None

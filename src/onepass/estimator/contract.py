@@ -4,6 +4,7 @@ Every estimator's state has a field `design`; widths and memory come from there.
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from onepass.foundation.generic import generic
 
 
 def path_dependent(kind: str) -> TypeError:
-    """What is raised where two streams cannot be put together from what was learned of each."""
+    """Make the error for two streams that cannot be put together from what was learned of each."""
     return TypeError(
         f"merge is not defined for {kind}: what it learns from a row depends on the rows before it; "
         "learn all rows again, one stream after the other"
@@ -20,13 +21,13 @@ def path_dependent(kind: str) -> TypeError:
 
 
 @generic
-def update(state, row: np.ndarray, reward: float):
+def update(state: Any, row: np.ndarray, reward: float) -> Any:
     """The state after one row (dim,) and its reward. Every estimator registers this one."""
     raise TypeError(f"update is not defined for {type(state).__name__}; register it with update.for_state(...)")
 
 
 @partial(generic, default=True)
-def update_rows(state, rows: np.ndarray, rewards: np.ndarray):
+def update_rows(state: Any, rows: np.ndarray, rewards: np.ndarray) -> Any:
     """The state after a batch: rows (n, dim), rewards (n,); one after the other unless a state knows better."""
     for i in range(rows.shape[0]):
         state = update(state, rows[i], float(rewards[i]))
@@ -34,19 +35,19 @@ def update_rows(state, rows: np.ndarray, rewards: np.ndarray):
 
 
 @partial(generic, default=True)
-def parameter(state) -> np.ndarray:
+def parameter(state: Any) -> np.ndarray:
     """The present estimate theta, shape (dim,); the field `theta` unless a state computes it."""
     return state.theta.copy()
 
 
 @generic
-def forget(state, factor: float):
+def forget(state: Any, factor: float) -> Any:
     """The state whose rows count `factor` times what they did: of A and of all that stands beside it (0 to 1)."""
     raise TypeError(f"forget is not defined for {type(state).__name__}; register it with forget.for_state(...)")
 
 
 @partial(generic, default=True)
-def radius(state, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float):
+def radius(state: Any, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float) -> float:
     """beta with ||theta_* - theta||_A <= beta in every round with probability 1 - delta; infinite where unknown.
 
     rounds: rows learned.
@@ -58,14 +59,14 @@ def radius(state, rounds: int, noise: float, parameter_bound: float, row_bound: 
 
 
 @partial(generic, default=True)
-def expect(state, nu: float):
+def expect(state: Any, nu: float) -> Any:
     """The state told the noise scale nu of the next row, where it uses one."""
     return state
 
 
 @partial(generic, default=True)
-def repeated(state, rows: np.ndarray) -> int:
-    """Which of the rows offered (K, dim) must be chosen, for it is played several times in a row (epochs.py).
+def repeated(state: Any, rows: np.ndarray) -> int:
+    """Return the index of the row (K, dim) that must be chosen, as it is played several times in a row (epochs.py).
 
     -1: any; -2: it is not among them.
     """
@@ -73,14 +74,14 @@ def repeated(state, rows: np.ndarray) -> int:
 
 
 @partial(generic, default=True)
-def unit(state) -> float:
-    """What a number given for exploration is multiplied by: the size of the noise where widths are in units of rows
+def unit(state: Any) -> float:
+    """Return the multiplier of a number given for exploration: the size of the noise where widths are in units of rows
     alone, 0 where nothing is known of it yet. Default: 1, such a number is in units of rewards itself."""
     return 1.0
 
 
 @generic
-def merge(state, other, start):
+def merge(state: Any, other: Any, start: Any) -> Any:
     """The state after the rows of both, each counted once; `start`: what both of them began with.
 
     For Python alone, registered by `merge.register(State)`: only where the order of rows is of no consequence.
@@ -89,6 +90,6 @@ def merge(state, other, start):
 
 
 @partial(generic, default=True)
-def link(state):
+def link(state: Any) -> Any:
     """The family of rewards (links.py) for which x^T theta is a score and not yet a mean. Default: it is the mean."""
     return Straight()

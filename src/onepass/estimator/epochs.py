@@ -20,8 +20,8 @@ class Epoch(NamedTuple):
 
 
 @compiled
-def same(row, other):
-    """Whether two rows are equal in every entry."""
+def same(row: np.ndarray, other: np.ndarray) -> bool:
+    """Return whether two rows are equal in every entry."""
     differing = 0
     for j in range(row.size):
         differing += row[j] != other[j]
@@ -29,7 +29,7 @@ def same(row, other):
 
 
 @compiled
-def play_again(epoch, rows):
+def play_again(epoch: Epoch, rows: np.ndarray) -> int:
     """Which of the rows offered is the one being played: -1 if none is, -2 if it is not offered."""
     if epoch.played == 0:
         return -1
@@ -40,7 +40,7 @@ def play_again(epoch, rows):
 
 
 @compiled
-def play(epoch, row, reward):
+def play(epoch: Epoch, row: np.ndarray, reward: float) -> Epoch:
     """The epoch with one more reward; it is full when `played` is r."""
     for j in range(row.size):
         epoch.row[j] = row[j]
@@ -49,13 +49,13 @@ def play(epoch, row, reward):
 
 
 @compiled
-def over(epoch):
+def over(epoch: Epoch) -> Epoch:
     """An epoch in which nothing has been played yet."""
     return Epoch(row=epoch.row, rewards=epoch.rewards, played=0)
 
 
 @compiled
-def out_of_turn(epoch, rows):
+def out_of_turn(epoch: Epoch, rows: np.ndarray) -> int:
     """The first of the rows (n, dim) that would break off the epoch it falls into; -1 if there is none."""
     row, played = epoch.row, epoch.played
     for i in range(rows.shape[0]):

@@ -12,7 +12,7 @@ from onepass.foundation.check import shown
 
 
 class Weighing(NamedTuple):
-    """How the arms of an arena learn for an estimator.
+    """The way in which the arms of an arena learn for an estimator.
 
     rule: () is ridge regression on the rows as they are; `steps.Steps(rule)` Newton steps, with weights and pulls by
     that rule; memory: numbers that it keeps an arm.
@@ -23,7 +23,7 @@ class Weighing(NamedTuple):
 
 
 class Estimator(ABC):
-    """What is learned on a design. Members are final; they set `design` and `_options`, and say how a state begins."""
+    """A parameter learned on a design. Members are final, set `design` and `_options`, and make the first state."""
 
     design: Design
     _options: dict[str, Any]  # what the constructor was given beside the design, as plain data
@@ -39,11 +39,11 @@ class Estimator(ABC):
         """A state of its own; the design given is copied and stays as it is."""
 
     def weighing(self) -> Weighing | None:
-        """How the arms of an arena learn; None: an arm is a whole state of this estimator instead."""
+        """Return the way arms of an arena learn; None: an arm is a whole state of this estimator instead."""
         return None
 
     def consistent(self, state: Any) -> bool:
-        """Whether shapes and counters of a loaded `state` fit together; here: the shapes as they begin."""
+        """Return whether shapes and counters of a loaded `state` fit together; here: the shapes as they begin."""
         with states.abstract():
             return states.shaped_as(state, self.begin(), ("design.",)) and self.design.consistent(state.design)
 
@@ -53,7 +53,7 @@ class Estimator(ABC):
         return self._options.get("horizon") or 0
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given."""
+        """Return the arguments of the constructor."""
         return {"design": self.design, **self._options}
 
     def __repr__(self) -> str:

@@ -55,7 +55,7 @@ class GLBOMDSettings(NamedTuple):
 
 
 class GLBOMDRule(NamedTuple):
-    """Of every arm of an arena, without a ball."""
+    """The rule of every arm of an arena, without a ball."""
 
     settings: GLBOMDSettings
 
@@ -70,7 +70,7 @@ class GLBOMDState(NamedTuple):
 
 
 @compiled
-def settled(family, z, target, reach):
+def settled(family: Any, z: float, target: float, reach: float) -> float:
     """The s with s = z + reach (target - mu(s)); it lies between z and z + reach (target - mu(z)).
 
     Newton's method, and a half where it leaves what is left of the interval or its steps do not shrink by half.
@@ -96,8 +96,8 @@ def settled(family, z, target, reach):
 
 
 @compiled
-def pull(settings, z, q, reward):
-    """How far theta goes along u for a reward, at z = x^T theta and q = x^T u."""
+def pull(settings: GLBOMDSettings, z: float, q: float, reward: float) -> float:
+    """Compute how far theta goes along u for a reward, at z = x^T theta and q = x^T u."""
     family, eta, middle = settings.family, settings.step, mean(settings.family, z)
     residual = reward - middle
     if settings.clip < np.inf and q > 0.0:
@@ -109,7 +109,7 @@ def pull(settings, z, q, reward):
 
 
 @compiled
-def into_tilted_ball(design, theta, row, weight, bound):
+def into_tilted_ball(design: Any, theta: np.ndarray, row: np.ndarray, weight: float, bound: float) -> None:
     """The projection of theta on ||theta|| <= bound in the norm of M = A + weight x x^T, in place.
 
     theta' = (M + mu I)^-1 M theta with the mu at which ||theta'|| = bound, in the eigenvectors of A, where x x^T is one
@@ -157,7 +157,7 @@ def into_tilted_ball(design, theta, row, weight, bound):
 
 
 @update.for_state(GLBOMDState)
-def update_glb_omd(state, row, reward):
+def update_glb_omd(state: GLBOMDState, row: np.ndarray, reward: float) -> GLBOMDState:
     theta, settings, scaled = state.theta, state.settings, np.empty_like(row)
     direction = solve(state.design, row)
     q, z = max(float(dot(row, direction)), 0.0), float(dot(row, theta))
@@ -173,19 +173,21 @@ def update_glb_omd(state, row, reward):
 
 
 @stepped.for_state(GLBOMDRule)
-def stepped_by_glb_omd(rule, memory, dim, z, q, t, reward):
+def stepped_by_glb_omd(
+    rule: GLBOMDRule, memory: np.ndarray, dim: int, z: float, q: float, t: int, reward: float
+) -> tuple[float, float]:
     """The step of an arm; the weight is taken after it."""
     step = pull(rule.settings, z, q, reward)
     return slope(rule.settings.family, z + step * q), step
 
 
 @link.for_state(GLBOMDState)
-def link_of_glb_omd(state):
+def link_of_glb_omd(state: GLBOMDState) -> Any:
     return state.settings.family
 
 
 @forget.for_state(GLBOMDState)
-def forget_glb_omd(state, factor):
+def forget_glb_omd(state: GLBOMDState, factor: float) -> GLBOMDState:
     """Then into the ball. No radius is known from then on, as for every step (online_newton.py)."""
     design = forgotten(state.design, state.theta, factor)
     into_ball(design, state.theta, state.settings.bound)
@@ -196,7 +198,9 @@ def forget_glb_omd(state, factor):
 
 
 @radius.for_state(GLBOMDState)
-def radius_of_glb_omd(state, rounds, noise, parameter_bound, row_bound, delta):
+def radius_of_glb_omd(
+    state: GLBOMDState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     s, both = state.settings, state.settings.bound + parameter_bound
     curved, spread = concordance(s.family), dispersion(s.family, noise)
     if not (parameter_bound <= s.bound < np.inf) or s.implicit == 1 or s.clip < np.inf or state.gain >= UNKNOWN:
@@ -248,7 +252,7 @@ class OnePassGLM(Estimator):
         implicit: bool | None = None,
         clip: float | None = None,
         theory: Theory | None = None,
-    ):
+    ) -> None:
         self.design, self.family = checked_design(design), family_of(family)
         if theory is not None and not isinstance(theory, Theory):
             raise ValueError(f"theory must be a onepass.Theory or None, got {shown(theory)}")
@@ -287,7 +291,7 @@ class OnePassGLM(Estimator):
         return GLBOMDState(design=design, theta=theta, gain=0.0, settings=self._settings)
 
     def weighing(self) -> Weighing | None:
-        """The same steps, where there is no ball."""
+        """Return the same steps as a shared model's, where there is no ball."""
         if self._settings.bound < np.inf:
             return None
         return Weighing(rule=Steps(rule=GLBOMDRule(settings=self._settings)), memory=0)

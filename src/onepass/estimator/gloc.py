@@ -43,7 +43,7 @@ class GLOCState(NamedTuple):
 
 
 @update.for_state(GLOCState)
-def update_gloc(state, row, reward):
+def update_gloc(state: GLOCState, row: np.ndarray, reward: float) -> GLOCState:
     online, moment, settings = state.online, state.moment, state.settings
     z = float(dot(row, online))
     design = append(state.design, row)
@@ -55,7 +55,7 @@ def update_gloc(state, row, reward):
 
 
 @forget.for_state(GLOCState)
-def forget_gloc(state, factor):
+def forget_gloc(state: GLOCState, factor: float) -> GLOCState:
     """The regression forgets its rows, the online learner its past, then into the ball."""
     design, moment = forgotten(state.design, state.online, factor), state.moment
     into_ball(design, state.online, state.settings.bound)
@@ -65,12 +65,12 @@ def forget_gloc(state, factor):
 
 
 @parameter.for_state(GLOCState)
-def parameter_of_gloc(state):
+def parameter_of_gloc(state: GLOCState) -> np.ndarray:
     return solve(state.design, state.moment)
 
 
 @link.for_state(GLOCState)
-def link_of_gloc(state):
+def link_of_gloc(state: GLOCState) -> Any:
     return state.settings.family
 
 

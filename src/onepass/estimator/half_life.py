@@ -1,4 +1,4 @@
-"""How long a row is remembered: a row that is `age` old counts 2^(-age / half_life).
+"""Half-lives: a row that is `age` old counts 2^(-age / half_life).
 
 Ages are counted in ticks, TICKS to a half-life, and weights are those of whole ticks: a row learned in tick i counts
 2^(-(now - i) / TICKS) in tick now. What is held is multiplied when the tick changes, by one number however long nothing
@@ -9,5 +9,5 @@ TICKS = 64  # a half-life: weights differ from the exponential's by a factor of 
 
 
 def remembered(ticks: int) -> float:
-    """What is left after so many ticks: 2^(-ticks / TICKS)."""
+    """Return the weight that is left after so many ticks: 2^(-ticks / TICKS)."""
     return 2.0 ** (-ticks / TICKS)

@@ -1,4 +1,4 @@
-"""What estimators for heavy-tailed rewards share: the scales of Wang et al., and what a row weighs and may move.
+"""Parts that estimators for heavy-tailed rewards share: the scales of Wang et al., and a row's weight and reach.
 
     E|eta|^(1+eps) <= nu^(1+eps), eps in (0, 1];  p = (1 - eps) / (2 (1 + eps))
     kappa = d log(1 + L^2 T / (sigma_min^2 reg a d)),  tau_0 = sqrt(2 kappa) log(3T)^p / log(2T^2 / delta)^(1/(1+eps))
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design.design import Design
-from onepass.estimator.noise_scale import noise_of, typical
+from onepass.estimator.noise_scale import Noise, noise_of, typical
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.check import shown
@@ -66,7 +66,7 @@ class Truncation(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """Of round t: T, growth t^p, tau_0, the logarithm log(2 T^2 / delta), kappa."""
+    """Scales of round t: T, growth t^p, tau_0, the logarithm log(2 T^2 / delta), kappa."""
 
     horizon: float
     growth: float
@@ -76,20 +76,20 @@ class Scales(NamedTuple):
 
 
 @compiled
-def power(epsilon):
+def power(epsilon: float) -> float:
     """p = (1 - eps) / (2 (1 + eps))."""
     return (1.0 - epsilon) / (2.0 * (1.0 + epsilon))
 
 
 @compiled
-def moment(tail, t):
+def moment(tail: Tail, t: int) -> tuple[float, float]:
     """T and delta in round t >= 1."""
     horizon = float(tail.horizon) if tail.horizon > 0 else float(max(t, 1))
     return horizon, tail.delta if tail.delta > 0.0 else 1.0 / (8.0 * horizon)
 
 
 @compiled
-def scales(tail, t, dim):
+def scales(tail: Tail, t: int, dim: int) -> Scales:
     """The scales of round t >= 1, with sigma_min = 1 / sqrt(T); growth of round 0 is 1, not Wang et al.'s 0."""
     horizon, delta = moment(tail, t)
     p, logarithm = power(tail.epsilon), np.log(2.0 * horizon * horizon / delta)
@@ -100,7 +100,7 @@ def scales(tail, t, dim):
 
 
 @compiled
-def bounded(tail, parameter_bound, row_bound, delta):
+def bounded(tail: Tail, parameter_bound: float, row_bound: float, delta: float) -> Tail:
     """The tail with the constants of a rule; delta as in tau_0."""
     return Tail(
         epsilon=tail.epsilon,
@@ -114,13 +114,15 @@ def bounded(tail, parameter_bound, row_bound, delta):
 
 
 @compiled
-def guard(tail, practice, s, beta, width):
+def guard(tail: Tail, practice: Practice, s: Scales, beta: float, width: float) -> float:
     """Wang et al.'s bound of rho from below: sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}."""
     return np.sqrt(2.0 * beta / (practice.clip * s.tau * s.growth * np.sqrt(tail.step))) * width
 
 
 @compiled
-def normalized(tail, practice, s, noise, known, common, width, least):
+def normalized(
+    tail: Tail, practice: Practice, s: Scales, noise: Noise, known: Noise, common: bool, width: float, least: float
+) -> tuple[float, float, float]:
     """rho >= least, w = width / (rho sqrt(a)) and the mark of a row of width ||x||_{V^-1}, for the noise as it was told
     and as it is `known` with the row's reward, which may be common.
 

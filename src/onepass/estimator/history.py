@@ -20,7 +20,7 @@ class History(NamedTuple):
     used: int
 
     def orderly(self, dim: int) -> bool:
-        """Whether shapes and the counter of a loaded history fit together."""
+        """Return whether shapes and the counter of a loaded history fit together."""
         capacity = len(self.rows)
         return (
             self.rows.shape == (capacity, dim)
@@ -42,7 +42,7 @@ def new_history(like: np.ndarray) -> History:
 
 
 @compiled
-def weigh(history, scale):
+def weigh(history: History, scale: float) -> None:
     """Rows, values and marks times `scale`, in place: losses of z = value - x^T theta, quadratic up to the mark and
     linear beyond, then count scale^2 times what they did."""
     for i in range(history.used):
@@ -53,7 +53,7 @@ def weigh(history, scale):
 
 
 @compiled
-def remember(history, row, value, mark):
+def remember(history: History, row: np.ndarray, value: float, mark: float) -> History:
     """The history with one more row."""
     rows, values, marks, used = history.rows, history.values, history.marks, history.used
     if used == rows.shape[0]:

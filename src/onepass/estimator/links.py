@@ -32,61 +32,61 @@ ROUGH = 1e-9  # of log mu', relative: rounding
 MOST = 500.0  # of |z| where it is an exponent: exp(500) is 1e217, and sums and products of a few such are finite
 
 
-def _unknown(family, name: str) -> TypeError:
+def _unknown(family: Any, name: str) -> TypeError:
     return TypeError(f"{name} is not defined for {type(family).__name__}; register it with {name}.for_state(...)")
 
 
 @generic
-def mean(family, z: float) -> float:
+def mean(family: Any, z: float) -> float:
     """mu(z)."""
     raise _unknown(family, "mean")
 
 
 @generic
-def slope(family, z: float) -> float:
+def slope(family: Any, z: float) -> float:
     """mu'(z), at least 0: the variance of a reward, for `Straight` in its own unit."""
     raise _unknown(family, "slope")
 
 
 @generic
-def potential(family, z: float) -> float:
+def potential(family: Any, z: float) -> float:
     """m(z), of which mu is the derivative."""
     raise _unknown(family, "potential")
 
 
 @generic
-def steepest(family, bound: float) -> float:
+def steepest(family: Any, bound: float) -> float:
     """The largest mu'(z) over |z| <= bound."""
     raise _unknown(family, "steepest")
 
 
 @partial(generic, default=True)
-def concordance(family) -> float:
+def concordance(family: Any) -> float:
     """R with |mu''| <= R mu' everywhere. Default: 1."""
     return 1.0
 
 
 @partial(generic, default=True)
-def has_log_concave_slope(family) -> bool:
+def has_log_concave_slope(family: Any) -> bool:
     """True if log mu' is concave everywhere and m is the law's, as radii need it (docs/clicks.md). Default: False."""
     return False
 
 
 @partial(generic, default=True)
-def dispersion(family, noise: float) -> float:
+def dispersion(family: Any, noise: float) -> float:
     """The factor of the variance that rewards are sub-Gaussian (or better) with: noise^2 where the family says nothing
     of it. Default: 1, for the family's own law."""
     return 1.0
 
 
 @partial(generic, default=True)
-def allowed(family) -> tuple[float, float]:
+def allowed(family: Any) -> tuple[float, float]:
     """The smallest and the largest reward. Default: any."""
     return -np.inf, np.inf
 
 
 @partial(generic, default=True)
-def expected(family, values: np.ndarray) -> np.ndarray:
+def expected(family: Any, values: np.ndarray) -> np.ndarray:
     """mu(z) of every z in values (K,). Default: by `mean`, one after the other."""
     out = np.empty(values.size)
     for a in range(out.size):
@@ -95,8 +95,8 @@ def expected(family, values: np.ndarray) -> np.ndarray:
 
 
 @partial(generic, default=True)
-def on_rewards(family, seen):
-    """What a rule sees of arms (`Seen`, of scores z), on the scale of rewards.
+def on_rewards(family: Any, seen: Seen) -> Seen:
+    """Translate what a rule sees of arms (`Seen`, of scores z) to the scale of rewards.
 
     beta width becomes the larger of mu(z + beta width) - mu(z) and mu(z) - mu(z - beta width): whom elimination by
     these intervals strikes out is out by those of z. Without a beta: mu'(z) width.
@@ -144,114 +144,114 @@ for _family in (Straight, Logistic, Poisson):
 
 
 @compiled
-def within(z):
+def within(z: float) -> float:
     """z as an exponent."""
     return min(max(z, -MOST), MOST)
 
 
 @mean.for_state(Straight)
-def mean_of_straight(family, z):
+def mean_of_straight(family: Straight, z: float) -> float:
     return z
 
 
 @slope.for_state(Straight)
-def slope_of_straight(family, z):
+def slope_of_straight(family: Straight, z: float) -> float:
     return 1.0
 
 
 @potential.for_state(Straight)
-def potential_of_straight(family, z):
+def potential_of_straight(family: Straight, z: float) -> float:
     return 0.5 * z * z
 
 
 @has_log_concave_slope.for_state(Straight)
-def log_concave_straight(family):
+def log_concave_straight(family: Straight) -> bool:
     return True
 
 
 @steepest.for_state(Straight)
-def steepest_of_straight(family, bound):
+def steepest_of_straight(family: Straight, bound: float) -> float:
     return 1.0
 
 
 @concordance.for_state(Straight)
-def concordance_of_straight(family):
+def concordance_of_straight(family: Straight) -> float:
     return 0.0
 
 
 @dispersion.for_state(Straight)
-def dispersion_of_straight(family, noise):
+def dispersion_of_straight(family: Straight, noise: float) -> float:
     return noise * noise
 
 
 @expected.for_state(Straight)
-def expected_of_straight(family, values):
+def expected_of_straight(family: Straight, values: np.ndarray) -> np.ndarray:
     return values
 
 
 @on_rewards.for_state(Straight)
-def straight_on_rewards(family, seen):
+def straight_on_rewards(family: Straight, seen: Seen) -> Seen:
     return seen
 
 
 @mean.for_state(Logistic)
-def mean_of_logistic(family, z):
+def mean_of_logistic(family: Logistic, z: float) -> float:
     return 1.0 / (1.0 + np.exp(-within(z)))
 
 
 @slope.for_state(Logistic)
-def slope_of_logistic(family, z):
+def slope_of_logistic(family: Logistic, z: float) -> float:
     low = np.exp(-abs(within(z)))
     return low / ((1.0 + low) * (1.0 + low))
 
 
 @potential.for_state(Logistic)
-def potential_of_logistic(family, z):
+def potential_of_logistic(family: Logistic, z: float) -> float:
     return max(z, 0.0) + np.log1p(np.exp(-abs(within(z))))
 
 
 @has_log_concave_slope.for_state(Logistic)
-def log_concave_logistic(family):
+def log_concave_logistic(family: Logistic) -> bool:
     return True
 
 
 @steepest.for_state(Logistic)
-def steepest_of_logistic(family, bound):
+def steepest_of_logistic(family: Logistic, bound: float) -> float:
     return 0.25
 
 
 @allowed.for_state(Logistic)
-def allowed_to_logistic(family):
+def allowed_to_logistic(family: Logistic) -> tuple[float, float]:
     return 0.0, 1.0
 
 
 @mean.for_state(Poisson)
-def mean_of_poisson(family, z):
+def mean_of_poisson(family: Poisson, z: float) -> float:
     return np.exp(within(z))
 
 
 @slope.for_state(Poisson)
-def slope_of_poisson(family, z):
+def slope_of_poisson(family: Poisson, z: float) -> float:
     return np.exp(within(z))
 
 
 @potential.for_state(Poisson)
-def potential_of_poisson(family, z):
+def potential_of_poisson(family: Poisson, z: float) -> float:
     return np.exp(within(z))
 
 
 @has_log_concave_slope.for_state(Poisson)
-def log_concave_poisson(family):
+def log_concave_poisson(family: Poisson) -> bool:
     return True
 
 
 @steepest.for_state(Poisson)
-def steepest_of_poisson(family, bound):
+def steepest_of_poisson(family: Poisson, bound: float) -> float:
     return np.exp(within(bound))
 
 
 @allowed.for_state(Poisson)
-def allowed_to_poisson(family):
+def allowed_to_poisson(family: Poisson) -> tuple[float, float]:
     return 0.0, np.inf
 
 
@@ -276,7 +276,7 @@ def name_of(family: Any) -> str:
 
 
 def as_given(family: Any) -> Any:
-    """What `family_of` makes it of: the name of one of ours, else the family itself."""
+    """Return what `family_of` makes the family of: the name of one of ours, else the family itself."""
     name = name_of(family)
     return name if name in FAMILIES else family
 

@@ -47,7 +47,7 @@ class MedianOfMeansState(NamedTuple):
 
 
 @compiled
-def most_central(design, moments):
+def most_central(design: Any, moments: np.ndarray) -> np.ndarray:
     """theta_k (dim,) of the k whose median A-distance to the others is smallest.
 
     ||theta_k - theta_j||_A^2 = (b_k - b_j)^T A^-1 (b_k - b_j), by products of what the b differ from their mean.
@@ -81,7 +81,7 @@ def most_central(design, moments):
 
 
 @update.for_state(MedianOfMeansState)
-def update_means(state, row, reward):
+def update_means(state: MedianOfMeansState, row: np.ndarray, reward: float) -> MedianOfMeansState:
     design, theta, moments, epochs = state.design, state.theta, state.moments, state.epochs
     epoch = play(state.epoch, row, reward)
     if epoch.played == epoch.rewards.size:
@@ -97,7 +97,7 @@ def update_means(state, row, reward):
 
 
 @forget.for_state(MedianOfMeansState)
-def forget_means(state, factor):
+def forget_means(state: MedianOfMeansState, factor: float) -> MedianOfMeansState:
     """The rewards of the arm being played are not learned yet, so they stay."""
     design, moments = decay(state.design, factor), state.moments
     for k in range(moments.shape[0]):
@@ -115,7 +115,9 @@ def forget_means(state, factor):
 
 
 @radius.for_state(MedianOfMeansState)
-def radius_of_means(state, rounds, noise, parameter_bound, row_bound, delta):
+def radius_of_means(
+    state: MedianOfMeansState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     tail, bound = state.settings
     spread = (9.0 * state.theta.size * bound) ** (1.0 / (1.0 + tail.epsilon))
     growth = float(max(state.epochs, 1)) ** power(tail.epsilon)
@@ -123,7 +125,7 @@ def radius_of_means(state, rounds, noise, parameter_bound, row_bound, delta):
 
 
 @merge.register(MedianOfMeansState)
-def merge_means(state, other, start):
+def merge_means(state: MedianOfMeansState, other: MedianOfMeansState, start: MedianOfMeansState) -> MedianOfMeansState:
     """A and all b_j are sums over epochs; ValueError while the other one is in the midst of an epoch."""
     if other.epoch.played or start.epoch.played:
         raise ValueError("other must have finished its epoch: an arm whose rewards are not complete cannot be merged")
@@ -135,7 +137,7 @@ def merge_means(state, other, start):
 
 
 @repeated.for_state(MedianOfMeansState)
-def repeated_by_means(state, rows):
+def repeated_by_means(state: MedianOfMeansState, rows: np.ndarray) -> int:
     return play_again(state.epoch, rows)
 
 
@@ -163,7 +165,7 @@ class MedianOfMeans(Estimator):
         horizon: int | None = None,
         repeats: int | None = None,
         theory: Theory | None = None,
-    ):
+    ) -> None:
         self.design: Design = checked_design(design)
         tail = checked_tail(self.design, epsilon, horizon, 1.0, None, theory)
         self.has_radius: bool = theory is not None

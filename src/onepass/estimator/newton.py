@@ -11,6 +11,7 @@ products can hold (`check.LARGEST`) is rounding alone and is not taken: theta st
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from onepass.foundation.linalg import dot, largest, secular_shift
 
 
 @compiled
-def step_along(theta, direction, pull):
+def step_along(theta: np.ndarray, direction: np.ndarray, pull: float) -> bool:
     """theta += pull * direction in place, unless it would leave what products can hold; whether it was done."""
     most, square = largest(theta), 0.0
     for j in range(theta.size):
@@ -34,7 +35,7 @@ def step_along(theta, direction, pull):
 
 
 @compiled
-def go_to(theta, found):
+def go_to(theta: np.ndarray, found: np.ndarray) -> bool:
     """theta = found, in place, unless products could not hold it; whether it was done."""
     most, square = largest(theta), 0.0
     for j in range(theta.size):
@@ -47,7 +48,9 @@ def go_to(theta, found):
 
 
 @compiled
-def newton_step(design, theta, row, direction, pull, weight):
+def newton_step(
+    design: Any, theta: np.ndarray, row: np.ndarray, direction: np.ndarray, pull: float, weight: float
+) -> Any:
     """theta += pull * direction in place, A += weight x x^T; returns the design. direction: A_old^-1 x."""
     scaled, size = np.empty_like(row), np.sqrt(weight)
     for j in range(row.size):
@@ -57,14 +60,16 @@ def newton_step(design, theta, row, direction, pull, weight):
 
 
 @compiled
-def squared_step(design, theta, row, direction, target, weight):
+def squared_step(
+    design: Any, theta: np.ndarray, row: np.ndarray, direction: np.ndarray, target: float, weight: float
+) -> Any:
     """The step on the squared loss: theta goes by A^-1 (target - x^T theta) x. direction: A_old^-1 x."""
     pull = (target - float(dot(row, theta))) / (1.0 + weight * max(float(dot(row, direction)), 0.0))
     return newton_step(design, theta, row, direction, pull, weight)
 
 
 @compiled
-def forgotten(design, theta, factor):
+def forgotten(design: Any, theta: np.ndarray, factor: float) -> Any:
     """theta in place once rows count `factor` times what they did; returns the design A' = reg I + factor (A - reg I).
 
     theta is the minimizer of ||. - theta||_A^2 / 2, of which reg / 2 ||.||^2 is no data and stays. So A' theta' =
@@ -79,13 +84,13 @@ def forgotten(design, theta, factor):
 
 
 @compiled
-def power_of_two(value):
+def power_of_two(value: float) -> float:
     """The power of two above a positive number, or at it."""
     return math.ldexp(1.0, math.frexp(value)[1])
 
 
 @compiled
-def into_ball(design, theta, bound):
+def into_ball(design: Any, theta: np.ndarray, bound: float) -> bool:
     """The A-norm projection of theta on ||theta|| <= bound, in place; whether it was outside.
 
     theta' = (A + mu I)^-1 A theta with the mu at which ||theta'|| = bound, in the eigenvectors of A. Eigenvalues and

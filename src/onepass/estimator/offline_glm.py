@@ -42,7 +42,7 @@ class OfflineGLMState(NamedTuple):
 
 
 @compiled
-def minimize(state):
+def minimize(state: OfflineGLMState) -> OfflineGLMState:
     """The state at the minimum."""
     design, theta, history, family = state.design, state.theta, state.history, state.settings.family
     used = history.used
@@ -74,13 +74,13 @@ def minimize(state):
 
 
 @update.for_state(OfflineGLMState)
-def update_offline(state, row, reward):
+def update_offline(state: OfflineGLMState, row: np.ndarray, reward: float) -> OfflineGLMState:
     history = remember(state.history, row, reward, 0.0)
     return minimize(OfflineGLMState(design=state.design, theta=state.theta, history=history, settings=state.settings))
 
 
 @update_rows.for_state(OfflineGLMState)
-def update_offline_rows(state, rows, rewards):
+def update_offline_rows(state: OfflineGLMState, rows: np.ndarray, rewards: np.ndarray) -> OfflineGLMState:
     """A batch is remembered row by row and minimized over once."""
     history = state.history
     for i in range(rows.shape[0]):
@@ -89,7 +89,7 @@ def update_offline_rows(state, rows, rewards):
 
 
 @link.for_state(OfflineGLMState)
-def link_of_offline(state):
+def link_of_offline(state: OfflineGLMState) -> Any:
     return state.settings.family
 
 

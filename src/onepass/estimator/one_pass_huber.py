@@ -76,7 +76,7 @@ class OnePassHuberState(NamedTuple):
 
 
 class Winsor(NamedTuple):
-    """Of every arm of an arena; nu: of every row, 0 if it is estimated."""
+    """The rule of every arm of an arena; nu: the noise of every row, 0 if it is estimated."""
 
     nu: float
     tail: Tail
@@ -84,14 +84,16 @@ class Winsor(NamedTuple):
 
 
 @compiled
-def confidence(tail, t, dim):
+def confidence(tail: Tail, t: int, dim: int) -> float:
     """Wang et al. eq. 10: beta_t = 107 log(2 T^2 / delta) tau_0 t^p + sqrt(reg (2 + 4 S^2))."""
     s = scales(tail, t, dim)
     return 107.0 * s.logarithm * s.tau * s.growth + np.sqrt(tail.reg * (2.0 + 4.0 * tail.parameter_bound**2))
 
 
 @compiled
-def clipped(tail, practice, noise, t, dim, width, reward, mean):
+def clipped(
+    tail: Tail, practice: Practice, noise: Noise, t: int, dim: int, width: float, reward: float, mean: float
+) -> tuple[float, float, float, Noise]:
     """rho, w and the clipped residual of the t-th row, of width ||x||_{V^-1}; and the noise after it."""
     residual = reward - mean
     known, common = heard(noise, reward, residual, width * width, t)
@@ -104,13 +106,13 @@ def clipped(tail, practice, noise, t, dim, width, reward, mean):
 
 
 @compiled
-def taken_back(practice, noise):
-    """Whether what was learned by the first residual is to be taken back."""
+def taken_back(practice: Practice, noise: Noise) -> bool:
+    """Return whether what was learned by the first residual is to be taken back."""
     return practice.radius >= 0.0 and proven(noise)
 
 
 @update.for_state(OnePassHuberState)
-def update_huber(state, row, reward):
+def update_huber(state: OnePassHuberState, row: np.ndarray, reward: float) -> OnePassHuberState:
     theta, settings, start, before, t = state.theta, state.settings, state.start, state.noise, state.rows + 1
     tail = settings.tail
     if tail.parameter_bound == np.inf and taken_back(settings.practice, before):
@@ -129,12 +131,14 @@ def update_huber(state, row, reward):
 
 
 @unit.for_state(OnePassHuberState)
-def unit_of_huber(state):
+def unit_of_huber(state: OnePassHuberState) -> float:
     return 1.0 if state.settings.practice.radius < 0.0 else noise_of(state.noise)
 
 
 @stepped.for_state(Winsor)
-def winsorized(rule, memory, dim, mean, square, t, reward):
+def winsorized(
+    rule: Winsor, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
+) -> tuple[float, float]:
     """The step; memory (10 + dim,): the running noise, what the row is to be kept times, and the row of noise.first."""
     before = from_memory(rule.nu, memory)
     rho, w, residual, noise = clipped(rule.tail, rule.practice, before, t, dim, np.sqrt(square), reward, mean)
@@ -144,12 +148,12 @@ def winsorized(rule, memory, dim, mean, square, t, reward):
 
 
 @row_kept.for_state(Winsor)
-def first_row_kept(rule, memory):
+def first_row_kept(rule: Winsor, memory: np.ndarray) -> float:
     return memory[MEMORY]
 
 
 @recalled.for_state(Winsor)
-def first_recalled(rule, memory):
+def first_recalled(rule: Winsor, memory: np.ndarray) -> float:
     before = from_memory(rule.nu, memory)
     if not taken_back(rule.practice, before):
         return 0.0
@@ -158,7 +162,7 @@ def first_recalled(rule, memory):
 
 
 @unit_of_steps.for_state(Winsor)
-def unit_of_winsors(rule, memory, rows):
+def unit_of_winsors(rule: Winsor, memory: np.ndarray, rows: np.ndarray) -> float:
     """Pooled: the root mean square over the rows of all arms, so that an arm with few rows knows the noise as well.
     Shares of the largest are added as integers: the sum is the same in whatever order arms are held."""
     if rule.practice.radius < 0.0:
@@ -179,7 +183,7 @@ def unit_of_winsors(rule, memory, rows):
 
 
 @forget.for_state(OnePassHuberState)
-def forget_huber(state, factor):
+def forget_huber(state: OnePassHuberState, factor: float) -> OnePassHuberState:
     """Fewer rows count, so the noise scale is followed faster, too."""
     design, start = forgotten(state.design, state.theta, factor), state.start
     into_ball(design, state.theta, state.settings.tail.parameter_bound)
@@ -196,14 +200,16 @@ def forget_huber(state, factor):
 
 
 @radius.for_state(OnePassHuberState)
-def radius_of_huber(state, rounds, noise, parameter_bound, row_bound, delta):
+def radius_of_huber(
+    state: OnePassHuberState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     return confidence(
         bounded(state.settings.tail, parameter_bound, row_bound, delta / DELTAS), state.rows, state.theta.size
     )
 
 
 @expect.for_state(OnePassHuberState)
-def expect_nu(state, nu):
+def expect_nu(state: OnePassHuberState, nu: float) -> OnePassHuberState:
     return OnePassHuberState(
         design=state.design,
         theta=state.theta,
@@ -255,7 +261,7 @@ class OnePassHuber(Estimator):
         step: float | None = None,
         parameter_bound: float | None = None,
         theory: Theory | None = None,
-    ):
+    ) -> None:
         self.design: Design = checked_design(design)
         a = (4.0 if theory is not None else STEP) if step is None else check.positive("step", step)
         self._tail = checked_tail(self.design, epsilon, horizon, a, parameter_bound, theory, DELTAS)

@@ -32,7 +32,7 @@ class OnePassMedianState(NamedTuple):
 
 
 @update.for_state(OnePassMedianState)
-def update_median(state, row, reward):
+def update_median(state: OnePassMedianState, row: np.ndarray, reward: float) -> OnePassMedianState:
     design, theta, epoch = state.design, state.theta, play(state.epoch, row, reward)
     if epoch.played == epoch.rewards.size:
         design = squared_step(design, theta, row, solve(design, row), np.median(epoch.rewards), 0.5)
@@ -42,7 +42,7 @@ def update_median(state, row, reward):
 
 
 @forget.for_state(OnePassMedianState)
-def forget_median(state, factor):
+def forget_median(state: OnePassMedianState, factor: float) -> OnePassMedianState:
     """The rewards of the arm being played are not learned yet, so they stay."""
     design = forgotten(state.design, state.theta, factor)
     into_ball(design, state.theta, state.settings.parameter_bound)
@@ -50,7 +50,7 @@ def forget_median(state, factor):
 
 
 @repeated.for_state(OnePassMedianState)
-def repeated_by_median(state, rows):
+def repeated_by_median(state: OnePassMedianState, rows: np.ndarray) -> int:
     return play_again(state.epoch, rows)
 
 
@@ -75,7 +75,7 @@ class OnePassMedian(Estimator):
         horizon: int | None = None,
         repeats: int | None = None,
         parameter_bound: float | None = None,
-    ):
+    ) -> None:
         self.design: Design = checked_design(design)
         self._tail = checked_tail(self.design, 1.0, horizon, 2.0, parameter_bound, None)
         self._repeats = repetitions(repeats, self._tail, 16.0, 4.0)

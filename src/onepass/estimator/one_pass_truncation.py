@@ -34,7 +34,7 @@ class OnePassTruncationState(NamedTuple):
 
 
 @update.for_state(OnePassTruncationState)
-def update_truncation(state, row, reward):
+def update_truncation(state: OnePassTruncationState, row: np.ndarray, reward: float) -> OnePassTruncationState:
     theta, settings, t = state.theta, state.settings, state.rows + 1
     tail = settings.tail
     horizon, delta = moment(tail, t)
@@ -49,7 +49,7 @@ def update_truncation(state, row, reward):
 
 
 @forget.for_state(OnePassTruncationState)
-def forget_truncation(state, factor):
+def forget_truncation(state: OnePassTruncationState, factor: float) -> OnePassTruncationState:
     design = forgotten(state.design, state.theta, factor)
     into_ball(design, state.theta, state.settings.tail.parameter_bound)
     rows = int(factor * state.rows)
@@ -80,7 +80,7 @@ class OnePassTruncation(Estimator):
         horizon: int | None = None,
         clip: float = 1.0,
         parameter_bound: float | None = None,
-    ):
+    ) -> None:
         self.design: Design = checked_design(design)
         tail = checked_tail(self.design, epsilon, horizon, 2.0, parameter_bound, None)
         bound, clip = check.positive("moment", moment), check.positive("clip", clip)

@@ -34,6 +34,7 @@ from onepass.design.raised import raised
 from onepass.estimator.contract import forget, merge, radius, update
 from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
 from onepass.estimator.newton import forgotten, squared_step
+from onepass.estimator.radii import Constants
 from onepass.estimator.steps import Steps, Summed, lifted, radius_of_steps, stepped
 from onepass.foundation import check
 from onepass.foundation import state as states
@@ -50,7 +51,7 @@ class OnlineNewtonSettings(NamedTuple):
 
 
 class Energy(NamedTuple):
-    """What bounds V: gained, the sum of log(1 + q), of the rows that A begins with, too; rise, the sum of what cuts
+    """Sums that bound V: gained, the sum of log(1 + q), of the rows that A begins with, too; rise, the sum of what cuts
     raised A by; lift, the sum of rise ||theta||^2."""
 
     gained: float
@@ -68,13 +69,13 @@ class OnlineNewtonState(NamedTuple):
 
 
 class OnlineNewtonRule(NamedTuple):
-    """Of every arm of an arena; step: a."""
+    """The rule of every arm of an arena; step: a."""
 
     step: float
 
 
 @compiled
-def bounded(energy, reg, noise, parameter_bound, delta):
+def bounded(energy: Energy, reg: float, noise: float, parameter_bound: float, delta: float) -> float:
     """The root of the bound on V."""
     rows = noise * noise * (energy.gained + 2.0 * np.log(1.0 / delta))
     cuts = parameter_bound * np.sqrt(energy.rise) + np.sqrt(energy.lift)
@@ -82,7 +83,7 @@ def bounded(energy, reg, noise, parameter_bound, delta):
 
 
 @update.for_state(OnlineNewtonState)
-def update_newton(state, row, reward):
+def update_newton(state: OnlineNewtonState, row: np.ndarray, reward: float) -> OnlineNewtonState:
     direction, before, energy = solve(state.design, row), raised(state.design), state.energy
     gained = energy.gained + np.log1p(max(float(dot(row, direction)), 0.0))
     design = squared_step(state.design, state.theta, row, direction, reward, 1.0 / state.settings.step)
@@ -97,14 +98,18 @@ def update_newton(state, row, reward):
 
 
 @radius.for_state(OnlineNewtonState)
-def radius_of_newton(state, rounds, noise, parameter_bound, row_bound, delta):
+def radius_of_newton(
+    state: OnlineNewtonState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     if state.settings.step != 1.0 or raised(state.design) == np.inf or state.energy.gained >= UNKNOWN:
         return np.inf
     return bounded(state.energy, state.settings.reg, noise, parameter_bound, delta)
 
 
 @stepped.for_state(OnlineNewtonRule)
-def stepped_by_newton(rule, memory, dim, mean, square, t, reward):
+def stepped_by_newton(
+    rule: OnlineNewtonRule, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
+) -> tuple[float, float]:
     """The step of an arm; memory (3,): its `Energy`."""
     weight = 1.0 / rule.step
     memory[0] += np.log1p(square)
@@ -112,13 +117,13 @@ def stepped_by_newton(rule, memory, dim, mean, square, t, reward):
 
 
 @lifted.for_state(OnlineNewtonRule)
-def lifted_newton(rule, memory, rise, square):
+def lifted_newton(rule: OnlineNewtonRule, memory: np.ndarray, rise: float, square: float) -> None:
     memory[1] += rise
     memory[2] += rise * square
 
 
 @radius_of_steps.for_state(OnlineNewtonRule)
-def radius_of_arm(rule, memory, gained, reg, constants):
+def radius_of_arm(rule: OnlineNewtonRule, memory: np.ndarray, gained: float, reg: float, constants: Constants) -> float:
     if rule.step != 1.0:
         return np.inf
     energy = Energy(gained=gained, rise=0.0, lift=0.0)
@@ -128,7 +133,7 @@ def radius_of_arm(rule, memory, gained, reg, constants):
 
 
 @forget.for_state(OnlineNewtonState)
-def forget_newton(state, factor):
+def forget_newton(state: OnlineNewtonState, factor: float) -> OnlineNewtonState:
     """No radius is known from then on: the supermartingale behind it is none once its past is discounted."""
     design, energy = forgotten(state.design, state.theta, factor), state.energy
     energy = Energy(gained=UNKNOWN, rise=energy.rise, lift=energy.lift)
@@ -136,7 +141,7 @@ def forget_newton(state, factor):
 
 
 @merge.register(OnlineNewtonState)
-def merge_newton(state, other, start):
+def merge_newton(state: OnlineNewtonState, other: OnlineNewtonState, start: OnlineNewtonState) -> OnlineNewtonState:
     """With a = 1 on an exact design A theta = sum of r x, which adds up; else steps depend on the steps before."""
     if state.settings.step != 1.0 or contract.error_bound(state.design) > 0.0:
         raise TypeError(

@@ -8,7 +8,7 @@ and for Frequent Directions those of Wen, Yin et al. (`sketched_radius`). noise 
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from onepass.foundation.generic import compiled, generic
 
 
 class Facts(NamedTuple):
-    """Of one model: how many directions it may hold, of `dim`; A outside them is ridge I; rounds: rows learned."""
+    """The size of a model: directions that it may hold, of `dim`; A outside them is ridge I; rounds: rows learned."""
 
     directions: int
     dim: int
@@ -42,19 +42,21 @@ class Constants(NamedTuple):
 
 
 @partial(generic, default=True)
-def radius_by(rule, facts: Facts, constants: Constants):
+def radius_by(rule: Any, facts: Facts, constants: Constants) -> float:
     """beta for a design of that cutting rule; infinite where none is known."""
     return np.inf
 
 
 @partial(generic, default=True)
-def confidence_radius(design, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float):
+def confidence_radius(
+    design: Any, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     """beta with ||theta_* - theta||_A <= beta with probability 1 - delta; infinite where none is known."""
     return np.inf
 
 
 @compiled
-def determinant_radius(reg, facts, constants):
+def determinant_radius(reg: float, facts: Facts, constants: Constants) -> float:
     """OFUL's radius, at the determinant of A, never below that of A = reg I."""
     gain = max(facts.log_det - facts.dim * np.log(reg), 0.0)
     spread = np.sqrt(gain + 2.0 * np.log(1.0 / constants.delta))
@@ -62,7 +64,7 @@ def determinant_radius(reg, facts, constants):
 
 
 @compiled
-def sketched_radius(reg, compensation, facts, constants):
+def sketched_radius(reg: float, compensation: float, facts: Facts, constants: Constants) -> float:
     """Radii of SOFUL and DBSLinUCB-FD (Wen, Yin et al. theorem 2) and, when compensated, of CBSCFD and DBSLinUCB-RFD
     (theorem 6).
 
@@ -82,23 +84,25 @@ def sketched_radius(reg, compensation, facts, constants):
 
 
 @radius_by.for_state(ExactRule)
-def radius_of_exact(rule, facts, constants):
+def radius_of_exact(rule: ExactRule, facts: Facts, constants: Constants) -> float:
     return determinant_radius(rule.reg, facts, constants)
 
 
 @radius_by.for_state(ProjectorSplittingRule)
-def radius_of_splitting(rule, facts, constants):
+def radius_of_splitting(rule: ProjectorSplittingRule, facts: Facts, constants: Constants) -> float:
     """A theorem while nothing was truncated, a heuristic after."""
     return determinant_radius(rule.reg, facts, constants)
 
 
 @radius_by.for_state(FrequentDirectionsRule)
-def radius_of_frequent_directions(rule, facts, constants):
+def radius_of_frequent_directions(rule: FrequentDirectionsRule, facts: Facts, constants: Constants) -> float:
     return sketched_radius(rule.reg, rule.compensation, facts, constants)
 
 
 @confidence_radius.for_state(ExactState)
-def confidence_of_exact(design, rounds, noise, parameter_bound, row_bound, delta):
+def confidence_of_exact(
+    design: ExactState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     dim, ridge = design.root.shape[0], design.settings.reg
     facts = Facts(directions=dim, dim=dim, ridge=ridge, log_det=design.log_det, sums=nothing_cut(), rounds=rounds)
     return radius_by(
@@ -109,7 +113,9 @@ def confidence_of_exact(design, rounds, noise, parameter_bound, row_bound, delta
 
 
 @confidence_radius.for_state(ProjectorSplittingState)
-def confidence_of_splitting(design, rounds, noise, parameter_bound, row_bound, delta):
+def confidence_of_splitting(
+    design: ProjectorSplittingState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     rank, dim = design.settings.rank, design.left.shape[1]
     facts = Facts(
         directions=rank, dim=dim, ridge=design.ridge, log_det=log_det(design), sums=design.sums, rounds=rounds
@@ -122,7 +128,9 @@ def confidence_of_splitting(design, rounds, noise, parameter_bound, row_bound, d
 
 
 @confidence_radius.for_state(FrequentDirectionsState)
-def confidence_of_frequent_directions(design, rounds, noise, parameter_bound, row_bound, delta):
+def confidence_of_frequent_directions(
+    design: FrequentDirectionsState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     capacity, dim = design.space.basis.shape
     facts = Facts(
         directions=capacity,
@@ -140,7 +148,9 @@ def confidence_of_frequent_directions(design, rounds, noise, parameter_bound, ro
 
 
 @confidence_radius.for_state(DyadicState)
-def confidence_of_dyadic(design, rounds, noise, parameter_bound, row_bound, delta):
+def confidence_of_dyadic(
+    design: DyadicState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     """All blocks together span the frozen directions and those of the active block; exact rows may fill all of R^d."""
     block, dim = design.block, max(design.whole.basis.shape[1], design.dense.root.shape[0])
     held, capacity = dim, max(2 * block.settings.size, block.space.basis.shape[0])

@@ -25,14 +25,14 @@ class RidgeState(NamedTuple):
 
 
 @update.for_state(RidgeState)
-def update_ridge(state, row, reward):
+def update_ridge(state: RidgeState, row: np.ndarray, reward: float) -> RidgeState:
     for j in range(row.size):
         state.moment[j] += reward * row[j]
     return RidgeState(design=append(state.design, row), moment=state.moment)
 
 
 @update_rows.for_state(RidgeState)
-def update_ridge_rows(state, rows, rewards):
+def update_ridge_rows(state: RidgeState, rows: np.ndarray, rewards: np.ndarray) -> RidgeState:
     gain = dot(rewards, rows)
     for j in range(gain.size):
         state.moment[j] += gain[j]
@@ -40,26 +40,28 @@ def update_ridge_rows(state, rows, rewards):
 
 
 @parameter.for_state(RidgeState)
-def parameter_of_ridge(state):
+def parameter_of_ridge(state: RidgeState) -> np.ndarray:
     return solve(state.design, state.moment)
 
 
 @forget.for_state(RidgeState)
-def forget_ridge(state, factor):
+def forget_ridge(state: RidgeState, factor: float) -> RidgeState:
     for j in range(state.moment.size):
         state.moment[j] *= factor
     return RidgeState(design=contract.decay(state.design, factor), moment=state.moment)
 
 
 @merge.register(RidgeState)
-def merge_ridge(state, other, start):
+def merge_ridge(state: RidgeState, other: RidgeState, start: RidgeState) -> RidgeState:
     """A and b are sums over rows: both add up, less what both began with."""
     design = contract.merge(state.design, contract.since(other.design, start.design))
     return RidgeState(design=design, moment=state.moment + other.moment - start.moment)
 
 
 @radius.for_state(RidgeState)
-def radius_of_ridge(state, rounds, noise, parameter_bound, row_bound, delta):
+def radius_of_ridge(
+    state: RidgeState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     return confidence_radius(state.design, rounds, noise, parameter_bound, row_bound, delta)
 
 

@@ -33,7 +33,9 @@ class Summed(NamedTuple):
 
 
 @generic
-def stepped(rule, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float):
+def stepped(
+    rule: Any, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
+) -> tuple[float, float]:
     """(weight, pull) for the t-th row x of an arm, with mean x^T theta and square x^T A^-1 x of before, and its reward.
 
     memory: numbers of the arm, 0 at first, kept in place; dim: width of x. mean + pull square is the mean after the
@@ -43,30 +45,30 @@ def stepped(rule, memory: np.ndarray, dim: int, mean: float, square: float, t: i
 
 
 @partial(generic, default=True)
-def row_kept(rule, memory: np.ndarray) -> float:
-    """What the row that was just learned is to be kept times, as the last dim numbers of memory. Default: 0, not."""
+def row_kept(rule: Any, memory: np.ndarray) -> float:
+    """Return the factor by which the row just learned is kept, the last dim numbers of memory. Default: 0, not kept."""
     return 0.0
 
 
 @partial(generic, default=True)
-def recalled(rule, memory: np.ndarray) -> float:
+def recalled(rule: Any, memory: np.ndarray) -> float:
     """The pull along the row that was kept, theta += pull A^-1 x, that is to be taken back now. Default: 0, none."""
     return 0.0
 
 
 @partial(generic, default=True)
-def unit_of_steps(rule, memory: np.ndarray, rows: np.ndarray) -> float:
+def unit_of_steps(rule: Any, memory: np.ndarray, rows: np.ndarray) -> float:
     """`contract.unit` of all arms together: memory (n, m), rows learned (n,), below 1 where there is no arm."""
     return 1.0
 
 
 @partial(generic, default=True)
-def lifted(rule, memory: np.ndarray, rise: float, square: float) -> None:
-    """What an arm remembers of a cut that has raised A by at most rise I, at ||theta||^2 = square. Default: nothing."""
+def lifted(rule: Any, memory: np.ndarray, rise: float, square: float) -> None:
+    """Note that a cut has raised A by at most rise I, at ||theta||^2 = square. Default: nothing is noted."""
 
 
 @partial(generic, default=True)
-def radius_of_steps(rule, memory: np.ndarray, gained: float, reg: float, constants: Constants):
+def radius_of_steps(rule: Any, memory: np.ndarray, gained: float, reg: float, constants: Constants) -> float:
     """The arm's confidence radius. Default: infinite, none is known.
 
     gained: log det A - log det(reg I) of what the arm began with; for `Summed`: of what it has learned.

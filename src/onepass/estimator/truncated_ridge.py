@@ -36,7 +36,7 @@ class TruncatedRidgeState(NamedTuple):
 
 
 @compiled
-def refit(state):
+def refit(state: TruncatedRidgeState) -> None:
     """theta anew, in place, from the whole history."""
     settings, theta, used = state.settings, state.theta, state.history.used
     tail = settings.tail
@@ -63,7 +63,7 @@ def refit(state):
 
 
 @update.for_state(TruncatedRidgeState)
-def update_truncated(state, row, reward):
+def update_truncated(state: TruncatedRidgeState, row: np.ndarray, reward: float) -> TruncatedRidgeState:
     history, design = remember(state.history, row, reward, 0.0), append(state.design, row)
     state = TruncatedRidgeState(design=design, theta=state.theta, history=history, settings=state.settings)
     refit(state)
@@ -71,7 +71,7 @@ def update_truncated(state, row, reward):
 
 
 @update_rows.for_state(TruncatedRidgeState)
-def update_truncated_rows(state, rows, rewards):
+def update_truncated_rows(state: TruncatedRidgeState, rows: np.ndarray, rewards: np.ndarray) -> TruncatedRidgeState:
     """A batch is remembered row by row and fitted once."""
     history, design = state.history, state.design
     for i in range(rows.shape[0]):
@@ -83,7 +83,7 @@ def update_truncated_rows(state, rows, rewards):
 
 
 @forget.for_state(TruncatedRidgeState)
-def forget_truncated(state, factor):
+def forget_truncated(state: TruncatedRidgeState, factor: float) -> TruncatedRidgeState:
     """Rows and rewards times sqrt(factor). No row leaves the history."""
     weigh(state.history, np.sqrt(factor))
     design = decay(state.design, factor)
@@ -94,14 +94,18 @@ def forget_truncated(state, factor):
 
 
 @merge.register(TruncatedRidgeState)
-def merge_truncated(state, other, start):
+def merge_truncated(
+    state: TruncatedRidgeState, other: TruncatedRidgeState, start: TruncatedRidgeState
+) -> TruncatedRidgeState:
     """The history is a set of rows: those that the other one has learned since the start are learned."""
     new = slice(start.history.used, other.history.used)
     return update_rows(state, other.history.rows[new].copy(), other.history.values[new].copy())
 
 
 @radius.for_state(TruncatedRidgeState)
-def radius_of_truncated(state, rounds, noise, parameter_bound, row_bound, delta):
+def radius_of_truncated(
+    state: TruncatedRidgeState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     tail, t, dim = state.settings.tail, max(state.history.used, 1), state.theta.size
     horizon, _ = moment(tail, t)
     one = 1.0 + tail.epsilon
@@ -131,7 +135,7 @@ class TruncatedRidge(Estimator):
         horizon: int | None = None,
         clip: float = 1.0,
         theory: Theory | None = None,
-    ):
+    ) -> None:
         self.design: Exact = checked_design(design, Exact)
         tail = checked_tail(self.design, epsilon, horizon, 1.0, None, theory)
         self.has_radius: bool = theory is not None

@@ -1,13 +1,15 @@
-"""From a rule to an arm: its probabilities, floored, and the draw from them."""
+"""The choice of an arm by a rule: its probabilities, floored, and the draw from them."""
+
+from typing import Any
 
 import numpy as np
 
-from onepass.exploration.contract import weigh
+from onepass.exploration.contract import Seen, weigh
 from onepass.foundation.generic import compiled
 
 
 @compiled
-def choose(rule, seen, scores, among, lots):
+def choose(rule: Any, seen: Seen, scores: np.ndarray, among: np.ndarray, lots: np.ndarray) -> tuple[int, np.ndarray]:
     """An arm drawn from p, and p (K,) = (1 - floor) chances + floor / count over the `count` arms in `among` (K,).
 
     lots: two uniform numbers; the first says whether the arm comes from the floor, the second which one it is. -1 when
@@ -31,7 +33,7 @@ def choose(rule, seen, scores, among, lots):
 
 
 @compiled
-def nth(among, skip):
+def nth(among: np.ndarray, skip: int) -> int:
     """Index of the n-th True, counted from 0."""
     for a in range(among.size):
         if among[a]:
@@ -42,7 +44,7 @@ def nth(among, skip):
 
 
 @compiled
-def drawn(p, lot):
+def drawn(p: np.ndarray, lot: float) -> int:
     """The first arm up to which the probabilities are above `lot`; of positive probability, whatever was rounded."""
     total, last = 0.0, -1
     for a in range(p.size):
@@ -54,7 +56,7 @@ def drawn(p, lot):
 
 
 @compiled
-def best(scores, k, order, excluded):
+def best(scores: np.ndarray, k: int, order: np.ndarray, excluded: np.ndarray) -> np.ndarray:
     """The k best of every row of scores (n, K): indices (n, k), best first, -1 where fewer are left.
 
     order: a permutation of the arms, in which ties are taken; excluded (n, K): what must not be taken, or (0, 0).

@@ -5,7 +5,7 @@ not say is derived: the probability is shared by the open arms with the largest 
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from onepass.foundation.generic import generic
 
 
 class Seen(NamedTuple):
-    """What a model says of K arms: means (K,), expected rewards, or scores in the same order (`wants_rewards`); widths
+    """A model's view of K arms: means (K,), expected rewards, or scores in the same order (`wants_rewards`); widths
     (K,) = sqrt(x^T A^-1 x), zeros where the rule wants none; samples (M, K), the means under M draws of the parameter;
     beta (K,), the multipliers of widths and draws; residual: the root mean square of reward - mean of what was learned,
     0 where nothing is known; rounds: rows learned."""
@@ -28,44 +28,44 @@ class Seen(NamedTuple):
 
 
 @partial(generic, default=True)
-def strength(rule):
+def strength(rule: Any) -> Strength:
     """The multiplier beta that the rule asks for. Default: none."""
     return Strength(scale=0.0, theory=np.empty(0))
 
 
 @partial(generic, default=True)
-def wants_widths(rule) -> bool:
-    """Whether `Seen.widths` are looked at. Default: no."""
+def wants_widths(rule: Any) -> bool:
+    """Return whether `Seen.widths` are looked at. Default: no."""
     return False
 
 
 @partial(generic, default=True)
-def wants_residual(rule) -> bool:
-    """Whether `Seen.residual` is looked at. Default: no."""
+def wants_residual(rule: Any) -> bool:
+    """Return whether `Seen.residual` is looked at. Default: no."""
     return False
 
 
 @partial(generic, default=True)
-def wants_rewards(rule) -> bool:
-    """Whether gaps between `Seen.means` count, so that they must be expected rewards where a model scores arms on
-    another scale (the log odds of a click). Default: no, order is all that counts."""
+def wants_rewards(rule: Any) -> bool:
+    """Return whether gaps between `Seen.means` count, so that they must be expected rewards where a model scores arms
+    on another scale (the log odds of a click). Default: no, order is all that counts."""
     return False
 
 
 @partial(generic, default=True)
-def draws(rule) -> int:
-    """How many draws of the parameter the rule counts. Default: none."""
+def draws(rule: Any) -> int:
+    """Return the number of draws of the parameter that the rule counts. Default: none."""
     return 0
 
 
 @partial(generic, default=True)
-def score(rule, seen: Seen) -> np.ndarray:
-    """What arms are ranked by, (K,). Default: their means."""
+def score(rule: Any, seen: Seen) -> np.ndarray:
+    """Return the scores that arms are ranked by, (K,). Default: their means."""
     return seen.means.copy()
 
 
 @partial(generic, default=True)
-def weigh(rule, seen: Seen, scores: np.ndarray, among: np.ndarray, chances: np.ndarray) -> None:
+def weigh(rule: Any, seen: Seen, scores: np.ndarray, among: np.ndarray, chances: np.ndarray) -> None:
     """Fill chances (K,), zeros before, with the probabilities of the arms that may be chosen, `among` (K,), before the
     floor. They add up to 1. Default: equal shares for the arms with the largest score."""
     best, ties = -np.inf, 0

@@ -10,7 +10,7 @@ from onepass.foundation.registry import plain
 
 
 class Exploration(ABC):
-    """What a bandit takes as its exploration: a frozen dataclass that gives a rule (contract.py).
+    """The exploration of a bandit: a frozen dataclass that gives a rule (contract.py).
 
     A class of your own is decorated with `onepass.savable`, so that bandits with it can be saved.
     """
@@ -26,7 +26,7 @@ class Exploration(ABC):
         return found if isinstance(found, Theory) else None
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given, as plain data."""
+        """Return the arguments of the constructor, as plain data."""
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
 

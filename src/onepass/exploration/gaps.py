@@ -1,12 +1,13 @@
-"""What several rules compute from scores: upper bounds, and probabilities that fall with the gap to the best arm."""
+"""Functions of scores that several rules share: upper bounds, and probabilities that fall with the gap to the best."""
 
 import numpy as np
 
+from onepass.exploration.contract import Seen
 from onepass.foundation.generic import compiled
 
 
 @compiled
-def upper_bounds(seen):
+def upper_bounds(seen: Seen) -> np.ndarray:
     """mean_a + beta_a width_a (K,)."""
     scores = np.empty(seen.means.size)
     for a in range(scores.size):
@@ -15,7 +16,7 @@ def upper_bounds(seen):
 
 
 @compiled
-def unit_of_gaps(scale, count, seen):
+def unit_of_gaps(scale: float, count: int, seen: Seen) -> float:
     """gamma = scale sqrt(count t) / sigma, sigma the running residual; 0 at first, infinite where nothing errs."""
     if seen.residual > 0.0:
         return scale * np.sqrt(count * float(seen.rounds)) / seen.residual
@@ -23,7 +24,7 @@ def unit_of_gaps(scale, count, seen):
 
 
 @compiled
-def by_gaps(scores, best, count, gamma, chances):
+def by_gaps(scores: np.ndarray, best: int, count: int, gamma: float, chances: np.ndarray) -> None:
     """1 / (count + gamma gap) for the arms whose chances (K,) are above 0, in place; the best arm has the rest."""
     for a in range(scores.size):
         if chances[a] > 0.0:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.exploration import contract
+from onepass.exploration.contract import Seen
 from onepass.exploration.exploration import Exploration, floored
 from onepass.exploration.gaps import by_gaps, unit_of_gaps
 from onepass.exploration.theory import Strength, Theory, checked, strength_of
@@ -34,27 +35,27 @@ class InverseGapRule(NamedTuple):
 
 
 @contract.strength.for_state(InverseGapRule)
-def strength(rule):
+def strength(rule: InverseGapRule) -> Strength:
     return rule.strength
 
 
 @contract.wants_widths.for_state(InverseGapRule)
-def wants_widths(rule):
+def wants_widths(rule: InverseGapRule) -> bool:
     return rule.plausible
 
 
 @contract.wants_rewards.for_state(InverseGapRule)
-def wants_rewards(rule):
+def wants_rewards(rule: InverseGapRule) -> bool:
     return True
 
 
 @contract.wants_residual.for_state(InverseGapRule)
-def wants_residual(rule):
+def wants_residual(rule: InverseGapRule) -> bool:
     return rule.gamma == 0.0
 
 
 @contract.weigh.for_state(InverseGapRule)
-def weigh(rule, seen, scores, among, chances):
+def weigh(rule: InverseGapRule, seen: Seen, scores: np.ndarray, among: np.ndarray, chances: np.ndarray) -> None:
     best, lower, count = -1, -np.inf, 0
     for a in range(scores.size):
         if among[a]:

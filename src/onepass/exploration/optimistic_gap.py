@@ -13,7 +13,10 @@ together (measured: docs/recommended.md).
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from onepass.exploration import contract
+from onepass.exploration.contract import Seen
 from onepass.exploration.exploration import Exploration, floored
 from onepass.exploration.gaps import by_gaps, unit_of_gaps, upper_bounds
 from onepass.exploration.theory import Strength, Theory, checked, strength_of
@@ -30,32 +33,32 @@ class OptimisticGapRule(NamedTuple):
 
 
 @contract.strength.for_state(OptimisticGapRule)
-def strength(rule):
+def strength(rule: OptimisticGapRule) -> Strength:
     return rule.strength
 
 
 @contract.wants_widths.for_state(OptimisticGapRule)
-def wants_widths(rule):
+def wants_widths(rule: OptimisticGapRule) -> bool:
     return True
 
 
 @contract.wants_rewards.for_state(OptimisticGapRule)
-def wants_rewards(rule):
+def wants_rewards(rule: OptimisticGapRule) -> bool:
     return True
 
 
 @contract.wants_residual.for_state(OptimisticGapRule)
-def wants_residual(rule):
+def wants_residual(rule: OptimisticGapRule) -> bool:
     return True
 
 
 @contract.score.for_state(OptimisticGapRule)
-def score(rule, seen):
+def score(rule: OptimisticGapRule, seen: Seen) -> np.ndarray:
     return upper_bounds(seen)
 
 
 @contract.weigh.for_state(OptimisticGapRule)
-def weigh(rule, seen, scores, among, chances):
+def weigh(rule: OptimisticGapRule, seen: Seen, scores: np.ndarray, among: np.ndarray, chances: np.ndarray) -> None:
     best, count = -1, 0
     for a in range(scores.size):
         if among[a]:

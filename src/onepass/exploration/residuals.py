@@ -8,25 +8,25 @@ from onepass.foundation.generic import compiled
 
 
 class Tally(NamedTuple):
-    """Of rewards less their means as they were before: how many rows, and the sum of their squares."""
+    """A tally of rewards less their means as they were before: how many rows, and the sum of their squares."""
 
     rows: int
     squares: float
 
 
 @compiled
-def residual(tally):
+def residual(tally: Tally) -> float:
     """Their root mean square, 0 where there is none."""
     return np.sqrt(tally.squares / tally.rows) if tally.rows > 0 else 0.0
 
 
 def pooled(mine: Tally, its: Tally, since: Tally | None) -> Tally:
-    """Of two streams, less that with which both began."""
+    """Add up the tallies of two streams, less the one with which both began."""
     rows, squares = since or (0, 0.0)
     return Tally(rows=mine.rows + its.rows - rows, squares=max(mine.squares + its.squares - squares, 0.0))
 
 
 @compiled
-def counted(tally, deviation):
-    """One more."""
+def counted(tally: Tally, deviation: float) -> Tally:
+    """Count one deviation more."""
     return Tally(rows=tally.rows + 1, squares=tally.squares + deviation * deviation)

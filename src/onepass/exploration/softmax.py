@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.exploration import contract
+from onepass.exploration.contract import Seen
 from onepass.exploration.exploration import Exploration, floored
 from onepass.foundation import check
 from onepass.foundation.registry import savable
@@ -26,17 +27,17 @@ class SoftmaxRule(NamedTuple):
 
 
 @contract.wants_rewards.for_state(SoftmaxRule)
-def wants_rewards(rule):
+def wants_rewards(rule: SoftmaxRule) -> bool:
     return True
 
 
 @contract.wants_residual.for_state(SoftmaxRule)
-def wants_residual(rule):
+def wants_residual(rule: SoftmaxRule) -> bool:
     return rule.temperature == 0.0
 
 
 @contract.weigh.for_state(SoftmaxRule)
-def weigh(rule, seen, scores, among, chances):
+def weigh(rule: SoftmaxRule, seen: Seen, scores: np.ndarray, among: np.ndarray, chances: np.ndarray) -> None:
     best, count = -np.inf, 0
     for a in range(scores.size):
         if among[a]:

@@ -39,7 +39,7 @@ class Theory:
         object.__setattr__(self, "scale", check.real("scale", self.scale))
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given, as plain data."""
+        """Return the arguments of the constructor, as plain data."""
         return asdict(self)
 
 
@@ -57,7 +57,7 @@ def checked(name: str, value: "float | Theory") -> "float | Theory":
 
 
 def strength_of(value: "float | Theory") -> Strength:
-    """The same as compiled code reads it."""
+    """Make of an exploration's number, or `Theory`, the multiplier that compiled code reads."""
     if isinstance(value, Theory):
         constants = np.array([value.noise, value.parameter_bound, value.row_bound, value.delta], np.float64)
         return Strength(scale=float(value.scale), theory=constants)

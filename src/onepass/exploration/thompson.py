@@ -10,7 +10,10 @@ Thompson sampling, whatever M, for each draw is one: M only trades time for even
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from onepass.exploration import contract
+from onepass.exploration.contract import Seen
 from onepass.exploration.exploration import Exploration, floored
 from onepass.exploration.theory import Strength, Theory, checked, strength_of
 from onepass.foundation import check
@@ -29,22 +32,22 @@ class ThompsonRule(NamedTuple):
 
 
 @contract.strength.for_state(ThompsonRule)
-def strength(rule):
+def strength(rule: ThompsonRule) -> Strength:
     return rule.strength
 
 
 @contract.draws.for_state(ThompsonRule)
-def draws(rule):
+def draws(rule: ThompsonRule) -> int:
     return rule.draws
 
 
 @contract.score.for_state(ThompsonRule)
-def score(rule, seen):
+def score(rule: ThompsonRule, seen: Seen) -> np.ndarray:
     return seen.samples[0].copy()
 
 
 @contract.weigh.for_state(ThompsonRule)
-def weigh(rule, seen, scores, among, chances):
+def weigh(rule: ThompsonRule, seen: Seen, scores: np.ndarray, among: np.ndarray, chances: np.ndarray) -> None:
     count = seen.samples.shape[0]
     for m in range(count):
         sample, best, ties = seen.samples[m], -1, 0

@@ -6,7 +6,10 @@ score = mean + beta width        the largest takes all; beta < 0 is pessimism
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from onepass.exploration import contract
+from onepass.exploration.contract import Seen
 from onepass.exploration.exploration import Exploration, floored
 from onepass.exploration.gaps import upper_bounds
 from onepass.exploration.theory import Strength, Theory, checked, strength_of
@@ -21,17 +24,17 @@ class UCBRule(NamedTuple):
 
 
 @contract.strength.for_state(UCBRule)
-def strength(rule):
+def strength(rule: UCBRule) -> Strength:
     return rule.strength
 
 
 @contract.wants_widths.for_state(UCBRule)
-def wants_widths(rule):
+def wants_widths(rule: UCBRule) -> bool:
     return True
 
 
 @contract.score.for_state(UCBRule)
-def score(rule, seen):
+def score(rule: UCBRule, seen: Seen) -> np.ndarray:
     return upper_bounds(seen)
 
 

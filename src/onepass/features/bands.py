@@ -107,7 +107,7 @@ class Bands:
         self.count += self._banded(of)
 
     def knots(self, count: int, free: bool, unseen: Callable[[str], int]) -> Knots:
-        """What compiled code reads. count: of places; unseen: the place that a name without one has."""
+        """Return the knots as compiled code reads them. count: of places; unseen: the place of a name without one."""
         if self._knots is None:
             knots, places = list[float](), list[int]()
             sizes, new = np.zeros(count + 1, np.int64), np.full(count, NONE)
@@ -142,7 +142,15 @@ def part_of(name: str) -> tuple[str, float]:
 
 
 @compiled
-def with_bands(starts, places, values, known, means, scales, far):
+def with_bands(
+    starts: np.ndarray,
+    places: np.ndarray,
+    values: np.ndarray,
+    known: Knots,
+    means: np.ndarray,
+    scales: np.ndarray,
+    far: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows with their numbers as (number - mean) scale, clipped at `far`, and with bands: starts, places, values."""
     begins, size = np.zeros(starts.size, np.int64), 0
     where, what = np.empty(3 * places.size, np.int64), np.empty(3 * places.size)

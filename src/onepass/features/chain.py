@@ -20,24 +20,24 @@ class ChainState(NamedTuple):
 
 
 @output_dim.for_state(ChainState)
-def output_dim_chain(state):
+def output_dim_chain(state: ChainState) -> int:
     return output_dim(state.second)
 
 
 @embed.for_state(ChainState)
-def embed_chain(state, x, z):
+def embed_chain(state: ChainState, x: np.ndarray, z: np.ndarray) -> None:
     between = np.empty(output_dim(state.first), x.dtype)
     embed(state.first, x, between)
     embed(state.second, between, z)
 
 
 @transform.for_state(ChainState)
-def transform_chain(state, rows):
+def transform_chain(state: ChainState, rows: np.ndarray) -> np.ndarray:
     return transform(state.second, transform(state.first, rows))
 
 
 @advance.for_state(ChainState)
-def advance_chain(state, rows):
+def advance_chain(state: ChainState, rows: np.ndarray) -> np.ndarray:
     return advance(state.second, advance(state.first, rows))
 
 

@@ -21,7 +21,7 @@ class ConcatenateState(NamedTuple):
 
 
 @compiled
-def beside(left, right):
+def beside(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Rows (n, a) and (n, b) as (n, a + b)."""
     out = np.empty((left.shape[0], left.shape[1] + right.shape[1]), left.dtype)
     for i in range(out.shape[0]):
@@ -33,24 +33,24 @@ def beside(left, right):
 
 
 @output_dim.for_state(ConcatenateState)
-def output_dim_concatenate(state):
+def output_dim_concatenate(state: ConcatenateState) -> int:
     return output_dim(state.first) + output_dim(state.second)
 
 
 @embed.for_state(ConcatenateState)
-def embed_concatenate(state, x, z):
+def embed_concatenate(state: ConcatenateState, x: np.ndarray, z: np.ndarray) -> None:
     width = output_dim(state.first)
     embed(state.first, x, z[:width])
     embed(state.second, x, z[width:])
 
 
 @transform.for_state(ConcatenateState)
-def transform_concatenate(state, rows):
+def transform_concatenate(state: ConcatenateState, rows: np.ndarray) -> np.ndarray:
     return beside(transform(state.first, rows), transform(state.second, rows))
 
 
 @advance.for_state(ConcatenateState)
-def advance_concatenate(state, rows):
+def advance_concatenate(state: ConcatenateState, rows: np.ndarray) -> np.ndarray:
     return beside(advance(state.first, rows), advance(state.second, rows))
 
 

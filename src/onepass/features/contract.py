@@ -19,24 +19,24 @@ import numpy as np
 from onepass.foundation.generic import generic
 
 
-def _unknown(state, name: str) -> TypeError:
+def _unknown(state: Any, name: str) -> TypeError:
     return TypeError(f"{name} is not defined for {type(state).__name__}; register it with {name}.for_state(...)")
 
 
 @generic
-def output_dim(state) -> int:
+def output_dim(state: Any) -> int:
     """Width of z."""
     raise _unknown(state, "output_dim")
 
 
 @generic
-def embed(state, x: np.ndarray, z: np.ndarray):
+def embed(state: Any, x: np.ndarray, z: np.ndarray) -> None:
     """z (output_dim,) of one row x (input_dim,), written into z."""
     raise _unknown(state, "embed")
 
 
 @partial(generic, default=True)
-def transform(state, rows: np.ndarray) -> np.ndarray:
+def transform(state: Any, rows: np.ndarray) -> np.ndarray:
     """z for every row, shape (n, input_dim) -> (n, output_dim), in the rows' dtype. The state does not change."""
     z = np.empty((rows.shape[0], output_dim(state)), rows.dtype)
     for i in range(rows.shape[0]):
@@ -45,13 +45,13 @@ def transform(state, rows: np.ndarray) -> np.ndarray:
 
 
 @partial(generic, default=True)
-def advance(state, rows: np.ndarray) -> np.ndarray:
+def advance(state: Any, rows: np.ndarray) -> np.ndarray:
     """z for every row (n, input_dim) that is learned, in order; a map that learns writes into its state's arrays."""
     return transform(state, rows)
 
 
 @partial(generic, default=True)
-def apart(state):
+def apart(state: Any) -> Any:
     """The state with scratch of its own, for who computes beside others; itself where computing writes nothing.
 
     Only for states that hold scratch arrays, as those of learners do: their loops allocate nothing.

@@ -40,12 +40,12 @@ class OuterProductState(NamedTuple):
 
 
 @output_dim.for_state(OuterProductState)
-def output_dim_product(state):
+def output_dim_product(state: OuterProductState) -> int:
     return state.left * state.right
 
 
 @embed.for_state(OuterProductState)
-def embed_product(state, x, z):
+def embed_product(state: OuterProductState, x: np.ndarray, z: np.ndarray) -> None:
     for j in range(state.left):
         for k in range(state.right):
             z[j * state.right + k] = x[j] * x[state.left + k]
@@ -113,7 +113,7 @@ def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def largest_norm(rows):
+def largest_norm(rows: np.ndarray) -> float:
     """The largest ||x|| of rows (n, d), NaN if there is one."""
     most = 0.0
     for i in range(rows.shape[0]):
@@ -128,7 +128,7 @@ def largest_norm(rows):
 
 
 @compiled
-def fill_product(out, left, right):
+def fill_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
     """out = vec(u v^T) for one pair (d_u,), (d_a,)."""
     for j in range(left.size):
         for k in range(right.size):
@@ -136,7 +136,7 @@ def fill_product(out, left, right):
 
 
 @compiled
-def contract(vector, right, out):
+def contract(vector: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
     """out = M v, with the vector (d_u d_a,) read as a matrix M (d_u, d_a)."""
     product = dot(vector.reshape(out.size, right.size), right)
     for j in range(out.size):
@@ -144,7 +144,7 @@ def contract(vector, right, out):
 
 
 @compiled
-def signed_lengths(right, directions, records):
+def signed_lengths(right: np.ndarray, directions: np.ndarray, records: np.ndarray) -> tuple[np.ndarray, int]:
     """v^T direction of every row's arm, so that v = length * direction; ||v|| where there is no direction yet.
 
     Shapes (K, d_a), (records, d_a), (K,) with -1 for arms without a record. Also the first row that has turned away

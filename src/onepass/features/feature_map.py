@@ -56,11 +56,11 @@ class FeatureMap(files.Owner, ABC):
         """A fresh state for rows of `dtype`: what is drawn from a seed, and nothing learned yet."""
 
     def learned(self, state: Any) -> tuple[Any, ...]:
-        """Of a state the arrays that learning writes, their shapes fixed: what a file holds. () for a map at rest."""
+        """Return a state's arrays that learning writes, their shapes fixed: what a file holds. () for a map at rest."""
         return ()
 
     def consistent(self, learned: tuple[Any, ...]) -> bool:
-        """Whether what a file holds, its shapes right already, can have been learned."""
+        """Return whether what a file holds, its shapes right already, can have been learned."""
         return True
 
     def named(self, names: tuple[str, ...]) -> Iterable[str]:
@@ -119,7 +119,7 @@ class FeatureMap(files.Owner, ABC):
 
     @property
     def knows(self) -> bool:
-        """Whether it has learned, itself or as what a file or a copy held."""
+        """True once it has learned, itself or as what a file or a copy held."""
         return self._taught or self._held is not None
 
     def _rows(self, rows: Any) -> np.ndarray:
@@ -158,7 +158,7 @@ class FeatureMap(files.Owner, ABC):
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
-        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        """Rebuild a map from `params`, `extra` and `held` of a file, copy or pickle; ValueError if they do not fit."""
         found = cls(**params)
         own = found.learned(found.state)
         found._held = held.take(own, lambda learned: fits(found, own, learned))
@@ -180,7 +180,7 @@ def write(target: tuple[Any, ...], source: tuple[Any, ...]) -> None:
 
 
 def fits(features: FeatureMap, own: tuple[Any, ...], learned: tuple[Any, ...]) -> bool:
-    """Whether what a file holds has the shapes of what a map has learned, and can have been learned."""
+    """Return whether what a file holds has the shapes of what a map has learned, and can have been learned."""
     same = all(a.shape == b.shape for a, b in zip(arrays(own), arrays(learned), strict=True))
     return same and features.consistent(learned)
 

@@ -32,7 +32,7 @@ COSINE = tuple((-1.0) ** n / factorial(2 * n) for n in range(9))
 
 
 @compiled
-def horner(z, coefficients):
+def horner(z: float, coefficients: tuple[float, ...]) -> float:
     """The polynomial in z with these coefficients, the constant one first."""
     total = 0.0
     for i in range(len(coefficients)):
@@ -41,7 +41,7 @@ def horner(z, coefficients):
 
 
 @compiled
-def sine_and_cosine(turns):
+def sine_and_cosine(turns: float) -> tuple[float, float]:
     """sin and cos of 2 pi turns, to 1e-15: Taylor's series within an eighth of a turn of a multiple of a quarter.
 
     No branches, so that loops over it are vectorized: libm's take ten times as long. NaN stays NaN.
@@ -58,12 +58,12 @@ def sine_and_cosine(turns):
 
 
 @output_dim.for_state(FourierState)
-def output_dim_fourier(state):
+def output_dim_fourier(state: FourierState) -> int:
     return 2 * state.frequencies.shape[0]
 
 
 @embed.for_state(FourierState)
-def embed_fourier(state, x, phi):
+def embed_fourier(state: FourierState, x: np.ndarray, phi: np.ndarray) -> None:
     half = state.frequencies.shape[0]
     size = 1.0 / np.sqrt(half)
     for i in range(half):

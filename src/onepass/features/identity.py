@@ -19,18 +19,18 @@ class IdentityState(NamedTuple):
 
 
 @output_dim.for_state(IdentityState)
-def output_dim_identity(state):
+def output_dim_identity(state: IdentityState) -> int:
     return state.dim
 
 
 @embed.for_state(IdentityState)
-def embed_identity(state, x, z):
+def embed_identity(state: IdentityState, x: np.ndarray, z: np.ndarray) -> None:
     for j in range(x.size):
         z[j] = x[j]
 
 
 @transform.for_state(IdentityState)
-def transform_identity(state, rows):
+def transform_identity(state: IdentityState, rows: np.ndarray) -> np.ndarray:
     return rows
 
 

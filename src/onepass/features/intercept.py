@@ -19,12 +19,12 @@ class InterceptState(NamedTuple):
 
 
 @output_dim.for_state(InterceptState)
-def output_dim_intercept(state):
+def output_dim_intercept(state: InterceptState) -> int:
     return 1
 
 
 @embed.for_state(InterceptState)
-def embed_intercept(state, x, z):
+def embed_intercept(state: InterceptState, x: np.ndarray, z: np.ndarray) -> None:
     z[0] = 1.0
 
 

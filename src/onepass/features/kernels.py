@@ -46,7 +46,7 @@ class Kernel(ABC):
         """k(x_i, x_i) of every row of x, shape (n, d) -> (n,)."""
 
     def params(self) -> dict[str, Any]:
-        """What the constructor was given, as plain data; ValueError for kernels that hold a function."""
+        """Return the arguments of the constructor, as plain data; ValueError for kernels that hold a function."""
         return {field.name: plain(getattr(self, field.name)) for field in fields(cast(Any, self))}
 
     def __add__(self, other: Any) -> "Kernel":
@@ -352,7 +352,7 @@ def probed(kernel: Kernel, rows: np.ndarray) -> None:
 
 
 def indefinite(kernel: Kernel) -> ValueError:
-    """What is raised for a kernel that is not positive definite."""
+    """Make the error for a kernel that is not positive definite."""
     return ValueError(
         f"kernel must be positive definite on the arms, got {shown(kernel)}, which is not, or only with variances "
         "too large for rounding (more than 1e12 times reg): then scale the arms or raise reg"

@@ -25,7 +25,7 @@ class Landmarks(NamedTuple):
 
 
 @compiled
-def gaussian_into(points, used, x, precision, near):
+def gaussian_into(points: np.ndarray, used: int, x: np.ndarray, precision: float, near: np.ndarray) -> None:
     """exp(-precision ||x - p||^2) of the first `used` points, written into near."""
     for i in range(used):
         square = 0.0
@@ -36,12 +36,12 @@ def gaussian_into(points, used, x, precision, near):
 
 
 @output_dim.for_state(Landmarks)
-def output_dim_landmarks(state):
+def output_dim_landmarks(state: Landmarks) -> int:
     return state.z.shape[1]
 
 
 @embed.for_state(Landmarks)
-def embed_landmarks(state, x, phi):
+def embed_landmarks(state: Landmarks, x: np.ndarray, phi: np.ndarray) -> None:
     near, z = state.near, state.z
     gaussian_into(state.points, near.size, x, state.precision, near)
     for j in range(phi.size):
@@ -52,12 +52,12 @@ def embed_landmarks(state, x, phi):
 
 
 @apart.for_state(Landmarks)
-def apart_landmarks(state):
+def apart_landmarks(state: Landmarks) -> Landmarks:
     return Landmarks(points=state.points, z=state.z, near=np.empty(state.near.size), precision=state.precision)
 
 
 @compiled
-def nystrom(points, precision, rank):
+def nystrom(points: np.ndarray, precision: float, rank: int) -> Landmarks:
     """The Nystrom map of all of these points (m, dim) and its leading `rank` directions."""
     gram = squared_distances(points, points)
     for i in range(gram.shape[0]):

@@ -49,5 +49,5 @@ def _joined(key: str, one: Any, other: Any) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a number, and no flag."""
+    """Return whether a value is a number, and no flag."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -58,20 +58,20 @@ class NystromState(NamedTuple):
 
 
 @output_dim.register(NystromState)
-def output_dim_nystrom(state):
+def output_dim_nystrom(state: NystromState) -> int:
     return len(state.points)
 
 
 @transform.register(NystromState)
 @advance.register(NystromState)
-def transform_nystrom(state, rows):
+def transform_nystrom(state: NystromState, rows: np.ndarray) -> np.ndarray:
     gram = state.kernel.gram(state.points, rows.astype(np.float64, copy=False))
     z = solve_triangular(state.lower, gram, lower=True, overwrite_b=True, check_finite=False).T
     return np.ascontiguousarray(z, rows.dtype)
 
 
 @embed.register(NystromState)
-def embed_nystrom(state, x, z):
+def embed_nystrom(state: NystromState, x: np.ndarray, z: np.ndarray) -> None:
     z[:] = transform_nystrom(state, x[None])[0]
 
 

@@ -21,19 +21,19 @@ class GaussianProjectionState(NamedTuple):
 
 
 @output_dim.for_state(GaussianProjectionState)
-def output_dim_projection(state):
+def output_dim_projection(state: GaussianProjectionState) -> int:
     return state.transposed.shape[1]
 
 
 @embed.for_state(GaussianProjectionState)
-def embed_projection(state, x, z):
+def embed_projection(state: GaussianProjectionState, x: np.ndarray, z: np.ndarray) -> None:
     product = dot(x, state.transposed)
     for j in range(z.size):
         z[j] = product[j]
 
 
 @transform.for_state(GaussianProjectionState)
-def transform_projection(state, rows):
+def transform_projection(state: GaussianProjectionState, rows: np.ndarray) -> np.ndarray:
     return dot(rows, state.transposed)
 
 

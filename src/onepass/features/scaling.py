@@ -11,8 +11,8 @@ NONE = 1e-12  # of the mean: a deviation below it is rounding
 
 
 @compiled
-def bounded(values, largest):
-    """Whether every value is a number up to `largest`."""
+def bounded(values: np.ndarray, largest: float) -> bool:
+    """Return whether every value is a number up to `largest`."""
     most = 0.0
     for i in range(values.size):
         most = max(most, abs(values[i])) if values[i] == values[i] else np.inf
@@ -20,7 +20,7 @@ def bounded(values, largest):
 
 
 @compiled
-def standardized(places, values, means, scales, far):
+def standardized(places: np.ndarray, values: np.ndarray, means: np.ndarray, scales: np.ndarray, far: float) -> None:
     """(value - mean) scale of every place that has them, clipped at `far`, in place."""
     for i in range(places.size):
         if places[i] < means.size:

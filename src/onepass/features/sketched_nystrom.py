@@ -13,7 +13,7 @@ program does so). All sketched points are kept, for psi. A map costs O(s_m (dim 
 (k^2 + s_m^2)).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class SketchedNystromState(NamedTuple):
 
 
 @compiled
-def mixed(number):
+def mixed(number: Any) -> np.uint64:
     """A 64-bit integer hashed (the finalizer of splitmix64)."""
     z = np.uint64(number) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -52,8 +52,8 @@ def mixed(number):
 
 
 @compiled
-def sjlt_entry(number, block, size, blocks, seed):
-    """Where row `number` of the SJLT has its entry of a block, and the entry, +-1 / sqrt(blocks)."""
+def sjlt_entry(number: int, block: int, size: int, blocks: int, seed: int) -> tuple[int, float]:
+    """Return the place of the entry that row `number` of the SJLT has in a block, and the entry, +-1 / sqrt(blocks)."""
     width = size // blocks
     hashed = mixed(mixed(mixed(seed) ^ np.uint64(number)) ^ np.uint64(block))
     place = block * width + int((hashed >> np.uint64(1)) % np.uint64(width))
@@ -61,7 +61,7 @@ def sjlt_entry(number, block, size, blocks, seed):
 
 
 @compiled
-def sjlt_row(number, size, blocks, seed):
+def sjlt_row(number: int, size: int, blocks: int, seed: int) -> np.ndarray:
     """Row `number` of the SJLT, (size,): an entry in each of the blocks, whose number must divide size."""
     row = np.zeros(size)
     for k in range(blocks):
@@ -71,7 +71,7 @@ def sjlt_row(number, size, blocks, seed):
 
 
 @compiled
-def _sketched(state, x):
+def _sketched(state: SketchedNystromState, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Phi_pm and Phi_pp gain a point, in place; the update of pp as a, b of a b^T + b a^T."""
     s = sjlt_row(state.used, state.pp.shape[0], state.blocks, state.seed)
     features, psi, values = state.features, np.zeros(s.size), np.empty(state.used)
@@ -94,7 +94,7 @@ def _sketched(state, x):
 
 
 @compiled
-def _mapped(state, points, used, vectors, values):
+def _mapped(state: Any, points: np.ndarray, used: int, vectors: np.ndarray, values: np.ndarray) -> SketchedNystromState:
     """The state with these points and eigenpairs of Phi_pp, and Z made of them."""
     left, singular, right = svd(state.pm)
     inner = np.zeros((singular.size, values.size))
@@ -126,7 +126,9 @@ def _mapped(state, points, used, vectors, values):
 
 
 @compiled
-def sketched_nystrom(points, count, places, size, rank, blocks, seed, precision):
+def sketched_nystrom(
+    points: np.ndarray, count: int, places: np.ndarray, size: int, rank: int, blocks: int, seed: int, precision: float
+) -> SketchedNystromState:
     """The map of the first `count` points, landmarks at `places` (s_m,), s_p = size; decomposed in full, once.
 
     points (capacity, dim) are kept; the rows after the first `count` are room for more.
@@ -176,7 +178,7 @@ def sketched_nystrom(points, count, places, size, rank, blocks, seed, precision)
 
 
 @compiled
-def absorb(state, x):
+def absorb(state: SketchedNystromState, x: np.ndarray) -> SketchedNystromState:
     """The map after one point more; its landmarks are the same."""
     s, psi = _sketched(state, x)
     vectors, values = tisvd(state.vectors, state.values, s, psi, state.features.z.shape[1])
@@ -187,17 +189,17 @@ def absorb(state, x):
 
 
 @output_dim.for_state(SketchedNystromState)
-def output_dim_sketched(state):
+def output_dim_sketched(state: SketchedNystromState) -> int:
     return output_dim(state.features)
 
 
 @embed.for_state(SketchedNystromState)
-def embed_sketched(state, x, phi):
+def embed_sketched(state: SketchedNystromState, x: np.ndarray, phi: np.ndarray) -> None:
     embed(state.features, x, phi)
 
 
 @apart.for_state(SketchedNystromState)
-def apart_sketched(state):
+def apart_sketched(state: SketchedNystromState) -> SketchedNystromState:
     return SketchedNystromState(
         features=apart(state.features),
         points=state.points,

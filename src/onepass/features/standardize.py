@@ -31,7 +31,7 @@ LEAST_SPREAD = np.finfo(np.float64).tiny / np.finfo(np.float64).eps  # sums of s
 
 
 class StandardizeState(NamedTuple):
-    """What was learned, in float64: seen n (1,), mean m (dim,), spread s (dim,); least: CONSTANT roundings."""
+    """Sums learned, in float64: seen n (1,), mean m (dim,), spread s (dim,); least: CONSTANT roundings."""
 
     seen: np.ndarray
     mean: np.ndarray
@@ -40,12 +40,12 @@ class StandardizeState(NamedTuple):
 
 
 @output_dim.for_state(StandardizeState)
-def output_dim_standardize(state):
+def output_dim_standardize(state: StandardizeState) -> int:
     return state.mean.size
 
 
 @embed.for_state(StandardizeState)
-def embed_standardize(state, x, z):
+def embed_standardize(state: StandardizeState, x: np.ndarray, z: np.ndarray) -> None:
     count = max(state.seen[0], 1.0)
     for j in range(x.size):
         deviation = np.sqrt(state.spread[j] / count)
@@ -56,7 +56,7 @@ def embed_standardize(state, x, z):
 
 
 @compiled
-def count_row(state, x):
+def count_row(state: StandardizeState, x: np.ndarray) -> None:
     """One row more, in place."""
     state.seen[0] += 1.0
     count = state.seen[0]
@@ -67,7 +67,7 @@ def count_row(state, x):
 
 
 @advance.for_state(StandardizeState)
-def advance_standardize(state, rows):
+def advance_standardize(state: StandardizeState, rows: np.ndarray) -> np.ndarray:
     z = np.empty(rows.shape, rows.dtype)
     for i in range(rows.shape[0]):
         count_row(state, rows[i])

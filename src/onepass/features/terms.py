@@ -120,12 +120,12 @@ def number(name: str, value: Any) -> float:
 
 
 def is_number(name: str) -> bool:
-    """Whether a term is of a number, not of a string or of something missing."""
+    """Return whether a term is of a number, not of a string or of something missing."""
     return NUMBER.fullmatch(name) is not None
 
 
 def is_missing(name: str) -> bool:
-    """Whether a term says that something is missing."""
+    """Return whether a term says that something is missing."""
     return MISSING.fullmatch(name) is not None
 
 

@@ -24,7 +24,7 @@ class UnitLengthState(NamedTuple):
 
 
 @compiled
-def size_of(x):
+def size_of(x: np.ndarray) -> float:
     """||x|| = m ||x / m||, m the largest entry, so that no square is lost below the least number or above the
     largest."""
     most, total = 0.0, 0.0
@@ -38,12 +38,12 @@ def size_of(x):
 
 
 @output_dim.for_state(UnitLengthState)
-def output_dim_unit_length(state):
+def output_dim_unit_length(state: UnitLengthState) -> int:
     return state.dim
 
 
 @embed.for_state(UnitLengthState)
-def embed_unit_length(state, x, z):
+def embed_unit_length(state: UnitLengthState, x: np.ndarray, z: np.ndarray) -> None:
     size = size_of(x)
     for j in range(x.size):
         z[j] = state.length * (float(x[j]) / size) if size > 0.0 else 0.0
@@ -66,7 +66,7 @@ class UnitLength(FeatureMap):
     certified = True
     repeatable = True
 
-    def __init__(self, *, dim: int, length: float = 1.0):
+    def __init__(self, *, dim: int, length: float = 1.0) -> None:
         self.input_dim: int = check.integer("dim", dim, 1)
         self.output_dim: int = self.input_dim
         self.length: float = check.positive("length", length)
