@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from onepass.experiment import Chunk, Experiment, ExperimentError, Policy
-from onepass.experiment.bandits.environments import assemble
-from onepass.experiment.seeds import stream
+from onepass.lab import Chunk, Experiment, ExperimentError, Policy
+from onepass.lab.bandits.environments import assemble
+from onepass.lab.seeds import stream
 
 
 def press_ctrl_c() -> None:

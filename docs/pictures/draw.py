@@ -292,7 +292,7 @@ def crossed():
 
 def first_days():
     """Clicks on the simulated news site: by chance, ours, and by one who knows the truth."""
-    from onepass.experiment.news.site import Site
+    from onepass.lab.news.site import Site
 
     bandit = op.PendingRewards(op.CrossedBandit(seed=0), after=1800.0)
     waiting, seen = [], []
@@ -323,7 +323,7 @@ def first_days():
 
 def bake_off():
     """The table of the bake-off on docs/recommended_measured.md, as `onepass run bake-off` draws it."""
-    from onepass.experiment.bakeoff.figures import ARGMAX, OURS, PEER, TUNED, draw
+    from onepass.lab.bakeoff.figures import ARGMAX, OURS, PEER, TUNED, draw
 
     page = (HERE.parent / "recommended_measured.md").read_text()
     table = [line for line in page.splitlines() if line.startswith("| ")]

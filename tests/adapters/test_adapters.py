@@ -315,8 +315,8 @@ def gym():
 def test_environments_pass_the_check_of_gymnasium_and_agents_play_them(gym):
     from gymnasium.utils.env_checker import check_env
 
-    from onepass.experiment.bandits.environments import Linear
-    from onepass.experiment.kernels.problems import NoisyFunction
+    from onepass.lab.bandits.environments import Linear
+    from onepass.lab.kernels.problems import NoisyFunction
 
     rows = np.linspace(0.0, 1.0, 20)[:, None]
     pairs = [

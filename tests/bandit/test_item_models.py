@@ -5,9 +5,9 @@ import pytest
 
 import onepass as op
 from counts import many
-from onepass.experiment import Recommender, RecommenderStudy, run
-from onepass.experiment.recommender.generated import implicit
-from onepass.experiment.recommender.policies import Popularity, Taken
+from onepass.lab import Recommender, RecommenderStudy, run
+from onepass.lab.recommender.generated import implicit
+from onepass.lab.recommender.policies import Popularity, Taken
 from onepass.testing import check_feature_map
 
 

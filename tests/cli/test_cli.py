@@ -8,7 +8,7 @@ import pytest
 
 from experiments import Staircase, worst_and_best
 from onepass import cli
-from onepass.experiment import suites
+from onepass.lab import suites
 
 KEYS = {
     "experiment",
@@ -134,7 +134,7 @@ def test_a_missing_data_set_is_one_sentence_and_exit_code_2(
     import pooch
     import requests
 
-    from onepass.experiment import datasets
+    from onepass.lab import datasets
 
     def refuse(*_: object, **__: object) -> None:
         raise requests.ConnectionError("no network")

@@ -10,7 +10,7 @@ from experiments import Scripted, Staircase, Until
 from local_ray import local_ray
 from onepass import evaluation as ev
 from onepass.cluster import Replicas, ShardedBandit, evaluate, fit
-from onepass.experiment import Experiment, ExperimentError, Policy, run
+from onepass.lab import Experiment, ExperimentError, Policy, run
 from sharded_driver import EVERY, Mortal, batch, recipe, same
 
 pytestmark = pytest.mark.xdist_group("ray")  # one Ray for all of them

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import dense
 import onepass as op
 from heavy_games import DIM, PRACTICE, assert_close, game, stream
-from onepass.experiment.bandits.environments import Classification, Labels
-from onepass.experiment.datasets import load
+from onepass.lab.bandits.environments import Classification, Labels
+from onepass.lab.datasets import load
 
 REGS = (0.02, 0.2, 1.0, 20.0)
 MORE = 1.15  # times the mistakes of ridge regression

@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 
 import onepass as op
-from onepass.experiment.kernels.problems import Maximised, hartmann6, sobol
-from onepass.experiment.kernels.study import play
+from onepass.lab.kernels.problems import Maximised, hartmann6, sobol
+from onepass.lab.kernels.study import play
 
 
 def test_on_hartmann_6_whole_draws_lose_nearly_as_much_as_chance_and_half_ones_do_not():

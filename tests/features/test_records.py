@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction import FeatureHasher
 
 import onepass as op
-from onepass.benchmark.records import microseconds, requests
 from onepass.features.terms import terms
+from onepass.lab.benchmark.records import microseconds, requests
 
 QUARTERS = st.integers(-36, 36).map(lambda n: n / 4)
 LEAVES = st.one_of(st.sampled_from("abcdefgh"), st.integers(-5, 5), st.booleans(), QUARTERS, st.none(),

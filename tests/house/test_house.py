@@ -8,10 +8,9 @@ from pathlib import Path
 import onepass
 
 ROOT = Path(onepass.__file__).parent
-# From the top: a room may import those below it. The root module is the list of public names; benchmark/ times what
-# experiment/ plays, so it stands above it.
+# From the top: a room may import those below it. The root module is the list of public names.
 ROOMS = (
-    "__main__", "cli", "precompile", "benchmark", "experiment", "cluster", "service", "", "public", "evaluation",
+    "__main__", "cli", "precompile", "lab", "cluster", "service", "", "public", "evaluation",
     "adapters", "testing", "log", "recipes", "tuning", "learner", "kernel", "contextual", "bandit", "arena",
     "estimator", "exploration", "design", "features", "client", "foundation",
 )  # fmt: skip
@@ -60,6 +59,23 @@ def test_every_module_stands_in_a_room_of_the_list():
 
 def test_no_import_runs_up_the_list():
     assert [(a, b) for a, found in graph().items() for b in found if room(b) < room(a)] == []
+
+
+def test_the_command_line_alone_imports_the_lab_and_only_when_it_is_asked():
+    inside = [name for name, found in graph().items() if not name.startswith("lab") and any(map(is_lab, found))]
+    assert {name.split(".")[0] for name in inside} == {"cli"}
+    at_once = [
+        (name, one)
+        for name in inside
+        for node in modules()[name].body
+        for one in imported(ast.Module([node], []))
+        if is_lab(one) and not isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
+    assert at_once == []
+
+
+def is_lab(module: str) -> bool:
+    return module.split(".")[0] == "lab"
 
 
 def test_modules_do_not_import_one_another_in_a_circle():
@@ -138,8 +154,8 @@ def quoting(tree: ast.Module) -> Iterator[int]:
 
 
 def test_messages_quote_values_in_one_line_and_cut_them():
-    """By `check.shown`; `testing` and `experiment` say more, and a missing attribute is a name."""
-    apart = ("", "public", "testing", "experiment")
+    """By `check.shown`; `testing` and `lab` say more, and a missing attribute is a name."""
+    apart = ("", "public", "testing", "lab")
     found = {
         name: lines
         for name, tree in modules().items()

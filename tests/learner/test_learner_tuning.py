@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.experiment import LearnerStudy, Policy, find, tune
-from onepass.experiment.best import at_edges
-from onepass.experiment.learners.streams import Known, binary, for_tuning, permuted
-from onepass.experiment.learners.study import LearnerTrial
-from onepass.experiment.learners.suites import DRIFT_LOSSES, SETS, SUITES
-from onepass.experiment.report import keep_tuning
-from onepass.experiment.seeds import FIRST_TUNING_SEED
-from onepass.experiment.tuning import grid
+from onepass.lab import LearnerStudy, Policy, find, tune
+from onepass.lab.best import at_edges
+from onepass.lab.learners.streams import Known, binary, for_tuning, permuted
+from onepass.lab.learners.study import LearnerTrial
+from onepass.lab.learners.suites import DRIFT_LOSSES, SETS, SUITES
+from onepass.lab.report import keep_tuning
+from onepass.lab.seeds import FIRST_TUNING_SEED
+from onepass.lab.tuning import grid
 
 HERE = bool(os.environ.get("ONEPASS_DATA")) and Path(os.environ["ONEPASS_DATA"], "libsvm").is_dir()
 with_data = pytest.mark.skipif(not HERE, reason="the files of libsvm are not in $ONEPASS_DATA")

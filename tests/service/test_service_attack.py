@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from counts import LONG, many
-from onepass.benchmark.service import resident
+from onepass.lab.benchmark.service import resident
 from onepass.service.keys import made
 from patience import PATIENCE
 from service_process import Served, written

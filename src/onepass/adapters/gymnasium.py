@@ -23,7 +23,7 @@ FEW = 50  # rounds that are asked for at once
 
 
 class Game(Protocol):
-    """What `Rounds` plays: a problem of `onepass.experiment`, or one of your own."""
+    """What `Rounds` plays: a problem of `onepass.lab`, or one of your own."""
 
     arms: int
     dim: int
@@ -47,7 +47,7 @@ class Choice(Protocol):
 class Rounds(gymnasium.Env):
     """A contextual problem: every observation is the rows (K, d) of this round's arms.
 
-    game: from a seed to a problem that has arms, dim and chunk, such as those of `onepass.experiment`.
+    game: from a seed to a problem that has arms, dim and chunk, such as those of `onepass.lab`.
     rounds: of an episode, at least 1 (default 1000). seed: of the first episode, at least 0 (default 0); `reset(seed=)`
     begins another one. info of a step: "expected" and "regret" of the arm played. ValueError outside those ranges.
     """

@@ -103,7 +103,7 @@ def list_command(name: Annotated[str | None, typer.Argument(metavar="[EXPERIMENT
 
     Experiments in groups, policies with their parameters.
     """
-    from onepass.experiment import own, suites, tables
+    from onepass.lab import own, suites, tables
 
     print(tables.experiment_list(suites.GROUPS) if name is None else tables.policy_table(own.experiment(name)))
 
@@ -124,8 +124,8 @@ def run(
 
     Leaves Parquet files, a table and a picture in DIR (default: results/EXPERIMENT).
     """
-    from onepass.experiment import own, report, runner, tuning
-    from onepass.experiment.results import json_line
+    from onepass.lab import own, report, runner, tuning
+    from onepass.lab.results import json_line
 
     experiment = own.experiment(name)
     chosen = own.policies(experiment, split(policies))
@@ -155,7 +155,7 @@ def tune(
 
     All on one grid; default DIR: results/EXPERIMENT-tuned.
     """
-    from onepass.experiment import own, report, tuning
+    from onepass.lab import own, report, tuning
 
     experiment = own.experiment(name)
     chosen = own.policies(experiment, split(policies))
@@ -176,7 +176,7 @@ def report_command(
     pdf: Annotated[bool, typer.Option("--pdf", help="The picture and each of its panels as PDF, too.")] = False,
 ) -> None:
     """Make tables and pictures of results again."""
-    from onepass.experiment import own, report
+    from onepass.lab import own, report
 
     print(report.rebuild(folder, figure=None if figure is None else own.figure(figure), paper=pdf))
 
@@ -194,7 +194,7 @@ def bench(
 
     To what it cannot do without, and to plain NumPy.
     """
-    from onepass import benchmark
+    from onepass.lab import benchmark
 
     print(benchmark.regret() if regret else benchmark.speed())
 
@@ -239,8 +239,8 @@ def evaluate(
     By a log: values, limits, and whether to believe them.
     """
     from onepass.evaluation import of_files
-    from onepass.experiment.errors import ExperimentError
-    from onepass.experiment.progress import Meter
+    from onepass.lab.errors import ExperimentError
+    from onepass.lab.progress import Meter
 
     try:
         with Meter(f"evaluate {Path(path).name}", of_files.decisions_in(path, form), quiet=json) as meter:
@@ -282,7 +282,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         print(needs(str(error.name)), file=sys.stderr)
     except ValueError as error:
-        from onepass.experiment.errors import ExperimentError
+        from onepass.lab.errors import ExperimentError
 
         if not isinstance(error, ExperimentError):
             raise

@@ -364,7 +364,7 @@ def said() -> Iterator[None]:
 @contextmanager
 def meter(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], object]]:
     """Progress by places: the first one told is where it begins."""
-    from onepass.experiment.progress import Meter
+    from onepass.lab.progress import Meter
 
     with Meter(title, max(total, 1), quiet) as shown:
         before: list[int] = []
@@ -381,7 +381,7 @@ def meter(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], objec
 @contextmanager
 def progress(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], object]]:
     """Progress by numbers of places that are done."""
-    from onepass.experiment.progress import Meter
+    from onepass.lab.progress import Meter
 
     with Meter(title, max(total, 1), quiet) as shown:
         yield shown.advance

@@ -34,8 +34,8 @@ from onepass.foundation.parts import in_parts
 from onepass.foundation.waiting import compiling
 
 NEVER_COMPILED = {
-    "__main__.py", "adapters", "benchmark", "cache.py", "cli", "client", "cluster", "disk.py", "experiment", "files.py",
-    "labels.py", "log", "precompile.py", "recipes", "records.py", "registry.py", "service", "sharing.py", "terms.py",
+    "__main__.py", "adapters", "cache.py", "cli", "client", "cluster", "disk.py", "files.py", "lab", "labels.py",
+    "log", "precompile.py", "recipes", "records.py", "registry.py", "service", "sharing.py", "terms.py",
     "testing", "tuning", "waiting.py",
 }  # fmt: skip
 PLAIN = (

@@ -1,0 +1,196 @@
+"""Who plays the bake-off: ours, tuned ones of ours, and other packages where they are installed.
+
+A player has `play(rows (n, d), labels (n,))`, which gives the arms of the next n rounds; its own rewards alone are
+shown to it. Those with `hindsight` are given rows in units of the whole set's deviations, centered where they are not
+sparse: linear models need it, and get it for nothing.
+"""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+import onepass
+from onepass.exploration.ucb import UCB
+from onepass.lab.policy import Policy
+
+SPARSE = 0.9  # share of zeros from which on rows are not centered
+CONSTANT = 1e-9  # of a column's largest entry: one that spreads less does not vary
+
+
+def in_hindsight(rows: np.ndarray) -> np.ndarray:
+    """Rows in deviations of their columns."""
+    deviation = rows.std(axis=0)
+    unit = np.where(deviation > CONSTANT * np.abs(rows).max(axis=0), deviation, 1.0)
+    return rows / unit if np.mean(rows == 0.0) > SPARSE else (rows - rows.mean(axis=0)) / unit
+
+
+class Ours:
+    """A bandit of models per arm."""
+
+    hindsight = False
+
+    def __init__(self, bandit: Any, arms: int) -> None:
+        self.bandit, self.arms = bandit, arms
+
+    def play(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        rewards = (labels[:, None] == np.arange(self.arms)).astype(np.float64)
+        return self.bandit.play(rows[:, None, :], rewards)
+
+
+class Tuned(Ours):
+    """The same on rows in hindsight, of length about 1, with an intercept."""
+
+    hindsight = True
+
+    def play(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return super().play(np.hstack([rows / np.sqrt(rows.shape[1]), np.ones((len(rows), 1))]), labels)
+
+
+class VowpalWabbit:
+    """One of its explorers at one learning rate; features are named, for bare numbers collide."""
+
+    hindsight = True
+
+    def __init__(self, options: str, arms: int, seed: int) -> None:
+        from vowpalwabbit import Workspace
+
+        self.separate = "adf" not in options
+        options = options.format(arms=arms)
+        self.model = Workspace(f"{options} --quiet -b 20 --random_seed {seed + 1}")
+        self.rng, self.actions = np.random.default_rng([seed, 1]), [f"|a arm{a}" for a in range(arms)]
+
+    def play(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return np.array([self.round(x, label) for x, label in zip(rows, labels, strict=True)])
+
+    def round(self, x: np.ndarray, label: int) -> int:
+        said = " ".join(f"f{j}:{x[j]:.6g}" for j in np.flatnonzero(x))
+        context, actions = f"| {said}" if self.separate else f"shared |s {said}", self.actions
+        found = self.model.predict(context if self.separate else [context, *actions])
+        p = np.maximum(found, 0.0)
+        arm = int(self.rng.choice(len(p), p=p / p.sum()))
+        paid = f"{float(arm != label)}:{p[arm] / p.sum():.6f}"
+        if self.separate:
+            self.model.learn(f"{arm + 1}:{paid} {context}")
+        else:
+            self.model.learn([context, *actions[:arm], f"0:{paid} {actions[arm]}", *actions[arm + 1 :]])
+        return arm
+
+
+class OneByOne:
+    """A model of another package: `choose(x)` gives an arm, `learn(x, arm, reward)` takes it."""
+
+    hindsight = True
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def play(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        arms = np.empty(len(rows), np.int64)
+        for t, (x, label) in enumerate(zip(rows, labels, strict=True)):
+            arms[t] = arm = self.choose(x)
+            self.learn(x, arm, float(arm == label))
+        return arms
+
+    def choose(self, x: np.ndarray) -> int:
+        return int(np.asarray(self.model.predict(x[None])).ravel()[0])
+
+    def learn(self, x: np.ndarray, arm: int, reward: float) -> None:
+        self.model.partial_fit(x[None], np.array([arm]), np.array([reward]))
+
+
+class MABWiser(OneByOne):
+    """Its LinUCB."""
+
+    def __init__(self, arms: int, dim: int, alpha: float) -> None:
+        from mabwiser.mab import MAB, LearningPolicy
+
+        super().__init__(MAB(list(range(arms)), LearningPolicy.LinUCB(alpha=alpha, l2_lambda=1.0)))
+        self.model.fit(list(range(arms)), [0.0] * arms, np.zeros((arms, dim)))
+
+    def learn(self, x: np.ndarray, arm: int, reward: float) -> None:
+        self.model.partial_fit([arm], [reward], x[None])
+
+
+def contextual(*, dim: int, arms: int, seed: int, exploration: float | None = None) -> Ours:
+    """Ours at its defaults; exploration: of plain upper bounds."""
+    rule = None if exploration is None else UCB(exploration)
+    return Ours(onepass.ContextualBandit(seed=seed, exploration=rule), arms)
+
+
+def tuned(*, dim: int, arms: int, seed: int, recipe: str, exploration: float, reg: float, **sizes: Any) -> Tuned:
+    """One setting of a linear bandit of ours."""
+    make, wide = getattr(onepass, recipe), {name: min(size, dim + 1) for name, size in sizes.items()}
+    return Tuned(make(dim=dim + 1, parameters="disjoint", exploration=exploration, reg=reg, seed=seed, **wide), arms)
+
+
+def vowpal_wabbit(*, dim: int, arms: int, seed: int, options: str, rate: float) -> VowpalWabbit:
+    """One setting of Vowpal Wabbit."""
+    return VowpalWabbit(f"{options} -l {rate:g}", arms, seed)
+
+
+def mabwiser(*, dim: int, arms: int, seed: int, alpha: float) -> MABWiser:
+    """LinUCB of MABWiser."""
+    return MABWiser(arms, dim, alpha)
+
+
+def contextualbandits(*, dim: int, arms: int, seed: int, alpha: float) -> OneByOne:
+    """LinUCB of contextualbandits."""
+    from contextualbandits.online import LinUCB
+
+    model = LinUCB(nchoices=arms, alpha=alpha, random_state=seed + 1)
+    model.fit(np.zeros((arms, dim)), np.arange(arms), np.zeros(arms))
+    return OneByOne(model)
+
+
+OURS = (
+    Policy("ContextualBandit", contextual, tuned=False),
+    Policy("ContextualBandit argmax", contextual, {"exploration": 1.0}, tuned=False),
+)
+GRID = tuple(product((0.1, 0.5), (0.1, 1.0)))  # exploration, reg
+RECIPES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("LinUCB", {}), ("LinTS", {}), ("CBSCFD", {"size": 16}), ("PSILinUCB", {"rank": 16}),
+)  # fmt: skip
+ADF = "--cb_explore_adf -q sa --ignore_linear s"
+RULES = {
+    "epsilon-greedy": "--cb_explore {arms} --epsilon 0.1",
+    "SquareCB 10": f"{ADF} --squarecb --gamma_scale 10",
+    "SquareCB 100": f"{ADF} --squarecb --gamma_scale 100",
+    "SquareCB 1000": f"{ADF} --squarecb --gamma_scale 1000",
+    "RegCB": f"{ADF} --regcb",
+    "cover": "--cb_explore {arms} --cover 3",
+}
+RATES = (0.5, 2.0, 10.0)
+ALPHAS = (0.1, 1.0)
+
+
+def our_linear() -> list[Policy]:
+    """Linear bandits of ours at every setting of the grid."""
+    return [
+        Policy(
+            f"{recipe} {exploration:g}/{reg:g}",
+            tuned,
+            {"recipe": recipe, "exploration": exploration, "reg": reg, **sizes},
+            recipe,
+            tuned=False,
+        )
+        for recipe, sizes in RECIPES
+        for exploration, reg in GRID
+    ]
+
+
+def peers() -> Sequence[Policy]:
+    """Those that are installed."""
+    found = []
+    if find_spec("vowpalwabbit") is not None:
+        found += [
+            Policy(f"VW {name} -l {rate:g}", vowpal_wabbit, {"options": rule, "rate": rate}, "VW", tuned=False)
+            for name, rule in RULES.items()
+            for rate in RATES
+        ]
+    for name, make in (("mabwiser", mabwiser), ("contextualbandits", contextualbandits)):
+        if find_spec(name) is not None:
+            found += [Policy(f"{name} {alpha:g}", make, {"alpha": alpha}, name, tuned=False) for alpha in ALPHAS]
+    return found

@@ -1,0 +1,96 @@
+"""The bake-off: every policy plays multi-class sets as bandits, and its mistakes are counted. A seed is a set and an
+order of its rows: seed s is set s mod 36 in order s div 36.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from onepass.lab.bakeoff.figures import BAKE_OFF
+from onepass.lab.bakeoff.players import OURS, in_hindsight, our_linear, peers
+from onepass.lab.bakeoff.sets import NAMES, played
+from onepass.lab.definition import CHECKPOINTS, Trial, curve_rows, final_rows
+from onepass.lab.figure import Figure
+from onepass.lab.policy import Policy
+
+WARM_UP_ROUNDS = 300  # one more than the views of a ContextualBandit are made from
+
+
+@dataclass(frozen=True)
+class BakeOff:
+    """Sets as bandits, in order of seeds; rounds: at most so many of each set."""
+
+    name: str
+    description: str
+    policies: tuple[Policy, ...]
+    rounds: int
+    seeds: int
+    sets: tuple[str, ...] = NAMES
+    figure: Figure = BAKE_OFF
+    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    timed: bool = False
+
+    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        return BakeOffTrial(self, policies, seed)
+
+    def warm_up(self, policy: Policy) -> None:
+        rows, labels = np.random.default_rng(0).standard_normal((WARM_UP_ROUNDS, 3)), np.arange(WARM_UP_ROUNDS) % 3
+        policy.build(dim=3, arms=3, seed=0).play(rows, labels)
+
+    def step_size(self, rounds: int) -> int:
+        return max(1, rounds // CHECKPOINTS)
+
+
+class BakeOffTrial:
+    """One set; regret is the number of mistakes."""
+
+    def __init__(self, study: BakeOff, policies: Sequence[Policy], seed: int) -> None:
+        order, place = divmod(seed, len(study.sets))
+        self.policies, self.seed = policies, seed
+        self.data = played(study.sets[place], order, study.rounds)
+        where = {"dim": self.data.rows.shape[1], "arms": max(self.data.classes, 2), "seed": order}
+        self.players = [policy.build(**where) for policy in policies]
+        self.scaled = in_hindsight(self.data.rows)
+        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
+
+    def step(self, start: int, rounds: int) -> None:
+        labels = self.data.labels[start : start + rounds]
+        for player, points in zip(self.players, self.points, strict=True):
+            if len(labels) == 0:
+                continue
+            rows = (self.scaled if player.hindsight else self.data.rows)[start : start + rounds]
+            began = perf_counter()
+            arms = player.play(rows, labels)
+            seconds = perf_counter() - began
+            before = points[-1] if points else {"cumulative_regret": 0.0, "seconds": 0.0}
+            mistakes = before["cumulative_regret"] + float(np.count_nonzero(arms != labels))
+            points.append(
+                {
+                    "round": start + len(labels),
+                    "cumulative_regret": mistakes,
+                    "mistake_rate": mistakes / (start + len(labels)),
+                    "seconds": before["seconds"] + seconds,
+                }
+            )
+
+    def rows(self) -> list[dict[str, Any]]:
+        found = {"set": self.data.name, "arms": max(self.data.classes, 2), "dim": self.data.rows.shape[1]}
+        rows = final_rows(self.policies, self.seed, self.points, lambda points: {"rate": points[-1]["mistake_rate"]})
+        return [{**row, **found} for row in rows]
+
+    def curves(self) -> list[dict[str, Any]]:
+        return [{**row, "set": self.data.name} for row in curve_rows(self.policies, self.seed, self.points)]
+
+
+SUITES = (
+    BakeOff(
+        "bake-off",
+        "multi-class sets as bandits, ContextualBandit at its defaults; a seed is a set, and an order of its rows",
+        (*OURS, *our_linear(), *peers()),
+        rounds=10_000,
+        seeds=len(NAMES),
+    ),
+)

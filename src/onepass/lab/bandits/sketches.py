@@ -1,0 +1,87 @@
+"""Ridge regression and Newton steps on the same sketches, over reg: docs/sketches.md.
+
+Exploration is chosen for every policy at every reg on optdigits, on seeds of its own, and reported on the other sets:
+
+    onepass tune newton-arms-optdigits --out results/arms; onepass run newton-arms-digits --tuned results/arms
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from onepass import UCB, Bandit, Disjoint, Exact, InverseGap, OnlineNewton, PlainThompson, ProjectorSplitting, Ridge
+from onepass.bandit.bandit import BaseBandit
+from onepass.design.design import Design
+from onepass.lab.bandits.environments import Classification, Environment, Labels
+from onepass.lab.bandits.figures import REG
+from onepass.lab.bandits.heavy import SKETCHES
+from onepass.lab.bandits.study import Experiment
+from onepass.lab.datasets import load
+from onepass.lab.definition import Study
+from onepass.lab.policy import Policy, at
+
+REGS = (0.02, 0.2, 2.0)
+EXPLORATIONS = (0.01, 0.03, 0.1, 0.3, 1.0)
+PART, MOST = 4, 50  # sketches of a quarter of the dimensions, at most 50 rows
+DESIGNS: dict[str, Callable[[int, int, float], Design]] = {
+    "Exact": lambda dim, size, reg: Exact(dim=dim, reg=reg),
+    "FD": lambda dim, size, reg: SKETCHES["FD"](dim, size, 0.0, reg),
+    "RFD": lambda dim, size, reg: SKETCHES["RFD"](dim, size, 0.0, reg),
+    "PSI": lambda dim, size, reg: ProjectorSplitting(dim=dim, rank=size, reg=reg),
+    "PSI-C": lambda dim, size, reg: SKETCHES["PSI"](dim, size, 0.0, reg),
+}
+ESTIMATORS: dict[str, Any] = {"ridge": Ridge, "newton": OnlineNewton}
+MODELS: dict[str, Any] = {"shared": lambda estimator: estimator, "arms": Disjoint}
+RULES: dict[str, Any] = {"UCB": UCB, "Thompson": PlainThompson, "InverseGap": InverseGap}
+
+
+def Sketched(
+    *, dim: int, model: str, design: str, estimator: str, rule: str, reg: float, exploration: float, seed: int = 0
+) -> BaseBandit:
+    """Ridge regression or Newton steps on one of `DESIGNS`, shared by all arms or of each arm."""
+    made = ESTIMATORS[estimator](DESIGNS[design](dim, max(2, min(MOST, dim // PART)), reg))
+    return Bandit(MODELS[model](made), RULES[rule](exploration), seed=seed, name="Sketched")
+
+
+def policies(model: str, rule: str, designs: tuple[str, ...]) -> tuple[Policy, ...]:
+    """Both estimators on every design, the exact one by ridge regression alone, at every one of `REGS`."""
+    found, start = [], {"model": model, "rule": rule, "reg": 1.0, "exploration": 0.1}
+    for design in designs:
+        for estimator in ("ridge",) if design == "Exact" else tuple(ESTIMATORS):
+            label = design if design == "Exact" else f"{design} {estimator}"
+            found.append(Policy(label, Sketched, {"design": design, "estimator": estimator, **start}))
+    return tuple(at(policy, f"reg={reg:g}", reg=reg) for policy in found for reg in REGS)
+
+
+def problem(seed: int, model: str, name: str) -> Environment:
+    """The class of an example is to be named by the models of all arms, or its example found by the one they share."""
+    return Labels(load(name), seed) if model == "arms" else Classification(load(name), seed)
+
+
+def study(name: str, data: str, model: str, rule: str, designs: tuple[str, ...], seeds: int = 10) -> Experiment:
+    """Both estimators under a rule, on a data set."""
+    return Experiment(
+        name,
+        f"ridge regression and Newton steps on the same sketches, {rule}, "
+        + (f"a model per arm, on {data}" if model == "arms" else f"one shared model, on {data}"),
+        partial(problem, model=model, name=data),
+        policies(model, rule, designs),
+        rounds=2000,
+        seeds=seeds,
+        figure=REG,
+        grid={"exploration": EXPLORATIONS},
+    )
+
+
+SUITES: tuple[Study, ...] = (
+    *(
+        study(f"newton-arms-{data}", data, "arms", "UCB", tuple(DESIGNS), seeds)
+        for data, seeds in (("optdigits", 10), ("digits", 10), ("mfeat-zernike", 10), ("spambase", 10), ("mnist", 3))
+    ),
+    *(
+        study(f"newton-{model}-{rule.lower()}-{data}", data, model, rule, ("Exact", "FD", "RFD"))
+        for rule in ("Thompson", "InverseGap")
+        for model, sets in (("arms", ("optdigits", "spambase")), ("shared", ("optdigits", "digits")))
+        for data in sets
+    ),
+)

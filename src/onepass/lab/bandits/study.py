@@ -1,0 +1,123 @@
+"""Bandit problems: a chunk of rounds is made once and played by every policy; only the play is timed."""
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from onepass.lab.bandits.environments import BLOCK, Environment
+from onepass.lab.bandits.figures import REGRET
+from onepass.lab.definition import CHECKPOINTS, Trial, curve_rows, final_rows
+from onepass.lab.figure import Figure
+from onepass.lab.policy import Policy
+
+CHUNK_BYTES = 32 * 2**20
+
+
+EXPLORATIONS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+REGS = (2e-4, 2e-3, 2e-2, 2e-1, 2.0, 2e1, 2e2, 2e3, 2e4)
+
+
+class Stepwise:
+    """A bandit of one's own that decides and learns one round at a time, with `play` as the bandits of onepass have it.
+
+    decide(contexts (K, d)) gives a row's number, or what has one as `arm`; learn(row (d,), reward). memory_usage() and
+    error_bound() are asked where it has them; else memory is the size of its pickle, and nothing is certified.
+    """
+
+    def __init__(self, bandit: Any) -> None:
+        self.bandit = bandit
+
+    def play(self, contexts: np.ndarray, rewards: np.ndarray) -> np.ndarray:
+        """The chosen arms (T,) of recorded rounds: contexts (T, K, d), rewards (T, K)."""
+        arms = np.empty(len(contexts), np.int64)
+        for t, rows in enumerate(contexts):
+            decision = self.bandit.decide(rows)
+            arms[t] = getattr(decision, "arm", decision)
+            self.bandit.learn(rows[arms[t]], float(rewards[t, arms[t]]))
+        return arms
+
+    def memory_usage(self) -> int:
+        known = getattr(self.bandit, "memory_usage", None)
+        return len(pickle.dumps(self.bandit)) if known is None else int(known())
+
+    def error_bound(self) -> float:
+        known = getattr(self.bandit, "error_bound", None)
+        return float("inf") if known is None else float(known())
+
+
+def player(bandit: Any) -> Any:
+    """What plays recorded rounds: the bandit itself, if it can."""
+    return bandit if hasattr(bandit, "play") else Stepwise(bandit)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A bandit problem: environment(seed) gives it; grid: the parameters that `tune` searches, and their values."""
+
+    name: str
+    description: str
+    environment: Callable[[int], Environment]
+    policies: tuple[Policy, ...]
+    rounds: int
+    seeds: int
+    figure: Figure = REGRET
+    grid: Mapping[str, Sequence[float]] = field(default_factory=lambda: {"exploration": EXPLORATIONS, "reg": REGS})
+    timed: bool = False
+
+    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        return BanditTrial(self.environment(seed), policies, seed)
+
+    def warm_up(self, policy: Policy) -> None:
+        environment = self.environment(0)
+        contexts, _, rewards = environment.chunk(0, 2)
+        player(policy.build(dim=environment.dim, seed=0)).play(contexts, rewards)
+
+    def step_size(self, rounds: int) -> int:
+        """Whole blocks, about 40 chunks a run, at most 32 MB of contexts."""
+        environment = self.environment(0)
+        block_bytes = 8 * BLOCK * environment.arms * environment.dim
+        return BLOCK * max(1, min(rounds // (BLOCK * CHECKPOINTS), CHUNK_BYTES // block_bytes))
+
+
+class BanditTrial:
+    """Regret is sum over rounds of (max_a E reward_a - E reward of the chosen arm); rewards are those paid."""
+
+    def __init__(self, environment: Environment, policies: Sequence[Policy], seed: int) -> None:
+        self.environment, self.policies, self.seed = environment, policies, seed
+        self.bandits = [player(policy.build(dim=environment.dim, seed=seed)) for policy in policies]
+        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
+
+    def step(self, start: int, rounds: int) -> None:
+        chunk = self.environment.chunk(start, rounds)
+        best, index = chunk.expected.max(axis=1), np.arange(rounds)
+        played = []
+        for bandit in self.bandits:
+            began = perf_counter()
+            arms = bandit.play(chunk.contexts, chunk.rewards)
+            seconds = perf_counter() - began
+            regret = float((best - chunk.expected[index, arms]).sum())
+            played.append((regret, float(chunk.rewards[index, arms].sum()), seconds))
+        for bandit, points, (regret, reward, seconds) in zip(self.bandits, self.points, played):
+            before = points[-1] if points else {"cumulative_regret": 0.0, "cumulative_reward": 0.0, "seconds": 0.0}
+            points.append(
+                {
+                    "round": start + rounds,
+                    "cumulative_regret": before["cumulative_regret"] + regret,
+                    "cumulative_reward": before["cumulative_reward"] + reward,
+                    "seconds": before["seconds"] + seconds,
+                    "memory_bytes": bandit.memory_usage(),
+                    "error_bound": bandit.error_bound(),
+                }
+            )
+
+    def rows(self) -> list[dict[str, Any]]:
+        return final_rows(
+            self.policies, self.seed, self.points, lambda points: {"error_bound": points[-1]["error_bound"]}
+        )
+
+    def curves(self) -> list[dict[str, Any]]:
+        return curve_rows(self.policies, self.seed, self.points)

@@ -1,0 +1,51 @@
+"""`onepass bench`: speed and memory as ratios in one run; bars are those the project set itself.
+
+Some of it plays problems of the lab. One thread unless a line says otherwise; set OPENBLAS_NUM_THREADS=1
+before Python starts (`make bench` does). shared.py times a round with one model, decisions.py rules of exploration,
+tails.py heavy-tailed rewards, kernels.py kernel bandits, learners.py online kernel learners, arms.py models per arm,
+records.py rows from dictionaries, threads.py several threads at one bandit, logs.py policies on logs, stores.py durable
+records, peers.py the same task in other packages that are installed.
+"""
+
+from onepass.lab.benchmark.arms import table as arms_table
+from onepass.lab.benchmark.decisions import table as decisions_table
+from onepass.lab.benchmark.kernels import regret as kernels_regret
+from onepass.lab.benchmark.kernels import table as kernels_table
+from onepass.lab.benchmark.learners import regret as learners_regret
+from onepass.lab.benchmark.learners import table as learners_table
+from onepass.lab.benchmark.logs import table as logs_table
+from onepass.lab.benchmark.peers import table as peers_table
+from onepass.lab.benchmark.records import table as records_table
+from onepass.lab.benchmark.shared import regret as shared_regret
+from onepass.lab.benchmark.shared import table as shared_table
+from onepass.lab.benchmark.stores import table as stores_table
+from onepass.lab.benchmark.tails import regret as tails_regret
+from onepass.lab.benchmark.tails import table as tails_table
+from onepass.lab.benchmark.threads import table as threads_table
+
+
+def speed() -> str:
+    """The tables, one line each: what, measured, ratio, of what."""
+    tables = (
+        shared_table,
+        decisions_table,
+        tails_table,
+        kernels_table,
+        learners_table,
+        arms_table,
+        records_table,
+        threads_table,
+        logs_table,
+        stores_table,
+        peers_table,
+    )
+    return "\n".join(
+        f"{what:<58} {measured:9.2f} {unit:<2}  {ratio:7.2f} {of}"
+        for table in tables
+        for what, measured, unit, ratio, of in table()
+    )
+
+
+def regret() -> str:
+    """The bars on regret, one line each."""
+    return f"{shared_regret()}\n{tails_regret()}\n{kernels_regret()}\n{learners_regret()}"

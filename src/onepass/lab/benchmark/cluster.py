@@ -1,0 +1,274 @@
+"""What more cores and shards cost: `python -m onepass.lab.benchmark.cluster WHAT`: `rows [ROWS]`, `latency`,
+`arms [ARMS ROWS [REPEATS [here]]]`.
+
+rows   seconds to learn files: one thread, two threads, two workers of Ray, and, as the limit of the machine, two
+       processes that do nothing but the arithmetic, on rows that they have in memory
+arms   ROWS rows of each of ARMS arms on two shards: bytes, the share of learning that is not the shards' own, by the
+       clock and by CPU time, the ten best of all arms for 100 users, REPEATS times; shards in this process, then actors
+       of Ray (not with "here"), each beside one bandit
+latency  what calls take when messages to shards take 1, 5 and 20 ms, beside the model of docs/cluster.md
+
+Not part of `onepass bench`: needs Ray, both cores and some gigabytes. Alternating runs, medians of their ratios. With
+POLARS_MAX_THREADS=1 and OPENBLAS_NUM_THREADS=1 before it, so that one thread is one.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import onepass as op
+from onepass.cluster import ShardedBandit, fit
+from onepass.cluster.rays import connected
+from onepass.lab.benchmark.shared import Line
+
+BAR, LIMIT = 1.6, 30.0  # times as fast as one worker; percent of learning that routing may take
+BYTES, BEST = 1.3, 1.5  # of the rows that must be kept; of the time of one process
+REPEATS = 5
+HERE = "here"  # no actors
+FILES = 4
+DIM, RANK = 128, 8  # of an arm
+DELAYS = (0.001, 0.005, 0.02)  # seconds: of a rack, a region, two regions
+BATCH = 100_000  # rows that shards are told together
+USERS, TOP = 100, 10
+MODELS: dict[str, tuple[int, int, Callable[[], Any]]] = {  # dim, rows, what learns
+    "exact, d=256": (256, 100_000, lambda: op.OFUL(dim=256)),
+    "sketched, d=784, l=50": (784, 60_000, lambda: op.SOFUL(dim=784, size=50)),
+}
+
+
+# ---- rows ----
+
+
+def stream(dim: int, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Contexts (rows, dim) and rewards."""
+    x = np.random.default_rng(seed).standard_normal((rows, dim))
+    return x, x[:, 0].copy()
+
+
+def arithmetic(name: str, rows: int, seed: int, go: Any, ready: Any, out: Any) -> None:
+    """A process that learns rows it has, each time it is told to; seconds of each."""
+    model, (x, rewards) = MODELS[name][2](), stream(MODELS[name][0], rows, seed)
+    model.copy().learn(x[:1_000], rewards[:1_000])
+    ready.release()
+    while go.get():
+        twin = model.copy()
+        begun = time.perf_counter()
+        for start in range(0, rows, 10_000):
+            twin.learn(x[start : start + 10_000], rewards[start : start + 10_000])
+        out.put(time.perf_counter() - begun)
+
+
+def limits(name: str, rows: int, repeats: int) -> list[float]:
+    """How many times as much two processes learn as one, in alternating runs, where rows cost nothing."""
+    context = get_context("spawn")
+    ready, out, ratios = context.Semaphore(0), context.Queue(), []
+    orders = [context.SimpleQueue() for _ in range(2)]
+    crew = [
+        context.Process(target=arithmetic, args=(name, rows, seed, order, ready, out), daemon=True)
+        for seed, order in enumerate(orders)
+    ]
+    for process in crew:
+        process.start()
+    for _ in crew:
+        ready.acquire()
+    for _ in range(repeats):
+        orders[0].put(True)
+        alone = out.get()
+        for order in orders:
+            order.put(True)
+        ratios.append(2.0 * alone / max(out.get() for _ in crew))
+    for order, process in zip(orders, crew, strict=True):
+        order.put(False)
+        process.join()
+    return ratios
+
+
+def seconds(act: Callable[[], object]) -> float:
+    """Of one call."""
+    begun = time.perf_counter()
+    act()
+    return time.perf_counter() - begun
+
+
+def of_rows(name: str, rows: int = 0, *, repeats: int = REPEATS, ray: str = "local") -> list[Line]:
+    """Lines of one model, of its own number of rows (0) or of `rows`."""
+    dim, usual, begun = MODELS[name]
+    rows = rows or usual
+    import polars as pl
+
+    with tempfile.TemporaryDirectory() as folder:
+        for part in range(FILES):
+            x, rewards = stream(dim, rows // FILES, part)
+            table = pl.DataFrame({"features": pl.Series(x, dtype=pl.Array(pl.Float64, dim)), "reward": rewards})
+            table.write_parquet(Path(folder) / f"{part}.parquet", compression="uncompressed")
+        ways: dict[str, Callable[[], object]] = {
+            "one thread": lambda: fit(folder, begun(), workers=1),
+            "two threads": lambda: fit(folder, begun(), workers=2),
+            "two workers of Ray": lambda: fit(folder, begun(), ray=ray),
+        }
+        for act in ways.values():  # compiles, and starts the workers
+            act()
+        found = {way: [seconds(act)] for way, act in ways.items()}
+        for _ in range(repeats - 1):
+            for way, act in ways.items():
+                found[way].append(seconds(act))
+    one = found.pop("one thread")
+    lines: list[Line] = [(f"{name}, {rows:,} rows of files, one thread", float(np.median(one)), "s", 1.0, "")]
+    for way, each in found.items():
+        ratio = float(np.median(np.divide(one, each)))
+        lines.append((f"  {way}", float(np.median(each)), "s", ratio, f"times as fast (bar {BAR})"))
+    ratio = float(np.median(limits(name, rows // FILES, repeats)))
+    lines.append(("  two processes, arithmetic alone: the machine", 0.0, "", ratio, "times as much as one"))
+    return lines
+
+
+# ---- arms ----
+
+
+def batches(arms: int, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """`rows` rows of each of `arms` arms: contexts, rewards, arms."""
+    rng, total = np.random.default_rng(0), arms * rows
+    for start in range(0, total, BATCH):
+        count = min(BATCH, total - start)
+        x = rng.standard_normal((count, DIM), dtype=np.float32)
+        yield x, rng.random(count), (start + np.arange(count)) % arms
+
+
+def recipe() -> Any:
+    """A bandit of small models."""
+    return op.Bandit(op.Disjoint(op.Ridge(op.ProjectorSplitting(dim=DIM, rank=RANK, dtype="float32"))), op.UCB(0.5))
+
+
+def taught(bandit: Any, arms: int, rows: int) -> tuple[float, float]:
+    """Seconds of learning all rows, by the clock and of this process's CPU; making them does not count."""
+    begun, worked = 0.0, 0.0
+    for x, rewards, names in batches(arms, rows):
+        begun, worked = begun - time.perf_counter(), worked - time.process_time()
+        bandit.learn(x, rewards, names)
+        begun, worked = begun + time.perf_counter(), worked + time.process_time()
+    return begun, worked
+
+
+def resident() -> int:
+    """Bytes of memory that this process has now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def of_arms(arms: int, rows: int, *, ray: str | None = "local", repeats: int = REPEATS) -> list[Line]:
+    """Lines of this many arms. One bandit is in memory beside the shards, and then the actors."""
+    users = np.random.default_rng(1).standard_normal((USERS, DIM)).astype(np.float32)
+    ask: Callable[[Any], object] = lambda bandit: bandit.recommend(users, TOP)  # noqa: E731
+    keeps = arms * min(rows, RANK) * DIM * 4.0
+    one = recipe()
+    taught(recipe(), 100, 1)  # compiles
+    alone, _ = taught(one, arms, rows)
+    told = f"{arms:,} arms, {arms * rows:,} rows"
+    held = one.memory_usage()
+    lines: list[Line] = [
+        (f"{told}: one bandit learns a row", 1e6 * alone / (arms * rows), "us", held / keeps, "bytes a byte of rows")
+    ]
+    for address in (None, ray)[: 1 if ray is None else 2]:
+        where, joined = ("here", sum) if address is None else ("as actors", max)
+        many = ShardedBandit(recipe(), 2, ray=address)
+        taught(many, 100, 1)  # actors have begun, and loaded what they need
+        had, before = resident(), np.array(many.crew.ask_all("spent"))
+        wall, front = taught(many, arms, rows)
+        grown, bytes_ = resident() - had, many.memory_usage()
+        busy, work, whole = (np.array(many.crew.ask_all("spent")) - before).T
+        clock = 100.0 * (1.0 - joined(busy) / wall)
+        cpu = 100.0 * (1.0 - work.sum() / (front if address is None else front + whole.sum()))
+        ratios, mine = [], []
+        ask(one), ask(many)
+        for _ in range(repeats):
+            mine.append(seconds(lambda: ask(many)))  # noqa: B023
+            ratios.append(mine[-1] / seconds(lambda: ask(one)))
+        many.close()
+        each, learns = 1e6 * wall / (arms * rows), f"  two shards {where}: learn a row"
+        best, of = float(np.median(ratios)), f"times as long as one bandit (bar {BEST})"
+        if address is None:
+            lines.append(("  two shards here: the process grew by", grown / 1e9, "GB", grown / keeps, "of the rows"))
+        lines += [
+            (f"  two shards {where}: bytes", bytes_ / 1e9, "GB", bytes_ / keeps, f"of the rows (bar {BYTES})"),
+            (learns, each, "us", clock, f"% of it no shard is at work (bar {LIMIT:g})"),
+            (learns, each, "us", cpu, f"% of the CPU time is not the shards' own (bar {LIMIT:g})"),
+            (f"  two shards {where}: the {TOP} best for {USERS} users", float(np.median(mine)), "s", best, of),
+        ]
+    return lines
+
+
+# ---- latency ----
+
+
+class Far:
+    """Shards that are `delay` seconds away and back: what is sent together arrives together."""
+
+    def __init__(self, links: Any):
+        self.links, self.delay, self.trips = links, 0.0, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.links, name)
+
+    def answers(self, calls: list[Any]) -> list[Any]:
+        """As of what it delays."""
+        self.trips += 1
+        time.sleep(self.delay)
+        found: list[Any] = self.links.answers(calls)
+        return found
+
+
+def of_latency(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeats: int = REPEATS) -> list[Line]:
+    """What a call takes when messages take longer, beside the model: seconds without + trips x delay."""
+    many, rng = ShardedBandit(recipe(), 2), np.random.default_rng(2)
+    taught(many, arms, 2)
+    many.crew.links = far = Far(many.crew.links)
+    x, rewards = rng.standard_normal((1_000, DIM), dtype=np.float32), rng.random(1_000)
+    names, few = rng.integers(0, arms, 1_000), list(range(10))
+    acts: dict[str, Callable[[], object]] = {
+        "decide among 10": lambda: many.decide(x[0], arms=few),
+        "learn 1,000 rows": lambda: many.learn(x, rewards, names),
+        f"the {TOP} best for {USERS} users": lambda: many.recommend(x[:USERS], TOP),
+    }
+    lines: list[Line] = []
+    for name, act in acts.items():
+        act()
+        far.trips = 0
+        act()
+        trips = far.trips
+        for delay in delays:
+            base, found = [], []
+            for _ in range(repeats):
+                far.delay = 0.0
+                base.append(seconds(act))
+                far.delay = delay
+                found.append(seconds(act))
+            far.delay = 0.0
+            taken, wanted = float(np.median(found)), float(np.median(base)) + trips * delay
+            told = f"times the model: {trips} x {1e3 * delay:g} ms + what it takes here"
+            lines.append((f"{name}, shards {1e3 * delay:g} ms away", 1e3 * taken, "ms", taken / wanted, told))
+    return lines
+
+
+def main(arguments: list[str]) -> None:
+    """Print the lines."""
+    what, given = arguments[0], [int(one) for one in arguments[1:] if one != HERE]
+    if what == "rows":
+        connected("local")
+        found = [line for name in MODELS for line in of_rows(name, *given[:1])]
+    elif what == "latency":
+        found = of_latency()
+    else:
+        sizes = given[:2] if len(given) > 1 else (125_000, 8)
+        found = of_arms(*sizes, ray=None if HERE in arguments else "local", repeats=(*given[2:], REPEATS)[0])
+    for label, measured, unit, ratio, of in found:
+        print(f"{label:<62} {measured:9.2f} {unit:<2}  {ratio:7.2f} {of}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

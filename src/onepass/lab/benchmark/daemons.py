@@ -1,0 +1,141 @@
+"""The same load on a service and a daemon around Vowpal Wabbit, in turn: `python -m onepass.lab.benchmark.daemons`.
+
+The daemon reads examples as text over TCP and answers probabilities, as Vowpal Wabbit's own does: the features of a
+decision, and with its reward the same features again, which are learned at once. It logs nothing. The wheel has no
+binary, so it is the Python module behind a loop. The rate, the requests and the chances of clicks are those of the
+service's load (service.py); a ratio is ours over theirs.
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import uvloop
+
+from onepass.lab.benchmark.service import KINDS, arguments, measure, spent, told, traffic
+
+MODEL = "--cb_explore_adf --squarecb -q ca --quiet"
+LABELLED = b"\n0:"
+END = b"\n\n"
+TURNS = 2
+
+
+async def served() -> None:
+    """Answer until the process is ended; the port is printed first."""
+    from vowpalwabbit import Workspace
+
+    workspace = Workspace(MODEL)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            try:
+                text = (await reader.readuntil(END))[: -len(END)]
+            except asyncio.IncompleteReadError:
+                return
+            if LABELLED in text:
+                workspace.learn(text.decode())
+                writer.write(b"learned\n")
+            else:
+                writer.write(" ".join(f"{p:.6g}" for p in workspace.predict(text.decode())).encode() + b"\n")
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, limit=1 << 24)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+def examples(options: argparse.Namespace) -> list[list[str]]:
+    """Lines of every kind of request."""
+    found = traffic(options)
+    texts = [["shared |c " + numbered(context)] for context in found.contexts]
+    for lines, rows in zip(texts, found.arms, strict=True):
+        lines += ["|a " + numbered(row) for row in rows]
+    return texts
+
+
+def numbered(row: np.ndarray) -> str:
+    """Features by their places."""
+    return " ".join(f"{place}:{value:g}" for place, value in enumerate(row.tolist()))
+
+
+async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
+    """What a load on the daemon measures."""
+    lines, (_, _, chances, lots) = examples(options), traffic(options)
+    ready = ["\n".join(one).encode() + END for one in lines]
+    drawn = np.random.default_rng(1).random(lots.size)
+    decided: asyncio.Queue[tuple[int, int, float]] = asyncio.Queue()
+    latencies: list[float] = []
+    number, begin = iter(range(lots.size)), time.perf_counter()
+
+    async def asked(link: Any, text: bytes) -> bytes:
+        link[1].write(text)
+        found: bytes = await link[0].readline()
+        return found
+
+    async def decide() -> None:
+        link = await asyncio.open_connection("127.0.0.1", port)
+        for t in number:
+            due = begin + t / options.rate
+            await asyncio.sleep(max(due - time.perf_counter(), 0.0))
+            p = [float(one) for one in (await asked(link, ready[t % KINDS])).split()]
+            latencies.append(time.perf_counter() - due)
+            arm = min(int(np.searchsorted(np.cumsum(p), drawn[t])), len(p) - 1)
+            decided.put_nowait((t, arm, p[arm]))
+        link[1].close()
+
+    async def reward() -> None:
+        link = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(lots.size):
+            t, arm, p = await decided.get()
+            texts = lines[t % KINDS].copy()
+            texts[arm + 1] = f"0:{-float(lots[t] < chances[t % KINDS, arm])}:{p} {texts[arm + 1]}"
+            await asked(link, "\n".join(texts).encode() + END)
+        link[1].close()
+
+    await asyncio.gather(*(decide() for _ in range(options.clients)), reward())
+    return told(options, latencies, time.perf_counter() - begin)
+
+
+def beside(options: argparse.Namespace) -> dict[str, Any]:
+    """Start a daemon, load it, end it."""
+    command = [sys.executable, "-m", "onepass.lab.benchmark.daemons", "--serve"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        port = int(process.stdout.readline())
+        before = spent(process.pid)
+        found = asyncio.run(loaded(port, options))
+        found["cpu_ms"] = round(1e3 * (spent(process.pid) - before) / options.rate / options.seconds, 3)
+        return found
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def main() -> None:
+    """Print a line of JSON of every turn, then the ratios."""
+    parser = arguments(__doc__)
+    parser.add_argument("--serve", action="store_true", help="be the daemon")
+    options = parser.parse_args()
+    if options.serve:
+        uvloop.run(served())
+        return
+    ours, theirs = list[dict[str, Any]](), list[dict[str, Any]]()
+    for _ in range(TURNS):
+        for found, name, run in ((ours, "onepass", measure), (theirs, "vowpal wabbit", beside)):
+            found.append(run(options))
+            print(json.dumps({"of": name, **found[-1]}), flush=True)
+    ratios = {
+        name: round(sum(one[name] for one in ours) / sum(one[name] for one in theirs), 2)
+        for name in ("cpu_ms", "p50_ms", "p99_ms")
+    }
+    print(json.dumps({"of": "ratios", **ratios}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""What a decision costs under the rules of exploration, beside plain UCB; and rounds of models per arm in one loop."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+import onepass as op
+from onepass.lab.benchmark.shared import Line, median_microseconds
+
+DRAWS = 100  # of Thompson sampling
+
+
+def learned(dim: int, arms: int, size: int | None) -> tuple[Any, np.ndarray]:
+    """A shared model after 500 rows, sketched where `size` is given, and rows (arms, dim) to choose from."""
+    rng = np.random.default_rng(0)
+    bandit: Any = op.OFUL(dim=dim) if size is None else op.SOFUL(dim=dim, size=size)
+    bandit.learn(rng.standard_normal((500, dim)) / dim**0.5, rng.standard_normal(500))
+    return bandit, rng.standard_normal((arms, dim)) / dim**0.5
+
+
+def rules(dim: int, arms: int, size: int | None, bars: dict[str, float]) -> list[Line]:
+    """Microseconds of `decide` under UCB, then under other rules, as multiples of it, in turns; bars: of the rules."""
+    bandit, rows = learned(dim, arms, size)
+    offered: dict[str, op.Exploration] = {
+        "UCB": op.UCB(),
+        "Greedy": op.Greedy(floor=0.1),
+        "Softmax": op.Softmax(),
+        "InverseGap": op.InverseGap(),
+        f"Thompson({DRAWS} draws)": op.Thompson(draws=DRAWS),
+    }
+    twins = {name: bandit.exploring(rule) for name, rule in offered.items()}
+    times = {
+        name: [median_microseconds(lambda: twin.decide(rows), 1, 100) for _ in range(15)]  # noqa: B023
+        for name, twin in twins.items()
+    }
+    least = {name: min(each) for name, each in times.items()}
+    where = f"K={arms} d={dim}" + ("" if size is None else f" l={size}")
+    lines = []
+    for name, spent in least.items():
+        allowed = f" (bar {bars[name]:g})" if name in bars else ""
+        lines.append((f"decide, {where}: {name}", spent, "us", spent / least["UCB"], f"times UCB{allowed}"))
+    return lines
+
+
+def play_per_arm(arms: int = 10, dim: int = 20, rounds: int = 5000) -> list[Line]:
+    """Rounds of models per arm by one compiled loop, and by calls."""
+    rng = np.random.default_rng(0)
+    contexts, rewards = rng.standard_normal((rounds, 1, dim)) / dim**0.5, rng.random((rounds, arms))
+    bandit = op.LinUCB(dim=dim, parameters="disjoint")
+    bandit.copy().play(contexts[:10], rewards[:10])
+    start = time.perf_counter()
+    bandit.copy().play(contexts, rewards)
+    played = (time.perf_counter() - start) / rounds * 1e6
+    names, start = tuple(range(arms)), time.perf_counter()
+    for row, paid in zip(contexts[:, 0], rewards, strict=True):
+        arm = bandit.decide(row, names).arm
+        bandit.learn(row, float(paid[arm]), arm)
+    called = (time.perf_counter() - start) / rounds * 1e6
+    what = f"play per arm, K={arms} d={dim}: a round"
+    return [(what, played, "us", played / called, f"times decide + learn by call, {called:.0f} us")]
+
+
+def table() -> list[Line]:
+    """Every line of the speed contract of decisions."""
+    slow = f"Thompson({DRAWS} draws)"
+    small = rules(20, 50, None, {"InverseGap": 1.2})
+    spent = small[-1][1]
+    allowed = ("  of the 60 us allowed", spent, "us", spent / 60.0, "times the bar")
+    return [*small, allowed, *rules(784, 10, 50, {"InverseGap": 1.2, slow: 2.0}), *play_per_arm()]

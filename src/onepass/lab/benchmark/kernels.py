@@ -1,0 +1,191 @@
+"""Kernel bandits: BKB against exact GP-UCB, ours with a row per distinct point and the usual one with a row a play."""
+
+import time
+
+import numpy as np
+
+import onepass as op
+from onepass.features.kernels import Kernel
+from onepass.kernel.gp_ucb import root_of
+from onepass.lab import find, runner
+from onepass.lab.benchmark.shared import Line
+from onepass.lab.kernels.study import KernelStudy, play
+
+ARMS, LONG = 5_000, 20_000
+FILLS = 9
+DEVIATIONS = 2.0
+CHUNK = 20  # rounds of one bandit before the other's turn
+
+
+def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarray, Kernel, np.ndarray, np.ndarray]:
+    """Arms uniform in the unit square, a kernel, f at the arms (smooth, of its GP's size), and the noise."""
+    rng = np.random.default_rng(seed)
+    points, kernel = rng.random((arms, 2)), op.RBF(0.2)
+    some = points[:400]
+    root = root_of(kernel(some, some))
+    known = op.GPUCB(None, kernel, reg=1e-4)
+    known.learn(some, rng.standard_normal(len(root)) @ root)
+    return points, kernel, known.posterior(points).means, noise * rng.standard_normal(rounds)
+
+
+def seconds(bandit: op.GPUCB | op.BKB, f: np.ndarray, noise: np.ndarray) -> float:
+    """Of a round for every entry of noise."""
+    coming = iter(noise)
+    began = time.perf_counter()
+    bandit.play(lambda arm: float(f[arm] + next(coming)), len(noise))
+    return time.perf_counter() - began
+
+
+class RowAPlay:
+    """Exact GP-UCB as usually made fast: V = L^-1 K(X_t, A), L L^T = K + reg I, a row a play; O(A t) a round."""
+
+    def __init__(self, points: np.ndarray, kernel: Kernel, reg: float, rounds: int):
+        self.points, self.kernel, self.reg = points, kernel, reg
+        self.rows, self.used = np.empty((rounds, len(points))), 0
+        self.means, self.variances = np.zeros(len(points)), kernel.diagonal(points)
+
+    def decide(self) -> int:
+        """The arm of the largest mean + 2 standard deviations."""
+        return int((self.means + DEVIATIONS * np.sqrt(self.variances)).argmax())
+
+    def learn(self, arm: int, reward: float) -> None:
+        """One more row."""
+        t, rows = self.used, self.rows
+        covariance = self.kernel.gram(self.points[arm : arm + 1], self.points)[0] - rows[:t, arm] @ rows[:t]
+        scale = np.sqrt(max(covariance[arm], 0.0) + self.reg)
+        rows[t] = covariance / scale
+        self.means += rows[t] * ((reward - self.means[arm]) / scale)
+        self.variances = np.maximum(self.variances - rows[t] ** 2, 0.0)
+        self.used += 1
+
+
+def row_a_play(points: np.ndarray, kernel: Kernel, f: np.ndarray, noise: np.ndarray, reg: float) -> float:
+    """Seconds of a round for every entry of noise."""
+    bandit = RowAPlay(points, kernel, reg, len(noise))
+    began = time.perf_counter()
+    for extra in noise:
+        arm = bandit.decide()
+        bandit.learn(arm, float(f[arm] + extra))
+    return time.perf_counter() - began
+
+
+def row_a_play_long(points: np.ndarray, kernel: Kernel, rounds: int, repeats: int = 10) -> float:
+    """Seconds of so many rounds: 10 rounds timed at each of 9 fills of V, and integrated (all would take minutes)."""
+    bandit = RowAPlay(points, kernel, 0.01, rounds)
+    bandit.rows[:] = 1e-3  # in memory, as rows that were learned would be
+    fills = np.linspace(0, rounds - repeats, FILLS).astype(int)
+    spent = []
+    for fill in fills:
+        bandit.used = fill
+        began = time.perf_counter()
+        for i in range(repeats):
+            arm = (bandit.decide() + 577 * i) % len(points)
+            bandit.learn(arm, 0.0)
+        spent.append((time.perf_counter() - began) / repeats)
+        bandit.rows[fill : fill + repeats] = 1e-3
+        bandit.means[:], bandit.variances[:] = 0.0, 1.0
+    return float(np.trapezoid(spent, fills))
+
+
+def changing(bandit: op.GPUCB | op.BKB, rounds: int) -> tuple[float, float]:
+    """Seconds of so many rounds with 100 new arms of 3 features each, and the regret."""
+    rng, spent, regret = np.random.default_rng(0), 0.0, 0.0
+    for _ in range(rounds):
+        rows = rng.random((100, 3))
+        paid = np.sin(4.0 * rows[:, 0]) * rows[:, 1] + rows[:, 2]
+        noise = 0.5 * rng.standard_normal()
+        began = time.perf_counter()
+        arm = bandit.decide(rows).arm
+        bandit.learn(rows[arm], float(paid[arm] + noise))
+        spent += time.perf_counter() - began
+        regret += paid.max() - paid[arm]
+    return spent, regret
+
+
+def table() -> list[Line]:
+    """(what, measured, unit, ratio or bound, of what)."""
+    lines: list[Line] = []
+    for arms, allowed in ((1_000, 0.15), (ARMS, 0.34)):
+        points, kernel, f, noise = game(arms, 0.1, 1_000)
+        usual = min(row_a_play(points, kernel, f, noise, 0.01) for _ in range(2))
+        exact = min(seconds(op.GPUCB(points, kernel), f, noise) for _ in range(3))
+        every = seconds(op.BKB(points, kernel, staleness=1.0), f, noise)
+        ours = min(seconds(op.BKB(points, kernel), f, noise) for _ in range(3))
+        what = f"{arms:,} arms, 1,000 plays"
+        lines += [
+            (f"BKB, {what}", ours, "s", ours / allowed, f"of the authors' batched program's {allowed} s (bar 1)"),
+            ("  exact GP-UCB, a row a play", usual, "s", usual / ours, "times BKB (bar 1)"),
+            ("  GPUCB, a row a distinct point", exact, "s", exact / ours, "times BKB"),
+            ("  BKB re-sampled every round", every, "s", every / ours, "times BKB"),
+        ]
+    points, kernel, f, _ = game(ARMS, 0.1, 0)
+    usual, memory = row_a_play_long(points, kernel, LONG), 8 * ARMS * LONG
+    for deviation in (0.1, 1.0):
+        noise = deviation * np.random.default_rng(1).standard_normal(LONG)
+        budgeted, whole = op.BKB(points, kernel, reg=deviation**2), op.GPUCB(points, kernel, reg=deviation**2)
+        parts = [seconds(budgeted, f, part) for part in np.split(noise, 4)]
+        ours, full = sum(parts), seconds(whole, f, noise)
+        held, much = budgeted.memory_usage(), whole.memory_usage()
+        what = f"5,000 arms, 20,000 plays, noise {deviation:g}"
+        lines += [
+            (f"BKB, {what}", ours, "s", parts[3] / parts[1], "fourth to second quarter: flat in t"),
+            ("  exact GP-UCB, a row a play", usual, "s", usual / ours, "times BKB (bar 10)"),
+            ("  its memory", memory / 1e6, "MB", memory / held, "times BKB's (bar 20)"),
+            ("  GPUCB, a row a distinct point", full, "s", full / ours, "times BKB"),
+            ("  its memory", much / 1e6, "MB", much / held, "times BKB's"),
+        ]
+    budgeted, whole = op.BKB(None, op.RBF(0.5), reg=0.25), op.GPUCB(None, op.RBF(0.5), reg=0.25)
+    (ours, lost), (full, least) = changing(budgeted, 1_500), changing(whole, 1_500)
+    held, much = budgeted.memory_usage(), whole.memory_usage()
+    return [
+        *lines,
+        ("BKB, 100 new arms every round, 1,500 plays", ours, "s", lost / least, "of GPUCB's regret"),
+        ("  GPUCB, a row a distinct point", full, "s", full / ours, "times BKB"),
+        ("  its memory", much / 1e6, "MB", much / held, "times BKB's"),
+        *side_by_side(5),
+    ]
+
+
+def against(suite: str, seeds: int, rounds: int | None = None) -> Line:
+    """Processor time of BKB over GPUCB's on a suite's problem, the median of seeds: chunks of both in turn."""
+    study, spent = find(suite), []
+    assert isinstance(study, KernelStudy)
+    known = {policy.label: policy for policy in study.policies if policy.label in ("GPUCB", "BKB")}
+    for policy in known.values():
+        study.warm_up(policy)
+    for seed in range(seeds):
+        problem, own = study.problem(seed), dict.fromkeys(known, 0.0)
+        bandits = [
+            (name, one.build(arms=problem.arms, kernel=problem.kernel, seed=seed)) for name, one in known.items()
+        ]
+        for start in range(0, rounds or study.rounds, CHUNK):
+            for name, bandit in bandits if (start // CHUNK + seed) % 2 else reversed(bandits):
+                began = time.process_time()
+                play(bandit, problem, start, CHUNK)
+                own[name] += time.process_time() - began
+        spent.append((own["BKB"], own["BKB"] / own["GPUCB"]))
+    seconds, ratio = np.median(spent, axis=0)
+    return f"BKB, {suite}, processor time", float(seconds), "s", float(ratio), "of GPUCB's (bar 1.1)"
+
+
+def side_by_side(seeds: int = 20) -> list[Line]:
+    """On every problem whose kernel both are told."""
+    return [against(suite, seeds) for suite in ("gp-1d", "gp-2d", "gp-5d", "branin", "hartmann6")]
+
+
+def regret() -> str:
+    """Regret of both BKBs over exact GP-UCB's, 20 seeds of every problem but digits-tuning (which takes 6 minutes)."""
+    lines = []
+    for suite in ("gp-1d", "gp-2d", "gp-5d", "gp-2d-staleness", "branin", "hartmann6"):
+        study = find(suite)
+        every = "BKB staleness=1" if suite == "gp-2d-staleness" else "BKB every round"
+        lazy = "BKB staleness=2" if suite == "gp-2d-staleness" else "BKB"
+        wanted = [policy for policy in study.policies if policy.label in ("GPUCB", lazy, every)]
+        rows = runner.run(study, policies=wanted, seeds=20).rows
+        means = {
+            policy.label: np.mean([row["cumulative_regret"] for row in rows if row["policy"] == policy.label])
+            for policy in wanted
+        }
+        for label in (lazy, every):
+            lines.append(f"{suite:<15} {label:<16} / GPUCB {means[label] / means['GPUCB']:.2f} (bar 1.10)")
+    return "\n".join(lines)

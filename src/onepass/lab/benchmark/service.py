@@ -1,0 +1,216 @@
+"""Load on a service: `python -m onepass.lab.benchmark.service [--arms 20] [--rate 1000] [--seconds 20] ...`.
+
+A service in a process of its own, durable, on a folder that is removed afterwards; clients in this one, over loopback,
+at a fixed rate: a request is sent when it is due, whether others were answered or not, and its latency counts from then
+on. Outcomes come at the same rate, in batches. cpu_ms: of a processor, a decision with its outcome and its learning;
+memory_mb: of the service, after each twelfth of the time.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+CONTEXT, ARM = 5, 5  # numbers of a row
+LOOP = """
+name = "load"
+[features]
+context = {context}
+arms = {arm}
+[reward]
+wait = {wait}
+[operation]
+durability = "{durability}"
+[limits]
+body = 10000000
+arms = 10000
+"""
+HEAD = """POST /v1/load/{place} HTTP/1.1\r
+host: localhost\r
+content-type: application/json\r
+content-length: {size}\r
+\r
+"""
+LOOKS = 12  # at the memory, in equal times
+KINDS = 64  # of requests, which come in turn
+MOST = 0.3  # clicks of a decision, on average, of an arm that fits
+CHOSEN = re.compile(rb'\{"id":"([^"]+)","arm":"a(\d+)"')
+LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+
+
+def posted(place: str, body: Any) -> bytes:
+    """A request as bytes."""
+    text = json.dumps(body).encode()
+    return HEAD.format(place=place, size=len(text)).encode() + text
+
+
+async def asked(link: Any, request: bytes) -> bytes:
+    """The body of an answer; RuntimeError for a refusal."""
+    reader, writer = link
+    writer.write(request)
+    head = await reader.readuntil(b"\r\n\r\n")
+    found = LENGTH.search(head)
+    body: bytes = await reader.readexactly(int(found[1])) if found else b""
+    if b" 200 " not in head[:20]:
+        raise RuntimeError(body.decode())
+    return body
+
+
+class Traffic(NamedTuple):
+    """Requests of `KINDS` kinds: contexts (n, CONTEXT), arms (n, K, ARM), chances (n, K) of clicks; lots of all
+    decisions, uniform: a click where they are below."""
+
+    contexts: np.ndarray
+    arms: np.ndarray
+    chances: np.ndarray
+    lots: np.ndarray
+
+
+def traffic(options: argparse.Namespace) -> Traffic:
+    """The requests of a load, always the same."""
+    rng = np.random.default_rng(0)
+    contexts = rng.standard_normal((KINDS, CONTEXT)).round(3)
+    arms = rng.standard_normal((KINDS, options.arms, ARM)).round(3)
+    scores = arms @ rng.standard_normal(ARM) + (contexts @ rng.standard_normal(CONTEXT))[:, None]
+    chances = np.ones(scores.shape) if options.rewards == "ones" else MOST / (1.0 + np.exp(-scores))
+    return Traffic(contexts, arms, chances, rng.random(round(options.rate * options.seconds)))
+
+
+async def loaded(port: int, options: argparse.Namespace) -> dict[str, Any]:
+    """What a load measures."""
+    contexts, arms, chances, lots = traffic(options)
+    ready = [
+        posted("decide", {"context": context, "arms": [{"id": f"a{a}", "features": row} for a, row in enumerate(rows)]})
+        for context, rows in zip(contexts.tolist(), arms.tolist(), strict=True)
+    ]
+    decided: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
+    latencies: list[float] = []
+    total = lots.size
+    number, begin = iter(range(total)), time.perf_counter()
+
+    async def decide() -> None:
+        link = await asyncio.open_connection("127.0.0.1", port)
+        for t in number:
+            due = begin + t / options.rate
+            await asyncio.sleep(max(due - time.perf_counter(), 0.0))
+            answer = await asked(link, ready[t % KINDS])
+            latencies.append(time.perf_counter() - due)
+            found = CHOSEN.match(answer)
+            assert found is not None
+            click = lots[t] < chances[t % KINDS, int(found[2])]
+            decided.put_nowait((found[1].decode(), float(click)))
+        link[1].close()
+
+    async def reward() -> None:
+        link = await asyncio.open_connection("127.0.0.1", port)
+        for start in range(0, total, options.batch):
+            paid = [await decided.get() for _ in range(min(options.batch, total - start))]
+            await asked(link, posted("outcome", [{"id": id, "value": value, "key": "k"} for id, value in paid]))
+        link[1].close()
+
+    await asyncio.gather(*(decide() for _ in range(options.clients)), reward())
+    return told(options, latencies, time.perf_counter() - begin)
+
+
+def told(options: argparse.Namespace, latencies: list[float], taken: float) -> dict[str, Any]:
+    """How it went, without the first tenth. latencies, taken: seconds."""
+    found = np.array(latencies[len(latencies) // 10 :])
+    p50, p99 = (round(1e3 * float(np.quantile(found, q)), 2) for q in (0.5, 0.99))
+    return {"arms": options.arms, "decisions_per_s": round(len(latencies) / taken), "p50_ms": p50, "p99_ms": p99}
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Start a service, load it, end it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "load.toml")
+        path.write_text(LOOP.format(context=CONTEXT, arm=ARM, wait=options.wait, durability=options.durability))
+        command = [sys.executable, "-m", "onepass", "serve", "--data", f"{folder}/data", "--port", "0"]
+        command += ["--workers", f"{options.workers}", str(path)]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        try:
+            address = next(line for line in process.stderr if "listening at" in line)
+            before, memory, over = spent(process.pid), list[float](), threading.Event()
+            looking = threading.Thread(target=looked, args=(process.pid, options.seconds / LOOKS, over, memory))
+            looking.start()
+            found = asyncio.run(loaded(int(address.strip().rpartition(":")[2]), options))
+            found["cpu_ms"] = round(1e3 * (spent(process.pid) - before) / options.rate / options.seconds, 3)
+            over.set()
+            looking.join()
+            begin = time.perf_counter()
+            process.terminate()
+            process.wait()
+            found["stop_s"] = round(time.perf_counter() - begin, 2)
+            found["log_mb"] = round(os.path.getsize(f"{folder}/data/load.sqlite") / 1e6, 1)
+            return {**found, "memory_mb": memory}
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+
+
+def spent(process: int) -> float:
+    """Seconds of processors that a process and its children have had, where the system says so."""
+    total = 0.0
+    try:
+        for one in (process, *children(process)):
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except OSError:
+        return float("nan")
+    return total
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started and that run."""
+    found = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(child) for path in found for child in path.read_text().split()]
+
+
+def resident(process: int) -> float:
+    """Megabytes of memory that a process and its children have, where the system says so."""
+    try:
+        found = [Path(f"/proc/{one}/statm").read_text().split()[1] for one in (process, *children(process))]
+    except OSError:
+        return float("nan")
+    return sum(map(int, found)) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def looked(process: int, every: float, over: threading.Event, memory: list[float]) -> None:
+    """Look at the memory of a process in equal times, until it is over."""
+    while not over.wait(every):
+        memory.append(round(resident(process), 1))
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """What a load may be told."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--arms", type=int, default=20)
+    parser.add_argument("--rate", type=float, default=1_000.0, help="decisions a second")
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--clients", type=int, default=32, help="connections")
+    parser.add_argument("--batch", type=int, default=20, help="outcomes in a request")
+    parser.add_argument("--workers", type=int, default=0, help="processes that decide")
+    parser.add_argument("--wait", type=float, default=2.0, help="for rewards")
+    parser.add_argument("--durability", default="commit")
+    parser.add_argument("--rewards", choices=("clicks", "ones"), default="clicks", help="all models explain ones")
+    return parser
+
+
+def main() -> None:
+    """Print one JSON object."""
+    print(json.dumps(measure(arguments(__doc__).parse_args())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Threads: what two that score together do more than one, and what the lock of a shared object takes of a call."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import onepass as op
+from onepass.foundation.sharing import Shared, reading, writing
+from onepass.lab.benchmark.shared import median_microseconds
+
+Line = tuple[str, float, str, float, str]
+
+AT_ONCE = 20  # calls between two looks at the clock
+BAR = 1.6  # times the calls of one thread, of two
+
+
+class Empty(Shared):
+    """Methods that do nothing, with the lock and without."""
+
+    def plain(self) -> None:
+        """Nothing."""
+
+    @reading
+    def read(self) -> None:
+        """Nothing, as a reader."""
+
+    @writing
+    def write(self) -> None:
+        """Nothing, as a writer."""
+
+
+def calls(call: Callable[[], Any], threads: int, seconds: float) -> float:
+    """How often a second these threads together make a call."""
+    done, end, begin = [0] * threads, time.monotonic() + seconds, threading.Barrier(threads)
+
+    def run(i: int) -> None:
+        begin.wait()
+        while time.monotonic() < end:
+            for _ in range(AT_ONCE):
+                call()
+            done[i] += AT_ONCE
+
+    each = [threading.Thread(target=run, args=(i,)) for i in range(threads)]
+    for thread in each:
+        thread.start()
+    for thread in each:
+        thread.join()
+    return sum(done) / seconds
+
+
+def gain(call: Callable[[], Any], seconds: float = 1.0, repeats: int = 5) -> tuple[float, float]:
+    """Microseconds a call of one thread, and how many times as many calls two make; medians."""
+    call()
+    both = [(calls(call, 1, seconds), calls(call, 2, seconds)) for _ in range(repeats)]
+    return 1e6 / float(np.median([one for one, _ in both])), float(np.median([two / one for one, two in both]))
+
+
+def table() -> list[Line]:
+    """Lines of `onepass bench`: two reading threads at d = 784, l = 50, K = 10, and the lock by itself."""
+    rng, empty = np.random.default_rng(0), Empty()
+    bandit, contexts = op.SOFUL(dim=784, size=50), rng.standard_normal((10, 784))
+    bandit.learn(rng.standard_normal((300, 784)), rng.standard_normal(300))
+    lines: list[Line] = []
+    acts: dict[str, Callable[[], Any]] = {
+        "score": lambda: bandit.score(contexts),
+        "decide": lambda: bandit.decide(contexts),
+    }
+    for name, act in acts.items():
+        microseconds, times = gain(act)
+        lines.append((f"two threads that {name}, d=784, l=50, K=10", microseconds, "us", times, f"calls (bar {BAR})"))
+    plain = median_microseconds(empty.plain, inner=20_000)
+    for name, method in {"read": empty.read, "write": empty.write}.items():
+        taken = median_microseconds(method, inner=20_000) - plain
+        lines.append((f"  the lock of a shared object, to {name}", taken, "us", taken / 0.5, "of 0.5 us"))
+    return lines

@@ -1,0 +1,107 @@
+"""Verify a log by one process and by two: `python -m onepass.lab.benchmark.verifying [--decisions N] [--joins N]`.
+
+A log in SQLite, made by a bandit that learns it, with a whole checkpoint after so many joins. wall: seconds by the
+clock; cpu: seconds of all processors; ratio: of one process to several, by the clock; by_cpu: the same where every
+process has a processor for itself and none waits, from the processors' time alone: for machines that do other things.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onepass.log.records import Decision, Join
+from onepass.log.replay import Fold
+from onepass.log.sqlite import SqliteStore
+from onepass.service.settings import begun, checked
+
+ARMS, DIM, BATCH = 20, 10, 10  # of the loop in the issue: twenty arms, 5 + 5 numbers; decisions between two updates
+
+NAMES = [f"arm {place}" for place in range(ARMS)]
+
+VERIFY = """
+import functools, json, resource, sys
+from onepass.log.opening import opened
+from onepass.log.parallel import verify_all
+found = verify_all(functools.partial(opened, sys.argv[1], readonly=True), workers=int(sys.argv[2]))
+spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+print(json.dumps([found.ok, *(each.ru_utime + each.ru_stime for each in spent)]))
+"""
+
+
+def generate(path: Path, decisions: int, joins: int) -> int:
+    """Write a log of so many decisions, with a whole checkpoint after so many joins; its last place."""
+    rng = np.random.default_rng(0)
+    theta = rng.standard_normal(DIM) / np.sqrt(DIM)
+    with SqliteStore(path, synced=False) as store:
+        settings = checked({"name": "bench", "features": {"context": 5, "arms": 5}})
+        fold = Fold(store, "bench", begun(settings))
+        store.append([fold.checkpoint(0)])
+        fold.advance()
+        for start in range(0, decisions, BATCH):
+            records, learned = list[Any](), list[Any]()
+            for number in range(start, start + BATCH):
+                rows = rng.standard_normal((ARMS, DIM))
+                decision = fold.bandit.decide(rows, NAMES, id=f"{number}")
+                fields = {"contexts": rows, "through": fold.through}
+                records.append(Decision.of(decision, loop="bench", time=number, **fields))
+                chance = 1.0 / (1.0 + np.exp(-rows[decision.index] @ theta))
+                reward = float(rng.random() < chance)
+                learned.append(Join(loop="bench", time=number, id=f"{number}", rewards=[reward], batch=start))
+            store.append([*records, *learned])
+            fold.advance()
+            if (start + BATCH) % joins == 0:
+                store.append([fold.checkpoint(start)])
+        return store.last
+
+
+def measure(path: Path, workers: int) -> dict[str, float]:
+    """Verify a log in a process that does nothing else, and say how long it took; ValueError where it is wrong."""
+    begun = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", VERIFY, path, f"{workers}"], check=True, stdout=subprocess.PIPE)
+    ok, own, others = json.loads(done.stdout)
+    if not ok:
+        raise ValueError(f"the log {path} does not verify")
+    return {"wall": time.perf_counter() - begun, "own": own, "others": others}
+
+
+def compare(decisions: int, joins: int, workers: int) -> dict[str, Any]:
+    """Measure one process and several on one log."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.sqlite"
+        last = generate(path, decisions, joins)
+        measure(path, workers)  # compiles what is called
+        one, several = measure(path, 1), measure(path, workers)
+        alone = several["own"] + several["others"] / workers
+        return {
+            "decisions": decisions, "records": last, "bytes": os.path.getsize(path),
+            "one": rounded(one), "several": rounded(several), "workers": workers,
+            "ratio": round(one["wall"] / several["wall"], 2), "by_cpu": round(one["own"] / alone, 2),
+        }  # fmt: skip
+
+
+def rounded(found: dict[str, float]) -> dict[str, float]:
+    """Seconds to a hundredth; cpu: of all processors."""
+    cpu = found["own"] + found["others"]
+    return {"wall": round(found["wall"], 2), "cpu": round(cpu, 2), "own": round(found["own"], 2)}
+
+
+def main() -> None:
+    """Print what was measured, as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--decisions", type=int, default=100_000, help="of the log")
+    parser.add_argument("--joins", type=int, default=5_000, help="between two whole checkpoints")
+    parser.add_argument("--workers", type=int, default=2, help="processes that are compared with one")
+    options = parser.parse_args()
+    print(json.dumps(compare(options.decisions, options.joins, options.workers), indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,314 @@
+"""Classification data sets, read from where they lie: `load(name)` gives rows (n, d) and labels 0 .. classes - 1, (n,).
+
+Interactions of users and items are found here and read in recommender/interactions.py.
+
+`digits` comes with scikit-learn. The others are looked for in the folder $ONEPASS_DATA, then in the user's cache, and
+are then downloaded from their official homes into that cache. MNIST's archives are checked by their published MD5 sums;
+UCI and LIBSVM publish none, so their files are checked, as every file is, by shape and by examples per class.
+Training and test parts are merged (Wen, Yin et al. F.1). Rows stay as in the files: environments normalize them.
+"""
+
+import gzip
+import lzma
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from onepass.lab.errors import DataNotFound, ExperimentError
+
+MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+AMAZON = "https://datarepo.eng.ucsd.edu/mcauley_group/data/amazon_v2/categoryFilesSmall/"
+UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
+LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Examples with classes: rows (n, d) float64 and labels (n,) int64 from 0 to classes - 1, both read-only."""
+
+    name: str
+    rows: np.ndarray
+    labels: np.ndarray
+
+    @classmethod
+    def of(cls, name: str, rows: Any, labels: Any) -> "Dataset":
+        """Examples of one's own: rows (n, d) and the class of each, (n,), of any names.
+
+        ExperimentError for rows that are not finite or not as many as labels, and for fewer than two classes.
+        """
+        rows, labels = np.asarray(rows, dtype=np.float64), np.asarray(labels)
+        if rows.ndim != 2 or labels.shape != rows.shape[:1]:
+            raise ExperimentError(
+                f"{name} must have rows (n, d) and one label each, got shapes {rows.shape} and {labels.shape}"
+            )
+        if not np.isfinite(rows).all():
+            raise ExperimentError(f"{name} has rows that are not finite: leave out or fill in what is missing")
+        if len(np.unique(labels)) < 2:
+            raise ExperimentError(f"{name} must have at least two classes, got {np.unique(labels).tolist()}")
+        return frozen(name, rows, labels)
+
+    @property
+    def classes(self) -> int:
+        return int(self.labels.max()) + 1
+
+
+Examples: TypeAlias = tuple[np.ndarray, np.ndarray]  # rows and labels
+
+
+class Form(NamedTuple):
+    """One form in which a data set is kept: its files, relative to a data folder, and how to read them together."""
+
+    files: tuple[str, ...]
+    read: Callable[[list[Path]], Examples]
+
+
+class Download(NamedTuple):
+    """Where a file of a form comes from; `checksum` is None where its home publishes none."""
+
+    file: str
+    url: str
+    checksum: str | None = None
+
+
+class Source(NamedTuple):
+    """A data set: what must come out of its files, the forms it may lie in, and the downloads of one of these."""
+
+    dim: int
+    counts: tuple[int, ...]
+    forms: tuple[Form, ...]
+    downloads: tuple[Download, ...]
+
+
+def read_idx(paths: list[Path]) -> Examples:
+    """MNIST's own format: images and labels of each part, 16 and 8 bytes of header before the uint8 values."""
+    parts = [np.frombuffer(gzip.decompress(path.read_bytes()), dtype=np.uint8) for path in paths]
+    images = np.concatenate([part[16:].reshape(-1, 784) for part in parts[0::2]])
+    return images.astype(np.float64), np.concatenate([part[8:] for part in parts[1::2]])
+
+
+def read_csv(label: int, header: bool) -> Callable[[list[Path]], Examples]:
+    """A reader of comma-separated numbers with the class in column `label`; .gz and .xz are unpacked on the way."""
+
+    def read(paths: list[Path]) -> Examples:
+        table = np.concatenate([np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=2) for path in paths])
+        return np.delete(table, label, axis=1), table[:, label]
+
+    return read
+
+
+def read_svmlight(paths: list[Path]) -> Examples:
+    """LIBSVM's format, `label index:value ...`; .gz and .bz2 are unpacked on the way."""
+    from sklearn.datasets import load_svmlight_file
+
+    rows, labels = load_svmlight_file(str(paths[0]))
+    return rows.toarray(), labels
+
+
+def read_blocks_of_200(paths: list[Path]) -> Examples:
+    """The UCI form of mfeat: numbers apart by spaces and no class, 200 examples of each class one after the other."""
+    rows = np.loadtxt(paths[0], ndmin=2)
+    return rows, np.arange(len(rows)) // 200
+
+
+MNIST_FILES = {
+    "mnist/train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+    "mnist/train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
+    "mnist/t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
+    "mnist/t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
+}
+SOURCES = {
+    "mnist": Source(
+        784,
+        (6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958),
+        (Form(tuple(MNIST_FILES), read_idx),),
+        tuple(Download(file, MNIST + file[6:], f"md5:{md5}") for file, md5 in MNIST_FILES.items()),
+    ),
+    "optdigits": Source(
+        64,
+        (554, 571, 557, 572, 568, 558, 558, 566, 554, 562),
+        (
+            Form(("openml/optdigits.csv.xz",), read_csv(label=-1, header=True)),
+            Form(("uci/optdigits.tra", "uci/optdigits.tes"), read_csv(label=-1, header=False)),
+        ),
+        (
+            Download("uci/optdigits.tra", UCI + "optdigits/optdigits.tra"),
+            Download("uci/optdigits.tes", UCI + "optdigits/optdigits.tes"),
+        ),
+    ),
+    "cnae-9": Source(
+        856,
+        (120,) * 9,
+        (
+            Form(("openml/CNAE-9.data.xz",), read_csv(label=0, header=False)),
+            Form(("uci/CNAE-9.data",), read_csv(label=0, header=False)),
+        ),
+        (Download("uci/CNAE-9.data", UCI + "00233/CNAE-9.data"),),
+    ),
+    "mfeat-zernike": Source(
+        47,
+        (200,) * 10,
+        (
+            Form(("openml/mfeat-zernike.csv.xz",), read_csv(label=-1, header=True)),
+            Form(("uci/mfeat-zer",), read_blocks_of_200),
+        ),
+        (Download("uci/mfeat-zer", UCI + "mfeat/mfeat-zer"),),
+    ),
+    "spambase": Source(
+        57,
+        (2788, 1813),
+        (
+            Form(("openml/spambase.csv.xz",), read_csv(label=-1, header=True)),
+            Form(("uci/spambase.data",), read_csv(label=-1, header=False)),
+        ),
+        (Download("uci/spambase.data", UCI + "spambase/spambase.data"),),
+    ),
+    "german": Source(
+        24,
+        (700, 300),
+        (Form(("libsvm/german.numer.gz",), read_svmlight), Form(("libsvm/german.numer",), read_svmlight)),
+        (Download("libsvm/german.numer", LIBSVM + "german.numer"),),
+    ),
+    "svmguide3": Source(
+        21,
+        (947, 296),
+        (
+            Form(("libsvm/svmguide3.csv.gz",), read_csv(label=0, header=True)),
+            Form(("libsvm/svmguide3",), read_svmlight),
+        ),
+        (Download("libsvm/svmguide3", LIBSVM + "svmguide3"),),
+    ),
+    "ijcnn1": Source(
+        22,
+        (45_137, 4_853),
+        (Form(("libsvm/ijcnn1.bz2",), read_svmlight),),
+        (Download("libsvm/ijcnn1.bz2", LIBSVM + "ijcnn1.bz2"),),
+    ),
+}
+NAMES = ("digits", *SOURCES)
+
+
+def read_interactions(order: str, separator: str) -> Callable[[list[Path]], Examples]:
+    """A reader of tables without header; order: the names of the columns, of which user, item, rating, time are kept.
+
+    Users and items become their places among the sorted names. Rows (n, 4), no labels; .gz and .xz are unpacked.
+    """
+
+    def read(paths: list[Path]) -> Examples:
+        import polars as pl
+
+        unpack = {".xz": lzma.decompress, ".gz": gzip.decompress}.get(paths[0].suffix, bytes)
+        names = order.split()
+        try:
+            table = pl.read_csv(unpack(paths[0].read_bytes()), has_header=False, separator=separator, new_columns=names)
+            places = [(pl.col(name).rank("dense") - 1).cast(float) for name in ("user", "item")]
+            numbers = [pl.col(name).cast(float) for name in ("rating", "time")]
+            return table.select(*places, *numbers).to_numpy(), np.empty(0)
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(str(error)) from error
+
+    return read
+
+
+RATINGS = read_interactions("item user rating time", ",")
+MOVIELENS = read_interactions("user item rating time", "\t")
+INTERACTIONS = {  # counts: interactions, users, items
+    "magazine": Source(
+        4,
+        (89_689, 72_098, 2_428),
+        (
+            Form(("amazon/Magazine_Subscriptions_2018_ratings.csv.xz",), RATINGS),
+            Form(("amazon/Magazine_Subscriptions.csv",), RATINGS),
+        ),
+        (Download("amazon/Magazine_Subscriptions.csv", AMAZON + "Magazine_Subscriptions.csv"),),
+    ),
+    "movielens-100k": Source(
+        4,
+        (100_000, 943, 1_682),
+        (Form(("movielens-100k/u.data.gz",), MOVIELENS), Form(("movielens-100k/u.data",), MOVIELENS)),
+        (Download("movielens-100k/u.data", "https://files.grouplens.org/datasets/movielens/ml-100k/u.data"),),
+    ),
+}
+
+
+@cache
+def load(name: str) -> Dataset:
+    """The data set `name`, one of `NAMES`; read once per process.
+
+    >>> load("digits").rows.shape
+    (1797, 64)
+    """
+    if name not in NAMES:
+        raise ExperimentError(f"there is no data set '{name}': choose one of {', '.join(NAMES)}")
+    if name == "digits":
+        from sklearn.datasets import load_digits
+
+        return frozen(name, *load_digits(return_X_y=True))
+    source = SOURCES[name]
+    form, paths = find(name, source)
+    try:
+        rows, labels = form.read(paths)
+    except (ValueError, OSError, EOFError, lzma.LZMAError) as error:
+        raise ExperimentError(f"{listed(paths)} cannot be read ({error}): remove or replace it") from error
+    shape, counts = rows.shape, tuple(np.unique(labels, return_counts=True)[1].tolist())
+    if shape != (sum(source.counts), source.dim) or counts != source.counts:
+        raise ExperimentError(
+            f"{listed(paths)} is not {name}: it has shape {shape} and {counts} examples per class "
+            f"instead of {(sum(source.counts), source.dim)} and {source.counts}; remove or replace it"
+        )
+    return frozen(name, rows, labels)
+
+
+def frozen(name: str, rows: np.ndarray, labels: np.ndarray) -> Dataset:
+    """The data set with labels renamed 0 .. classes - 1 in their order, its arrays contiguous and read-only."""
+    rows = np.array(rows, dtype=np.float64, order="C")  # a copy: the caller's stays writeable
+    labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    rows.flags.writeable = labels.flags.writeable = False
+    return Dataset(name, rows, labels)
+
+
+def find(name: str, source: Source) -> tuple[Form, list[Path]]:
+    """The first form whose files all lie in $ONEPASS_DATA or in the cache, else the one that was downloaded."""
+    folders = [Path(os.environ["ONEPASS_DATA"])] if os.environ.get("ONEPASS_DATA") else []
+    folders.append(cache_folder())
+    for folder in folders:
+        for form in source.forms:
+            paths = [folder / file for file in form.files]
+            if all(path.is_file() for path in paths):
+                return form, paths
+    return download(name, source)
+
+
+def cache_folder() -> Path:
+    import pooch
+
+    return Path(pooch.os_cache("onepass"))
+
+
+def download(name: str, source: Source) -> tuple[Form, list[Path]]:
+    """Fetch the form of the data set that its official home offers into the user's cache."""
+    import pooch
+    import requests
+
+    folder = cache_folder()
+    fetch = pooch.HTTPDownloader(timeout=20)
+    try:
+        for file, url, checksum in source.downloads:
+            target = folder / file
+            pooch.retrieve(url, checksum, fname=target.name, path=target.parent, downloader=fetch)
+    except (requests.RequestException, OSError, ValueError) as error:
+        files = " or ".join(listed(form.files) for form in source.forms)
+        raise DataNotFound(
+            f"the data set '{name}' is not on this machine and could not be downloaded: put {files} into the folder "
+            f"that the environment variable ONEPASS_DATA names, or into {folder}"
+        ) from error
+    form = source.forms[-1]
+    return form, [folder / file for file in form.files]
+
+
+def listed(items: list[Path] | tuple[str, ...]) -> str:
+    return " and ".join(str(item) for item in items)

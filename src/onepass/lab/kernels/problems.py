@@ -1,0 +1,231 @@
+"""Problems with a fixed set of arms (A, d) whose mean reward is no linear function of them.
+
+The reward of a round is drawn from the round's own stream of the seed, so policies meet equal noise whatever they play.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+import scipy.linalg
+
+from onepass import Matern
+from onepass.features.kernels import Kernel
+from onepass.lab.datasets import Examples, load
+from onepass.lab.progress import Meter
+from onepass.lab.seeds import stream
+
+ARMS, FUNCTION, NOISE = 0, 1, 2  # places in the streams of a seed
+JITTER = 1e-8
+
+
+class Problem(Protocol):
+    """Arms (A, d), what they pay in expectation (A,), and the kernel that policies are told."""
+
+    @property
+    def arms(self) -> np.ndarray: ...
+    @property
+    def expected(self) -> np.ndarray: ...
+    @property
+    def kernel(self) -> Kernel: ...
+
+    def reward(self, round: int, arm: int) -> float:
+        """What the arm pays in that round, to every policy that plays it then."""
+        ...
+
+
+@dataclass(frozen=True)
+class NoisyFunction:
+    """reward = expected[arm] + noise eps_t, with one eps_t ~ N(0, 1) a round for all arms."""
+
+    arms: np.ndarray
+    expected: np.ndarray
+    kernel: Kernel
+    noise: float
+    seed: int
+
+    def reward(self, round: int, arm: int) -> float:
+        return float(self.expected[arm] + self.noise * stream(self.seed, NOISE, round).standard_normal())
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """A function drawn from the GP of the kernel that policies are told; arms and function are the seed's own."""
+
+    arms: Callable[[np.random.Generator], np.ndarray]
+    kernel: Kernel
+    noise: float = 0.1
+
+    def __call__(self, seed: int) -> Problem:
+        rows = self.arms(stream(seed, ARMS))
+        drawn = gp_draw(self.kernel, rows, stream(seed, FUNCTION))
+        return NoisyFunction(rows, drawn, self.kernel, self.noise, seed)
+
+
+def gp_draw(kernel: Kernel, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """L z with L L^T = k(rows, rows) + jitter, z standard normal: shape (n, d) -> (n,)."""
+    gram = kernel(rows, rows)
+    gram.flat[:: len(rows) + 1] += JITTER
+    return np.linalg.cholesky(gram) @ rng.standard_normal(len(rows))
+
+
+def line(count: int) -> np.ndarray:
+    """A grid of [0, 1], shape (count, 1)."""
+    return np.linspace(0.0, 1.0, count)[:, None]
+
+
+def mesh(*axes: np.ndarray) -> np.ndarray:
+    """All points of a product of axes, (number of points, number of axes), the last axis fastest."""
+    return np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+
+def grid(rng: np.random.Generator, count: int) -> np.ndarray:
+    """The points of `line`, whatever the generator."""
+    return line(count)
+
+
+def square(rng: np.random.Generator, count: int) -> np.ndarray:
+    """A grid of [0, 1]^2, count points to an edge, whatever the generator."""
+    return mesh(line(count)[:, 0], line(count)[:, 0])
+
+
+def uniform(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
+    """Points uniform in [0, 1]^dim."""
+    return rng.random((count, dim))
+
+
+def sobol(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
+    """The first `count` of scrambled Sobol points of [0, 1]^dim."""
+    from scipy.stats import qmc
+
+    return qmc.Sobol(dim, seed=rng).random_base2((count - 1).bit_length())[:count]
+
+
+@dataclass(frozen=True)
+class Maximised:
+    """A function that is to be minimised, negated and standardized over the arms."""
+
+    function: Callable[[np.ndarray], np.ndarray]
+    arms: Callable[[np.random.Generator], np.ndarray]
+    kernel: Kernel
+    noise: float = 0.1
+
+    def __call__(self, seed: int) -> Problem:
+        rows = self.arms(stream(seed, ARMS))
+        values = -self.function(rows)
+        return NoisyFunction(rows, (values - values.mean()) / values.std(), self.kernel, self.noise, seed)
+
+
+def branin(x: np.ndarray) -> np.ndarray:
+    """Branin's function of rows in [0, 1]^2, which stand for [-5, 10] x [0, 15]: (n, 2) -> (n,), minimum 0.397887."""
+    u, v = 15.0 * x[:, 0] - 5.0, 15.0 * x[:, 1]
+    bowl = v - 5.1 / (4.0 * np.pi**2) * u**2 + 5.0 / np.pi * u - 6.0
+    return bowl**2 + 10.0 * (1.0 - 1.0 / (8.0 * np.pi)) * np.cos(u) + 10.0
+
+
+HARTMANN_SCALES = np.array(
+    [
+        [10.0, 3.0, 17.0, 3.5, 1.7, 8.0],
+        [0.05, 10.0, 17.0, 0.1, 8.0, 14.0],
+        [3.0, 3.5, 1.7, 10.0, 17.0, 8.0],
+        [17.0, 8.0, 0.05, 10.0, 0.1, 14.0],
+    ]
+)
+HARTMANN_CENTRES = 1e-4 * np.array(
+    [
+        [1312, 1696, 5569, 124, 8283, 5886],
+        [2329, 4135, 8307, 3736, 1004, 9991],
+        [2348, 1451, 3522, 2883, 3047, 6650],
+        [4047, 8828, 8732, 5743, 1091, 381],
+    ]
+)
+
+
+def hartmann6(x: np.ndarray) -> np.ndarray:
+    """Hartmann's function of rows in [0, 1]^6: (n, 6) -> (n,), minimum -3.32237."""
+    distances = (HARTMANN_SCALES * (x[:, None, :] - HARTMANN_CENTRES) ** 2).sum(axis=2)
+    return -np.exp(-distances) @ np.array([1.0, 1.2, 3.0, 3.2])
+
+
+ALPHAS, GAMMAS, POWERS = np.logspace(-6, 2, 25), np.logspace(-4, 2, 20), 8.0 ** np.linspace(-1.0, 1.0, 10)
+FITTED, HELD, SPLITS = 300, 500, 10
+TRUTH_SEED = 2**32  # no experiment's seed
+
+
+class DigitsTuning:
+    """Choose alpha, gamma and the power of the pixels for scikit-learn's KernelRidge (RBF, one-hot targets) on digits.
+
+    Arms are 5,000 settings on a grid, logarithms scaled to [0, 1]^3. An evaluation is the accuracy on 500 rows after a
+    fit on 300, a fresh random split every round; `expected` is the mean over 10 splits of its own, not over all.
+    """
+
+    kernel: Kernel = Matern(2.5, (0.3, 0.3, 0.3))
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.arms = mesh(*(np.linspace(0.0, 1.0, axis.size) for axis in (ALPHAS, GAMMAS, POWERS)))
+        self.settings = mesh(ALPHAS, GAMMAS, POWERS)
+
+    @property
+    def expected(self) -> np.ndarray:
+        return accuracies()
+
+    def reward(self, round: int, arm: int) -> float:
+        from sklearn.kernel_ridge import KernelRidge
+
+        alpha, gamma, power = (float(value) for value in self.settings[arm])
+        (rows, labels), (held, held_labels) = split(stream(self.seed, NOISE, round))
+        model = KernelRidge(alpha=alpha, kernel="rbf", gamma=gamma).fit(rows**power, np.eye(10)[labels])
+        return float((model.predict(held**power).argmax(axis=1) == held_labels).mean())
+
+
+def split(rng: np.random.Generator) -> tuple[Examples, Examples]:
+    """Random rows of digits to fit and others to be held out, pixels in [0, 1]."""
+    digits = load("digits")
+    order = rng.permutation(len(digits.rows))
+    fitted, held = order[:FITTED], order[FITTED : FITTED + HELD]
+    return (digits.rows[fitted] / 16.0, digits.labels[fitted]), (digits.rows[held] / 16.0, digits.labels[held])
+
+
+@cache
+def accuracies() -> np.ndarray:
+    """Mean accuracy of every setting over the ten splits of the truth, (5000,); about 20 s, once a process."""
+    total = np.zeros((ALPHAS.size, GAMMAS.size, POWERS.size))
+    meter = Meter("digits-tuning: the accuracy of every setting", SPLITS * POWERS.size)
+    meter.bar.disable = True  # lines, since the bar of a run may be up
+    with meter:
+        for i in range(SPLITS):
+            (rows, labels), (held, held_labels) = split(stream(TRUTH_SEED, i))
+            for k, power in enumerate(POWERS):
+                total[:, :, k] += grid_accuracies((rows**power, labels), (held**power, held_labels), ALPHAS, GAMMAS)
+                meter.advance()
+    total /= SPLITS
+    total.flags.writeable = False
+    return total.ravel()
+
+
+def grid_accuracies(fitted: Examples, held: Examples, alphas: np.ndarray, gammas: np.ndarray) -> np.ndarray:
+    """Accuracy of KernelRidge for every alpha and gamma, (alphas, gammas), from one decomposition per gamma.
+
+    K = Q diag(w) Q^T, so the predictions of alpha are k(held, fitted) Q diag(1 / (w + alpha)) Q^T Y.
+    """
+    (rows, labels), (others, truth) = fitted, held
+    targets = np.eye(10)[labels]
+    own, across = squared(rows, rows), squared(others, rows)
+    found = np.empty((alphas.size, gammas.size))
+    for j, gamma in enumerate(gammas):
+        spectrum, axes = scipy.linalg.eigh(np.exp(-gamma * own), driver="evd", check_finite=False)
+        weights = (axes.T @ targets)[:, None, :] / (spectrum[:, None, None] + alphas[:, None])
+        values = (np.exp(-gamma * across) @ axes) @ weights.reshape(len(rows), -1)
+        named = values.reshape(len(others), alphas.size, 10).argmax(axis=2)
+        found[:, j] = (named == truth[:, None]).mean(axis=0)
+    return found
+
+
+def squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Squared distances of rows, shapes (n, d) and (m, d) -> (n, m)."""
+    from sklearn.metrics.pairwise import euclidean_distances
+
+    return euclidean_distances(x, y, squared=True)

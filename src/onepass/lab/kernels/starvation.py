@@ -1,0 +1,227 @@
+"""Variance starvation (Calandriello et al. figure 2): who knows, far from all evaluations, that he knows nothing.
+
+f is drawn from a GP on [0, 1] and evaluated in [0, 0.5] alone. Source: Calandriello et al. 2019 (BKB). Its
+"Gaussian kernel with bandwidth sigma^2 = 100" can only mean exp(-100 (x - y)^2 / 2), a length scale of 0.1: with
+exp(-(x - y)^2 / 200) f would be constant. It states no noise: ours has standard deviation 0.1, and reg is its variance.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass import BKB, RBF
+from onepass.features.kernels import Kernel
+from onepass.lab.definition import Trial
+from onepass.lab.drawing import canvas, title
+from onepass.lab.figure import Figure, Line, Picture, Row
+from onepass.lab.kernels.problems import ARMS, FUNCTION, NOISE, gp_draw, line
+from onepass.lab.looks import BLACK, GREY, SMALL, styles
+from onepass.lab.policy import Policy
+from onepass.lab.seeds import stream
+from onepass.lab.tables import by, mean_cell, policy_of
+
+KERNEL, REG = RBF(0.1), 0.01
+GRID = line(1001)
+SEEN = GRID[:, 0] <= 0.5
+EVALUATIONS = (6, 63, 215)
+DRAWN = slice(None, None, 5)  # the points of the grid that curves hold
+
+
+class Belief(NamedTuple):
+    """Mean and standard deviation of f, each (A,)."""
+
+    means: np.ndarray
+    deviations: np.ndarray
+
+
+def exact_belief(kernel: Kernel, reg: float, rows: np.ndarray, values: np.ndarray, arms: np.ndarray) -> Belief:
+    """The GP's posterior: rows (n, d), values (n,), arms (A, d)."""
+    inverse = np.linalg.inv(kernel(rows, rows) + reg * np.eye(len(rows)))
+    across = kernel(arms, rows)
+    variances = kernel.diagonal(arms) - np.einsum("ij,jk,ik->i", across, inverse, across, optimize=True)
+    return Belief(across @ (inverse @ values), np.sqrt(np.maximum(variances, 0.0)))
+
+
+class SubsetOfRegressors:
+    """BKB's dictionary and mean with the variance reg z^T V^-1 z, V = Z^T Z + reg I, which lacks what z cannot hold."""
+
+    def __init__(self, *, arms: np.ndarray, kernel: Kernel, reg: float, seed: int) -> None:
+        self.arms, self.kernel, self.reg, self.played = arms, kernel, reg, list[int]()
+        self.bkb = BKB(arms, kernel, reg=reg, seed=seed)
+
+    def learn(self, arm: int, reward: float) -> None:
+        self.bkb.learn(arm, reward)
+        self.played.append(arm)
+
+    @property
+    def dictionary(self) -> np.ndarray:
+        return self.bkb.dictionary
+
+    @property
+    def dictionary_size(self) -> int:
+        return self.bkb.dictionary_size
+
+    def posterior(self) -> Belief:
+        spectrum, axes = np.linalg.eigh(self.kernel(self.dictionary, self.dictionary))
+        kept = spectrum > 1e-12 * spectrum[-1]
+        z = self.kernel(self.arms, self.dictionary) @ (axes[:, kept] / np.sqrt(spectrum[kept]))
+        gram = z[self.played].T @ z[self.played] + self.reg * np.eye(z.shape[1])
+        variances = self.reg * np.einsum("ij,ij->i", z, np.linalg.solve(gram, z.T).T)
+        return Belief(self.bkb.posterior().means, np.sqrt(variances))
+
+
+def starvation_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per policy and number of evaluations: f within 3 deviations, and these against the exact posterior's."""
+    return [
+        {
+            "policy": label,
+            "evaluations": f"{evaluations:,}",
+            "f within 3 sd, unseen half": f"{fmean(row['coverage'] for row in own):.1%}",
+            "sd / exact sd, unseen half": mean_cell(own, "unseen_deviation", ".3f"),
+            "sd / exact sd, seen half": mean_cell(own, "seen_deviation", ".3f"),
+            "dictionary": mean_cell(own, "dictionary_size", ",.1f"),
+            "seeds": str(len(own)),
+        }
+        for (label, evaluations), own in by(rows, lambda row: (row["policy"], row["rounds"])).items()
+    ]
+
+
+def draw_starvation(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """The first seed's f and what each policy believes, mean and 3 deviations: a row per number of evaluations."""
+    first = [row for row in curves if row["seed"] == curves[0]["seed"]]
+    times, columns = by(first, lambda row: row["round"]), by(first, policy_of)
+    figure = canvas(1.0 + 3.0 * len(columns), 1.0 + 2.2 * len(times))
+    panels = figure.subplots(len(times), len(columns), sharex=True, sharey=True, squeeze=False)
+    looks = styles(rows, "policy")
+    for axes, row in zip(panels.ravel(), (row for own in times.values() for row in own)):
+        x, mean, deviation = (np.asarray(row[name]) for name in ("x", "mean", "deviation"))
+        look = looks[row["policy"]]
+        axes.set_label(f"{row['policy']} {row['round']}")
+        axes.fill_between(x, mean - 3 * deviation, mean + 3 * deviation, color=look["color"], alpha=0.2, linewidth=0)
+        axes.plot(x, mean, label=row["policy"], **look)
+        axes.plot(x, row["function"], color=GREY, linestyle=(0, (4, 1.5)), linewidth=1.4)
+        axes.plot(row["evaluated"], row["values"], ".", color=BLACK, markersize=3, alpha=0.6)
+        if row["recipe"] != "GPUCB":
+            ground = axes.get_xaxis_transform()
+            axes.plot(row["dictionary"], [0.03] * len(row["dictionary"]), "|", color=look["color"], transform=ground)
+    for axes, label in zip(panels[0], columns):
+        axes.set_title(label)
+    for axes, evaluations in zip(panels[:, 0], times):
+        axes.set_ylabel(f"{evaluations} evaluations")
+    figure.supxlabel(
+        "line and band: mean and 3 standard deviations; dashed: f; dots: evaluations; ticks below: dictionary",
+        fontsize=SMALL,
+    )
+    title(figure, first, "f and what is believed of it")
+    return figure
+
+
+STARVATION = Figure("starvation", starvation_lines, draw_starvation)
+
+
+@dataclass(frozen=True)
+class StarvationStudy:
+    """The policies learn the same evaluations; what they believe is looked at after `evaluations` of them."""
+
+    name: str
+    description: str
+    policies: tuple[Policy, ...]
+    seeds: int
+    evaluations: tuple[int, ...] = EVALUATIONS
+    figure: Figure = STARVATION
+    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    timed: bool = False
+
+    @property
+    def rounds(self) -> int:
+        return self.evaluations[-1]
+
+    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        return StarvationTrial(self, policies, seed)
+
+    def warm_up(self, policy: Policy) -> None:
+        bandit = policy.build(arms=GRID[::50], kernel=KERNEL, seed=0)
+        for arm in range(10):
+            bandit.learn(arm, 0.0)
+        bandit.posterior()
+
+    def step_size(self, rounds: int) -> int:
+        return rounds
+
+
+class StarvationTrial:
+    """One f and its evaluations, in a random order of the grid's points up to 0.5 and with repetition."""
+
+    def __init__(self, study: StarvationStudy, policies: Sequence[Policy], seed: int) -> None:
+        self.study, self.policies, self.seed = study, policies, seed
+        self.function = gp_draw(KERNEL, GRID, stream(seed, FUNCTION))
+        self.bandits = [policy.build(arms=GRID, kernel=KERNEL, seed=seed) for policy in policies]
+        self.played, self.values = list[int](), list[float]()
+        self.found: list[dict[str, Any]] = []
+        self.drawn: list[dict[str, Any]] = []
+
+    def step(self, start: int, rounds: int) -> None:
+        for t in range(start, start + rounds):
+            arm = int(stream(self.seed, ARMS, t).integers(SEEN.sum()))
+            value = float(self.function[arm] + REG**0.5 * stream(self.seed, NOISE, t).standard_normal())
+            self.played.append(arm)
+            self.values.append(value)
+            for bandit in self.bandits:
+                bandit.learn(arm, value)
+            if t + 1 in self.study.evaluations or t + 1 == start + rounds:
+                self.look(t + 1)
+
+    def look(self, evaluations: int) -> None:
+        """What every policy believes now, and how that compares with the exact posterior."""
+        values = np.asarray(self.values)
+        exact = exact_belief(KERNEL, REG, GRID[self.played], values, GRID)
+        for policy, bandit in zip(self.policies, self.bandits):
+            belief = bandit.posterior()
+            label = {**policy.columns(), "kernel": repr(KERNEL), "seed": self.seed}
+            inside = np.abs(self.function - belief.means) <= 3.0 * belief.deviations
+            self.found.append(
+                {
+                    **label,
+                    "rounds": evaluations,
+                    "coverage": float(inside[~SEEN].mean()),
+                    "unseen_deviation": float(belief.deviations[~SEEN].mean() / exact.deviations[~SEEN].mean()),
+                    "seen_deviation": float(belief.deviations[SEEN].mean() / exact.deviations[SEEN].mean()),
+                    "dictionary_size": int(bandit.dictionary_size),
+                }
+            )
+            self.drawn.append(
+                {
+                    **label,
+                    "round": evaluations,
+                    "x": GRID[DRAWN, 0].tolist(),
+                    "function": self.function[DRAWN].tolist(),
+                    "mean": belief.means[DRAWN].tolist(),
+                    "deviation": belief.deviations[DRAWN].tolist(),
+                    "evaluated": GRID[self.played, 0].tolist(),
+                    "values": list(self.values),
+                    "dictionary": bandit.dictionary[:, 0].tolist(),
+                }
+            )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per policy and number of evaluations."""
+        return self.found
+
+    def curves(self) -> list[dict[str, Any]]:
+        """As `rows`, with lists: the beliefs over x, the evaluations and the dictionary."""
+        return self.drawn
+
+
+SUITE = StarvationStudy(
+    "variance-starvation",
+    "a GP on [0, 1] evaluated in [0, 0.5]: who is still uncertain in (0.5, 1] (Calandriello et al. figure 2)",
+    (
+        Policy("exact GP", "GPUCB", {"reg": REG}),
+        Policy("BKB", "BKB", {"reg": REG}),
+        Policy("subset of regressors", SubsetOfRegressors, {"reg": REG}),
+    ),
+    seeds=20,
+)

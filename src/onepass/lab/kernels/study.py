@@ -1,0 +1,167 @@
+"""Studies of kernel bandits: one fixed set of arms, one play a round, all policies side by side.
+
+The policies, and the experiments as data, are in suites.py. Source: Calandriello et al. 2019 (BKB).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.features.kernels import Kernel
+from onepass.lab.definition import CHECKPOINTS, Trial, curve_rows, final_rows
+from onepass.lab.figure import Figure
+from onepass.lab.kernels.figures import KERNEL
+from onepass.lab.kernels.problems import Problem
+from onepass.lab.policy import Policy
+from onepass.lab.seeds import stream
+
+GRID: Mapping[str, Sequence[float]] = {"exploration": (0.05, 0.1, 0.2, 0.4, 0.8), "reg": (0.001, 0.01, 0.1)}
+
+
+@dataclass(frozen=True)
+class KernelStudy:
+    """A fixed set of arms, the kernel that policies are told, and one play a round."""
+
+    name: str
+    description: str
+    problem: Callable[[int], Problem]
+    policies: tuple[Policy, ...]
+    rounds: int
+    seeds: int
+    figure: Figure = KERNEL
+    grid: Mapping[str, Sequence[float]] = field(default_factory=lambda: GRID)
+    timed: bool = False
+
+    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        return KernelTrial(self.problem(seed), policies, seed)
+
+    def warm_up(self, policy: Policy) -> None:
+        problem = self.problem(0)
+        some = slice(None, None, max(1, len(problem.arms) // 100))
+        arms, pays = np.ascontiguousarray(problem.arms[some]), problem.expected[some]
+        bandit = policy.build(arms=arms, kernel=problem.kernel, seed=0)
+        for t in range(10 + int(policy.params.get("fit_after", 0))):
+            arm = bandit.decide().arm
+            for noise in 0.01 * stream(0, t).standard_normal(2):  # twice: a second play is another piece of code
+                bandit.learn(arm, pays[arm] + noise)
+        state_of(bandit)
+
+    def step_size(self, rounds: int) -> int:
+        return -(-rounds // CHECKPOINTS)
+
+
+class KernelTrial:
+    """Regret is sum over rounds of (max_a E reward_a - E reward of the chosen arm).
+
+    Simple regret is that of the arm which a policy would recommend now: the one of the largest posterior mean.
+    Seconds are those of deciding and learning; the effective dimension is the sum of the policy's own sigma^2 over its
+    plays (Calandriello et al. equation 5).
+    """
+
+    def __init__(self, problem: Problem, policies: Sequence[Policy], seed: int) -> None:
+        self.problem, self.policies, self.seed = problem, policies, seed
+        self.bandits = [policy.build(arms=problem.arms, kernel=problem.kernel, seed=seed) for policy in policies]
+        self.losses = problem.expected.max() - problem.expected
+        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
+
+    def step(self, start: int, rounds: int) -> None:
+        passed = [self.point(i, play(bandit, self.problem, start, rounds)) for i, bandit in enumerate(self.bandits)]
+        for points, point in zip(self.points, passed):
+            points.append({"round": start + rounds, **point})
+
+    def point(self, policy: int, played: "Played") -> dict[str, Any]:
+        """Where a policy stands after these rounds."""
+        start = {"cumulative_regret": 0.0, "cumulative_reward": 0.0, "seconds": 0.0}
+        before = self.points[policy][-1] if self.points[policy] else start
+        recommended, state = state_of(self.bandits[policy])
+        return {
+            "cumulative_regret": before["cumulative_regret"] + float(self.losses[played.arms].sum()),
+            "cumulative_reward": before["cumulative_reward"] + sum(played.rewards),
+            "simple_regret": float(self.losses[recommended]),
+            "seconds": before["seconds"] + played.seconds,
+            **state,
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        told = ("simple_regret", "dictionary_size", "effective_dimension")
+        problem = {"kernel": repr(self.problem.kernel), "arms": len(self.problem.arms)}
+        return final_rows(
+            self.policies,
+            self.seed,
+            self.points,
+            lambda points: {**problem, **{name: points[-1][name] for name in told}},
+        )
+
+    def curves(self) -> list[dict[str, Any]]:
+        return curve_rows(self.policies, self.seed, self.points)
+
+
+class Played(NamedTuple):
+    """Arms and rewards of some rounds, and the seconds that deciding and learning took."""
+
+    arms: list[int]
+    rewards: list[float]
+    seconds: float
+
+
+def play(bandit: Any, problem: Problem, start: int, rounds: int) -> Played:
+    """Rounds start .. start + rounds - 1; the problem's own time is not counted."""
+    arms, rewards, seconds = [], [], 0.0
+    for t in range(start, start + rounds):
+        began = perf_counter()
+        arm = int(bandit.decide().arm)
+        seconds += perf_counter() - began
+        reward = problem.reward(t, arm)
+        began = perf_counter()
+        bandit.learn(arm, reward)
+        seconds += perf_counter() - began
+        arms.append(arm)
+        rewards.append(reward)
+    return Played(arms, rewards, seconds)
+
+
+def state_of(bandit: Any) -> tuple[int, dict[str, Any]]:
+    """The arm that a policy recommends, and what it holds."""
+    dimension = bandit.effective_dimension()
+    return int(np.argmax(bandit.posterior().means)), {
+        "memory_bytes": int(bandit.memory_usage()),
+        "dictionary_size": bandit.dictionary_size,
+        "effective_dimension": None if dimension is None else float(dimension),
+    }
+
+
+class Choice(NamedTuple):
+    arm: int
+
+
+class Averages(NamedTuple):
+    means: np.ndarray
+
+
+class Uniform:
+    """An arm uniformly at random; it recommends the one that paid most on average."""
+
+    dictionary_size = None
+
+    def __init__(self, *, arms: np.ndarray, kernel: Kernel | None = None, seed: int = 0) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.plays, self.sums = np.zeros(len(arms)), np.zeros(len(arms))
+
+    def decide(self) -> Choice:
+        return Choice(int(self.rng.integers(self.plays.size)))
+
+    def learn(self, arm: int, reward: float) -> None:
+        self.plays[arm] += 1.0
+        self.sums[arm] += reward
+
+    def posterior(self) -> Averages:
+        return Averages(np.where(self.plays > 0, self.sums / np.maximum(self.plays, 1.0), -np.inf))
+
+    def memory_usage(self) -> int:
+        return self.plays.nbytes + self.sums.nbytes
+
+    def effective_dimension(self) -> None:
+        return None

@@ -1,0 +1,233 @@
+"""The experiments with online kernel learners, as data, and their policies.
+
+Source: Wen, Zhang et al. = the paper on FORKS, whose program's settings are those of ALGORITHMS "published": raw
+features, kernels of width 8 for first-order methods and 50 for the others, updates of the sketch after 0.3 N losses, k
+= B / 10.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from onepass import FrequentDirections, KernelNewton
+from onepass.lab.definition import Study
+from onepass.lab.learners import tisvd
+from onepass.lab.learners.figures import BUDGET, UPDATES
+from onepass.lab.learners.streams import TUNING_SHARE, Watching, adversarial, permuted
+from onepass.lab.learners.study import Constant, LearnerStudy, RepeatLast
+from onepass.lab.policy import Policy
+
+BASELINES = (Policy("constant", Constant, tuned=False), Policy("repeat the last label", RepeatLast, tuned=False))
+
+
+def KernelNewtonFD(*, size: int = 100, sketch: int = 30, reg: float = 0.1, seed: int = 0) -> KernelNewton:
+    """KernelNewton on Nystrom features with a design of `sketch` rows (Frequent Directions) for its second moments."""
+    return KernelNewton(size=size, design=FrequentDirections(dim=size + 2, size=sketch, reg=reg), seed=seed)
+
+
+RECOMMENDED = (
+    Policy("KernelNewton", "KernelNewton", tuned=False),
+    Policy("KernelNewton Fourier 400", "KernelNewton", {"features": "fourier", "size": 400}, tuned=False),
+    Policy("KernelNewton FD 30", KernelNewtonFD, tuned=False),
+)
+
+
+def learners(budget: int) -> dict[str, Policy]:
+    """Those that Wen, Zhang et al. compare, their reference and variants, at Wen, Zhang et al.'s sizes; and FORKS with
+    larger sketches.
+    """
+    sized = {"budget": budget}
+    larger = {"budget": 50, "sketch_size": 100}
+    found = (
+        Policy("RBP", "RBP", sized),
+        Policy("BPA-S", "BPAS", sized),
+        Policy("Projectron", "Projectron", sized),
+        Policy("Projectron++", "Projectron", {**sized, "margins": True}),
+        Policy("BOGD", "BOGD", sized),
+        Policy("FOGD", "FOGD", sized),  # 4 B features
+        Policy("FOGD 8 B", "FOGD", {**sized, "features": 8 * budget}),  # 4 B frequencies, as in LIBOL's program
+        Policy("NOGD", "NOGD", sized),
+        Policy("SkeGD", "SkeGD", sized),
+        Policy("PROS-N-KONS", "PROSNKONS", {}),
+        Policy("PROS-N-KONS 100", "PROSNKONS", {"budget": 100}),  # the program behind Wen, Zhang et al.'s figures: 101
+        Policy("PROS-N-KONS without resets", "PROSNKONS", {"reset": False}),
+        Policy("KOGD", "KOGD", {}),
+        Policy("FORKS", "FORKS", sized),
+        Policy("FORKS 100/50/30", "FORKS", {**larger, "sample_size": 50, "rank": 30}),
+        Policy("FORKS 100/100/50", "FORKS", {**larger, "sample_size": 100, "rank": 50}),
+    )
+    return {policy.label: policy for policy in found}
+
+
+SETS = {"german": (1_000, 50), "svmguide3": (1_243, 50), "spambase": (4_601, 50), "ijcnn1": (49_990, 100)}
+WIDTHS = {  # 2^(i / 2) for these i, on the SETS in their order: the best of `onepass tune`
+    "RBP": (5, 4, 3, 0),
+    "BPA-S": (4, 3, 4, 0),
+    "Projectron": (4, 1, 3, 0),
+    "Projectron++": (4, 1, 4, 1),
+    "BOGD": (4, 2, 1, 0),
+    "FOGD": (4, 4, 5, 0),
+    "FOGD 8 B": (5, 4, 5, 0),
+    "NOGD": (4, 4, 4, 1),
+    "SkeGD": (7, 4, 4, 0),
+    "PROS-N-KONS": (17, 18, 10, 11),
+    "PROS-N-KONS 100": (17, 18, 4, 0),
+    "PROS-N-KONS without resets": (9, 9, 6, 1),
+    "KOGD": (4, 2, 3, -10),
+    "FORKS": (10, 12, 6, 4),
+    "FORKS 100/50/30": (10, 12, 6, 2),
+    "FORKS 100/100/50": (9, 12, 4, 2),
+}
+
+
+def tuned(name: str, budget: int, examples: int) -> tuple[Policy, ...]:
+    """Every learner with the width that `onepass tune` found on other examples; the sketches' updates as published."""
+    place, found = list(SETS).index(name), []
+    for label, policy in learners(budget).items():
+        params: dict[str, Any] = {"width": 2.0 ** (WIDTHS[label][place] / 2)}
+        if policy.accepts("update_every"):
+            params["update_every"] = int(0.3 * examples)
+        found.append(Policy(label, policy.recipe, {**policy.params, **params}))
+    return (*found, *RECOMMENDED, *BASELINES)
+
+
+SECOND = {"PROS-N-KONS", "PROS-N-KONS 100", "SkeGD", "FORKS"}
+VARIANTS = {
+    "Projectron++", "FOGD 8 B", "PROS-N-KONS without resets", "KOGD", "FORKS 100/50/30", "FORKS 100/100/50"
+}  # fmt: skip
+
+
+def published(budget: int, update_every: int, only: Sequence[str] = (), **sizes: int) -> tuple[Policy, ...]:
+    """The learners as Wen, Zhang et al.'s program runs them."""
+    found = []
+    for label, policy in learners(budget).items():
+        if label in VARIANTS or (only and label not in only):
+            continue
+        params: dict[str, Any] = {"width": 50.0 if label in SECOND else 8.0}
+        if label == "NOGD":
+            params["rank"] = budget // 10
+        if policy.accepts("update_every"):
+            params |= {"update_every": update_every, **sizes}
+        found.append(Policy(label, policy.recipe, {**policy.params, **params}, tuned=False))
+    return (*found, *BASELINES)
+
+
+HOSTILE = ("BOGD", "NOGD", "SkeGD", "PROS-N-KONS", "FORKS")
+SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
+LENGTH = 4_500_000
+
+
+def hostile(rounds: int) -> tuple[Policy, ...]:
+    sizes = {"sketch_size": 75, "sample_size": 15, "rank": 10}
+    return (*published(100, int(0.005 * (rounds - 100)), HOSTILE, **sizes)[:-2], RECOMMENDED[0], *BASELINES)
+
+
+def over_shares(policy: Policy) -> tuple[Policy, ...]:
+    """The policy, its sketch updated after so many losses as are shares of spambase's 4,601 examples."""
+    changed = ((share, {**policy.params, "update_every": int(share * 4_601)}) for share in SHARES)
+    return tuple(Policy(f"{policy.label} {share:g}", policy.recipe, own, policy.label, False) for share, own in changed)
+
+
+DRIFT_WIDTHS = {  # of hinge and squared hinge: the best of the grid at B = 100, on 60,000 examples of two other seeds
+    "BOGD": (1.0, 2.0),
+    "FOGD": (4.0, 4.0),
+    "NOGD": (2.0, 2.0),
+    "SkeGD": (16.0, 4.0),
+    "FORKS": (16.0, 32.0),
+    "PROS-N-KONS 100": (8.0, 8.0),
+}
+DRIFT_LOSSES = ("hinge", "squared_hinge")
+DRIFT_GRID = {"width": tuple(2.0**i for i in range(-1, 7))}
+
+
+def over_budgets(loss: str, budgets: Sequence[int] = (100, 200, 300, 400, 500)) -> tuple[Policy, ...]:
+    """The learners of Wen, Zhang et al.'s comparison on KuaiRec, at several budgets; updates of sketches by the share
+    seen so far.
+    """
+    found = []
+    for budget in budgets:
+        for label, policy in learners(budget).items():
+            capped = label == "PROS-N-KONS 100"
+            if label in DRIFT_WIDTHS and not (capped and budget > 100):
+                width = DRIFT_WIDTHS[label][DRIFT_LOSSES.index(loss)]
+                params = {**policy.params, "width": width, "loss": loss}
+                name = label if capped else f"{label} B={budget}"
+                found.append(Policy(name, policy.recipe, params, "" if capped else label, budget == 100))
+    return (*found, *RECOMMENDED[:2], *BASELINES)
+
+
+def on_a_set(name: str, part: str, examples: int, budget: int) -> LearnerStudy:
+    """The learners on one part of a set; see `permuted`."""
+    return LearnerStudy(
+        f"learners-{name}",
+        f"online kernel learners on {name}, tuned on 30% of the examples, counted on 70% (Wen, Zhang et al. table 1)",
+        permuted(name, standardized=name != "ijcnn1", part=part),
+        tuned(name, budget, examples),
+        rounds=round(TUNING_SHARE * examples) if part == "tuning" else examples,
+        seeds=20,
+    )
+
+
+SUITES: tuple[Study, ...] = (
+    *(
+        replace(on_a_set(name, "evaluated", *sizes), tuning=on_a_set(name, "tuning", *sizes))
+        for name, sizes in SETS.items()
+    ),
+    *(
+        LearnerStudy(
+            f"learners-{name}-published",
+            f"as its authors' program has it: raw features, mistakes while the buffer fills left out ({name})",
+            permuted(name, standardized=False),
+            published(budget, int(0.3 * examples)),
+            rounds=examples,
+            seeds=20,
+            grid={},
+            buffering=True,
+        )
+        for name, (examples, budget) in SETS.items()
+    ),
+    *(
+        LearnerStudy(
+            f"learners-german-{number}",
+            f"500 examples of german, each repeated {repeats} times, labels flipped in every other block ({source})",
+            adversarial("german", repeats),
+            hostile(500 * repeats),
+            rounds=500 * repeats,
+            seeds=20,
+            grid={},
+            buffering=True,
+        )
+        for number, repeats, source in ((1, 10, "Wen, Zhang et al. table 2"), (2, 20, "Wen, Zhang et al. table 3"))
+    ),
+    LearnerStudy(
+        "learners-updates",
+        "mistakes and time over how often the sketch is updated, on spambase (Wen, Zhang et al. figure 2 on codrna)",
+        permuted("spambase", part="evaluated"),
+        tuple(
+            policy
+            for known in tuned("spambase", 50, 4_601)
+            if known.label in ("FORKS", "FORKS 100/50/30", "SkeGD")
+            for policy in over_shares(known)
+        ),
+        rounds=4_601,
+        seeds=20,
+        figure=UPDATES,
+        timed=True,
+        grid={},
+    ),
+    *(
+        LearnerStudy(
+            f"learners-drift{'' if loss == 'hinge' else '-squared-hinge'}",
+            f"4,500,000 generated watch ratios with drift, budgets of 100 to 500, {loss.replace('_', ' ')} ({source})",
+            partial(Watching, length=LENGTH),
+            over_budgets(loss),
+            rounds=LENGTH,
+            seeds=1,
+            figure=BUDGET,
+            grid=DRIFT_GRID,
+        )
+        for loss, source in zip(DRIFT_LOSSES, ("Wen, Zhang et al. figures 3a and 5", "Wen, Zhang et al. figure 3b"))
+    ),
+    tisvd.SUITE,
+)

@@ -1,0 +1,131 @@
+"""Colours and dashes of what is compared: the colours of Okabe and Ito, which the colour-blind tell apart.
+
+No two policies look the same. Pictures are drawn to be read at half their size: no letter is smaller than SMALL, no
+picture wider than WIDEST.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from onepass.lab.figure import Row
+from onepass.lab.tables import by, group_of
+
+BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK, GREY = (
+    "#222222", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#888888",
+)  # fmt: skip
+STYLES = {
+    "OFUL": (BLACK, "-"),
+    "LinUCB": (BLACK, "-"),
+    "LinUCB row by row": (BLACK, "--"),
+    "Popularity": (GREY, "-"),
+    "Random": (GREY, (0, (1, 1.2))),
+    "LinTS": (GREY, "--"),
+    "SOFUL": (ORANGE, "-"),
+    "SOFUL-TS": (ORANGE, "--"),
+    "CBSCFD": (RED, "-"),
+    "CBRAP": (PINK, "-"),
+    "DBSLinUCB": (BLUE, "-"),
+    "DBSLinUCB-RFD": (SKY, "-"),
+    "PSILinUCB": (GREEN, "-"),
+    "PSILinUCB-C": (GREEN, "--"),
+    "HvtUCB": (BLUE, "-"),
+    "HeavyOFUL": (ORANGE, "-"),
+    "CRTM": (RED, "-"),
+    "CRMM": (GREEN, "-"),
+    "MENU": (PINK, "-"),
+    "TOFU": (SKY, "-"),
+    "GPUCB": (BLACK, "-"),
+    "exact GP": (BLACK, "-"),
+    "GP-TS": (ORANGE, "-"),
+    "BKB": (BLUE, "-"),
+    "BKB every round": (SKY, "-"),
+    "onepass": (BLUE, "-"),
+    "TPE": (ORANGE, "-"),
+    "uniform": (GREY, (0, (1, 1.2))),
+    "BKB-TS": (PINK, "-"),
+    "GPUCB fitted": (RED, "-"),
+    "BKB fitted": (GREEN, "-"),
+    "subset of regressors": (RED, "-"),
+    "constant": (GREY, "-"),
+    "repeat the last label": (GREY, (0, (1, 1.2))),
+    "RBP": (PINK, (0, (1, 1.2))),
+    "BPA-S": (PINK, "--"),
+    "Projectron": (SKY, "--"),
+    "Projectron++": (SKY, (0, (1, 1.2))),
+    "BOGD": (PINK, "-"),
+    "FOGD": (ORANGE, "-"),
+    "NOGD": (SKY, "-"),
+    "SkeGD": (ORANGE, "--"),
+    "PROS-N-KONS": (RED, "-"),
+    "PROS-N-KONS capped at 100": (RED, "--"),
+    "PROS-N-KONS without resets": (RED, (0, (1, 1.2))),
+    "KOGD": (BLACK, "-"),
+    "FORKS": (BLUE, "-"),
+    "FORKS 100/50/30": (BLUE, "--"),
+    "FORKS 100/100/50": (BLUE, (0, (1, 1.2))),
+    "KernelNewton": (GREEN, "-"),
+    "KernelNewton Fourier 400": (GREEN, "--"),
+    "KernelNewton FD 30": (GREEN, (0, (1, 1.2))),
+    "TISVD": (BLUE, "-"),
+    "full SVD": (BLACK, "-"),
+    "randomized SVD": (ORANGE, "-"),
+    "HvtUCB FD": (ORANGE, "-"),
+    "HvtUCB RFD": (RED, "-"),
+    "HvtUCB dyadic FD": (SKY, "-"),
+    "HvtUCB dyadic RFD": (PINK, "-"),
+    "HvtUCB PSI": (GREEN, "-"),
+    "FD": (ORANGE, "-"),
+    "FD size=50": (ORANGE, "-"),
+    "RFD": (RED, "-"),
+    "RFD half": (RED, "--"),
+    "PSI": (GREEN, "-"),
+    "PSI compensated": (GREEN, "--"),
+}
+SPARE = (BLUE, ORANGE, GREEN, RED, PINK, SKY, GREY, BLACK)
+DASHES = ("-", "--", (0, (1, 1.2)), "-.")
+SIZE, SMALL = 11.0, 9.0  # points: of words, of the smallest ones
+WIDEST = 10.0  # inches
+LOOK: Any = {
+    "font.size": SIZE,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#666666",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8,
+    "axes.titlesize": SIZE,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8.0,
+    "lines.linewidth": 1.8,
+    "figure.dpi": 150,
+    "pdf.fonttype": 42,  # letters stay letters, as journals ask
+}
+
+
+def styles(rows: Sequence[Row], key: str) -> dict[str, dict[str, Any]]:
+    """Colour by group, dashes by the label's place within it, for every `key` ("policy" or "group") of the rows.
+
+    No two share both: what is taken gives way to the colour's next dash, then to the next colour.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    taken: set[tuple[str, Any]] = set()
+    groups = by(rows, group_of)
+    known = {STYLES[group][0] for group in groups if group in STYLES}
+    spare = iter([color for color in SPARE if color not in known] + [*SPARE] * len(groups))
+    for group, own in groups.items():
+        color, dash = STYLES.get(group) or (next(spare), "-")
+        for name in by(own, lambda row: row[key]):
+            look = next((one for one in others(color, dash) if one not in taken), (color, dash))
+            taken.add(look)
+            found[name] = {"color": look[0], "linestyle": look[1]}
+    return found
+
+
+def others(color: str, dash: Any) -> Iterator[tuple[str, Any]]:
+    """A look, then the colour's other dashes, then the other colours."""
+    yield color, dash
+    yield from product((color, *SPARE), DASHES)

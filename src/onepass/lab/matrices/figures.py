@@ -1,0 +1,60 @@
+"""Tables and pictures of sketched matrices: the error along the stream and its bound, the inverse's over reg."""
+
+from collections.abc import Sequence
+from functools import partial
+from statistics import fmean
+
+from onepass.lab.drawing import canvas, draw_over_reg, plot, title
+from onepass.lab.figure import Figure, Line, Picture, Row
+from onepass.lab.looks import styles
+from onepass.lab.tables import by, cost, lines_over_reg, policy_of
+
+
+def error_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per design: its spectral error at the end of the stream, and what it cost."""
+    return [
+        {
+            "design": label,
+            "spectral error": f"{fmean(row['spectral_error'] for row in own):.3g}",
+            **cost(own),
+            "rows": f"{own[0]['rounds']:,}",
+            "seeds": str(len(own)),
+        }
+        for label, own in by(rows, policy_of).items()
+    ]
+
+
+def draw_error(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """Spectral error along the stream, dashed its certified bound (Wen, Yin et al. figure 4)."""
+    figure = canvas(8.5, 5)
+    axes = figure.subplots()
+    axes.set_label("error")
+    looks = styles(rows, "policy")
+    plot(axes, curves, "spectral_error", looks)
+    known = [row for row in curves if row["error_bound"] != float("inf")]
+    plot(axes, known, "error_bound", looks, named=False, linestyle=(0, (2, 2)), linewidth=1.2)
+    axes.set(title="spectral error; dashed: its certified bound", xlabel="rows")
+    axes.set_xlim(0, max(row["round"] for row in curves))
+    axes.set_ylim(bottom=0)
+    title(figure, rows, "error of the sketch and its bound")
+    return figure
+
+
+def draw_inverse(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """Relative error of the inverse over reg."""
+    what = f"error of the inverse after {rows[0]['rounds']:,} rows"
+    return draw_over_reg(rows, "inverse_error", "relative error of the inverse, spectral norm", what)
+
+
+def draw_ranks(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """Relative error of the inverse over the size of the sketch (Shustova et al. figures 5 and 16)."""
+    what = f"error of the inverse after {rows[0]['rounds']:,} rows"
+    return draw_over_reg(rows, "inverse_error", "relative error of the inverse, spectral norm", what, "rank", "size")
+
+
+ERROR = Figure("error", error_lines, draw_error)
+INVERSE = Figure("inverse", partial(lines_over_reg, value="inverse_error", digits=".2g"), draw_inverse)
+RANKS = Figure(
+    "ranks", partial(lines_over_reg, value="inverse_error", digits=".2g", names=("rank", "size")), draw_ranks
+)
+INVERSES = (INVERSE.name, RANKS.name)  # figures that need the inverse, at the end of the stream alone

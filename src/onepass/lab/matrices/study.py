@@ -1,0 +1,102 @@
+"""Matrix studies: all designs append the same rows; A_hat is compared with A = reg I + sum of x x^T.
+
+spectral_error = ||A - A_hat||_2, to be below `error_bound`; inverse_error = ||A^-1 - A_hat^-1||_2 / ||A^-1||_2.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from onepass.lab.definition import Trial, curve_rows, final_rows
+from onepass.lab.figure import Figure
+from onepass.lab.matrices.figures import ERROR, INVERSES
+from onepass.lab.policy import Policy
+
+
+@dataclass(frozen=True)
+class MatrixStudy:
+    """A stream of rows(seed, n), shape (n, dim), that every design sees; the policies are designs.
+
+    figure ERROR: ||A - A_hat|| along the stream; INVERSE, RANKS: the relative error of A^-1 at its end.
+    """
+
+    name: str
+    description: str
+    stream: Callable[[int, int], np.ndarray]
+    policies: tuple[Policy, ...]
+    rounds: int
+    seeds: int
+    figure: Figure = ERROR
+    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    timed: bool = False
+
+    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        return MatrixTrial(self, policies, seed)
+
+    def warm_up(self, policy: Policy) -> None:
+        rows = self.stream(0, 2)
+        policy.build(dim=rows.shape[1]).append(rows)
+
+    def step_size(self, rounds: int) -> int:
+        return rounds if self.figure.name in INVERSES else -(-rounds // 50)
+
+
+class MatrixTrial:
+    """The designs of one seed side by side, and the exact Gram matrix that they approximate."""
+
+    def __init__(self, study: MatrixStudy, policies: Sequence[Policy], seed: int) -> None:
+        self.study, self.policies, self.seed = study, policies, seed
+        dim = study.stream(seed, 1).shape[1]
+        self.designs = [policy.build(dim=dim) for policy in policies]
+        self.gram = np.zeros((dim, dim))
+        self.seconds = [0.0] * len(policies)
+        self.rows_seen = np.empty((0, dim))
+        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
+
+    def step(self, start: int, rounds: int) -> None:
+        if start + rounds > len(self.rows_seen):
+            self.rows_seen = self.study.stream(self.seed, max(self.study.rounds, start + rounds))
+        rows = np.ascontiguousarray(self.rows_seen[start : start + rounds])
+        gram = self.gram + rows.T @ rows
+        spectrum = np.linalg.eigvalsh(gram) if self.study.figure.name in INVERSES else np.empty(0)
+        points = []
+        for i, (policy, design) in enumerate(zip(self.policies, self.designs)):
+            began = perf_counter()
+            design.append(rows)
+            self.seconds[i] += perf_counter() - began
+            points.append(
+                {
+                    "round": start + rounds,
+                    "seconds": self.seconds[i],
+                    "memory_bytes": design.memory_usage(),
+                    "error_bound": design.error_bound(),
+                    **errors(gram, spectrum, design.matrix(), float(policy.params["reg"])),
+                }
+            )
+        self.gram = gram
+        for known, point in zip(self.points, points):
+            known.append(point)
+
+    def rows(self) -> list[dict[str, Any]]:
+        errors = ("error_bound", "spectral_error", "inverse_error")
+        return final_rows(
+            self.policies, self.seed, self.points, lambda points: {name: points[-1][name] for name in errors}
+        )
+
+    def curves(self) -> list[dict[str, Any]]:
+        return curve_rows(self.policies, self.seed, self.points)
+
+
+def errors(gram: np.ndarray, spectrum: np.ndarray, approximation: np.ndarray, reg: float) -> dict[str, float | None]:
+    """Both errors of A_hat, (dim, dim); the inverse's only where the spectrum of the Gram matrix is given."""
+    exact = gram + reg * np.eye(len(gram))
+    spectral = float(np.abs(np.linalg.eigvalsh(exact - approximation)).max())
+    if spectrum.size == 0:
+        return {"spectral_error": spectral, "inverse_error": None}
+    difference = scipy.linalg.inv(exact) - scipy.linalg.inv(approximation)
+    relative = float(np.abs(np.linalg.eigvalsh((difference + difference.T) / 2)).max() * (reg + spectrum[0]))
+    return {"spectral_error": spectral, "inverse_error": relative}

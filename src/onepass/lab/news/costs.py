@@ -1,0 +1,77 @@
+"""What the first days of a news site cost: the bandit alone, without a service, with one thing changed at a time.
+
+    python -m onepass.lab.news.costs --seeds 10
+
+Expected click rates as shares of the best fixed policy's (fixed.py): of all days, and of the last five. Five seconds of
+processor a line.
+"""
+
+import argparse
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from onepass import UCB, CrossedBandit
+from onepass.lab.news.fixed import best_fixed
+from onepass.lab.news.served import LAST
+from onepass.lab.news.site import PATIENCE, PER_DAY, Request, Site
+from onepass.lab.news.study import Server
+
+DAYS = 20
+AS_IT_IS, GREEDY, AT_ONCE, TOLD = "as it is", "the largest mean", "clicks at once", "told probabilities"
+WAYS = (AS_IT_IS, GREEDY, AT_ONCE, TOLD)
+
+
+class Alone:
+    """A bandit as a policy of the study."""
+
+    def __init__(self, bandit: CrossedBandit) -> None:
+        self.bandit = bandit
+
+    def decide(self, user: Any, articles: Any) -> Any:
+        """As the bandit."""
+        return self.bandit.decide(user, arms=articles)
+
+    def learn(self, decision: Any, reward: float) -> None:
+        """As the bandit."""
+        self.bandit.learn(decision, reward)
+
+
+def earned(requests: Sequence[Request], seed: int, way: str) -> np.ndarray:
+    """The probability of a click of what is shown at every request, (n,). seed: of the bandit; way: one of `WAYS`."""
+    bandit = CrossedBandit(seed=seed, exploration=UCB(0.0) if way == GREEDY else None)
+    server, found = Server(Alone(bandit)), list[float]()
+    for request in requests:
+        if way == TOLD:
+            decision = bandit.decide(request.user, arms=request.articles)
+            found.append(float(request.chances[decision.index]))
+            bandit.learn(decision, found[-1])
+            continue
+        before = server.clicks
+        server.serve(request)
+        found.append(server.clicks - before)
+        if way == AT_ONCE:
+            server.learn_until(request.hour + PATIENCE)
+    return np.array(found)
+
+
+def main() -> None:
+    """A line a seed and way."""
+    parser = argparse.ArgumentParser(description="What the first days of a simulated news site cost.")
+    parser.add_argument("--seeds", type=int, default=10, help="how many sites (default 10)")
+    parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
+    given = parser.parse_args()
+    print("seed | way | all days | last days: of the best fixed policy's click rate")
+    for seed in range(given.first, given.first + given.seeds):
+        requests = list(islice(Site(seed).requests(), DAYS * PER_DAY))
+        fixed = np.array([one.chances[place] for one, place in zip(requests, best_fixed(requests), strict=True)])
+        for way in WAYS:
+            own, last = earned(requests, seed, way), LAST * PER_DAY
+            whole, end = own.sum() / fixed.sum(), own[-last:].sum() / fixed[-last:].sum()
+            print(f"{seed} | {way} | {whole:.3f} | {end:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Clicks that come minutes, hours or a day later: what a delay costs, and what the order of learning costs.
+
+    delay ~ exponential(mean)      deadline = 3 means      (a twentieth of the clicks comes later, and is never known)
+
+The news site without articles' own appeal. Every bandit is behind `PendingRewards`, in the loop of docs/first_loop.md;
+"no delay" is the same bandit without it, which learns every reward before the next request. Delays of all policies are
+multiples of one draw, so they meet the same visitors.
+"""
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from statistics import fmean
+from typing import Any
+
+from onepass import GLBOMD, ContextualBandit, CrossedBandit, LinTS, Outer, PendingRewards
+from onepass.lab.figure import Figure, Line, Row
+from onepass.lab.news.fixed import AT_ARTICLE, USER, article_rows, user_row
+from onepass.lab.news.site import LATE, PER_DAY, TOPICS, Site
+from onepass.lab.news.study import NewsStudy, Server, draw
+from onepass.lab.policy import Policy
+from onepass.lab.tables import by, extent, policy_of, price, standard_error
+
+MEANS = {"no delay": 0.0, "5 minutes": 5.0 / 60.0, "2 hours": 2.0, "1 day": 24.0}  # hours
+NO_DELAY = "no delay"
+WAIT = 3.0  # mean delays until the deadline
+HOUR = 3600.0
+SEEN = [AT_ARTICLE[name] for name in (*TOPICS, "age", "always")]  # authors left out: exact designs stay small
+CROSSED = (len(USER), len(SEEN))
+BANDITS: dict[str, Any] = {
+    "ContextualBandit": lambda seed: ContextualBandit(seed=seed),
+    "CrossedBandit": lambda seed: CrossedBandit(seed=seed),
+    "LinTS": lambda seed: LinTS(dim=CROSSED, seed=seed),
+    "GLBOMD": lambda seed: GLBOMD(dim=CROSSED, seed=seed),
+}
+OF_ROWS = ("LinTS", "GLBOMD")
+
+
+class Delayed:
+    """A bandit, and clicks on their way to it. recipe: one of `BANDITS`; hours: the mean delay; learn_at: as of
+    `PendingRewards`."""
+
+    def __init__(self, seed: int, recipe: str, hours: float, learn_at: str = "deadline") -> None:
+        self.bandit = BANDITS[recipe](seed)
+        self.rows, self.hours = recipe in OF_ROWS, hours
+        self.wait = WAIT * hours
+        self.pending = PendingRewards(self.bandit, after=self.wait * HOUR, learn_at=learn_at) if hours else None
+        self.clicks: list[tuple[float, str]] = []
+
+    def asked(self, request: Any) -> tuple[Any, Any]:
+        """Context and arms as the bandit takes them."""
+        if self.rows:
+            return Outer(user_row(request.user), article_rows(request.articles)[:, SEEN]), None
+        return request.user, request.articles
+
+    def memory_usage(self) -> int:
+        return int(self.bandit.memory_usage())
+
+
+class DelayedServer(Server):
+    """The loop of docs/first_loop.md, on the site's clock."""
+
+    policy: Delayed
+
+    def learn_until(self, hour: float) -> None:
+        """Hand over the clicks that have arrived at an hour of the site; the store learns at deadlines."""
+        one = self.policy
+        while one.pending is not None and one.clicks and one.clicks[0][0] <= hour:
+            when, identity = heappop(one.clicks)
+            one.pending.reward(identity, 1.0, now=when * HOUR)
+        if one.pending is not None:
+            one.pending.expire(now=hour * HOUR)
+
+    def choose(self, request: Any) -> int:
+        """Decide; a click, if there is one, comes later."""
+        one, (context, arms) = self.policy, self.policy.asked(request)
+        if one.pending is None:
+            decision = one.bandit.decide(context, arms)
+            one.bandit.learn(decision, float(request.lot < request.chances[decision.index]))
+            return int(decision.index)
+        identity, delay = f"{self.served}", request.delay / LATE * one.hours
+        decision = one.pending.decide(context, arms, id=identity, now=request.hour * HOUR)
+        if request.lot < request.chances[decision.index] and delay < one.wait:
+            heappush(one.clicks, (request.hour + delay, identity))
+        return int(decision.index)
+
+
+def lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per policy: click rates, and the last half's as a share of the same bandit's without delay."""
+    without = {
+        (row["group"], row["seed"]): row["last_half"] for row in rows if row["policy"] == f"{row['group']}, {NO_DELAY}"
+    }
+    found: list[Line] = []
+    for label, own in by(rows, policy_of).items():
+        rates, late = [row["click_rate"] for row in own], [row["last_half"] for row in own]
+        base = [without[key] for row in own if (key := (row["group"], row["seed"])) in without]
+        share = f"{fmean(late) / fmean(base):.3f}" if len(base) == len(late) else ""
+        found.append(
+            {
+                "policy": label,
+                "click rate": f"{fmean(rates):.4f} ± {standard_error(rates):.4f}",
+                "last half": f"{fmean(late):.4f}",
+                "of no delay": share,
+                **price(own),
+                **extent(own),
+            }
+        )
+    return found
+
+
+DELAYS = Figure("delays", lines, draw)
+LATE_POLICIES = tuple(
+    Policy(f"{recipe}, {name}", Delayed, {"recipe": recipe, "hours": hours}, recipe)
+    for recipe in BANDITS
+    for name, hours in MEANS.items()
+)
+AT_ARRIVAL = tuple(
+    Policy(
+        f"CrossedBandit, {name}, at arrival",
+        Delayed,
+        {"recipe": "CrossedBandit", "hours": hours, "learn_at": "arrival"},
+        "CrossedBandit",
+    )
+    for name, hours in MEANS.items()
+    if hours
+)
+STUDY = NewsStudy(
+    "news-delays",
+    "the news site with clicks that come 5 minutes, 2 hours or a day later, and the same bandits without delay",
+    Site,
+    (*LATE_POLICIES, *AT_ARRIVAL),
+    rounds=20 * PER_DAY,
+    seeds=5,
+    figure=DELAYS,
+    server=DelayedServer,
+)

@@ -1,0 +1,59 @@
+"""The best policy that stays as it is, of those that score an article by all pairs of features: it was told the truth.
+
+    theta = argmin sum over requests and articles of (chance - x^T theta)^2,     x = vec((1, user) (1, article)^T)
+    shows the article with the largest x^T theta
+
+The pairs are those that `CrossedBandit` has weights of. It learns every third request's probabilities themselves, of
+all articles offered, from the same days that it is then judged by: all that an online policy never sees.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from onepass.lab.news.site import AUTHORS, COUNTRIES, DEVICES, HOURS, MIDDLE, SPREAD, TOPICS, Request
+
+EVERY = 3  # requests, of which one is learned from
+TOGETHER = 200  # requests whose rows are added at once
+REG = 1e-3  # against columns that are sums of others
+USER = (*COUNTRIES, *DEVICES, *TOPICS, "no age", "age", "always")
+ARTICLE = (*TOPICS, *AUTHORS, "age", "always")
+AT_USER = {name: place for place, name in enumerate(USER)}
+AT_ARTICLE = {name: place for place, name in enumerate(ARTICLE)}
+
+
+def user_row(user: Mapping[str, Any]) -> np.ndarray:
+    """What a user is, (user,)."""
+    row = np.zeros(len(USER))
+    row[[AT_USER[name] for name in (user["country"], user["device"], *user["interests"], "always")]] = 1.0
+    if user["age"] is None:
+        row[AT_USER["no age"]] = 1.0
+    else:
+        row[AT_USER["age"]] = (user["age"] - MIDDLE) / SPREAD
+    return row
+
+
+def article_rows(articles: Mapping[str, Mapping[str, Any]]) -> np.ndarray:
+    """What articles are, (K, article)."""
+    rows = np.zeros((len(articles), len(ARTICLE)))
+    for row, one in zip(rows, articles.values(), strict=True):
+        row[[AT_ARTICLE[name] for name in (one["topic"], one["author"], "always")]] = 1.0
+        row[AT_ARTICLE["age"]] = one["age"] / HOURS
+    return rows
+
+
+def best_fixed(requests: Sequence[Request]) -> np.ndarray:
+    """Which article it shows at every request, (n,) places. requests: of one site."""
+    dim = len(USER) * len(ARTICLE)
+    gram, moment = REG * np.eye(dim), np.zeros(dim)
+    learned = requests[::EVERY]
+    for start in range(0, len(learned), TOGETHER):
+        part = learned[start : start + TOGETHER]
+        rows = np.concatenate([
+            np.einsum("u,ka->kua", user_row(one.user), article_rows(one.articles)).reshape(-1, dim) for one in part
+        ])  # fmt: skip
+        gram += rows.T @ rows
+        moment += np.concatenate([one.chances for one in part]) @ rows
+    theta = np.linalg.solve(gram, moment).reshape(len(USER), len(ARTICLE))
+    return np.array([np.argmax(article_rows(one.articles) @ (user_row(one.user) @ theta)) for one in requests])

@@ -1,0 +1,191 @@
+"""The news site before a decision service: requests and clicks are HTTP, time is the site's.
+
+    visitor -> POST decide -> log -> article     click minutes later -> POST outcome     no click in half an hour: 0
+
+    python -m onepass.lab.news.served --seeds 3 --days 20
+
+The service is whole: its application, log in SQLite, writer, join, learner and serving copies; what is not there is a
+socket, and its clock is the site's, so that ten days take a minute. Click rates are mean probabilities of a click on
+what was shown, beside those of the best policy that stays (fixed.py), of the best article of each request, and of any.
+"""
+
+import argparse
+import asyncio
+import tempfile
+import time
+from heapq import heappop, heappush
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import numpy as np
+
+from onepass.lab.news.fixed import best_fixed
+from onepass.lab.news.site import PATIENCE, PER_DAY, Request, Site
+from onepass.log.records import SECOND
+from onepass.log.sqlite import SqliteStore
+from onepass.service.app import Service
+from onepass.service.keys import Keys
+from onepass.service.loop import Loop
+from onepass.service.settings import LoopSettings, checked
+
+BEGIN = 1_800_000_000 * SECOND  # the site's first moment, microseconds of Unix time
+HOUR = 3600 * SECOND
+LOOK = 0.001  # seconds between two looks whether the service has learned
+BEHIND = 50  # rewards that are due and not learned, beyond which visitors wait: time is faster here than there
+STUCK = 60.0  # seconds that they wait
+LAST = 5  # days that tell what was reached
+LOOP: dict[str, Any] = {"name": "news", "reward": {"wait": PATIENCE * 3600.0}, "model": {"recipe": "CrossedBandit"}}
+
+
+class SiteClock:
+    """Microseconds, each given once, at the hour that it was told last."""
+
+    def __init__(self) -> None:
+        self.now = BEGIN
+
+    def tell(self, hour: float) -> None:
+        """It is that hour since the site began, or what was later."""
+        self.now = max(self.now, BEGIN + round(hour * HOUR))
+
+    def __call__(self) -> int:
+        self.now += 1
+        return self.now
+
+
+class Served(NamedTuple):
+    """Places of the articles that were shown, (n,); their logged probabilities, (n,); behind: rewards that were due and
+    not learned, on average; seconds: how long it took."""
+
+    places: np.ndarray
+    propensities: np.ndarray
+    behind: float
+    seconds: float
+
+
+def settings_of(seed: int) -> LoopSettings:
+    """Of the loop. seed: of its model."""
+    return checked({**LOOP, "model": {**LOOP["model"], "seed": seed}})
+
+
+def served(requests: list[Request], seed: int, folder: Path) -> Served:
+    """Let a service in this process, whose files are in a folder, decide on requests and learn from their clicks."""
+    return asyncio.run(_served(requests, seed, folder))
+
+
+async def _served(requests: list[Request], seed: int, folder: Path) -> Served:
+    clock, settings, begun = SiteClock(), settings_of(seed), time.monotonic()
+    with SqliteStore(folder / "news.sqlite", synced=False) as store:
+        loop = Loop(settings, store, folder / "news.models", lambda last: clock)
+        service = Service({loop.name: loop}, {loop.name: Keys([])})
+        transport = httpx.ASGITransport(app=service)
+        try:
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1/v1/news/") as client:
+                visits = _Visits(client, clock, loop)
+                for request in requests:
+                    await visits.visit(request)
+        finally:
+            loop.stop()
+    return Served(
+        np.array(visits.places), np.array(visits.propensities), float(np.mean(visits.behind)), time.monotonic() - begun
+    )
+
+
+class _Visits:
+    """Visitors who come one after the other, and their clicks on the way."""
+
+    def __init__(self, client: httpx.AsyncClient, clock: SiteClock, loop: Loop) -> None:
+        self.client, self.clock, self.loop = client, clock, loop
+        self.places, self.propensities, self.behind = list[int](), list[float](), list[int]()
+        self._clicks: list[tuple[float, str]] = []
+        self._due = 0  # decisions whose deadline is over
+        self._hours = list[float]()
+
+    async def visit(self, request: Request) -> None:
+        """Those click who would have by now; then the visitor comes."""
+        while self._clicks and self._clicks[0][0] <= request.hour:
+            hour, identity = heappop(self._clicks)
+            self.clock.tell(hour)
+            await self.post("outcome", {"id": identity, "value": 1.0, "key": "click"})
+        self.clock.tell(request.hour)
+        await self.caught_up(request.hour)
+        arms = [{"id": name, "features": features} for name, features in request.articles.items()]
+        found = await self.post("decide", {"context": request.user, "arms": arms})
+        place = list(request.articles).index(found["arm"])
+        self.places.append(place)
+        self.propensities.append(found["propensity"])
+        self._hours.append(request.hour)
+        if request.lot < request.chances[place]:
+            heappush(self._clicks, (request.hour + request.delay, found["id"]))
+
+    async def caught_up(self, hour: float) -> None:
+        """Wait while the service is further behind than it would be if time passed as it does."""
+        while self._due < len(self._hours) and self._hours[self._due] + PATIENCE < hour:
+            self._due += 1
+        end = time.monotonic() + STUCK
+        while self._due - self.loop.learner.learned > BEHIND:
+            if time.monotonic() > end:
+                raise TimeoutError(f"the service does not learn: {self.loop.trouble()}")
+            await asyncio.sleep(LOOK)
+        self.behind.append(max(self._due - self.loop.learner.learned, 0))
+
+    async def post(self, what: str, body: Any) -> Any:
+        """What the service answers."""
+        answer = await self.client.post(what, json=body)
+        if answer.status_code != httpx.codes.OK:
+            raise ValueError(f"the service refused: {answer.text}")
+        return answer.json()
+
+
+class Rates(NamedTuple):
+    """Click rates of days, (days,) each: what was served, the best policy that stays, the best article, any."""
+
+    served: np.ndarray
+    fixed: np.ndarray
+    best: np.ndarray
+    any: np.ndarray
+    run: Served
+
+    def reached(self, last: int = LAST) -> tuple[float, float]:
+        """The click rate of the last days, as a share of the best fixed policy's and of the best articles'."""
+        own = self.served[-last:].mean()
+        return own / self.fixed[-last:].mean(), own / self.best[-last:].mean()
+
+
+def rates(seed: int, days: int, folder: Path) -> Rates:
+    """A site of a seed, served for some days."""
+    requests = list(islice(Site(seed).requests(), days * PER_DAY))
+    run, fixed = served(requests, seed, folder), best_fixed(requests)
+    by_day = [
+        np.array(values).reshape(days, -1).mean(axis=1)
+        for values in (
+            [one.chances[place] for one, place in zip(requests, run.places, strict=True)],
+            [one.chances[place] for one, place in zip(requests, fixed, strict=True)],
+            [one.chances.max() for one in requests],
+            [one.chances.mean() for one in requests],
+        )
+    ]
+    return Rates(by_day[0], by_day[1], by_day[2], by_day[3], run)
+
+
+def main() -> None:
+    """A line a seed."""
+    parser = argparse.ArgumentParser(description="A simulated news site before a decision service.")
+    parser.add_argument("--seeds", type=int, default=3, help="how many sites (default 3)")
+    parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
+    parser.add_argument("--days", type=int, default=20, help="of 2,000 requests each (default 20)")
+    given = parser.parse_args()
+    print("seed | click rate: served, best fixed, best article, any | last days: of best fixed, of best article | "
+          "all days | behind, ms a request")  # fmt: skip
+    for seed in range(given.first, given.first + given.seeds):
+        with tempfile.TemporaryDirectory() as folder:
+            found = rates(seed, given.days, Path(folder))
+        each, run = " ".join(f"{one.mean():.4f}" for one in found[:4]), found.run
+        whole, last = found.reached(given.days), found.reached(min(LAST, given.days))
+        cost = f"{run.behind:.1f}, {1e3 * run.seconds / len(run.places):.2f}"
+        print(f"{seed} | {each} | {last[0]:.3f} {last[1]:.3f} | {whole[0]:.3f} {whole[1]:.3f} | {cost}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Studies of news sites: all policies before the same requests; every reward is learned at its deadline."""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from statistics import fmean
+from time import thread_time
+from typing import Any
+
+from onepass.lab.definition import CHECKPOINTS, Trial, curve_rows, final_rows
+from onepass.lab.drawing import bars, canvas, plot, tall, title
+from onepass.lab.figure import Figure, Line, Picture, Row
+from onepass.lab.looks import styles
+from onepass.lab.news.site import PATIENCE, Site
+from onepass.lab.policy import Policy
+from onepass.lab.tables import by, extent, policy_of, price, standard_error
+
+TRIED = 40  # requests of a throw-away copy
+AFTERWARDS = 1000.0  # hours of the site, when all its deadlines have passed
+
+
+class Server:
+    """A policy, and the decisions that wait for their deadline, half an hour: a click that came by then is a reward of
+    1, else it is 0. Both are learned at the deadline (`PendingRewards` says why). Seconds are those of the processor,
+    which is all that a policy takes."""
+
+    def __init__(self, policy: Any) -> None:
+        self.policy = policy
+        self.waiting: deque[tuple[float, Any, float]] = deque()  # the hour of the deadline, the decision, its reward
+        self.seconds, self.clicks, self.missed, self.served = 0.0, 0.0, 0.0, 0
+
+    def serve(self, request: Any) -> None:
+        """Learn what is due, then choose."""
+        began = thread_time()
+        self.learn_until(request.hour)
+        place = self.choose(request)
+        self.seconds += thread_time() - began
+        chance = float(request.chances[place])
+        self.clicks += chance
+        self.missed += float(request.chances.max()) - chance
+        self.served += 1
+
+    def learn_until(self, hour: float) -> None:
+        """Learn the rewards whose deadline has passed at an hour of the site."""
+        while self.waiting and self.waiting[0][0] <= hour:
+            _, decision, reward = self.waiting.popleft()
+            self.policy.learn(decision, reward)
+
+    def choose(self, request: Any) -> int:
+        """Decide, and let the decision wait; the place of the article that is shown."""
+        decision = self.policy.decide(request.user, request.articles)
+        clicked = request.lot < request.chances[decision.index] and request.delay < PATIENCE
+        self.waiting.append((request.hour + PATIENCE, decision, float(clicked)))
+        return int(decision.index)
+
+    def point(self) -> dict[str, Any]:
+        """Where it stands."""
+        return {
+            "round": self.served,
+            "cumulative_reward": self.clicks,
+            "cumulative_regret": self.missed,
+            "click_rate": self.clicks / self.served,
+            "seconds": self.seconds,
+            "memory_bytes": self.policy.memory_usage(),
+        }
+
+
+class NewsTrial:
+    """One seed. Rewards and regret are sums of probabilities of a click, not of clicks."""
+
+    def __init__(self, site: Site, policies: Sequence[Policy], seed: int, server: Callable[[Any], Server]) -> None:
+        self.requests, self.policies, self.seed = site.requests(), policies, seed
+        self.servers = [server(policy.build(seed=seed)) for policy in policies]
+        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
+
+    def step(self, start: int, rounds: int) -> None:
+        for _ in range(rounds):
+            request = next(self.requests)
+            for server in self.servers:
+                server.serve(request)
+        for server, points in zip(self.servers, self.points, strict=True):
+            points.append(server.point())
+
+    def rows(self) -> list[dict[str, Any]]:
+        return final_rows(
+            self.policies,
+            self.seed,
+            self.points,
+            lambda points: {"click_rate": points[-1]["click_rate"], "last_half": last_half(points)},
+        )
+
+    def curves(self) -> list[dict[str, Any]]:
+        return curve_rows(self.policies, self.seed, self.points)
+
+
+def last_half(points: Sequence[Mapping[str, Any]]) -> float:
+    """The click rate of the second half of a run."""
+    middle, end = points[(len(points) - 1) // 2], points[-1]
+    if middle is end:
+        return float(end["click_rate"])
+    return float((end["cumulative_reward"] - middle["cumulative_reward"]) / (end["round"] - middle["round"]))
+
+
+def lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per policy: expected click rate with its standard error, share of what could be had, and costs."""
+    found = []
+    for label, own in by(rows, policy_of).items():
+        rates = [row["click_rate"] for row in own]
+        best = [(row["cumulative_reward"] + row["cumulative_regret"]) / row["rounds"] for row in own]
+        found.append(
+            {
+                "policy": label,
+                "click rate": f"{fmean(rates):.4f} ± {standard_error(rates):.4f}",
+                "of the best": f"{fmean(rates) / fmean(best):.3f}",
+                **price(own),
+                **extent(own),
+            }
+        )
+    return found
+
+
+def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
+    """Click rate over requests, and time a request."""
+    figure = canvas(8.5, 4.8 + tall(rows))
+    axes = figure.subplot_mosaic([["clicks"], ["time"]], height_ratios=[4.4, tall(rows)])
+    looks = styles(rows, "policy")
+    plot(axes["clicks"], curves, "click_rate", looks)
+    axes["clicks"].set(title="expected click rate so far, mean and standard error", xlabel="request")
+    axes["clicks"].set_xlim(0, max(row["round"] for row in curves))
+    bars(axes["time"], rows, "microseconds_per_round", 1.0, "microseconds a request", looks)
+    title(figure, rows, f"{rows[0]['rounds']:,} requests")
+    return figure
+
+
+NEWS = Figure("news", lines, draw)
+
+
+@dataclass(frozen=True)
+class NewsStudy:
+    """site(seed) is what a seed is about; server(policy) lets a policy decide and learn; the others as in every
+    study."""
+
+    name: str
+    description: str
+    site: Callable[[int], Site]
+    policies: tuple[Policy, ...]
+    rounds: int = 20_000
+    seeds: int = 10
+    figure: Figure = NEWS
+    server: Callable[[Any], Server] = Server
+    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    timed: bool = False
+
+    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        return NewsTrial(self.site(seed), policies, seed, self.server)
+
+    def warm_up(self, policy: Policy) -> None:
+        server = self.server(policy.build(seed=0))
+        for request in islice(self.site(0).requests(), TRIED):
+            server.serve(request)
+        server.learn_until(AFTERWARDS)
+        server.serve(request)
+
+    def step_size(self, rounds: int) -> int:
+        return max(1, rounds // CHECKPOINTS)

@@ -1,0 +1,42 @@
+"""The news sites, as data."""
+
+from functools import partial
+
+from onepass.lab.definition import Study
+from onepass.lab.news import delays
+from onepass.lab.news.policies import Dense, Popularity, Uniform, VowpalWabbit, crossed
+from onepass.lab.news.site import Site
+from onepass.lab.news.study import NewsStudy
+from onepass.lab.policy import Policy
+
+OURS = (
+    Policy("CrossedBandit", crossed),
+    Policy("CrossedBandit, upper bounds", crossed, {"rule": "upper bounds"}),
+    Policy("CBSCFD", Dense, {"recipe": "CBSCFD"}),
+    Policy("CBSCFD, Newton steps", Dense, {"recipe": "CBSCFD newton"}),
+    Policy("GLBOMD on robust FD", Dense, {"recipe": "robust"}),
+    Policy("Popularity", Popularity),
+    Policy("Uniform", Uniform),
+)
+GAMMAS = (10.0, 100.0, 1000.0)
+PEERS = tuple(
+    Policy(f"VW gamma={gamma:g}{', names' if named else ''}", VowpalWabbit, {"gamma": gamma, "named": named}, "VW")
+    for named in (False, True)
+    for gamma in GAMMAS
+)
+SUITES: tuple[Study, ...] = (
+    NewsStudy("news", "a simulated news site: users crossed with articles that come and go, late clicks", Site, OURS),
+    NewsStudy(
+        "news-own",
+        "the same where articles have an appeal that no feature tells, and users less in common with them",
+        partial(Site, crossed=0.6, own=0.7),
+        OURS,
+    ),
+    NewsStudy(
+        "news-curved",
+        "the same with a little of both, and users in the middle of their lives who differ from old and young",
+        partial(Site, crossed=0.8, own=0.3, curved=0.3),
+        OURS,
+    ),
+    delays.STUDY,
+)

@@ -1,0 +1,84 @@
+"""Policies, problems, data sets and experiments of users, named on the command line as MODULE:NAME.
+
+MODULE is imported as Python imports it, the current folder included. What NAME may be:
+
+    a policy       a class or function that makes a bandit: NAME(dim=..., seed=...); a `Policy`; a sequence of these
+    an experiment  a study, say an `Experiment`; a `Dataset`, played as a bandit; a problem: NAME(seed) -> `Environment`
+    a figure       a `Figure`
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from onepass.foundation.importing import NoSuchName, import_named
+from onepass.lab.bandits.suites import experiment_on
+from onepass.lab.datasets import Dataset
+from onepass.lab.definition import Study, select
+from onepass.lab.errors import ExperimentError
+from onepass.lab.figure import Figure
+from onepass.lab.policy import Policy
+from onepass.lab.suites import find
+
+COLON = ":"
+
+
+def named(reference: str) -> Any:
+    """The object MODULE:NAME; ExperimentError for what is not there."""
+    try:
+        return import_named(reference)
+    except ModuleNotFoundError as missing:
+        module = reference.partition(COLON)[0]
+        if missing.name is None or not f"{module}.".startswith(f"{missing.name}."):
+            raise  # a package that the module itself asks for
+        here = Path.cwd()
+        raise ExperimentError(f"there is no module '{module}' for {reference}, in {here} or installed") from missing
+    except NoSuchName as error:
+        raise ExperimentError(str(error)) from None
+
+
+def experiment(name: str) -> Study:
+    """The experiment of that name, or that of MODULE:NAME."""
+    if COLON not in name:
+        return find(name)
+    found = named(name)
+    if hasattr(found, "trial") and not isinstance(found, type):
+        return found
+    if isinstance(found, Dataset) or callable(found):
+        return experiment_on(found, name=name.partition(COLON)[2])
+    raise ExperimentError(f"{name} must be an experiment, a Dataset or a problem, not {type(found).__name__}")
+
+
+def policies(study: Study, names: Sequence[str] | None) -> tuple[Policy, ...]:
+    """The study's own policies that are named, by label or group, in its order; then those named MODULE:NAME."""
+    if names is None:
+        return select(study, None)
+    own = [name for name in names if COLON in name]
+    known = [name for name in names if COLON not in name]
+    chosen = select(study, known) if known or not own else ()
+    chosen += tuple(policy for name in own for policy in made(name))
+    labels = [policy.label for policy in chosen]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise ExperimentError(f"two policies are called {twice}: give yours another label, as in Policy('mine', ...)")
+    return chosen
+
+
+def made(reference: str) -> tuple[Policy, ...]:
+    """The policies that MODULE:NAME stands for."""
+    found = named(reference)
+    if isinstance(found, Policy):
+        return (found,)
+    if isinstance(found, Sequence) and all(isinstance(one, Policy) for one in found):
+        return tuple(found)
+    if callable(found):
+        return (Policy(reference.partition(COLON)[2], found),)
+    raise ExperimentError(f"{reference} must be a Policy, several, or what makes one, not {type(found).__name__}")
+
+
+def figure(reference: str) -> Figure:
+    """The figure MODULE:NAME."""
+    found = named(reference)
+    if not isinstance(found, Figure):
+        raise ExperimentError(f"{reference} must be a Figure, not {type(found).__name__}")
+    return found

@@ -1,0 +1,40 @@
+"""Generated implicit feedback: what 8,000 users took of 1,200 items in a year, and nothing of what they did not.
+
+    taste of user u for item a = popularity_a + STRENGTH u^T v_a + noise        u, v_a ~ N(0, I / sqrt(TASTES))
+
+A user takes the items of the largest values, at times after the day on which he first came; noise is Gumbel's, so that
+items are drawn without replacement by a softmax of the rest. Every rating is 5.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from onepass.lab.recommender.interactions import Interactions, in_time_order
+
+TASTES = 16  # numbers in which tastes differ
+STRENGTH = 1.5  # of tastes beside popularity, whose deviation is 1
+MEAN = 25.0  # items that a user takes on average, one at least
+LATE = 0.7  # power of a uniform number that gives the first day: more come early than late
+LAST = 0.95  # share of the year in which new users come
+YEAR = 365 * 86_400.0  # seconds
+SEED = 0
+
+
+@cache
+def implicit(users: int = 8000, items: int = 1200) -> Interactions:
+    """The interactions of so many users with so many items, always the same."""
+    rng = np.random.default_rng(SEED)
+    left, right = (rng.standard_normal((count, TASTES)) / TASTES**0.25 for count in (users, items))
+    popularity = rng.standard_normal(items)
+    who, what, when = [], [], []
+    for user in range(users):
+        count = min(1 + int(rng.geometric(1.0 / MEAN)), items // 4)
+        values = popularity + STRENGTH * (right @ left[user]) + rng.gumbel(size=items)
+        first = LAST * rng.random() ** LATE
+        who.append(np.full(count, user))
+        what.append(np.argpartition(-values, count)[:count])
+        when.append(YEAR * (first + (1.0 - first) * rng.random(count)))
+    columns = (np.concatenate(column) for column in (who, what, when))
+    people, taken, times = columns
+    return in_time_order(people, taken, np.full(len(people), 5.0), times)

@@ -1,0 +1,187 @@
+"""Interactions of users with items as a recommender's problem: what was known before, and what came month by month.
+
+    first 80% in time order: the warm-up;  A V = users' features (U, r),  V = items' features (K, r),  A ~ U S V^T (SVD)
+
+A holds the ratings of the warm-up, the last one where a user rated an item again; arms are its items, a
+context is vec(x_u x_a^T). Nothing after the warm-up touches features or arms unless `leaking` says so (Shustova et al.
+4.1, C.1).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from onepass.lab.datasets import INTERACTIONS, find, listed
+from onepass.lab.errors import ExperimentError
+
+WARM_UP = 0.8
+UNKNOWN = -1  # an item that is no arm, a user without features
+
+
+class Interactions(NamedTuple):
+    """n interactions in time order: users, items (n,) int64 of any numbering, ratings (n,), times (n,) in seconds."""
+
+    users: np.ndarray
+    items: np.ndarray
+    ratings: np.ndarray
+    times: np.ndarray
+
+    def part(self, which: slice | np.ndarray) -> "Interactions":
+        return Interactions(*(column[which] for column in self))
+
+
+class Step(NamedTuple):
+    """What came in one month or week, all of it after what is known when it is scored.
+
+    log: the interactions of known users with arms, in the problem's numbering; items (m,): all arms interacted with;
+    users (n,): known users that came, relevant: the arms of each (a set, empty where none of the items is an arm),
+    cold: the same of every user without features.
+    """
+
+    name: str
+    log: Interactions
+    items: np.ndarray
+    users: np.ndarray
+    relevant: list[set[int]]
+    cold: list[set[int]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """users (U, r) and arms (K, r): features; warm: the log of the warm-up; seen: every user's arms in it; steps."""
+
+    users: np.ndarray
+    arms: np.ndarray
+    warm: Interactions
+    seen: list[set[int]]
+    steps: list[Step]
+
+
+@cache
+def load(name: str) -> Interactions:
+    """The interactions `name`, found like every data set of `datasets`; ExperimentError for damaged or other files."""
+    source = INTERACTIONS[name]
+    form, paths = find(name, source)
+    try:
+        table, _ = form.read(paths)
+    except (ValueError, OSError, EOFError) as error:
+        raise ExperimentError(f"{listed(paths)} cannot be read ({error}): remove or replace it") from error
+    counts = (len(table), *(len(np.unique(column)) for column in table.T[:2]))
+    if counts != source.counts:
+        raise ExperimentError(
+            f"{listed(paths)} is not {name}: it has {counts} interactions, users and items "
+            f"instead of {source.counts}; remove or replace it"
+        )
+    return in_time_order(*table.T)
+
+
+def in_time_order(users: np.ndarray, items: np.ndarray, ratings: np.ndarray, times: np.ndarray) -> Interactions:
+    """Interactions sorted by time, equal times as they stood."""
+    order = np.argsort(times, kind="stable")
+    kinds = (np.int64, np.int64, np.float64, np.float64)
+    columns = (users, items, ratings, times)
+    return Interactions(*(np.asarray(column)[order].astype(kind) for column, kind in zip(columns, kinds)))
+
+
+def warm_up(interactions: Interactions) -> int:
+    """How many interactions are the warm-up: the first 80%."""
+    return int(WARM_UP * len(interactions.users))
+
+
+def features(log: Interactions, shape: tuple[int, int], rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """A V (U, rank) and V (K, rank) of the truncated SVD of A, `shape` (U, K); largest singular values first.
+
+    Signs are fixed by the largest entry of each column of V. ExperimentError for a rank that A does not have.
+    """
+    if not 1 <= rank < min(shape):
+        raise ExperimentError(f"factors must be from 1 to {min(shape) - 1} for {shape[0]} users and {shape[1]} arms")
+    pairs = log.users * shape[1] + log.items
+    last = len(pairs) - 1 - np.unique(pairs[::-1], return_index=True)[1]
+    matrix = scipy.sparse.csr_array((log.ratings[last], (log.users[last], log.items[last])), shape)
+    start = np.random.default_rng(0).standard_normal(min(shape))
+    right = scipy.sparse.linalg.svds(matrix, k=rank, v0=start)[2][::-1].T
+    right = np.ascontiguousarray(right * np.sign(right[np.abs(right).argmax(axis=0), np.arange(rank)]))
+    return matrix @ right, right
+
+
+def periods(times: np.ndarray, unit: str) -> list[tuple[str, slice]]:
+    """Where every calendar month (UTC), or week counted from the first time, begins and ends; empty ones left out."""
+    seconds = times.astype("int64").astype("datetime64[s]")
+    if unit == "month":
+        labels = np.datetime_as_string(seconds.astype("datetime64[M]"))
+    else:
+        begins = seconds[0] + (seconds - seconds[0]) // np.timedelta64(7, "D") * np.timedelta64(7, "D")
+        labels = np.datetime_as_string(begins.astype("datetime64[D]"))
+    names, starts = np.unique(labels, return_index=True)
+    ends = [*starts[1:].tolist(), len(times)]
+    return [(str(name), slice(start, end)) for name, start, end in zip(names, starts.tolist(), ends)]
+
+
+def prepare(
+    interactions: Interactions, factors: int, unit: str = "month", arms: int | None = None, leaking: bool = False
+) -> Problem:
+    """The problem with `factors` features; arms: only the most frequent ones; leaking: features, users and arms of all.
+
+    unit: "month" or "week", the length of a step.
+    """
+    end = warm_up(interactions)
+    known = interactions if leaking else interactions.part(slice(end))
+    names, counts = np.unique(known.items, return_counts=True)
+    names = np.sort(names[np.argsort(-counts, kind="stable")[:arms]])
+    people = np.unique(known.users)
+    log = interactions._replace(users=places(people, interactions.users), items=places(names, interactions.items))
+    trusted = usable(log if leaking else log.part(slice(end)))
+    left, right = features(trusted, (len(people), len(names)), factors)
+    warm = usable(log.part(slice(end)))
+    seen: list[set[int]] = [set() for _ in people]
+    for user, item in zip(warm.users.tolist(), warm.items.tolist()):
+        seen[user].add(item)
+    steps = [
+        step(name, log.part(slice(end + part.start, end + part.stop)), interactions.users[end:][part])
+        for name, part in periods(interactions.times[end:], unit)
+    ]
+    return Problem(left, right, warm, seen, steps)
+
+
+def places(names: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The place of every value among the sorted names, UNKNOWN for others."""
+    found = np.minimum(np.searchsorted(names, values), len(names) - 1)
+    return np.where(names[found] == values, found, UNKNOWN)
+
+
+def usable(log: Interactions) -> Interactions:
+    """The interactions of known users with arms."""
+    return log.part((log.users != UNKNOWN) & (log.items != UNKNOWN))
+
+
+def step(name: str, log: Interactions, people: np.ndarray) -> Step:
+    """A step from its interactions; people: the users as their data set numbers them."""
+    came: dict[int, set[int]] = {}
+    for person, item in zip(people.tolist(), log.items.tolist()):
+        came.setdefault(person, set()).update({item} - {UNKNOWN})
+    number = dict(zip(people.tolist(), log.users.tolist()))
+    known = sorted((number[person], items) for person, items in came.items() if number[person] != UNKNOWN)
+    cold = [items for person, items in came.items() if number[person] == UNKNOWN]
+    users = np.array([user for user, _ in known], np.int64)
+    return Step(name, usable(log), log.items[log.items != UNKNOWN], users, [items for _, items in known], cold)
+
+
+def metrics(recommended: Sequence[int], relevant: set[int], k: int = 10) -> tuple[float, float, float]:
+    """Hit@k, NDCG@k and MRR@k of one list, best first; all zero where nothing is relevant.
+
+    hit = 1 if any of the first k is relevant; ndcg = sum over these of 1 / log2(1 + place), divided by the same sum
+    for min(k, |relevant|) hits in a row; mrr = 1 / place of the first.
+
+    >>> metrics([7, 3, 9], {3, 5})[0::2]
+    (1.0, 0.5)
+    """
+    hits = [place for place, item in enumerate(recommended[:k], 1) if item in relevant]
+    if not hits:
+        return 0.0, 0.0, 0.0
+    ideal = (1 / np.log2(1 + np.arange(1, min(k, len(relevant)) + 1))).sum()
+    return 1.0, float((1 / np.log2(1 + np.array(hits))).sum() / ideal), 1 / hits[0]

@@ -1,0 +1,76 @@
+"""Recommender studies (Shustova et al.): models learn the warm-up, then every month is scored before it is learned.
+
+A round is a step (a month or a week); trial.py says what is counted.
+
+Users without features ("cold") are left out and get rows of their own: there every model takes them for the mean user
+of the warm-up; the row of `Popularity` is the other way to serve them. Models learn from known users alone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from onepass import Outer
+from onepass.lab.definition import Trial
+from onepass.lab.figure import Figure
+from onepass.lab.policy import Policy
+from onepass.lab.recommender.figures import RECOMMENDER
+from onepass.lab.recommender.interactions import Interactions, Problem, prepare, warm_up
+from onepass.lab.recommender.policies import Recommender
+from onepass.lab.recommender.trial import K, RecommenderTrial
+from onepass.lab.seeds import FIRST_TUNING_SEED
+
+EXPLORATIONS = (-1.0, -0.3, -0.1, -0.03, 0.0, 0.1, 1.0, 10.0)
+REGS = (0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e5)
+
+
+@dataclass(frozen=True)
+class RecommenderStudy:
+    """A recommender's problem from `interactions()`; rounds: how many steps are scored, those that exist at most.
+
+    factors: r', contexts have r'^2 dimensions; unit: "month" or "week"; reward: "rating" (rating / 5) or "liked"
+    (1 for 4 stars and more, else 0); leaking: features, users and arms from all data, the test included.
+    Tuning (seeds from 1000) sees the warm-up alone: its first 80% are learned, the rest is scored in steps.
+    """
+
+    name: str
+    description: str
+    interactions: Callable[[], Interactions]
+    factors: int
+    policies: tuple[Policy, ...]
+    rounds: int
+    seeds: int = 1
+    unit: str = "month"
+    reward: str = "rating"
+    leaking: bool = False
+    figure: Figure = RECOMMENDER
+    grid: Mapping[str, Sequence[float]] = field(default_factory=lambda: {"exploration": EXPLORATIONS, "reg": REGS})
+    timed: bool = False
+
+    def problem(self, seed: int, factors: int | None = None, arms: int | None = None) -> Problem:
+        """What a seed is about: the test part, or for the seeds of tuning the end of the warm-up."""
+        interactions = self.interactions()
+        if seed >= FIRST_TUNING_SEED:
+            interactions = interactions.part(slice(warm_up(interactions)))
+        return prepare(interactions, factors or self.factors, self.unit, arms, self.leaking)
+
+    def rewards(self, log: Interactions) -> np.ndarray:
+        return log.ratings / 5 if self.reward == "rating" else (log.ratings >= 4).astype(np.float64)
+
+    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        return RecommenderTrial(partial(self.problem, seed), self.rewards, policies, seed)
+
+    def warm_up(self, policy: Policy) -> None:
+        width = (policy.factors if isinstance(policy, Recommender) else None) or self.factors
+        rng = np.random.default_rng(0)
+        users, arms = rng.standard_normal((4, width)), rng.standard_normal((20, width))
+        model = policy.build(dim=(width, width), seed=0)
+        for batch in (1, 40):
+            who, what = rng.integers(4, size=batch), rng.integers(20, size=batch)
+            model.learn(Outer(users[who], arms[what]), np.ones(batch), arm=what)
+        model.recommend(Outer(users, arms), K, arms=range(20), exclude=[{0}] * 4)
+
+    def step_size(self, rounds: int) -> int:
+        return 1

@@ -1,0 +1,186 @@
+"""The named studies of recommenders, as data. Source: Shustova et al. (PSI-LinUCB)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from onepass.lab.definition import Study
+from onepass.lab.recommender.figures import ARMS, BATCH, SIZE, WIDTH
+from onepass.lab.recommender.generated import implicit
+from onepass.lab.recommender.interactions import load
+from onepass.lab.recommender.policies import (
+    CBRAP,
+    Popularity,
+    PSILinUCBFull,
+    PSILinUCBSplit,
+    Random,
+    Recommender,
+    Taken,
+)
+from onepass.lab.recommender.study import RecommenderStudy
+
+RULE = {"reg": 1.0, "exploration": -0.1}  # Shustova et al.'s; ALGORITHMS section 7
+
+PER_ARM = {"parameters": "disjoint"}
+UNTUNED = (Recommender("ItemModels", Taken), Recommender("Popularity", Popularity), Recommender("Random", Random))
+
+
+def disjoint(label: str, recipe: str, **params: object) -> Recommender:
+    return Recommender(label, recipe, {**PER_ARM, **RULE, **params})
+
+
+def full(rank: int) -> Recommender:
+    return Recommender(f"PSILinUCB rank={rank}", PSILinUCBFull, {"rank": rank, **RULE}, "PSILinUCB")
+
+
+def recommenders(ranks: Sequence[int], size: int, **rule: float) -> tuple[Recommender, ...]:
+    """Every per-arm policy: LinUCB exact in r' dimensions, PSI-LinUCB in the full r'^2, sketches of `size` rows."""
+    found = (
+        disjoint("LinUCB", "LinUCB"),
+        replace(disjoint("LinUCB row by row", "LinUCB"), batch=1),
+        *(full(rank) for rank in ranks),
+        disjoint("CBSCFD", "CBSCFD", size=size),
+        Recommender("CBRAP", CBRAP, {"size": 2 * size, **RULE}),
+        disjoint("DBSLinUCB", "DBSLinUCB", size=size, error=8.0),
+    )
+    return (*(replace(policy, params={**policy.params, **rule}) for policy in found), *UNTUNED)
+
+
+def defaults(label: str, recipe: str, **params: object) -> Recommender:
+    """A recipe per arm as it is."""
+    return Recommender(label, recipe, {**PER_ARM, **params})
+
+
+def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...]:
+    """A policy at several sizes, or in several settings of its problem: its label says which."""
+    ((name, many),) = values.items()
+    where = name in group.own
+    return tuple(
+        replace(
+            group,
+            label=f"{group.label} {name}={value}",
+            group=group.label,
+            params=group.params if where else {**group.params, name: value},
+            **cast(dict[str, Any], {name: value} if where else {}),
+        )
+        for value in many
+    )
+
+
+def over_problems(**values: Sequence[int]) -> tuple[Recommender, ...]:
+    group = (
+        disjoint("LinUCB", "LinUCB"),
+        replace(disjoint("LinUCB row by row", "LinUCB"), batch=1),
+        replace(full(16), label="PSILinUCB", group=""),
+        disjoint("CBSCFD", "CBSCFD", size=16),
+        Recommender("CBRAP", CBRAP, {"size": 32, **RULE}),
+    )
+    return tuple(policy for own in group for policy in sweep(own, **values))
+
+
+MAGAZINE, MOVIELENS = partial(load, "magazine"), partial(load, "movielens-100k")
+RANKS = (2, 4, 8, 12, 16, 24, 32, 48)
+
+SUITES: tuple[Study, ...] = (
+    RecommenderStudy(
+        "magazine",
+        "top ten of 2,257 magazines for known users, by month, features of the warm-up (Shustova et al. tables 4, 5)",
+        MAGAZINE,
+        41,
+        recommenders((8, 16, 48), size=16),
+        rounds=26,
+    ),
+    RecommenderStudy(
+        "movielens-100k",
+        "the same of 1,616 films, week by week (MovieLens 100K)",
+        MOVIELENS,
+        13,
+        (*recommenders((4, 8, 16), size=4, reg=10.0), Recommender("HvtUCB", "HvtUCB", {**PER_ARM, "reg": 10.0})),
+        rounds=7,
+        unit="week",
+    ),
+    RecommenderStudy(
+        "implicit",
+        "top ten of 1,200 generated items, month by month, of which only is known who took them; recipes at defaults",
+        implicit,
+        16,
+        (
+            defaults("LinUCB", "LinUCB"),
+            defaults("PSILinUCB", "PSILinUCB", rank=8, compensate=False),
+            defaults("PSILinUCB compensated", "PSILinUCB", rank=8, compensate=True),
+            defaults("CBSCFD", "CBSCFD", size=8),
+            *UNTUNED,
+        ),
+        rounds=6,
+    ),
+    RecommenderStudy(
+        "magazine-leaking",
+        "as magazine, but features, users and arms of all data, the test included: Shustova et al.'s published figures",
+        MAGAZINE,
+        41,
+        recommenders((48,), size=16),
+        rounds=26,
+        leaking=True,
+    ),
+    RecommenderStudy(
+        "magazine-rank",
+        "quality against rank and sketch size on magazine (Shustova et al. figures 6, 7)",
+        MAGAZINE,
+        41,
+        (
+            disjoint("LinUCB", "LinUCB"),
+            *sweep(replace(full(16), label="PSILinUCB"), rank=RANKS),
+            *sweep(disjoint("PSILinUCB compensated", "PSILinUCB", rank=16, compensate=True), rank=RANKS),
+            *sweep(Recommender("PSILinUCB by its integrator", PSILinUCBSplit, {"rank": 16, **RULE}), rank=RANKS),
+            *sweep(disjoint("CBSCFD", "CBSCFD", size=16), size=RANKS),
+        ),
+        rounds=26,
+        figure=SIZE,
+    ),
+    RecommenderStudy(
+        "magazine-projection",
+        "quality against the size of the projection on magazine (Shustova et al. figure 13)",
+        MAGAZINE,
+        41,
+        (
+            disjoint("LinUCB", "LinUCB"),
+            *sweep(Recommender("CBRAP", CBRAP, {"size": 32, **RULE}), size=(4, 8, 16, 32, 64, 96)),
+        ),
+        rounds=26,
+        seeds=5,
+        figure=SIZE,
+    ),
+    RecommenderStudy(
+        "magazine-width",
+        "time and memory against the dimension of contexts on magazine (Shustova et al. figure 1)",
+        MAGAZINE,
+        41,
+        over_problems(factors=(5, 10, 20, 41, 70)),
+        rounds=26,
+        figure=WIDTH,
+        timed=True,
+    ),
+    RecommenderStudy(
+        "magazine-arms",
+        "time and memory against the number of arms, the most frequent first, on magazine (Shustova et al. figure 2)",
+        MAGAZINE,
+        41,
+        over_problems(arms=(100, 250, 500, 1000, 2257)),
+        rounds=26,
+        figure=ARMS,
+        timed=True,
+    ),
+    RecommenderStudy(
+        "magazine-batch",
+        "batch size against rank for PSI-LinUCB on magazine (Shustova et al. figure 17)",
+        MAGAZINE,
+        41,
+        tuple(
+            policy for rank in (8, 16, 48) for policy in sweep(replace(full(rank), group=""), batch=(1, 4, 16, 64, 256))
+        ),
+        rounds=26,
+        figure=BATCH,
+        timed=True,
+    ),
+)

@@ -1,0 +1,209 @@
+"""One seed of a recommender study: every step is scored, then learned.
+
+The metrics of a step are means over its (user, step) evaluations, those of the whole the means of the steps, as in
+Shustova et al.; standard errors sqrt(sum w^2 (value - mean)^2) are over all evaluations, with the weights
+w = 1 / (steps x evaluations of the step). cumulative_reward is the sum of Hit@10 over steps, cumulative_regret what is
+missing to one hit for everyone, microseconds_per_round the time to decide, per step.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onepass import UCB, Outer
+from onepass.lab.policy import Policy
+from onepass.lab.recommender.interactions import UNKNOWN, Interactions, Problem, Step, metrics
+from onepass.lab.recommender.measure import measured
+from onepass.lab.recommender.policies import CBRAP, Popularity, Recommender, Taken
+from onepass.lab.seeds import FIRST_TUNING_SEED
+
+K = 10
+NAMES = tuple(
+    f"{name}_at_{K}{suffix}" for suffix in ("", "_unseen") for name in ("hit", "ndcg", "mrr")
+)  # of the columns of an evaluation; unseen: arms of the user's warm-up are not recommended
+
+
+@dataclass
+class Model:
+    """A model with its problem: shared by the policies that differ in exploration alone, which learning never sees."""
+
+    problem: Problem
+    model: Any
+    batch: int | None
+    seconds: float = 0.0
+    train_seconds: float = 0.0
+    peak: int = 0
+
+    def learn(self, log: Interactions, rewards: np.ndarray, items: np.ndarray) -> None:
+        """Learn a log of known users; of `items`, (m,), everyone's, popularity makes use, and who knows strangers."""
+        for users, arms, paid in batches(log, items, rewards, self.model, self.batch):
+            left = np.where((users == UNKNOWN)[:, None], 0.0, self.problem.users[users])
+            contexts = Outer(left, self.problem.arms[arms])
+            _, seconds, peak = measured(self.model, self.model.learn, contexts, paid, arm=arms)
+            self.seconds += seconds
+            self.peak = max(self.peak, peak)
+
+
+class RecommenderTrial:
+    """All policies before the same interactions; the warm-up is learned when the trial is made.
+
+    make(factors, arms) gives a problem, None: the study's own; rewards(log) what its interactions pay.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[int | None, int | None], Problem],
+        rewards: Callable[[Interactions], np.ndarray],
+        policies: Sequence[Policy],
+        seed: int,
+    ) -> None:
+        self.rewards, self.policies, self.seed = rewards, policies, seed
+        problems: dict[tuple[int | None, int | None], Problem] = {}
+        known: dict[str, Model] = {}
+        self.models: list[Model] = []
+        for policy in policies:
+            own = policy.own if isinstance(policy, Recommender) else {"factors": None, "arms": None, "batch": None}
+            key = own["factors"], own["arms"]
+            if key not in problems:
+                problems[key] = make(*key)
+            problem, params = problems[key], {**policy.params, **own, "exploration": None}
+            name = repr((policy.name, params))
+            if name not in known:
+                width = problem.users.shape[1]
+                model = Model(problem, policy.build(dim=(width, width), seed=seed), own["batch"])
+                model.learn(problem.warm, rewards(problem.warm), problem.warm.items)
+                model.train_seconds = model.seconds
+                known[name] = model
+            self.models.append(known[name])
+        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
+
+    def step(self, start: int, rounds: int) -> None:
+        for number in range(start, start + rounds):
+            for policy, model, points in zip(self.policies, self.models, self.points):
+                if number < len(model.problem.steps):
+                    points += evaluate(policy, model, model.problem.steps[number], number + 1)
+            for model in {id(model): model for model in self.models}.values():
+                if number < len(model.problem.steps):
+                    log = model.problem.steps[number]
+                    model.learn(log.log, self.rewards(log.log), log.items)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The whole (month "all") for known and for cold users, then every step of known ones; tuning: the first."""
+        rows = []
+        for policy, model, points in zip(self.policies, self.models, self.points):
+            known, cold = ([point for point in points if point["users"] == users] for users in ("known", "cold"))
+            wholes, steps = ([known], []) if self.seed >= FIRST_TUNING_SEED else ([known, cold], known)
+            rows += [self.row(policy, model, "all", points) for points in wholes if points]
+            rows += [self.row(policy, model, point["name"], [point]) for point in steps]
+        return rows
+
+    def curves(self) -> list[dict[str, Any]]:
+        return [
+            self.row(policy, model, point["name"], [point])
+            for policy, model, points in zip(self.policies, self.models, self.points)
+            for point in points
+        ]
+
+    def row(self, policy: Policy, model: Model, month: str, points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """One row from one or many steps of a policy."""
+        values = [point["values"] for point in points]
+        weights = np.concatenate([np.full(len(own), 1 / (len(own) * len(values))) for own in values])
+        table = np.concatenate(values)
+        means = weights @ table
+        errors = np.sqrt((weights**2) @ (table - means) ** 2)
+        seconds, hits = sum(point["seconds"] for point in points), len(values) * float(means[0])
+        return {
+            **policy.columns(),
+            "seed": self.seed,
+            "month": month,
+            "users": points[0]["users"],
+            "round": points[-1]["round"],
+            "rounds": len(values),
+            "evaluations": len(table),
+            "cumulative_regret": len(values) - hits,
+            "cumulative_reward": hits,
+            "microseconds_per_round": 1e6 * seconds / len(values),
+            "memory_bytes": max(point["memory_bytes"] for point in points),
+            "error_bound": points[-1]["error_bound"],
+            **dict(zip(NAMES, means.tolist())),
+            **{f"{name}_error": error for name, error in zip(NAMES, errors.tolist())},
+            f"hit_at_{K}_pooled": float(table[:, 0].mean()),
+            "coverage": sum(point["coverage"] for point in points) / len(points),
+            "train_seconds": model.train_seconds,
+            "decide_seconds_per_user": seconds / max(1, sum(point["lists"] for point in points)),
+            "peak_memory_bytes": max(model.peak, *(point["peak"] for point in points)),
+            "context_dim": model.problem.users.shape[1] ** 2,
+            "arms": len(model.problem.arms),
+            "size": policy.params.get("rank", policy.params.get("size")),
+            "batch": model.batch,
+        }
+
+
+def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict[str, Any]]:
+    """The lists of one step and what they are worth: a point for known and a point for cold users, where any came."""
+    problem, bandit = model.problem, explored(model.model, policy.params.get("exploration"))
+    mean = (0.0 if isinstance(bandit, Taken) else 1.0) * problem.users.mean(axis=0, keepdims=True)
+    known = problem.users[step.users], step.relevant, [problem.seen[user] for user in step.users]
+    found = []
+    for users, (left, relevant, seen) in (("known", known), ("cold", (mean, step.cold, [set[int]()]))):
+        if relevant:
+            contexts, names = Outer(left, problem.arms), range(len(problem.arms))
+            kept, seconds, peak = measured(bandit, bandit.recommend, contexts, K, arms=names)
+            unseen = bandit.recommend(contexts, K, arms=names, exclude=seen) if any(seen) else kept
+            lists = [each.arms * (1 if users == "known" else len(relevant)) for each in (kept, unseen)]
+            values = [[*metrics(a, items), *metrics(b, items)] for a, b, items in zip(*lists, relevant)]
+            found.append(
+                {
+                    "name": step.name,
+                    "round": number,
+                    "users": users,
+                    "values": np.array(values),
+                    "coverage": len({arm for own in kept.arms for arm in own}) / len(problem.arms),
+                    "seconds": seconds,
+                    "lists": len(kept.arms),
+                    "peak": peak,
+                    "memory_bytes": bandit.memory_usage(),
+                    "error_bound": bandit.error_bound(),
+                }
+            )
+    return found
+
+
+def explored(model: Any, exploration: float | None) -> Any:
+    """The same learned model seen with another exploration; what has none is returned as it is."""
+    if exploration is None:
+        return model
+    if not isinstance(model, CBRAP | Taken):
+        return model.exploring(UCB(exploration))
+    twin = copy.copy(model)
+    twin.bandit = explored(model.bandit, exploration)
+    return twin
+
+
+def batches(
+    log: Interactions, items: np.ndarray, rewards: np.ndarray, model: Any, batch: int | None
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Users, arms and rewards of every call of `learn`: at most `batch` rows of an arm in one, in time order."""
+    if isinstance(model, Popularity):
+        return [(np.zeros(len(items), np.int64), items, np.ones(len(items)))]
+    if isinstance(model, Taken):
+        others = np.bincount(items, minlength=1 + log.items.max(initial=0)).astype(np.int64)
+        np.subtract.at(others, log.items, 1)
+        strange = np.repeat(np.arange(len(others)), others)
+        users, arms = np.append(log.users, np.full(len(strange), UNKNOWN)), np.append(log.items, strange)
+        paid = np.append(rewards, np.full(len(strange), rewards.mean() if len(rewards) else 1.0))
+        return [(users, arms, paid)] if len(arms) else []
+    if len(log.items) == 0:
+        return []
+    if batch is None:
+        return [(log.users, log.items, rewards)]
+    order = np.argsort(log.items, kind="stable")
+    firsts = np.searchsorted(log.items[order], log.items[order])
+    turn = np.empty(len(order), np.int64)
+    turn[order] = (np.arange(len(order)) - firsts) // batch
+    order = np.argsort(turn, kind="stable")
+    cuts = np.flatnonzero(np.diff(turn[order])) + 1
+    return [(log.users[own], log.items[own], rewards[own]) for own in np.split(order, cuts)]

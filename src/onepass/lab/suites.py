@@ -1,0 +1,46 @@
+"""The named experiments, in groups.
+
+>>> find("digits").rounds
+2000
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from onepass.lab.bakeoff import study as bakeoff
+from onepass.lab.bandits import clicks, drift, frontiers, heavy, outliers, sketches
+from onepass.lab.bandits import suites as bandits
+from onepass.lab.definition import Study
+from onepass.lab.errors import ExperimentError
+from onepass.lab.kernels import suites as kernels
+from onepass.lab.learners import suites as learners
+from onepass.lab.matrices import suites as matrices
+from onepass.lab.news import suites as news
+from onepass.lab.recommender import suites as recommender
+from onepass.lab.tuners import study as tuners
+
+GROUPS: Mapping[str, Sequence[Study]] = {
+    "Contextual bandits: regret": bandits.SUITES,
+    "Contextual bandits: regret and its price": frontiers.SUITES,
+    "Contextual bandits: heavy-tailed rewards": (*heavy.SUITES, *outliers.SUITES),
+    "Contextual bandits: sketches under two estimators": sketches.SUITES,
+    "Contextual bandits: worlds that change": drift.SUITES,
+    "Contextual bandits: clicks and counts": clicks.SUITES,
+    "Arms with features: click rates": news.SUITES,
+    "Contextual bandits: nothing tuned": bakeoff.SUITES,
+    "Sketched matrices: errors": matrices.SUITES,
+    "Recommenders: hits, month by month": recommender.SUITES,
+    "Kernel bandits: regret": kernels.SUITES,
+    "Samplers of Optuna: the best of few trials": tuners.SUITES,
+    "Online kernel learners: mistakes": learners.SUITES,
+}
+SUITES: tuple[Study, ...] = tuple(suite for group in GROUPS.values() for suite in group)
+
+
+def find(name: str) -> Study:
+    """The experiment of that name; ExperimentError where there is none, with the names most like it."""
+    known = {suite.name: suite for suite in SUITES}
+    if name not in known:
+        near = difflib.get_close_matches(name, known) or ["digits"]
+        raise ExperimentError(f"there is no experiment '{name}': {', '.join(near)}? `onepass list` names all")
+    return known[name]

@@ -1,0 +1,151 @@
+"""Tables of results as aligned Markdown: readable on a terminal and in a README alike. Here: what all kinds share."""
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean, median, stdev
+from textwrap import fill
+from typing import Any
+
+import polars as pl
+
+from onepass.lab.definition import Study
+from onepass.lab.figure import Figure, Line, Row
+
+WIDTH = 96  # of a paragraph on a terminal
+WIDEST_TABLE, WIDEST_CELL = 400, 200  # in letters: more than any table of ours has, so that none is cut
+
+
+def table(figure: Figure, rows: Sequence[Row]) -> str:
+    """The table of the rows, and the figure's note below it."""
+    text, note = markdown(figure.lines(rows)), figure.note(rows)
+    return f"{text}\n\n{note}" if note else text
+
+
+def markdown(lines: Sequence[Line]) -> str:
+    """Lines of equal keys as an aligned Markdown table."""
+    with pl.Config(
+        tbl_formatting="MARKDOWN",
+        tbl_hide_column_data_types=True,
+        tbl_hide_dataframe_shape=True,
+        tbl_cell_alignment="LEFT",
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=WIDEST_TABLE,
+        fmt_str_lengths=WIDEST_CELL,
+    ):
+        return str(pl.DataFrame(lines))
+
+
+def by(rows: Sequence[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+    """Rows grouped in order of first appearance."""
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+def policy_of(row: Row) -> str:
+    return row["policy"]
+
+
+def group_of(row: Row) -> str:
+    return row["group"]
+
+
+def standard_error(values: Sequence[float]) -> float:
+    return stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
+
+
+def price(rows: Sequence[Row]) -> Line:
+    return {
+        "µs a round": f"{fmean(row['microseconds_per_round'] for row in rows):,.1f}",
+        "memory, kB": f"{fmean(row['memory_bytes'] for row in rows) / 1000:,.1f}",
+    }
+
+
+def cost(rows: Sequence[Row]) -> Line:
+    bound = max(row["error_bound"] for row in rows)
+    return {**price(rows), "error bound": "none" if bound == float("inf") else f"{bound:.3g}"}
+
+
+def extent(rows: Sequence[Row]) -> Line:
+    """How long and how often it was played."""
+    return {"rounds": f"{rows[0]['rounds']:,}", "seeds": str(len(rows))}
+
+
+def regret_lines(rows: Sequence[Row]) -> list[Line]:
+    """One line per policy: mean regret, its standard error, median, and what it cost."""
+    lines = []
+    for label, own in by(rows, policy_of).items():
+        regrets = [row["cumulative_regret"] for row in own]
+        lines.append(
+            {
+                "policy": label,
+                "mean regret": f"{fmean(regrets):,.1f}",
+                "std. error": f"{standard_error(regrets):,.1f}" if len(regrets) > 1 else "",
+                "median": f"{median(regrets):,.1f}",
+                **cost(own),
+                **extent(own),
+            }
+        )
+    return lines
+
+
+def lines_over_reg(rows: Sequence[Row], value: str, digits: str, names: Sequence[str] = ("reg",)) -> list[Line]:
+    """One line per group, one column per reg, the mean of `value` in the cells.
+
+    names: of the parameter that columns are over, whichever of them a policy has ("size" or "rank").
+    """
+
+    def over(row: Row) -> float:
+        return next(row["params"][name] for name in names if name in row["params"])
+
+    values = sorted({over(row) for row in rows})
+    cells = by(rows, lambda row: (row["group"], over(row)))
+    return [
+        {"": group, **{f"{names[0]} {at:g}": mean_cell(cells.get((group, at), []), value, digits) for at in values}}
+        for group in by(rows, group_of)
+    ]
+
+
+def mean_cell(rows: Sequence[Row], value: str, digits: str) -> str:
+    """The mean over the rows that have a value, or nothing."""
+    known = [row[value] for row in rows if row[value] is not None]
+    return format(fmean(known), digits) if known else ""
+
+
+def experiment_list(groups: Mapping[str, Sequence[Study]]) -> str:
+    """All experiments with their policies, a paragraph each, under the names of their groups."""
+    return "\n\n".join(
+        f"# {group}\n\n" + "\n\n".join(map(paragraph, experiments)) for group, experiments in groups.items()
+    )
+
+
+def paragraph(experiment: Study) -> str:
+    """An experiment: its size, its description and its policies."""
+    names = ", ".join(dict.fromkeys(policy.group or policy.label for policy in experiment.policies))
+    indent = " " * 4
+    policies = fill(
+        f"policies: {names}",
+        width=WIDTH,
+        initial_indent=indent,
+        subsequent_indent=2 * indent,
+        break_on_hyphens=False,
+    )
+    return (
+        f"{experiment.name}: {experiment.rounds:,} rounds, {experiment.seeds} seeds\n"
+        f"{indent}{experiment.description}\n{policies}"
+    )
+
+
+def policy_table(experiment: Study) -> str:
+    """The policies of an experiment and their parameters, one a line."""
+    return markdown(
+        [
+            {
+                "policy": policy.label,
+                "recipe": policy.name,
+                "parameters": ", ".join(f"{name}={value}" for name, value in policy.params.items()),
+            }
+            for policy in experiment.policies
+        ]
+    )

@@ -1,0 +1,116 @@
+"""What is to be minimized: settings and a value of them, without noise (the splits of a model's score are fixed).
+
+Branin, Hartmann 6 and two models stand for what users ask for; the rows of a data set are scikit-learn's own.
+Search spaces are Optuna's, which is imported when a problem is asked for.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.lab.errors import ExperimentError
+from onepass.lab.kernels.problems import branin, hartmann6
+
+Settings = dict[str, Any]
+
+BRANIN, HARTMANN = 0.39788736, -3.32236801  # their least values
+DIGITS = 600  # rows of digits that a model is scored on
+FOLDS = 3
+
+
+def spaces() -> Any:
+    """Optuna's distributions; ExperimentError without Optuna."""
+    try:
+        from optuna import distributions
+    except ModuleNotFoundError:
+        raise ExperimentError("studies of tuners need Optuna: pip install 'onepass[optuna]'") from None
+    return distributions
+
+
+def logarithmic(low: float, high: float) -> Any:
+    """Return the distribution of a positive number on a logarithmic scale."""
+    return spaces().FloatDistribution(low, high, log=True)
+
+
+class Problem(NamedTuple):
+    """settings: {name: distribution of Optuna}; value(settings): what is to be small."""
+
+    settings: dict[str, Any]
+    value: Callable[[Settings], float]
+
+
+def above(settings: Settings, function: Callable[[np.ndarray], np.ndarray], least: float) -> float:
+    """A function of the unit cube above its least value."""
+    return float(function(np.array([list(settings.values())]))[0]) - least
+
+
+def of_cube(function: Callable[[np.ndarray], np.ndarray], dim: int, least: float) -> Problem:
+    names = {f"x{i}": spaces().FloatDistribution(0.0, 1.0) for i in range(dim)}
+    return Problem(names, partial(above, function=function, least=least))
+
+
+@cache
+def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and targets of a data set of scikit-learn's."""
+    from sklearn import datasets
+    from sklearn.preprocessing import StandardScaler
+
+    x, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    if name == "digits":
+        return x[:DIGITS] / 16.0, y[:DIGITS]
+    return StandardScaler().fit_transform(x), (y - y.mean()) / y.std() if name == "diabetes" else y
+
+
+def loss(model: Any, data: str, scoring: str) -> float:
+    """The mean of a score over three folds, negated."""
+    from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
+
+    x, y = rows(data)
+    folds = (KFold if data == "diabetes" else StratifiedKFold)(FOLDS, shuffle=True, random_state=0)
+    return -float(cross_val_score(model, x, y, cv=folds, scoring=scoring).mean())
+
+
+def svc(settings: Settings) -> float:
+    from sklearn.svm import SVC
+
+    return 1.0 + loss(SVC(**settings), "digits", "accuracy")
+
+
+def ridge(settings: Settings) -> float:
+    from sklearn.kernel_ridge import KernelRidge
+
+    return loss(KernelRidge(**settings), "diabetes", "neg_mean_squared_error")
+
+
+def tree(settings: Settings) -> float:
+    from sklearn.tree import DecisionTreeClassifier
+
+    return loss(DecisionTreeClassifier(**settings, random_state=0), "breast_cancer", "neg_log_loss")
+
+
+PROBLEMS: dict[str, Callable[[], Problem]] = {
+    "branin": lambda: of_cube(branin, 2, BRANIN),
+    "hartmann6": lambda: of_cube(hartmann6, 6, HARTMANN),
+    "svc": lambda: Problem({"C": logarithmic(1e-3, 1e3), "gamma": logarithmic(1e-6, 10.0)}, svc),
+    "ridge": lambda: Problem(
+        {
+            "alpha": logarithmic(1e-4, 1e2),
+            "gamma": logarithmic(1e-4, 10.0),
+            "kernel": spaces().CategoricalDistribution(["rbf", "laplacian", "polynomial"]),
+            "degree": spaces().IntDistribution(1, 3),
+        },
+        ridge,
+    ),
+    "tree": lambda: Problem(
+        {
+            "max_depth": spaces().IntDistribution(1, 20),
+            "min_samples_leaf": spaces().IntDistribution(1, 50, log=True),
+            "ccp_alpha": logarithmic(1e-5, 1e-1),
+            "criterion": spaces().CategoricalDistribution(["gini", "entropy", "log_loss"]),
+            "max_features": spaces().FloatDistribution(0.1, 1.0),
+        },
+        tree,
+    ),
+}
