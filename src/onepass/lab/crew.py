@@ -17,6 +17,7 @@ from pickle import PicklingError
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
+import scipy.linalg  # noqa: F401 - its BLAS is held to one thread, so it is loaded before
 from joblib import cpu_count
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend import get_context
