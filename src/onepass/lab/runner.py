@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from onepass.lab.crew import Task, play_all
 from onepass.lab.definition import Study
 from onepass.lab.errors import ExperimentError
@@ -68,7 +70,7 @@ def run(
 def warm_up(experiment: Study, policies: Sequence[Policy], quiet: bool) -> bool:
     """Compile what the policies need; the code is cached on disk, later processes only load it. False on Ctrl-C."""
     kinds = {policy.kind: policy for policy in policies}.values()
-    with Meter(f"{experiment.name}: compiling", len(kinds), quiet) as meter:
+    with threadpool_limits(1), Meter(f"{experiment.name}: compiling", len(kinds), quiet) as meter:
         try:
             for policy in kinds:
                 meter.describe(policy.label)
