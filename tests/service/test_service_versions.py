@@ -389,3 +389,28 @@ def test_the_pieces_of_every_model_of_a_log_find_together_what_one_pass_finds(st
         assert summed(verify_piece(store, piece).found for piece in pieces) == whole
         assert report.loops["news"][line] == whole
     assert report.ok
+
+
+def test_a_log_whose_beginning_was_dropped_is_verified_from_a_whole_checkpoint_with_corrections_of_what_came_before(
+    started, monkeypatch
+):
+    monkeypatch.setattr("onepass.service.whole.SPARSE", 0)
+    store, often = MemoryStore(), rules()
+    often = msgspec.structs.replace(often, operation=msgspec.structs.replace(often.operation, whole=8))
+    loop = started(often, store)
+    played(loop, 0, 60)
+    wholes = [one for one in store.read(kinds=["checkpoint"]) if one.data is not None]
+    joined = {one.id: one.seq for one in store.read(kinds=["join"])}
+    first = next(one.seq for one in store.read(kinds=["decision"]) if joined[one.id] > wholes[1].through)
+    store.drop_before(first)
+    left = {one.id for one in store.read(kinds=["decision"])}
+    early = [int(one) for one, seq in joined.items() if one in left and first < seq <= wholes[2].through]
+    unpaid = [t for t in early if t % 3 == 0]
+    assert unpaid
+    corrected(loop, *unpaid)
+    played(loop, 60, 70)
+    loop.stop()
+    found = verify(Fold.resumed(store, "news", first=True))
+    assert (found.ok, found.wrong, found.others) == (True, 0, ())
+    assert found.equal > 30
+    assert verify_all(store.viewed).loops["news"][0] == found
