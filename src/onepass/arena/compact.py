@@ -1,5 +1,6 @@
 """All arms in one arena (arena.py): its slots grow with what was learned; what learns, scores and moves is compiled."""
 
+import heapq
 import os
 import sys
 from collections.abc import Iterable
@@ -97,7 +98,7 @@ class Compact:
             top=0,
             prior=prior_of(estimator, hold),
         )
-        self._vacant: list[int] = []
+        self._vacant: list[int] = []  # a heap: the lowest is filled first, as after a file was read
         self._copies = Copies()  # for readers
         self._count = 0  # records in use or vacant; the arrays may be longer
         self._free = 0  # slots that are known to be free, and perhaps more
@@ -147,7 +148,7 @@ class Compact:
     def _record(self) -> int:
         """A record that no arm has."""
         if self._vacant:
-            return self._vacant.pop()
+            return heapq.heappop(self._vacant)
         record, self._count = self._count, self._count + 1
         if record >= self.state.first.size:
             self._grow(arenas.PER_ARM, record + RECORDS + record // GROWTH)
@@ -162,7 +163,7 @@ class Compact:
 
     def close(self, record: int) -> None:
         self._settle(arenas.vacate(self.state, record), self.state.top, [record])
-        self._vacant.append(record)
+        heapq.heappush(self._vacant, record)
 
     def _settle(self, free: int, top: int, changed: Iterable[int]) -> None:
         """Write down what is free after some arms have changed."""
@@ -272,7 +273,7 @@ class Compact:
             self._count = record
         else:
             self.state.rows[record] = NONE
-            self._vacant.append(record)
+            heapq.heappush(self._vacant, record)
 
     def evaluate(self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return scoring.evaluate_arms(self.state, records, rows, extra)

@@ -1,5 +1,6 @@
 """One state of the estimator per arm: for designs and estimators that no arena takes, and to compare."""
 
+import heapq
 from copy import copy
 from math import fsum
 from typing import Any
@@ -36,7 +37,7 @@ class Separate:
         self._states: list[
             Any
         ] = []  # (estimator's state, cross (dim, k) = sum of x z^T, rows, tick up to which forgotten)
-        self._vacant: list[int] = []
+        self._vacant: list[int] = []  # a heap: the lowest is filled first, as after a file was read
         self._copies: dict[int, Any] = {}  # of arms that have not changed since they were published
         self.now = 0  # tick
         self._aged: dict[int, Any] = {}  # of arms left behind: (what was aged, to which tick, what came of it)
@@ -154,7 +155,7 @@ class Separate:
 
     def open(self) -> int:
         if self._vacant:
-            record = self._vacant.pop()
+            record = heapq.heappop(self._vacant)
         else:
             record = len(self._states)
             self._states.append(None)
@@ -163,7 +164,7 @@ class Separate:
 
     def close(self, record: int) -> None:
         self._set(record, None)
-        self._vacant.append(record)
+        heapq.heappush(self._vacant, record)
 
     def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
         self._learn(record, row, np.array([reward], row.dtype))

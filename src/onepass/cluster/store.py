@@ -5,6 +5,7 @@ shards as one message each; arms share nothing, so their models are those of one
 rows is asked for here, where its prior is.
 """
 
+import heapq
 import itertools
 import weakref
 from typing import Any, NamedTuple
@@ -78,7 +79,7 @@ class Store:
     def open(self) -> int:
         """A number for an arm that is about to learn."""
         if self._vacant:
-            record = self._vacant.pop()
+            record = heapq.heappop(self._vacant)
         else:
             record, self._count = self._count, self._count + 1
             if record >= len(self._placed.owner):
@@ -95,7 +96,7 @@ class Store:
         """No arm has this number any more."""
         self.crew.tell({int(self._placed.owner[record]): ("close", np.array([record]))})
         self._placed.owner[record], self._split = NOBODY, None
-        self._vacant.append(record)
+        heapq.heappush(self._vacant, record)
 
     def spread(self, records: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """(shard, places among `records`) of those that are asked for; BESIDE for arms without rows."""

@@ -7,9 +7,6 @@ the service knew. Names that come again are learned as new ones.
 from collections.abc import Collection
 from typing import Any
 
-from onepass.bandit.arms import ArmBandit
-from onepass.foundation.sharing import writing
-
 MOST = 10_000  # names of one record
 ROOM = 10  # a tenth of the limit is made free at once
 BARE = 32 << 20  # bytes of a model that arms without an outcome may take: names cost nothing to those who send them
@@ -51,13 +48,3 @@ def evict(bandit: Any, arms: Collection[Any]) -> None:
     for arm in arms:
         if arm in known:
             bandit.remove_arm(arm)
-    if isinstance(bandit, ArmBandit):
-        order_vacant(bandit)
-
-
-@writing
-def order_vacant(bandit: ArmBandit) -> None:
-    """Let a bandit fill the places of arms that it forgot in the order in which one from its file fills them, so that
-    both go on as the same bytes."""
-    store = bandit.learned.store
-    store.restore(store.kept())
