@@ -23,12 +23,12 @@ from onepass.log.pieces import checkpoint_at, merge_pieces, pieces_of, summed, v
 from onepass.log.replay import Fold, restored
 from onepass.log.sealing import move
 from onepass.log.sqlite import SqliteStore
-from onepass.log.store import placed, record_of, row_of
+from onepass.log.store import StoreError, placed, record_of, row_of
 from onepass.log.verifying import DAMAGED, verify
 from onepass.service.loop import Loop
 from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.settings import begun, checked
-from patience import learned
+from patience import learned, until
 
 MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
                                   "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
@@ -311,3 +311,25 @@ def test_the_command_takes_a_place_or_a_day_and_says_what_was_verified_earlier(t
     assert json.loads(command("--since", "1970-01-01", "--all", "--json")[1])["loops"] == found["loops"]
     assert command("--since", "soon")[0] == 2
     assert "--since must be a place of the log, or a day as 2026-11-01, got soon" in command("--since", "soon")[2]
+
+
+def test_a_whole_checkpoint_that_could_not_be_stored_is_made_again(started, monkeypatch):
+    monkeypatch.setattr("onepass.service.whole.SPARSE", 0)
+    store = MemoryStore()
+    loop = started(rules(whole=40), store)
+    played(loop, 0, 30)
+    failing = [True]
+    put = loop.put
+
+    def fail(settings, *checkpoints):
+        if failing[0]:
+            raise StoreError("the disk is full")
+        put(settings, *checkpoints)
+
+    monkeypatch.setattr(loop, "put", fail)
+    played(loop, 30, 60)
+    until(lambda: loop.learner.failure is not None)
+    failing[0] = False
+    loop.learner.between(loop.learner.keep).result()
+    assert [one.through for one in wholes(store)][1:] == [loop.learner.through]
+    assert loop.learner.fold.joins == 0

@@ -162,10 +162,10 @@ class Learner(threading.Thread):
                 self.candidate.learn(group)
             if isinstance(group[0], Eviction):
                 self.evicted, self._evicting = self.evicted + len(group[0].arms), None
-        for fold in self._folds() if records and self.trouble is None else ():
+        for fold in self.folds() if records and self.trouble is None else ():
             fold.read = records[-1].seq
 
-    def _folds(self) -> list[Fold]:
+    def folds(self) -> list[Fold]:
         """Return the models that learn: the one that serves, and the candidate."""
         return [self.fold] if self.candidate is None else [self.fold, self.candidate.fold]
 
@@ -176,7 +176,7 @@ class Learner(threading.Thread):
             return
         if asked is not None and not (asked.done() and asked.exception() is not None):
             return
-        folds = self._folds()
+        folds = self.folds()
         rewarded = {arm: None for fold in reversed(folds) for arm in fold.rewarded}
         for fold in folds:
             count = len(arms_of(fold.bandit)), self.known_arms

@@ -187,8 +187,7 @@ class Loop:
         return self.writer.written
 
     def _is_due(self) -> bool:
-        candidate = self.learner.candidate
-        return self.wholes.is_due([self.learner.fold, *([] if candidate is None else [candidate.fold])])
+        return self.wholes.is_due(self.learner.folds())
 
     def _evict(self, arms: list[str]) -> Future[Any]:
         """Write that models forget arms; by the learner's thread."""
@@ -289,6 +288,10 @@ class Loop:
             for seq, record in zip(seqs, records, strict=True):
                 standing.take(replace(record, seq=seq))
             self.standing = standing
+        whole = {one.line for one in checkpoints if one.data is not None}
+        for fold in self.learner.folds() if whole else ():
+            if fold.line in whole:
+                self.wholes.note_stored(fold)
 
     def _apply(self) -> None:
         settings = self.settings

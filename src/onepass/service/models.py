@@ -98,8 +98,8 @@ def save(
     whole = lost_rows(store, kept.loop, line, kept.through)
     if wholes is not None:
         whole = whole or wholes.takes(fold, len(data))
-        wholes.saved(fold, len(data), whole)
-        kept = msgspec.structs.replace(kept, joins=fold.joins, bytes=wholes.bytes_since(fold.line))
+        if not whole:
+            kept = msgspec.structs.replace(kept, joins=fold.joins, bytes=wholes.bytes_since(fold.line))
     folder.mkdir(exist_ok=True)
     waiting = [(save_block(folder, block), block.done) for block in blocks]
     kept = msgspec.structs.replace(kept, digest=hashlib.sha256(data).hexdigest(), waiting=waiting)

@@ -42,12 +42,11 @@ class WholeCheckpoints:
 
     def takes(self, fold: Fold, size: int) -> bool:
         """Whether a checkpoint of a model that has so many bytes is to be whole."""
+        self._sizes[fold.line] = size
         enough = SPARSE * BASE64 * size
         return 0 < self.joins <= fold.joins and self.bytes_since(fold.line) >= enough
 
-    def saved(self, fold: Fold, size: int, whole: bool) -> None:
-        """Note that a checkpoint was made of a model of so many bytes."""
-        self._sizes[fold.line] = size
-        if whole:
-            fold.joins = 0
-            self._begun[fold.line] = self._written() + round(BASE64 * size)  # its own record does not count
+    def note_stored(self, fold: Fold) -> None:
+        """Count anew, for the log holds a whole checkpoint of a model. Its own record is left out."""
+        fold.joins = 0
+        self._begun[fold.line] = self._written()
