@@ -50,7 +50,7 @@ from onepass.service.standing import Standing
 
 MODULE = "onepass.service.worker"
 LOOK = 0.02  # seconds at least between two looks for a newer model
-RARELY = 30.0  # times as long as a state takes to be made and followed, until the next one: p99 must not feel it
+RARELY = 100.0  # times as long as a state takes to be made and followed, until the next one: p99 must not feel it
 OLD = 500  # records that may have come since another state was sent, half of what `verify` puts in order
 SETTLE = 10.0  # seconds for workers to follow what was changed, before who changed it is answered
 AGAIN = 0.5  # seconds before a worker that ended is started again
