@@ -157,7 +157,7 @@ class JoinsOfABacklog(Joins):
         known = len(self.log)
         scan, blocks = self.joiner.scan_from(known), self.joiner.blocks()
         with tempfile.TemporaryDirectory() as folder:
-            names = [(save_block(Path(folder), block), block.done) for block in blocks]
+            names = [(save_block(Path(folder), block), done) for block, done in blocks]
             blocks = [load_block(Path(folder), *name) for name in names]
         self.joiner, self.unstored = self.made(known), []
         self.joiner.restore(blocks, known)

@@ -172,6 +172,19 @@ def test_files_of_what_no_longer_waits_are_removed(started):
     assert names == set()
 
 
+def test_a_block_is_written_by_the_first_checkpoint_that_has_it_and_by_no_later_one(started):
+    loop = started(rules())
+    decided(loop, 0, 60)
+    checkpointed(loop)
+    before = {path.name: path.stat().st_ino for path in loop.folder.glob(f"*{ENDING}")}
+    decided(loop, 60, 80)
+    checkpointed(loop)
+    after = {path.name: path.stat().st_ino for path in loop.folder.glob(f"*{ENDING}")}
+    stayed = before.keys() & after.keys()
+    assert len(stayed) > 8
+    assert all(before[name] == after[name] for name in stayed)
+
+
 def test_a_subject_in_the_backlog_is_forgotten_and_nothing_is_learned_of_it(started):
     from onepass.service.forgetting import forget
 

@@ -290,11 +290,11 @@ class Joiner:
             self._recalled -= waiting.parked
         return waiting
 
-    def blocks(self) -> list[Block]:
-        """Return all that waits as blocks of a backlog, for a checkpoint."""
+    def blocks(self) -> list[tuple[Block, int]]:
+        """Return all that waits as blocks of a backlog, each with its rows that are done, for a checkpoint."""
         held = Backlog()
         held.add((one.due, one.seq, one.first) for one in self._waiting.values() if not one.parked)
-        return [*held.blocks, *(Block(one.rows, one.done, one.name) for one in self._backlog.blocks)]
+        return [(one, one.done) for one in (*held.blocks, *self._backlog.blocks)]
 
     def restore(self, blocks: Iterable[Block], known: int) -> None:
         """Begin with all that waited at a place of the log. known: the place."""

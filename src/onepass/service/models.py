@@ -90,7 +90,7 @@ def save(
     state: str = SERVING,
     why: str = "",
     wholes: WholeCheckpoints | None = None,
-    blocks: Iterable[Block] = (),
+    blocks: Iterable[tuple[Block, int]] = (),
 ) -> Checkpoint:
     """Put a model into a folder, and remove those that are too many; its record, for the log, which holds the model as
     well where the log alone does not lead to it, or where it is time (whole.py). blocks: of what waits."""
@@ -101,7 +101,7 @@ def save(
         if not whole:
             kept = msgspec.structs.replace(kept, joins=fold.joins, bytes=wholes.bytes_since(fold.line))
     folder.mkdir(exist_ok=True)
-    waiting = [(save_block(folder, block), block.done) for block in blocks]
+    waiting = [(save_block(folder, block), done) for block, done in blocks]
     kept = msgspec.structs.replace(kept, digest=hashlib.sha256(data).hexdigest(), waiting=waiting)
     place = folder / f"{kept.name}.model"
     disk.put(place, data)
