@@ -177,12 +177,12 @@ class Learner(threading.Thread):
         if asked is not None and not (asked.done() and asked.exception() is not None):
             return
         folds = self.folds()
-        rewarded = {arm: None for fold in reversed(folds) for arm in fold.rewarded}
         for fold in folds:
             count = len(arms_of(fold.bandit)), self.known_arms
             if self._counted.get(fold.line) == count:
                 continue  # no arm is new
             self._counted[fold.line] = count
+            rewarded = {arm: None for each in reversed(folds) for arm in each.rewarded}
             arms = choose_evicted(fold.bandit, self.known_arms, rewarded, self.kept_arms)
             if arms:
                 del self._counted[fold.line]
