@@ -2,15 +2,19 @@
 
     spans of rows  ->  damaged?  ->  pieces, those left out that were verified before  ->  one result for each model
 
-Every process opens the store for itself and reads only what its pieces need. There are more tasks than processes, so
-that all end at about the same time.
+Every process opens the store for itself and reads only what its pieces need. There are more tasks than processes, and
+each process takes the next task when it has done one, so that all end at about the same time. The process that was
+asked works like the others: it has begun when they still start.
 """
 
 import multiprocessing
+import threading
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -27,7 +31,7 @@ STEP = 1_000  # places between two signs of progress
 Open = Callable[[], AbstractContextManager[Store]]
 Told = Callable[[int], object]
 Span = tuple[int, int | None]
-Run = Callable[[Callable[..., Any], Sequence[Any]], Iterator[Any]]
+Run = Callable[[Callable[..., Any], Sequence[Any]], list[Any]]
 
 
 class Rows(NamedTuple):
@@ -106,7 +110,7 @@ def verify_all(
         spans = split(max(begin, store.first - 1), end, workers)
         if until is None and spans:
             spans[-1] = (spans[-1][0], None)  # what is there beyond the last place is damage
-        rows = [*run(check_span, [None, *spans])]
+        rows: list[Rows] = run(check_span, [None, *spans])
         damages = [one for each in rows for one in each.damages]
         if damages:
             return Report(damages, {}, [], 0)
@@ -120,7 +124,7 @@ def verify_all(
                 before += sum(one.decisions for one in known)
                 found.setdefault(name, {})[pieces[0].line] = known
                 plan += gather(left, store.last, workers, [] if earlier is None else earlier.months)
-        checked: list[Checked] = [*run(check_piece, [(piece, until) for piece in plan])]
+        checked: list[Checked] = run(check_piece, [(piece, until) for piece in plan])
         for one in checked:
             found[one.piece.loop][one.piece.line].append(one.found)
         if earlier is not None and since == 0 and until is None:
@@ -144,23 +148,61 @@ def _act(act: Callable[..., Any], task: Any) -> Any:
     return act(_store, task, lambda count: None)
 
 
+def _is_open() -> bool:
+    return _store is not None
+
+
 @contextmanager
 def crew(open_store: Open, store: Store, workers: int, told: Told) -> Iterator[Run]:
-    """Give a function that lets processes do tasks, and yields what they give, in the order of the tasks. One process
-    is this one."""
-    if workers == 1:
-        yield lambda act, tasks: (act(store, task, told) for task in tasks)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _begin, (open_store,)) as pool:
+    """Give a function that lets processes do tasks, and returns what they give, in the order of the tasks.
 
-        def run(act: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[Any]:
-            waiting = [pool.submit(_act, act, task) for task in tasks]
-            for task, future in zip(tasks, waiting, strict=True):
-                yield future.result()
-                told(size_of(task))
+    One of the processes is this one. The others start at once, and each has a thread here that hands it tasks.
+    """
+    context, alone = multiprocessing.get_context("spawn"), threading.Lock()
+
+    def tell(count: int) -> None:
+        with alone:
+            told(count)
+
+    with ExitStack() as stack:
+        others = [
+            stack.enter_context(ProcessPoolExecutor(1, context, _begin, (open_store,))) for _ in range(workers - 1)
+        ]
+        for other in others:
+            other.submit(_is_open)
+        threads = stack.enter_context(ThreadPoolExecutor(max(len(others), 1)))
+
+        def run(act: Callable[..., Any], tasks: Sequence[Any]) -> list[Any]:
+            left, found = deque(enumerate(tasks)), dict[int, Any]()
+
+            def work(act_on: Callable[[Any], Any]) -> None:
+                try:
+                    while (following := _next(left)) is not None:
+                        place, task = following
+                        found[place] = act_on(task)
+                finally:
+                    left.clear()  # an error ends the work of all
+
+            def hand_over(other: ProcessPoolExecutor, task: Any) -> Any:
+                given = other.submit(_act, act, task).result()
+                tell(size_of(task))
+                return given
+
+            handing = [threads.submit(work, partial(hand_over, other)) for other in others]
+            work(lambda task: act(store, task, tell))
+            for each in handing:
+                each.result()
+            return [found[place] for place in range(len(tasks))]
 
         yield run
+
+
+def _next(tasks: deque[Any]) -> Any:
+    """Take the next task; None where there is none left."""
+    try:
+        return tasks.popleft()
+    except IndexError:
+        return None
 
 
 def check_span(store: Store, span: Span | None, told: Told) -> Rows:

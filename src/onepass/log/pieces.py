@@ -11,8 +11,8 @@ models, until more than 1,000 of later ones have come; the next piece leaves the
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
-from typing import NamedTuple
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -126,8 +126,12 @@ def verify_piece(
     check, read = Verifying(fold, until, Part(begin, end, piece.saved)), piece.begin
     for row in rows_of(store, piece, until):
         read = row.seq
-        if read <= last_learned(piece, read) or concerns(row, piece.line):
+        if read <= last_learned(piece, read):
             check.take(record_of(row))
+        elif piece.end is None and concerns(row, piece.line):
+            check.take(record_of(row))
+        elif piece.end is not None:
+            check.take_later(head_of(row), read, partial(record_of, row))
         if told is not None:
             told(read)
         if check.is_over:
@@ -151,28 +155,36 @@ def rows_of(store: Store, piece: Piece, until: int | None) -> Iterator[Row]:
         yield from store.rows(middle, until, ("decision",), piece.loop)
 
 
-class CanaryLine(msgspec.Struct):
+class CanaryHead(msgspec.Struct):
     """The model of which a decision says what it would have done as a candidate."""
 
     line: int = 0
+    through: int = 0
 
 
-class DecisionLines(msgspec.Struct):
+class DecisionHead(msgspec.Struct):
     """The models that a decision is about."""
 
     line: int = 0
-    canary: CanaryLine | None = None
+    through: int | None = None
+    rounds: int = 0
+    canary: CanaryHead | None = None
 
 
-_decoder = msgspec.json.Decoder(DecisionLines)
+_decoder = msgspec.json.Decoder(DecisionHead)
+
+
+def head_of(row: Row) -> Any:
+    """Return the models that a decision is about, decoded alone; StoreError where the row is damaged."""
+    try:
+        return _decoder.decode(row.body)
+    except ValueError:
+        return record_of(row)
 
 
 def concerns(row: Row, line: int) -> bool:
-    """Whether a decision is of a model, or of it as a candidate; decodes no more than this."""
-    try:
-        found = _decoder.decode(row.body)
-    except ValueError:
-        return True  # whoever reads it is told
+    """Whether a decision is of a model, or of it as a candidate."""
+    found = head_of(row)
     return line in (found.line, None if found.canary is None else found.canary.line)
 
 

@@ -14,10 +14,14 @@ from typing import Any, final
 
 from onepass.foundation import check
 from onepass.log.copying import LONGEST, Copier
-from onepass.log.store import Damage, StoreError
-from onepass.log.tables import MARKS, SCHEMA, Connection, Tables
+from onepass.log.store import Damage, Row, StoreError, stored
+from onepass.log.tables import LAST, MARKS, SCHEMA, Connection, Tables, insert_rows, known
 
 ROW = 5  # pages that a row changes: of the table, three indices, and its long body's
+
+
+class UnexpectedRowsError(Exception):
+    """A store has records that this process did not write."""
 
 
 @final
@@ -38,6 +42,7 @@ class SqliteStore(Tables):
         super().__init__()
         self.path, self._readonly, self._synced = Path(path), readonly, synced
         self._wait = check.positive("wait", wait)
+        self._last: int | None = None  # the place of the last record, as far as this store wrote it
         self._alone, self._asking = threading.Lock(), threading.Lock()
         self.copier: Copier = Copier(self._connection, self._alone)
         self._writer = self._connection()
@@ -100,6 +105,31 @@ class SqliteStore(Tables):
                     self._writer.execute("rollback")
             changed = self._writer.total_changes - before
         self.copier.wrote(ROW * changed)
+
+    def _write(self, rows: list[Row]) -> list[int]:
+        """As in the contract. Rows are stored as new ones at first: what the store has already, or what others wrote,
+        makes the transaction fail, and only then it is asked for. Threads change places at every statement."""
+        last, self._last = self._last, None
+        if last is not None and not any(row.seq for row in rows):
+            seqs, new = stored(rows, {}, last)
+            try:
+                with self._writing() as connection:
+                    if not insert_rows(connection, new, last):
+                        raise UnexpectedRowsError
+            except UnexpectedRowsError:
+                pass
+            except StoreError as error:
+                if not isinstance(error.__cause__, sqlite3.IntegrityError):
+                    raise
+            else:
+                self._last = last + len(new)
+                return seqs
+        with self._writing() as connection:
+            ((last,),) = connection.ask(LAST)
+            seqs, new = stored(rows, known(connection, rows), last)
+            insert_rows(connection, new, last)
+        self._last = last + len(new)
+        return seqs
 
     def _ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._asking, self._told():

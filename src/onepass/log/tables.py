@@ -37,6 +37,7 @@ SCHEMA = (
     f"insert into mark values ('form', {FORM}), ('first', 1), ('last', 0) on conflict do nothing",
 )
 MARKS = "select name, value from mark"
+MOVE = "update mark set value = ? where name = 'last' and value = ?"
 LAST = "select value from mark where name = 'last'"
 COLUMNS = ", ".join(Row._fields)
 VALUES = f"({', '.join('?' * len(Row._fields))})"
@@ -87,10 +88,7 @@ class Tables(Store):
         with self._writing() as connection:
             ((last,),) = connection.ask(LAST)
             seqs, new = stored(rows, known(connection, rows), last)
-            if new:
-                for part in parts(new):
-                    connection.tell(inserting(len(part)), [value for row in part for value in row])
-                connection.tell("update mark set value = ? where name = 'last'", (last + len(new),))
+            insert_rows(connection, new, last)
         return seqs
 
     def rows(self, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None) -> Iterator[Row]:
@@ -179,6 +177,13 @@ class Tables(Store):
 def inserting(count: int) -> str:
     """The statement that inserts so many rows at once: threads change places at every statement, which takes longer."""
     return f"insert into record ({COLUMNS}) values {', '.join([VALUES] * count)}"
+
+
+def insert_rows(connection: Connection, rows: list[Row], last: int) -> bool:
+    """Insert rows that have places after the last one, and move the mark; return whether the mark was there."""
+    for part in parts(rows):
+        connection.tell(inserting(len(part)), [value for row in part for value in row])
+    return not rows or connection.tell(MOVE, (last + len(rows), last)) == 1
 
 
 def parts(found: list[Any]) -> Iterator[list[Any]]:

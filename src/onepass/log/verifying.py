@@ -113,6 +113,10 @@ class Bound(NamedTuple):
     through: int
     rounds: Callable[[], int]
 
+    def follows(self, through: int, rounds: int) -> bool:
+        """Whether a model had learned less than that of the checkpoint. through, rounds: of the model, as of `Made`."""
+        return through < self.through if through >= 0 else rounds < self.rounds()
+
 
 class Part(NamedTuple):
     """The decisions that a pass is about: of models from one checkpoint to before another one.
@@ -134,10 +138,6 @@ class Made(NamedTuple):
     rounds: int
     seq: int
     record: Decision
-
-    def is_before(self, bound: Bound) -> bool:
-        """Whether the model had learned less than that of a checkpoint."""
-        return self.through < bound.through if self.through >= 0 else self.rounds < bound.rounds()
 
 
 class Verifying:
@@ -169,10 +169,10 @@ class Verifying:
         self._read = one.seq
         if self._last is not None and one.seq > self._last.through:
             if isinstance(one, Decision):
-                self._put_in_order(one)
+                self._put_in_order(one, one.seq, lambda: one)
         elif isinstance(one, Decision):
             self._fold.note(one)
-            self._put_in_order(one)
+            self._put_in_order(one, one.seq, lambda: one)
         elif isinstance(one, Forgotten):
             if one.was == JOIN:
                 self._joins.append([one])
@@ -181,27 +181,34 @@ class Verifying:
         else:
             self._joins.append([one])
 
-    def _put_in_order(self, one: Decision) -> None:
-        if one.line == self._fold.line:
-            made = Made(-1 if one.through is None else one.through, one.rounds, one.seq, one)
-        elif one.canary is not None and one.canary.line == self._fold.line:
-            made = Made(one.canary.through, 0, one.seq, one)
+    def take_later(self, head: Any, seq: int, read: Callable[[], Decision]) -> None:
+        """Take the next record, a decision beyond the end, which is read only where it belongs to this part of the log.
+        head: has `line`, `through`, `rounds` and `canary` of the decision; seq: its place; read: gives the decision."""
+        self._read = seq
+        self._put_in_order(head, seq, read)
+
+    def _put_in_order(self, head: Any, seq: int, read: Callable[[], Decision]) -> None:
+        if head.line == self._fold.line:
+            through, rounds = -1 if head.through is None else head.through, head.rounds
+        elif head.canary is not None and head.canary.line == self._fold.line:
+            through, rounds = head.canary.through, 0
         else:
             return
-        if self._is_mine(made):
-            heapq.heappush(self._window, made)
+        if self._is_mine(through, rounds, seq):
+            heapq.heappush(self._window, Made(through, rounds, seq, read()))
         while self._window and len(self._window) + self._beyond > WINDOW:  # later ones would be in it, too
             self._settle(heapq.heappop(self._window))
 
-    def _is_mine(self, made: Made) -> bool:
-        """Whether a decision belongs to this part of the log."""
+    def _is_mine(self, through: int, rounds: int, seq: int) -> bool:
+        """Whether a decision belongs to this part of the log. through, rounds: of its model, as of `Made`; seq: its
+        place."""
         first, last = self._first, self._last
         if first is not None:
-            if not made.is_before(first):
+            if not first.follows(through, rounds):
                 self._since += 1
             elif self._since <= WINDOW:
                 return False
-        if last is not None and made.seq > last.through and not made.is_before(last):
+        if last is not None and seq > last.through and not last.follows(through, rounds):
             self._beyond += 1
             return False
         return True

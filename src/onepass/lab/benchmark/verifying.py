@@ -79,7 +79,7 @@ def compare(decisions: int, joins: int, workers: int) -> dict[str, Any]:
         last = generate(path, decisions, joins)
         measure(path, workers)  # compiles what is called
         one, several = measure(path, 1), measure(path, workers)
-        alone = several["own"] + several["others"] / workers
+        alone = (several["own"] + several["others"]) / workers
         return {
             "decisions": decisions, "records": last, "bytes": os.path.getsize(path),
             "one": rounded(one), "several": rounded(several), "workers": workers,
