@@ -126,12 +126,11 @@ def verify_piece(
     check, read = Verifying(fold, until, Part(begin, end, piece.saved)), piece.begin
     for row in rows_of(store, piece, until):
         read = row.seq
-        if read <= last_learned(piece, read):
-            check.take(record_of(row))
-        elif piece.end is None and concerns(row, piece.line):
-            check.take(record_of(row))
-        elif piece.end is not None:
+        is_later = read > last_learned(piece, read)
+        if is_later and piece.end is not None:
             check.take_later(head_of(row), read, partial(record_of, row))
+        elif not is_later or concerns(row, piece.line):
+            check.take(record_of(row))
         if told is not None:
             told(read)
         if check.is_over:
