@@ -22,7 +22,6 @@ from onepass.service.candidates import Candidate
 from onepass.service.writer import done, promise
 
 IDLE = 0.05  # seconds between two looks at the time while nothing comes
-GATHER = 0.02  # seconds that it leaves to requests when it has learned all: so it is woken 50 times a second at most
 LEAVE = 5.0  # seconds for learning, once it is told to stop
 UNSAVED = 10_000  # records of the log after which there is a checkpoint although nothing was learned
 RARELY = 10.0  # times as long as a copy takes, until the next one
@@ -121,8 +120,6 @@ class Learner(threading.Thread):
 
     def run(self) -> None:
         while True:
-            if self._told.empty() and self._leaving == math.inf:
-                time.sleep(GATHER)
             try:
                 records = self._told.get(timeout=IDLE)
             except queue.Empty:

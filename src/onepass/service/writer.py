@@ -23,7 +23,7 @@ from onepass.log.store import Store, StoreError, row_of, typed_row
 from onepass.service.join import Joiner
 from onepass.service.messages import Refused
 
-IDLE = 0.02  # seconds between two looks at deadlines: joins that are written and learned together cost half as much
+IDLE = 0.02  # seconds between two looks at deadlines while nothing comes
 GATHER = 0.006  # seconds from one commit to the next while requests come together: a commit costs more than its rows
 PATIENCE = 0.2  # seconds before a store that failed is asked again
 TYPED = (Decision, Outcome, Activation, Join)  # made of what was checked when it came
@@ -138,7 +138,7 @@ class Writer(threading.Thread):
             raise
 
     def _serve(self) -> None:
-        begun, looked, together = 0.0, 0.0, False
+        begun, together = 0.0, False
         while True:
             if together and not self._ending:
                 time.sleep(max(begun + GATHER - time.monotonic(), 0.0))
@@ -155,10 +155,7 @@ class Writer(threading.Thread):
                 self._probe()
             for act, future in acts:
                 done(act, future)
-            if self.trouble is None and not ending and begun < looked + IDLE:
-                continue
             if self.trouble is None:
-                looked = begun
                 with self.counting:
                     self._joins += self.joiner.batches(self.joiner.due(now)) + self.joiner.corrections(now)
             elif ending:
