@@ -86,7 +86,7 @@ def outcomes(*values):
 def test_a_database_that_is_full_refuses_and_goes_on_when_there_is_room(tmp_path):
     store = SqliteStore(tmp_path / "log")
     store.append(outcomes(1.0))
-    with store._writing() as connection:
+    with store.transaction() as connection:
         (pages,) = connection.ask("pragma page_count")[0]
         connection.ask(f"pragma max_page_count = {pages + 3}")
     with pytest.raises(StoreError, match="database or disk is full; nothing of it was stored, all that was is still"):

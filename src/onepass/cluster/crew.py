@@ -8,9 +8,11 @@ again: it knows by `seq` what it has done. Without a folder there are no cuts, n
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from onepass.cluster.exactly_once import IdempotentWorker, Spent
 from onepass.cluster.links import LOST, Links
 
 TRIES = 5  # of one call: a shard that is lost each time will be lost again
@@ -35,7 +37,7 @@ class Crew:
     """
 
     def __init__(self, part: Callable[[Any], Any], links: Links, keeps: bool):
-        self.part, self.links, self.keeps = part, links, keeps
+        self.part, self.links, self.keeps = partial(IdempotentWorker, part), links, keeps
         self.members: dict[int, Member] = {}
         self.gone: list[int] = []  # published versions that nobody reads any more
         self.messages = 0  # sent
@@ -65,15 +67,19 @@ class Crew:
             member.seq += 1
             if self.keeps:
                 member.told.append((member.seq, *what))
-        return self._done({number: ("told", self.members[number].seq, *what) for number, what in each.items()})
+        return self._done({number: ("apply", self.members[number].seq, *what) for number, what in each.items()})
 
     def ask(self, each: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Ask shards, (method, arguments) by number, at once; their answers by number."""
-        return self._done({number: ("asked", *what) for number, what in each.items()})
+        return self._done({number: ("ask", *what) for number, what in each.items()})
 
     def ask_all(self, method: str, *given: Any) -> list[Any]:
         """Ask every shard the same."""
         return list(self.ask({number: (method, *given) for number in self.members}).values())
+
+    def spent(self) -> list[Spent]:
+        """Return the time that changes took, shard by shard."""
+        return list(self._done(dict.fromkeys(self.members, ("spent",))).values())
 
     def _done(self, calls: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
         found: dict[int, Any] = {}
@@ -100,7 +106,7 @@ class Crew:
             member.shard = self.links.begun(self.part, member.file)
             self.recovered += 1
             for what in member.told:
-                (answer,) = self.links.answers([self.links.send(member.shard, "told", *what)])
+                (answer,) = self.links.answers([self.links.send(member.shard, "apply", *what)])
                 if answer is LOST:
                     break
 

@@ -18,7 +18,6 @@ from onepass.bandit.deciding import are_decisions
 from onepass.cluster.crew import Crew
 from onepass.cluster.links import Beside, Links
 from onepass.cluster.rays import Actors
-from onepass.cluster.telling import Told
 from onepass.design.design import Design
 from onepass.foundation import check
 from onepass.foundation.interrupts import deferred
@@ -28,7 +27,7 @@ from onepass.foundation.sharing import Shared, reading, writing
 EVERY = 10_000  # rows between two merges: a second of one worker at d = 256, beside 0.03 s to merge
 
 
-class Replica(Told):
+class Replica:
     """What one worker has learned; seq: of the last change."""
 
     def __init__(self, model: Any, seq: int):

@@ -12,7 +12,6 @@ from onepass.bandit.arm_means import seen
 from onepass.bandit.deciding import Rule, trouble
 from onepass.bandit.models import Disjoint, Hybrid, Learned
 from onepass.cluster.placing import NOBODY
-from onepass.cluster.telling import Told
 from onepass.exploration.choosing import best
 from onepass.exploration.contract import score
 from onepass.exploration.randomness import no_normals
@@ -43,7 +42,7 @@ class Query(NamedTuple):
 
 @final
 @savable
-class Shard(Told, files.Owner):
+class Shard(files.Owner):
     """Some of a bandit's arms.
 
     models: `Disjoint` or `Hybrid`, as the whole bandit's; seq: of the last change.

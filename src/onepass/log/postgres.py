@@ -43,7 +43,6 @@ class PostgresStore(Tables):
     """
 
     def __init__(self, conninfo: str, *, schema: str = "onepass") -> None:
-        super().__init__()
         self.schema = schema
         self._conninfo, self._closed = conninfo, False
         self._writer: psycopg.Connection | None = None
@@ -55,7 +54,7 @@ class PostgresStore(Tables):
             connection.execute(psycopg.sql.SQL("create schema if not exists {}").format(self._name))
             for statement in SCHEMA:
                 connection.execute(written(statement.format(bytes="bytea")))
-        self._fits()
+        super().__init__()
 
     @property
     def _name(self) -> "psycopg.sql.Identifier":
@@ -106,7 +105,7 @@ class PostgresStore(Tables):
         raise AssertionError("a connection is found or refused")
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def transaction(self) -> Iterator[Connection]:
         with self._alone:
             with told(NOTHING):
                 connection = self._begun()
@@ -118,7 +117,7 @@ class PostgresStore(Tables):
             with told(UNKNOWN):
                 connection.execute("commit")
 
-    def _ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+    def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._asking, told():
             for old in (self._reader, None):
                 self._reader = connection = self._connected() if old is None or old.broken else old

@@ -39,7 +39,6 @@ class SqliteStore(Tables):
     path: Path
 
     def __init__(self, path: str | Path, *, readonly: bool = False, wait: float = 10.0, synced: bool = True) -> None:
-        super().__init__()
         self.path, self._readonly, self._synced = Path(path), readonly, synced
         self._wait = check.positive("wait", wait)
         self._last: int | None = None  # the place of the last record, as far as this store wrote it
@@ -49,6 +48,7 @@ class SqliteStore(Tables):
         self._reader = self._connection()
         try:
             self._made()
+            super().__init__()
         except BaseException:
             self.close()
             raise
@@ -71,7 +71,6 @@ class SqliteStore(Tables):
                 for statement in SCHEMA:
                     self._writer.execute(statement.format(bytes="blob"))
                 self._writer.execute("commit")
-        self._fits()
 
     def _connection(self) -> sqlite3.Connection:
         with self._told():
@@ -91,7 +90,7 @@ class SqliteStore(Tables):
             raise StoreError(f"the store {self.path}: {error}{loss}") from error
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def transaction(self) -> Iterator[Connection]:
         if self._readonly:
             raise StoreError(f"the store {self.path} is open for reading only; nothing of it was stored")
         with self._alone, self._told("; nothing of it was stored, all that was is still there"):
@@ -106,14 +105,14 @@ class SqliteStore(Tables):
             changed = self._writer.total_changes - before
         self.copier.wrote(ROW * changed)
 
-    def _write(self, rows: list[Row]) -> list[int]:
+    def write(self, rows: list[Row]) -> list[int]:
         """As in the contract. Rows are stored as new ones at first: what the store has already, or what others wrote,
         makes the transaction fail, and only then it is asked for. Threads change places at every statement."""
         last, self._last = self._last, None
         if last is not None and not any(row.seq for row in rows):
             seqs, new = stored(rows, {}, last)
             try:
-                with self._writing() as connection:
+                with self.transaction() as connection:
                     if not insert_rows(connection, new, last):
                         raise UnexpectedRowsError
             except UnexpectedRowsError:
@@ -124,14 +123,14 @@ class SqliteStore(Tables):
             else:
                 self._last = last + len(new)
                 return seqs
-        with self._writing() as connection:
+        with self.transaction() as connection:
             ((last,),) = connection.ask(LAST)
             seqs, new = stored(rows, known(connection, rows), last)
             insert_rows(connection, new, last)
         self._last = last + len(new)
         return seqs
 
-    def _ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+    def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._asking, self._told():
             return Asked(self._reader).ask(question, values)
 
@@ -173,7 +172,7 @@ class SqliteStore(Tables):
 
     def inspect(self) -> Iterator[Damage]:
         try:
-            found = self._ask("pragma integrity_check")
+            found = self.ask("pragma integrity_check")
         except StoreError as error:
             found = [(str(error),)]
         for (reason,) in found:

@@ -62,30 +62,31 @@ class Connection(Protocol):
 
 
 class Tables(Store):
-    """What SQLite and PostgreSQL have in common."""
+    """Records in the two tables of a database. A member makes the tables, then calls this constructor.
+
+    Raises StoreError for tables of another form.
+    """
 
     def __init__(self) -> None:
-        self._groups = Groups(self._write)
-
-    def _fits(self) -> None:
-        """StoreError for tables of another form."""
-        form = dict(self._ask(MARKS)).get("form")
+        self._groups = Groups(self.write)
+        form = dict(self.ask(MARKS)).get("form")
         if form != FORM:
             raise StoreError(f"the store has form {form}, this onepass knows form {FORM}; upgrade onepass")
 
     @abstractmethod
-    def _writing(self) -> AbstractContextManager[Connection]:
+    def transaction(self) -> AbstractContextManager[Connection]:
         """A transaction that is alone to write, the mark `last` held; durable when left, all or nothing. StoreError."""
 
     @abstractmethod
-    def _ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
+    def ask(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
         """Rows of an answer, of what is committed. StoreError."""
 
     def put(self, rows: list[Row]) -> list[int]:
         return self._groups.append(rows) if rows else []
 
-    def _write(self, rows: list[Row]) -> list[int]:
-        with self._writing() as connection:
+    def write(self, rows: list[Row]) -> list[int]:
+        """Store rows of several callers in one transaction, as `put` does."""
+        with self.transaction() as connection:
             ((last,),) = connection.ask(LAST)
             seqs, new = stored(rows, known(connection, rows), last)
             insert_rows(connection, new, last)
@@ -104,7 +105,7 @@ class Tables(Store):
         if loop is not None:
             question, values = f"{question} and loop = ?", [*values, loop]
         while True:
-            page = self._ask(f"{question} order by seq limit {PAGE}", [since, *values])
+            page = self.ask(f"{question} order by seq limit {PAGE}", [since, *values])
             yield from map(Row._make, page)
             if len(page) < PAGE:
                 return
@@ -112,14 +113,14 @@ class Tables(Store):
 
     def about(self, loop: str, event: str) -> list[Row]:
         question = f"select {COLUMNS} from record where loop = ? and event = ? order by seq"
-        return list(map(Row._make, self._ask(question, (loop, event))))
+        return list(map(Row._make, self.ask(question, (loop, event))))
 
     def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
         """As in the contract, by one question for many."""
         found: dict[str, list[Any]] = {id: [] for id in ids}
         for part in repeated([*found]):
             question = f"select {COLUMNS} from record where loop = ? and event in ({', '.join('?' * len(part))})"
-            for row in map(Row._make, self._ask(f"{question} order by seq", (loop, *part))):
+            for row in map(Row._make, self.ask(f"{question} order by seq", (loop, *part))):
                 found[row.event or ""].append(record_of(row))
         return found
 
@@ -128,19 +129,19 @@ class Tables(Store):
         found: dict[int, str] = {}
         for part in repeated([*seqs]):
             question = f"select seq, event from record where seq in ({', '.join('?' * len(part))}) and loop = ?"
-            found.update((seq, event) for seq, event in self._ask(question, (*part, loop)) if event is not None)
+            found.update((seq, event) for seq, event in self.ask(question, (*part, loop)) if event is not None)
         return found
 
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
         question = "select distinct loop, event from record where subject = ? and event is not null"
-        return {(loop, event) for loop, event in self._ask(question, (subject,))}
+        return {(loop, event) for loop, event in self.ask(question, (subject,))}
 
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
         question = (
             f"select {COLUMNS} from record where subject = ? or (loop, event) in "
             "(select loop, event from record where subject = ? and event is not null)"
         )
-        with self._writing() as connection:
+        with self.transaction() as connection:
             found = list(map(Row._make, connection.ask(question, (subject, subject))))
             seqs = {row.seq for row in found}
             for event in events:
@@ -154,22 +155,22 @@ class Tables(Store):
         return len(found)
 
     def drop(self, seq: int) -> int:
-        with self._writing() as connection:
+        with self.transaction() as connection:
             count = connection.tell("delete from record where seq < ?", (seq,))
             connection.tell("update mark set value = ? where name = 'first' and value < ?", (seq, seq))
         return count
 
     def start(self, seq: int) -> None:
-        with self._writing() as connection:
+        with self.transaction() as connection:
             for name, value in (("first", seq), ("last", seq - 1)):
                 connection.tell("update mark set value = ? where name = ?", (value, name))
 
     def probe(self) -> None:
-        with self._writing() as connection:
+        with self.transaction() as connection:
             connection.tell("update mark set value = value where name = 'last'")
 
     def bounds(self) -> tuple[int, int]:
-        found = dict(self._ask(MARKS))
+        found = dict(self.ask(MARKS))
         return found["first"], found["last"]
 
 

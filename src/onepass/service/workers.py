@@ -205,9 +205,9 @@ class Workers:
         for gone in worker.relays.values():
             gone.set()
         self._workers.discard(worker)
-        self._spawn(self._replace(worker))
+        self._spawn(self._restart(worker))
 
-    async def _replace(self, worker: WorkerHandle) -> None:
+    async def _restart(self, worker: WorkerHandle) -> None:
         await self._notify()
         code = await asyncio.to_thread(worker.process.wait)
         if self._ending.is_set():

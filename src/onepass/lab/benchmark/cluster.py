@@ -178,10 +178,10 @@ def of_arms(arms: int, rows: int, *, ray: str | None = "local", repeats: int = R
         where, joined = ("here", sum) if address is None else ("as actors", max)
         many = ShardedBandit(recipe(), 2, ray=address)
         taught(many, 100, 1)  # actors have begun, and loaded what they need
-        had, before = resident(), np.array(many.crew.ask_all("spent"))
+        had, before = resident(), np.array(many.crew.spent())
         wall, front = taught(many, arms, rows)
         grown, bytes_ = resident() - had, many.memory_usage()
-        busy, work, whole = (np.array(many.crew.ask_all("spent")) - before).T
+        busy, work, whole = (np.array(many.crew.spent()) - before).T
         clock = 100.0 * (1.0 - joined(busy) / wall)
         cpu = 100.0 * (1.0 - work.sum() / (front if address is None else front + whole.sum()))
         ratios, mine = [], []
