@@ -1,4 +1,6 @@
-"""The house: imports run down a list, never in a circle, and no module reads an underscore name of another one."""
+"""The house: imports run down a list, never in a circle, no module reads an underscore name of another one, and
+no class has several base classes of ours.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -86,26 +88,43 @@ def test_modules_do_not_import_one_another_in_a_circle():
     assert left == {}
 
 
+# These folders are being rebuilt on the contract of a model; the two rules below begin to hold there when that is done.
+REBUILT = ("bandit", "contextual", "kernel")
+
+
+def settled() -> dict[str, ast.Module]:
+    """Modules to which the two rules below apply, by name."""
+    return {name: tree for name, tree in modules().items() if name.split(".")[0] not in REBUILT}
+
+
 def private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
+def is_abstract(node: ast.AST) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == "abstractmethod" for one in getattr(node, "decorator_list", ()))
+
+
 def defined(tree: ast.Module) -> set[str]:
-    """Underscore names that a module defines: functions, classes, variables, and attributes of its own objects."""
+    """Underscore names that a module sets: functions, classes, variables, attributes of its own objects.
+
+    An abstract method and an annotation without a value set nothing: they ask another module for it.
+    """
     names = set()
+    bare = {node.target for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and node.value is None}
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not is_abstract(node):
             names.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in bare:
             names.add(node.id)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-            names |= {node.attr} if node.value.id in ("self", "cls") else set()
+            names |= {node.attr} if node.value.id in ("self", "cls") and node not in bare else set()
     return {name for name in names if private(name)}
 
 
 @cache
 def own() -> dict[str, set[str]]:
-    """Underscore names that every module defines."""
+    """Underscore names that every module sets."""
     return {name: defined(tree) for name, tree in modules().items()}
 
 
@@ -115,21 +134,62 @@ def ours() -> set[str]:
 
 
 def foreign(name: str, tree: ast.Module) -> Iterator[str]:
-    """Underscore names that a module takes from another one, or from an object whose class another one defines."""
+    """Underscore names that a module takes from another one, by import or as an attribute of any object, `self` too."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("onepass"):
             yield from (alias.name for alias in node.names if private(alias.name))
         if isinstance(node, ast.Attribute) and private(node.attr) and node.attr in ours() - own()[name]:
-            holder = node.value.id if isinstance(node.value, ast.Name) else ""
-            inherited = holder in ("self", "cls") or (
-                isinstance(node.value, ast.Call) and "super" in ast.dump(node.value)
-            )
-            if not inherited:
-                yield node.attr
+            yield node.attr
 
 
 def test_no_module_uses_an_underscore_name_of_another_one():
-    assert {name: names for name, tree in modules().items() if (names := sorted(set(foreign(name, tree))))} == {}
+    assert {name: names for name, tree in settled().items() if (names := sorted(set(foreign(name, tree))))} == {}
+
+
+@cache
+def classes() -> dict[str, ast.ClassDef]:
+    """Every class of the package by module and name, as in "foundation.files.Owner"."""
+    return {
+        f"{name}.{node.name}": node
+        for name, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def bases(name: str, node: ast.ClassDef) -> list[str]:
+    """Base classes of ours of a class in a module, by module and name."""
+    origins = {
+        alias.asname or alias.name: f"{one.module}.{alias.name}".removeprefix("onepass.")
+        for one in ast.walk(modules()[name])
+        if isinstance(one, ast.ImportFrom)
+        for alias in one.names
+    }
+    found = []
+    for base in node.bases:
+        first, *rest = ast.unparse(base.value if isinstance(base, ast.Subscript) else base).split(".")
+        found.append(".".join([origins.get(first, f"{name}.{first}"), *rest]))
+    return [one for one in found if one in classes()]
+
+
+def is_contract(node: ast.ClassDef) -> bool:
+    """Return whether a class is an ABC with abstract methods, whose other methods set no attribute of their own."""
+    return (
+        bool({"ABC", "Protocol"} & {ast.unparse(base) for base in node.bases})
+        and any(map(is_abstract, node.body))
+        and not any(isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) for one in ast.walk(node))
+    )
+
+
+def test_no_class_has_more_than_one_base_class_of_ours_contracts_aside():
+    found = {
+        f"{name}.{node.name}": several
+        for name, tree in settled().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and len(several := [base for base in bases(name, node) if not is_contract(classes()[base])]) > 1
+    }
+    assert found == {}
 
 
 def test_no_function_stands_for_one_that_is_missing():

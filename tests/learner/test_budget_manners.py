@@ -120,7 +120,7 @@ def packed(state, gap):
 def test_decisions_do_not_depend_on_where_arrays_lie(make):
     """Sums in memory may be vectorized where arrays are far enough from each other, and reassociated with that."""
     rows, targets = stream(500)
-    state, found = make(width=1.1)._begin(3), []
+    state, found = make(width=1.1).begin(3), []
     for gap in (0, 1, 2, 8, 40, 500):
         now, first = progress(packed(state, gap), rows[:120], targets[:120])
         found.append(np.append(first, progress(packed(now, gap), rows[120:], targets[120:])[1]))

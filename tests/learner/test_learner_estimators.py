@@ -443,7 +443,7 @@ class Forgetful(op.RBP):
 
 
 class Trusting(op.RBP):
-    def _targets(self, targets, count):
+    def checked_targets(self, targets, count):
         return np.resize(np.asarray(targets, np.float64), count)
 
 

@@ -6,19 +6,28 @@ the cost of learners of their own; of other learners there is one a class. They 
 each in its compiled loop, which is the same as example by example. Costs and memory are those of as many learners.
 """
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
 from onepass.adapters.calibration import Calibration
+from onepass.adapters.one_vs_rest import advance, decide, refine
 from onepass.adapters.online_estimator import (
-    DTYPES,
     ClassifierMixin,
     OnlineKernelEstimator,
     RegressorMixin,
+    can_score_poorly,
     check_classification_targets,
+    checked_examples,
+    checked_row,
+    checked_rows,
+    checked_weights,
+    forget,
+    pattern,
+    share,
     single,
+    transaction,
+    weight_option,
 )
 from onepass.foundation import check, files
 from onepass.foundation.check import shown
@@ -27,6 +36,7 @@ from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.learner import Learner
 from onepass.learner.several_newton import SeveralNewton
 
+DTYPES = "biufUO"  # of labels that a file can hold
 SEVERAL = ("shared", "own")
 STEPS = 3  # of Newton's method in `fit`, at every penalty
 GOLDEN = 0.6180339887498949  # its multiples fill [0, 1) evenly: the chances by which examples are left out
@@ -59,7 +69,6 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     True
     """
 
-    _classifies = True
     classes_: np.ndarray
     counts_: np.ndarray
     calibration_: Calibration
@@ -76,7 +85,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         self.several = several
         self.refinements = refinements
 
-    def _default(self) -> Learner:
+    def default_learner(self) -> Learner:
         return KernelNewton(loss="logistic")
 
     def copy(self) -> Self:
@@ -88,7 +97,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = self._promises_nothing
+        tags.classifier_tags.poor_score = can_score_poorly(self.learner)
         return tags
 
     @composed
@@ -97,10 +106,10 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
 
         options: sample_weight, (n,) or a number, at least 0 (default None: 1).
         """
-        with self._all_or_nothing():
-            given, steps = self._given(options), check.integer("refinements", self.refinements, 0)
-            self._forget()
-            self._progress(X, y, np.unique, None, given, steps)
+        with transaction(self):
+            given, steps = weight_option(options), check.integer("refinements", self.refinements, 0)
+            forget(self)
+            self._progress(X, y, None, given, steps)
         return self
 
     @composed
@@ -109,7 +118,9 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
 
         sample_weight: (n,) or a number, at least 0 (default None: 1).
         """
-        self._progress(X, y, lambda _: self._named(classes), classes, sample_weight)
+        if classes is None and not self.__sklearn_is_fitted__():
+            raise ValueError("classes must be given at the first call: all labels that may occur, as in classes=[0, 1]")
+        self._progress(X, y, classes, sample_weight)
         return self
 
     @composed
@@ -117,34 +128,27 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         """`partial_fit` of one row x, (d,) or (1, d), and its label y; classes: as there."""
         if classes is not None or not self.__sklearn_is_fitted__():
             return self.partial_fit(single(x), [y], classes)
-        self._learn_codes(self._row(x), self._codes(np.asarray([y])), None)
+        self._learn_codes(checked_row(self, x), self._codes(np.asarray([y])), None)
         return self
 
     @reading
     def predict_one(self, x: Any) -> Any:
-        return self._labels(self._decided(self._row(x)))[0]
+        """`predict` of one row x, (d,) or (1, d)."""
+        return self._labels(decide(checked_row(self, x), self.learners_))[0]
 
-    def _named(self, classes: Any) -> np.ndarray:
-        if classes is None:
-            raise ValueError("classes must be given at the first call: all labels that may occur, as in classes=[0, 1]")
-        return np.unique(np.asarray(classes))
-
-    def _progress(
-        self, X: Any, y: Any, first: Callable[[Any], np.ndarray], classes: Any = None, given: Any = None, steps: int = 0
-    ) -> np.ndarray:
-        """Decide and learn, and refine; first: the classes, from the labels, if this is the first call."""
-        with self._all_or_nothing():
-            rows, y = self._examples(X, y)
-            weights = self._weights(given, rows)
+    def _progress(self, X: Any, y: Any, classes: Any = None, given: Any = None, steps: int = 0) -> np.ndarray:
+        """Decide and learn, and refine. The first call takes the classes from the labels where none are given."""
+        with transaction(self):
+            rows, y = checked_examples(self, X, y)
+            weights = checked_weights(self, given, rows)
             if not self.__sklearn_is_fitted__():
                 check_classification_targets(y)
-                self.classes_ = first(y)
+                self.begin(y if classes is None else classes)
                 if self.classes_.size < 2:
                     raise ValueError(
                         f"y must have at least 2 classes, got {len(self.classes_)} class: {shown(self.classes_)}"
                     )
-                self._begun()
-            elif classes is not None and not np.array_equal(self._named(classes), self.classes_):
+            elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                 raise ValueError(
                     f"classes must be those of the first call, {shown(self.classes_)}, got {shown(classes)}"
                 )
@@ -154,9 +158,10 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             weights = by_class[codes] if weights is None else weights * by_class[codes]
         return self._learn_codes(rows, codes, weights, steps)
 
-    def _begun(self) -> None:
-        """Learners that know nothing, of `classes_`."""
-        self.learners_: list[Learner] = self._anew(self._counts()[0])
+    def begin(self, y: Any) -> None:
+        """Make what is learned anew, for the classes among labels y."""
+        self.classes_ = np.unique(y)
+        super().begin(y)
         self.calibration_ = Calibration(str(self.learners_[0].params.get("loss", "hinge")))
         self.counts_ = np.zeros(len(self.classes_))
 
@@ -183,31 +188,16 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         if weights is not None and not weights.all():
             rows, codes, weights = rows[weights > 0.0], codes[weights > 0.0], weights[weights > 0.0]
         before, counted = self.counts_.sum(), np.bincount(codes, minlength=len(self.counts_))
-        if weights is not None and not self._pattern().weighs:
+        if weights is not None and not pattern(self).weighs:
             chance = (before + np.arange(1.0, len(codes) + 1.0)) * GOLDEN % 1.0
             by_class = self._class_weights(codes)
             kept = chance < weights / (1.0 if by_class is None else by_class.max())
             rows, codes, weights = rows[kept], codes[kept], None
-        decisions = self._advance(rows, codes, weights)
-        told, refined = self._refined(rows, codes, weights, decisions, steps)
-        self.calibration_.learn(told, codes, weights, not refined)
+        decisions = advance(rows, self.learners_, codes, weights)
+        found, refined = refine(rows, self.learners_, codes, weights, decisions, steps)
+        self.calibration_.learn(found, codes, weights, not refined)
         self.counts_ = self.counts_ + counted
         return decisions
-
-    def _refined(
-        self, rows: Any, codes: np.ndarray, weights: np.ndarray | None, decisions: np.ndarray, steps: int
-    ) -> tuple[np.ndarray, bool]:
-        """What probabilities are calibrated on, decisions before an example was learned or left out; whether these."""
-        if steps == 0 or len(codes) == 0:
-            return decisions, False
-        targets, found, changed = self._targets(codes), decisions.copy(), False
-        for k, learner in enumerate(self.learners_):
-            if isinstance(learner, KernelNewton):
-                mine = (slice(None), k) if len(self.learners_) > 1 else ...
-                left_out = learner.refine(rows, targets(k, slice(None)), weights, decisions[mine], steps)
-                if left_out is not None:
-                    found[mine], changed = left_out, True
-        return found, changed
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         """Places (n,) of the labels among the classes."""
@@ -224,35 +214,28 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             )
         return codes
 
-    def _targets(self, y: np.ndarray) -> Callable[[int, slice], np.ndarray]:
-        if self.learners_[0].outputs:
-            return lambda k, place: y[place].astype(np.float64)
-        only = 1 if len(self.learners_) == 1 else 0
-        return lambda k, place: np.where(y[place] == k + only, 1.0, -1.0)
-
-    def _restore_classes(self, classes: Any) -> None:
-        kind = np.dtype(str(classes["dtype"]))
-        if kind.kind not in DTYPES:
-            raise ValueError(f"labels of dtype {kind}")
-        labels = np.array(classes["labels"], kind)
-        if labels.ndim != 1 or labels.size < 2 or not np.array_equal(np.unique(labels), labels):
-            raise ValueError("labels are not sorted")
-        self.classes_ = labels
-
     def contents(self) -> files.Contents:
+        """Return what is written: the classes, their counts and the calibration too."""
         found = super().contents()
         wanted = self.class_weight
         if isinstance(wanted, dict):
             wanted = [[np.asarray(label).item(), float(weight)] for label, weight in wanted.items()]
         found.extra.update(class_weight=wanted, several=self.several, refinements=self.refinements)
         if self.__sklearn_is_fitted__():
+            kind, known = self.classes_.dtype.kind, all(isinstance(label, str) for label in self.classes_)
+            if kind not in DTYPES or (kind == "O" and not known):
+                raise ValueError(f"classes must be numbers or strings to be saved, got {shown(self.classes_)}")
+            found.extra["classes"] = {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()}
             found.extra.update(calibration=self.calibration_.plain(), counts=self.counts_.tolist())
         return found
 
-    def _restore(self, extra: dict[str, Any]) -> None:
+    def restore(self, extra: dict[str, Any]) -> None:
+        """Take back what a file says besides its arrays; ValueError, TypeError or KeyError where it makes no sense."""
         self.several = check.choice("several", extra.get("several", "shared"), SEVERAL)
         self.refinements = check.integer("refinements", extra.get("refinements", STEPS), 0)
-        super()._restore(extra)
+        if extra["fitted"]:
+            self.classes_ = labels(extra["classes"])
+        super().restore(extra)
         wanted = extra.get("class_weight")
         self.class_weight = {label: float(weight) for label, weight in wanted} if isinstance(wanted, list) else wanted
         if self.__sklearn_is_fitted__():
@@ -261,22 +244,19 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
             if not (self.counts_ >= 0.0).all():
                 raise ValueError("counts below 0")
 
-    def _counts(self) -> tuple[int, ...]:
+    def learner_counts(self) -> tuple[int, ...]:
         classes, shared = len(self.classes_), check.choice("several", self.several, SEVERAL) == "shared"
         if classes == 2:
             return (1,)
-        return (1, classes) if shared and isinstance(self._pattern(), KernelNewton) else (classes,)
+        return (1, classes) if shared and isinstance(pattern(self), KernelNewton) else (classes,)
 
-    def _anew(self, count: int) -> list[Learner]:
-        made = super()._anew(count)
+    def make_learners(self, count: int) -> list[Learner]:
+        made = super().make_learners(count)
         if count == 1 and len(self.classes_) > 2:
             newton = [learner for learner in made if isinstance(learner, KernelNewton)]
-            return self._parts([SeveralNewton(classes=len(self.classes_), learner=learner) for learner in newton])
+            several: list[Learner] = [SeveralNewton(classes=len(self.classes_), learner=learner) for learner in newton]
+            return share(several, self.sharing)
         return made
-
-    def _first(self, y: np.ndarray) -> Learner:
-        self.classes_ = np.unique(y)
-        return self._anew(self._counts()[0])[0]
 
     def _labels(self, decisions: np.ndarray) -> np.ndarray:
         return self.classes_[(decisions >= 0.0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)]
@@ -284,32 +264,43 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
     @reading
     def decision_function(self, X: Any) -> np.ndarray:
         """f of every row of X (n, d): (n,), 0 and above for the second class of two; (n, classes) for more than two."""
-        return self._decisions(X)
+        return decide(checked_rows(self, X), self.learners_)
 
     @reading
     def predict(self, X: Any) -> np.ndarray:
         """The class of every row of X, (n, d) -> (n,)."""
-        return self._labels(self._decisions(X))
+        return self._labels(self.decision_function(X))
 
     @reading
     def predict_proba(self, X: Any) -> np.ndarray:
         """Of every row of X (n, d) and every class, (n, classes): calibrated on all decisions before their examples
         were learned (calibration.py), after a refined `fit` on those with each left out; class weights are in it.
         """
-        decisions = self._decisions(X)
+        decisions = self.decision_function(X)
         return self.calibration_.probabilities(decisions)
 
     @reading
     def predict_proba_one(self, x: Any) -> np.ndarray:
         """`predict_proba` of one row x, (d,) or (1, d): (classes,)."""
-        decisions = self._decided(self._row(x))
+        decisions = decide(checked_row(self, x), self.learners_)
         return self.calibration_.probabilities(decisions)[0]
 
     @composed
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Decisions and mistakes (n,) while examples X (n, d), y (n,) are learned."""
-        decisions = self._progress(X, y, np.unique)
+        decisions = self._progress(X, y)
         return decisions, (self._labels(decisions) != np.asarray(y).reshape(-1)).astype(np.float64)
+
+
+def labels(classes: Any) -> np.ndarray:
+    """Return the labels that a file holds. Raises ValueError where they are not sorted, or of a kind not written."""
+    kind = np.dtype(str(classes["dtype"]))
+    if kind.kind not in DTYPES:
+        raise ValueError(f"labels of dtype {kind}")
+    found = np.array(classes["labels"], kind)
+    if found.ndim != 1 or found.size < 2 or not np.array_equal(np.unique(found), found):
+        raise ValueError("labels are not sorted")
+    return found
 
 
 class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
@@ -328,14 +319,12 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
     True
     """
 
-    _classifies = False
-
-    def _default(self) -> Learner:
+    def default_learner(self) -> Learner:
         return KernelNewton(loss="squared")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = self._promises_nothing
+        tags.regressor_tags.poor_score = can_score_poorly(self.learner)
         return tags
 
     @composed
@@ -344,9 +333,9 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
 
         options: sample_weight, (n,) or a number, at least 0 (default None: 1).
         """
-        with self._all_or_nothing():
-            given = self._given(options)
-            self._forget()
+        with transaction(self):
+            given = weight_option(options)
+            forget(self)
             self._progress(X, y, given)
         return self
 
@@ -364,31 +353,29 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
         """`partial_fit` of one row x, (d,) or (1, d), and its target y."""
         if not self.__sklearn_is_fitted__():
             return self.partial_fit(single(x), [y])
-        self._advance(self._row(x), self.learners_[0]._targets([y], 1))
+        self.learners_[0].advance(checked_row(self, x), self.learners_[0].checked_targets([y], 1))
         return self
 
     @reading
     def predict_one(self, x: Any) -> Any:
-        return self._decided(self._row(x))[0]
+        """`predict` of one row x, (d,) or (1, d)."""
+        return decide(checked_row(self, x), self.learners_)[0]
 
     def _progress(self, X: Any, y: Any, given: Any = None) -> np.ndarray:
-        with self._all_or_nothing():
-            rows, y = self._examples(X, y)
-            weights = self._weights(given, rows)
+        with transaction(self):
+            rows, y = checked_examples(self, X, y)
+            weights = checked_weights(self, given, rows)
             if not self.__sklearn_is_fitted__():
-                self.learners_: list[Learner] = self._anew(1)
-            targets = self.learners_[0]._targets(y, rows.shape[0])
+                self.begin(y)
+            targets = self.learners_[0].checked_targets(y, rows.shape[0])
         if weights is not None and not weights.all():
             rows, targets, weights = rows[weights > 0.0], targets[weights > 0.0], weights[weights > 0.0]
-        return self._advance(rows, targets, weights)
-
-    def _targets(self, y: np.ndarray) -> Callable[[int, slice], np.ndarray]:
-        return lambda k, place: y[place]
+        return self.learners_[0].advance(rows, targets, weights)
 
     @reading
     def predict(self, X: Any) -> np.ndarray:
         """f of every row of X, (n, d) -> (n,)."""
-        return self._decisions(X)
+        return decide(checked_rows(self, X), self.learners_)
 
     @composed
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

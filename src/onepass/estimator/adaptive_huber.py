@@ -212,7 +212,7 @@ class AdaptiveHuber(Estimator):
         self.has_radius: bool = theory is not None
         self._noise = checked_noise(nu)
         self._settings = Clipping(tail=tail, practice=checked_practice(radius, clip, floor, theory))
-        self._options = {
+        self.options = {
             "epsilon": tail.epsilon,
             "nu": nu,
             "horizon": horizon,

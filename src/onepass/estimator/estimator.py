@@ -23,10 +23,10 @@ class Weighing(NamedTuple):
 
 
 class Estimator(ABC):
-    """A parameter learned on a design. Members are final, set `design` and `_options`, and make the first state."""
+    """A parameter learned on a design. Members are final, set `design` and `options`, and make the first state."""
 
     design: Design
-    _options: dict[str, Any]  # what the constructor was given beside the design, as plain data
+    options: dict[str, Any]  # what the constructor was given beside the design, as plain data
     takes_nu = False  # whether `learn` may be told the noise scale of a row
     has_radius = True  # whether a theoretical radius is known
     repeats_arms = False  # whether an arm is played several times in a row
@@ -50,14 +50,14 @@ class Estimator(ABC):
     @property
     def horizon(self) -> int:
         """Rows to come in all, 0 for any time."""
-        return self._options.get("horizon") or 0
+        return self.options.get("horizon") or 0
 
     def params(self) -> dict[str, Any]:
         """Return the arguments of the constructor."""
-        return {"design": self.design, **self._options}
+        return {"design": self.design, **self.options}
 
     def __repr__(self) -> str:
-        options = "".join(f", {name}={value!r}" for name, value in self._options.items() if value is not None)
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items() if value is not None)
         return f"{type(self).__name__}({self.design!r}{options})"
 
 
@@ -65,7 +65,7 @@ def known_radius(theory: Theory | None, estimator: Estimator) -> None:
     """ValueError where a rule asks for a theoretical radius that the estimator has not, or learns by others."""
     if theory is None:
         return
-    kind, own = type(estimator).__name__, estimator._options.get("theory")
+    kind, own = type(estimator).__name__, estimator.options.get("theory")
     if not estimator.has_radius:
         raise ValueError(
             f"exploration must be a number for {kind}: it has no theoretical radius (here, without theory=)"

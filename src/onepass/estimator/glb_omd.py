@@ -284,7 +284,7 @@ class OnePassGLM(Estimator):
             clip=np.inf if clip is None else check.positive("clip", clip),
             reg=float(self.design.params["reg"]),
         )
-        self._options = {"family": as_given(self.family), **given, "theory": theory}
+        self.options = {"family": as_given(self.family), **given, "theory": theory}
 
     def begin(self) -> GLBOMDState:
         design, theta = begun(self.design)

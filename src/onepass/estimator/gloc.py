@@ -95,7 +95,7 @@ class RegressedGLM(Estimator):
         bound = check.positive("parameter_bound", parameter_bound)
         kappa = min(slope(self.family, bound), slope(self.family, -bound))
         self._settings = GLOCSettings(family=self.family, kappa=float(kappa), bound=bound)
-        self._options = {"family": as_given(self.family), "parameter_bound": bound}
+        self.options = {"family": as_given(self.family), "parameter_bound": bound}
 
     def begin(self) -> GLOCState:
         design, online = begun(self.design)

@@ -111,7 +111,7 @@ class OfflineGLM(Estimator):
         self.design: Exact = checked_design(design, Exact)
         self.family = family_of(family)
         self._settings = OfflineGLMSettings(family=self.family)
-        self._options = {"family": as_given(self.family)}
+        self.options = {"family": as_given(self.family)}
 
     def begin(self) -> OfflineGLMState:
         design, theta = begun(self.design)

@@ -268,7 +268,7 @@ class OnePassHuber(Estimator):
         self.has_radius: bool = theory is not None
         self._noise, self._practice = checked_noise(nu), checked_practice(radius, clip, floor, theory)
         self._settings = Clipping(tail=self._tail, practice=self._practice)
-        self._options = {
+        self.options = {
             "epsilon": self._tail.epsilon,
             "nu": nu,
             "horizon": horizon,

@@ -79,7 +79,7 @@ class OnePassMedian(Estimator):
         self.design: Design = checked_design(design)
         self._tail = checked_tail(self.design, 1.0, horizon, 2.0, parameter_bound, None)
         self._repeats = repetitions(repeats, self._tail, 16.0, 4.0)
-        self._options = {"horizon": horizon, "repeats": repeats, "parameter_bound": parameter_bound}
+        self.options = {"horizon": horizon, "repeats": repeats, "parameter_bound": parameter_bound}
 
     def begin(self) -> OnePassMedianState:
         design, theta = begun(self.design)

@@ -85,7 +85,7 @@ class OnePassTruncation(Estimator):
         tail = checked_tail(self.design, epsilon, horizon, 2.0, parameter_bound, None)
         bound, clip = check.positive("moment", moment), check.positive("clip", clip)
         self._settings = Truncation(tail=tail, bound=bound, clip=clip)
-        self._options = {
+        self.options = {
             "epsilon": tail.epsilon,
             "moment": bound,
             "horizon": horizon,

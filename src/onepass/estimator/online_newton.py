@@ -172,8 +172,8 @@ class OnlineNewton(Estimator):
     design: Design
 
     def __init__(self, design: Design, *, step: float = 1.0) -> None:
-        self.design, self._options = checked_design(design), {"step": check.positive("step", step)}
-        self.has_radius: Any = self._options["step"] == 1.0
+        self.design, self.options = checked_design(design), {"step": check.positive("step", step)}
+        self.has_radius: Any = self.options["step"] == 1.0
 
     def begin(self) -> OnlineNewtonState:
         (design, theta), known = begun(self.design), Energy(gained=0.0, rise=0.0, lift=0.0)
@@ -181,12 +181,12 @@ class OnlineNewton(Estimator):
         if self.design.knows and not states.is_abstract():
             space = contract.prior(design).space
             reg, known = space.ridge, known._replace(gained=space.log_det - self.design.dim * np.log(space.ridge))
-        settings = OnlineNewtonSettings(step=self._options["step"], reg=reg)
+        settings = OnlineNewtonSettings(step=self.options["step"], reg=reg)
         return OnlineNewtonState(design=design, theta=theta, energy=known, settings=settings)
 
     def weighing(self) -> Weighing:
         """Newton steps; where arms are never cut and a = 1 they are those of ridge regression, and merge."""
-        cutting, rule = self.design.cutting(), OnlineNewtonRule(step=self._options["step"])
+        cutting, rule = self.design.cutting(), OnlineNewtonRule(step=self.options["step"])
         if rule.step == 1.0 and cutting is not None and cutting.hold >= self.design.dim:
             return Weighing(rule=Summed(rule=rule), memory=0)
         return Weighing(rule=Steps(rule=rule), memory=3)
@@ -194,7 +194,7 @@ class OnlineNewton(Estimator):
     def consistent(self, state: OnlineNewtonState) -> bool:
         return (
             state.theta.shape == (self.design.dim,)
-            and state.settings.step == self._options["step"]
+            and state.settings.step == self.options["step"]
             and state.settings.reg > 0.0
             and min(state.energy) >= 0.0
             and self.design.consistent(state.design)

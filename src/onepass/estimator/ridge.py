@@ -75,7 +75,7 @@ class Ridge(Estimator):
     design: Design
 
     def __init__(self, design: Design) -> None:
-        self.design, self._options = checked_design(design), {}
+        self.design, self.options = checked_design(design), {}
 
     def begin(self) -> RidgeState:
         design, moment = begun(self.design)

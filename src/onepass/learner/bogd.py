@@ -111,7 +111,7 @@ class BOGD(Learner):
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         return of_budget(self._state.budget, x)
 
-    def _begin(self, dim: int) -> BOGDState:
+    def begin(self, dim: int) -> BOGDState:
         p = self.params
         loss = loss_named(p["loss"], p["loss_width"])
         return BOGDState(

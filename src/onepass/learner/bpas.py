@@ -85,7 +85,7 @@ class BPAS(Learner):
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         return of_budget(self._state.budget, x)
 
-    def _begin(self, dim: int) -> BPASState:
+    def begin(self, dim: int) -> BPASState:
         p = self.params
         return BPASState(budget=budgeted(p["budget"], dim, p["width"]), aggressiveness=p["aggressiveness"])
 

@@ -96,7 +96,7 @@ class FOGD(Learner):
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         return of_map(self._state.map, self._state.w, x)
 
-    def _begin(self, dim: int) -> FOGDState:
+    def begin(self, dim: int) -> FOGDState:
         p = self.params
         size = p["features"]
         loss = loss_named(p["loss"], p["loss_width"])

@@ -139,7 +139,7 @@ class FORKS(Learner):
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         return of_sketching(self._state.sketching, self._state.newton.w, x)
 
-    def _begin(self, dim: int) -> FORKSState:
+    def begin(self, dim: int) -> FORKSState:
         p = self.params
         return FORKSState(
             sketching=sketching.begun(p, dim),

@@ -219,7 +219,7 @@ class KernelNewton(Learner):
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         return of_newton(self._state, x, names if len(names) == len(x) else tuple(f"hash{j}" for j in range(len(x))))
 
-    def _begin(self, dim: int) -> KernelNewtonState:
+    def begin(self, dim: int) -> KernelNewtonState:
         self.dim = dim
         p, design, most, dim = self.params, self.design, np.finfo(np.float64).max, self.columns(dim)
         linear = dim if self.linear else 0
@@ -281,7 +281,7 @@ class KernelNewton(Learner):
         fresh = followed(s, self.params, self.rank, design, NEAR)._replace(
             early=np.zeros((0, rows.shape[1])), targets=np.zeros(0), weights=np.zeros(0)
         )
-        before = self._decided_block(rows[late])
+        before = self.decide_block(rows[late])
         learned, decisions = self._went(self._apart(self._state, fresh), rows, targets, weights)
         new, old = (self._lost(learned, f, targets[late], weights[late]) for f in (decisions[late], before))
         if new < old:

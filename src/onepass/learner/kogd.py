@@ -91,7 +91,7 @@ class KOGD(Learner):
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         return of_budget(self._state.budget, x)
 
-    def _begin(self, dim: int) -> KOGDState:
+    def begin(self, dim: int) -> KOGDState:
         p = self.params
         return KOGDState(
             budget=budgeted(ROOM, dim, p["width"]),

@@ -36,13 +36,13 @@ class Learner(files.Owner):
     _given: tuple[tuple[Any, ...], dict[str, Any]]  # to the constructor
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
-        learner = super().__new__(cls)
-        learner._given = args, named
-        return learner
+        self = super().__new__(cls)
+        self._given = args, named
+        return self
 
     @abstractmethod
-    def _begin(self, dim: int) -> Any:
-        """A state for rows of width `dim`."""
+    def begin(self, dim: int) -> Any:
+        """Return a state that has learned nothing, for rows of width `dim`."""
 
     @property
     def classifies(self) -> bool:
@@ -52,7 +52,8 @@ class Learner(files.Owner):
     def _rows(self, rows: Any) -> Any:
         return checked("X", rows, self.dim or None)
 
-    def _targets(self, targets: Any, count: int) -> np.ndarray:
+    def checked_targets(self, targets: Any, count: int) -> np.ndarray:
+        """Return targets of `count` rows as an array (count,). Raises ValueError for bad ones."""
         out = check.finite("y", check.array("y", targets, np.dtype(np.float64), (1,)))
         if len(out) != count:
             raise ValueError(f"y must have one entry per row of X ({count}), got {len(out)}")
@@ -76,7 +77,7 @@ class Learner(files.Owner):
     @writing
     def _progress(self, X: Any, y: Any) -> np.ndarray:
         rows = self._rows(X)
-        return self._advance(rows, self._targets(y, rows.shape[0]))
+        return self._advance(rows, self.checked_targets(y, rows.shape[0]))
 
     @writing
     def advance(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -89,7 +90,7 @@ class Learner(files.Owner):
             block = self._dense(part)
             with deferred():
                 if self._state is None:
-                    self._state, self.dim = self._begin(dim), dim
+                    self._state, self.dim = self.begin(dim), dim
                 decisions[place] = self._learn(block, targets[place], None if weights is None else weights[place])
             finite(decisions[place])
         return decisions
@@ -115,14 +116,18 @@ class Learner(files.Owner):
     def rehearse(self, X: Any, y: Any) -> None:
         """Compile what learning examples X (n, dim), y (n,) needs; the learner stays as it is."""
         twin, rows = self.copy(), self._rows(X)
-        twin.advance(twin._rows(rows[:1]), self._targets(y, rows.shape[0])[:1])
+        twin.advance(twin._rows(rows[:1]), self.checked_targets(y, rows.shape[0])[:1])
 
     def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Decisions (n,) and mistakes (n,) while examples X (n, dim), y (n,) are learned."""
-        decisions, targets = self._progress(X, y), np.asarray(y, np.float64)
+        """Decisions, (n,) or (n, classes), and mistakes (n,) while examples X (n, dim), y (n,) are learned."""
+        decisions = self._progress(X, y)
+        return decisions, self.mistakes(decisions, np.asarray(y, np.float64))
+
+    def mistakes(self, decisions: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Return what decisions on targets (n,) cost, (n,): 0 or 1 for classification, else squared errors."""
         if self.classifies:
-            return decisions, (np.where(decisions < 0.0, -1.0, 1.0) != targets).astype(np.float64)
-        return decisions, (decisions - targets) ** 2
+            return (np.where(decisions < 0.0, -1.0, 1.0) != targets).astype(np.float64)
+        return (decisions - targets) ** 2
 
     @reading
     def decision_function(self, X: Any) -> np.ndarray:
@@ -138,12 +143,12 @@ class Learner(files.Owner):
         out = np.zeros((rows.shape[0], *self.outputs))
         if self._state is not None:
             for place, part in parts(rows, self.columns(rows.shape[1])):
-                out[place] = self._decided_block(self._dense(part))
+                out[place] = self.decide_block(self._dense(part))
         finite(out)
         return out
 
-    def _decided_block(self, rows: np.ndarray) -> np.ndarray:
-        """f of rows as the compiled loop takes them."""
+    def decide_block(self, rows: np.ndarray) -> np.ndarray:
+        """Return f of rows as the compiled loop takes them."""
         found: np.ndarray = decide_rows(self._state, rows)
         return found
 
@@ -251,7 +256,7 @@ class Learner(files.Owner):
     def begun_for(self, dim: int) -> Any:
         """A state that has just begun, for rows of width `dim`."""
         self.dim = dim
-        return self._begin(dim)
+        return self.begin(dim)
 
     def consistent(self, state: Any, begun: Any) -> bool:
         """Whether a state read from a file fits; begun: one of the same width that has just begun."""

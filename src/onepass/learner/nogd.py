@@ -109,7 +109,7 @@ class NOGD(Learner):
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         return of_map(self._state.map, self._state.w, x) if self._state.mapped else of_budget(self._state.first, x)
 
-    def _begin(self, dim: int) -> NOGDState:
+    def begin(self, dim: int) -> NOGDState:
         p = self.params
         first, rank = budgeted(2 * p["budget"], dim, p["width"]), p["rank"]
         features = Landmarks(

@@ -119,7 +119,7 @@ class Projectron(Learner):
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         return of_budget(self._state.budget, x)
 
-    def _begin(self, dim: int) -> ProjectronState:
+    def begin(self, dim: int) -> ProjectronState:
         p, count = self.params, self.params["budget"]
         return ProjectronState(
             budget=budgeted(count, dim, p["width"]),

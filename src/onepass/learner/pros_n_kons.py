@@ -300,7 +300,7 @@ class PROSNKONS(Learner):
         weights = d.whitening[:used, :used] @ self._state.newton.w[:used]
         return of_points("example", d.points[:used], weights, self._state.precision, x)
 
-    def _begin(self, dim: int) -> PROSNKONSState:
+    def begin(self, dim: int) -> PROSNKONSState:
         p, size = self.params, ROOM
         dictionary = Dictionary(
             points=zeros(size, dim),

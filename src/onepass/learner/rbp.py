@@ -70,7 +70,7 @@ class RBP(Learner):
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         return of_budget(self._state.budget, x)
 
-    def _begin(self, dim: int) -> RBPState:
+    def begin(self, dim: int) -> RBPState:
         p = self.params
         return RBPState(budget=budgeted(p["budget"], dim, p["width"]), turn=0, seed=p["seed"])
 

@@ -158,7 +158,7 @@ class SeveralNewton(KernelNewton):
         p = self.params
         return (1.0,) if p["design"] is not None or p["reg"] is not None else (SHARE.get(p["loss"], OTHERS),)
 
-    def _targets(self, targets: Any, count: int) -> np.ndarray:
+    def checked_targets(self, targets: Any, count: int) -> np.ndarray:
         out = np.asarray(targets, np.float64).reshape(-1)
         if len(out) != count or not np.isin(out, np.arange(float(self.params["classes"]))).all():
             raise ValueError(f"y must be {count} places of {self.params['classes']} classes, got {shown(targets)}")
@@ -168,13 +168,11 @@ class SeveralNewton(KernelNewton):
         """The place of the class of every row of X, (n, dim) -> (n,)."""
         return self.decision_function(X).argmax(axis=1).astype(np.float64)
 
-    def validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Decisions (n, classes) and mistakes (n,) while examples X (n, dim), y (n,) are learned."""
-        decisions = self._progress(X, y)
-        return decisions, (decisions.argmax(axis=1) != np.asarray(y)).astype(np.float64)
+    def mistakes(self, decisions: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        return (decisions.argmax(axis=1) != targets).astype(np.float64)
 
-    def _begin(self, dim: int) -> Any:
-        return self._around(super()._begin(dim))
+    def begin(self, dim: int) -> Any:
+        return self._around(super().begin(dim))
 
     def _around(self, one: Any) -> SeveralNewtonState:
         classes, p = self.params["classes"], self.params
@@ -210,7 +208,7 @@ class SeveralNewton(KernelNewton):
     def _lost(self, state: Any, decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
         return float(loss_of_all(state.one.loss, decisions, targets, weights))
 
-    def _decided_block(self, rows: np.ndarray) -> np.ndarray:
+    def decide_block(self, rows: np.ndarray) -> np.ndarray:
         found: np.ndarray = decide_all(self._state, rows)
         return found
 

@@ -129,7 +129,7 @@ class SkeGD(Learner):
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
         return of_sketching(self._state.sketching, self._state.w, x)
 
-    def _begin(self, dim: int) -> SkeGDState:
+    def begin(self, dim: int) -> SkeGDState:
         p = self.params
         loss = loss_named(p["loss"], p["loss_width"])
         return SkeGDState(sketching=sketching.begun(p, dim), w=zeros(p["rank"]), loss=loss, step=p["step"])

@@ -135,7 +135,7 @@ class Constant(Learner):
         self.params = {"majority": majority}
         self._state = None
 
-    def _begin(self, dim: int) -> np.ndarray:
+    def begin(self, dim: int) -> np.ndarray:
         return np.empty(0)
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -149,7 +149,7 @@ class RepeatLast(Learner):
         self.params = {}
         self._state = None
 
-    def _begin(self, dim: int) -> np.ndarray:
+    def begin(self, dim: int) -> np.ndarray:
         return np.ones(1)
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
