@@ -67,7 +67,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         return (1,)
 
     def make_learners(self, count: int) -> list[Learner]:
-        """Return native learners that have learned nothing."""
+        """Return `count` native learners that have learned nothing."""
         learner, classifies = pattern(self), isinstance(self, ClassifierMixin)
         if not isinstance(learner, Learner) or learner.classifies is not classifies:
             losses = "hinge, squared_hinge or logistic" if classifies else "squared, huber or epsilon_insensitive"
@@ -75,7 +75,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         return share([clone(learner) for _ in range(count)], self.sharing)
 
     def begin(self, y: Any) -> None:
-        """Make what is learned anew, for labels such as y."""
+        """Make learners that have learned nothing, for labels y (n,)."""
         self.learners_ = self.make_learners(self.learner_counts()[0])
 
     def __sklearn_tags__(self) -> Any:
@@ -164,7 +164,7 @@ class OnlineKernelEstimator(Shared, BaseEstimator, ABC):
         return owner
 
     def restore(self, extra: dict[str, Any]) -> None:
-        """Take back what a file says besides its arrays; ValueError, TypeError or KeyError where it makes no sense."""
+        """Take back what a file says besides its arrays, `extra`. Raises ValueError, TypeError or KeyError."""
         count = check.integer("fitted", extra["fitted"], 0)
         if count == 0:
             return

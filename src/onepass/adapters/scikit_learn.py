@@ -159,7 +159,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         return self._learn_codes(rows, codes, weights, steps)
 
     def begin(self, y: Any) -> None:
-        """Make what is learned anew, for the classes among labels y."""
+        """Make learners that have learned nothing, for the classes among labels y (n,)."""
         self.classes_ = np.unique(y)
         super().begin(y)
         self.calibration_ = Calibration(str(self.learners_[0].params.get("loss", "hinge")))
@@ -230,7 +230,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         return found
 
     def restore(self, extra: dict[str, Any]) -> None:
-        """Take back what a file says besides its arrays; ValueError, TypeError or KeyError where it makes no sense."""
+        """Take back what a file says besides its arrays, `extra`, as for every estimator."""
         self.several = check.choice("several", extra.get("several", "shared"), SEVERAL)
         self.refinements = check.integer("refinements", extra.get("refinements", STEPS), 0)
         if extra["fitted"]:

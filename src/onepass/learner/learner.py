@@ -148,7 +148,7 @@ class Learner(files.Owner):
         return out
 
     def decide_block(self, rows: np.ndarray) -> np.ndarray:
-        """Return f of rows as the compiled loop takes them."""
+        """Return f of rows (n, columns) as the compiled loop takes them: (n,), or (n, classes)."""
         found: np.ndarray = decide_rows(self._state, rows)
         return found
 
