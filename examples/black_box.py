@@ -24,15 +24,21 @@ def main() -> None:
     settings = rng.random((4_000, 2))
     bandit = op.BKB(settings, op.RBF(0.5), normalize=True, fit_after=60)
     expected = worth(settings)
-    chosen = bandit.play(lambda arm: float(expected[arm] + NOISE * rng.standard_normal()), TRIALS)
-    print(f"chosen by marginal likelihood: {bandit.kernel!r}, reg {bandit.reg:.3f}")
+    chosen = []
+    for _ in range(TRIALS):
+        decision = bandit.decide()
+        bandit.learn(decision, float(expected[decision.arm] + NOISE * rng.standard_normal()))
+        chosen.append(decision.arm)
+    print(f"chosen by marginal likelihood: {bandit.model.kernel!r}, reg {bandit.model.reg:.3f}")
     lost = expected.max() - expected[chosen]
     at_random, since, lately = lost[:60].mean(), lost[60:].mean(), lost[-500:].mean()
     print(f"lost a trial: {at_random:.3f} at random, {since:.3f} since, {lately:.3f} lately")
-    means, _, deviations = bandit.posterior()
+    means, _, deviations = bandit.model.posterior()
     best = means.argmax()
     print(f"best setting: pays {means[best]:.2f} +- {2 * deviations[best]:.2f}, in truth {expected[best]:.2f}")
-    print(f"{bandit.rounds} trials rest on {bandit.dictionary_size} of them, {bandit.memory_usage() / 1e6:.1f} MB")
+    print(
+        f"{bandit.rounds} trials rest on {bandit.model.dictionary_size} of them, {bandit.memory_usage() / 1e6:.1f} MB"
+    )
 
     def climb(score):
         """The best of 200 random settings and of a local search from it."""
@@ -42,7 +48,7 @@ def main() -> None:
         return found.x
 
     # no list of arms: a maximizer proposes them
-    anywhere = op.BKB(kernel=bandit.kernel, reg=bandit.reg, normalize=True)
+    anywhere = op.BKB(kernel=bandit.model.kernel, reg=bandit.model.reg, normalize=True)
     for _ in range(60):
         setting = anywhere.decide(maximizer=climb).arm
         anywhere.learn(setting, float(worth(setting[None])[0] + NOISE * rng.standard_normal()))

@@ -6,7 +6,6 @@ from itertools import cycle, pairwise
 import numpy as np
 
 import onepass as op
-import onepass.bandit.bandit
 from onepass.foundation import state as states
 
 DIM, LEFT, RIGHT = 8, 4, 3
@@ -47,7 +46,7 @@ def hybrid(reg=0.37, exploration=0.5, **options):
 
 def fingerprint(bandit):
     """Everything that learning could change, as plain bytes."""
-    leaves = [(name, np.asarray(value)) for name, value in states.leaves(bandit.copy()._saved())]
+    leaves = [(name, np.asarray(value)) for name, value in states.leaves(bandit.copy().model.contents().state)]
     saved = [(name, value.tolist() if value.dtype == object else value.tobytes()) for name, value in leaves]
     return saved, bandit.arms, bandit.rounds, bandit._rng.bit_generator.state
 

@@ -1,6 +1,7 @@
 """Calls that nobody should make: any argument of any public thing, and what is good for each by its name."""
 
 import inspect
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,10 @@ class Loud:
         return "Loud()"
 
 
+with warnings.catch_warnings():  # NumPy warns of it
+    warnings.simplefilter("ignore", PendingDeprecationWarning)
+    MATRIX = np.matrix(np.ones((3, DIM)))
+
 BAD = [
     None, True, False, "", "x", "float16", b"bytes", 0, 1, -1, 2, 7, -(10**9), 10**7, 2**62, 2**63, 10**30, -(10**400),
     10**400, 0.0, -0.0, -1.5, 0.5, 1.5, 1e-320, 1e-200, 1e200, 1e308, float("nan"), float("inf"), -float("inf"), 1j,
@@ -38,7 +43,7 @@ BAD = [
     np.ones(3, "V4"),
     np.ma.masked_all((3, DIM)), np.ma.masked_array(np.ones(DIM), mask=[1] + [0] * (DIM - 1)),
     np.ones((3, DIM)).view(Rows),
-    np.matrix(np.ones((3, DIM))), np.broadcast_to(1.0, (3, DIM)), csr_array(np.ones((3, DIM))), csr_array((3, DIM + 1)),
+    MATRIX, np.broadcast_to(1.0, (3, DIM)), csr_array(np.ones((3, DIM))), csr_array((3, DIM + 1)),
     np.str_("x"), pd.Series([1.0, None]), pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), range(3), iter([1.0]),
     (x for x in (1.0, 2.0)), len, lambda *_: 0.0, lambda x, y: np.ones((len(x), len(y))), int, np, Ellipsis, object(),
     Loud(),
@@ -70,7 +75,8 @@ LEFT_OUT = {  # what has no arguments to be wrong, or writes where its argument 
 }  # fmt: skip
 METHODS_LEFT_OUT = {  # what writes files, and the contract between members and their families
     "save", "restored", "contents", "set_params", "set_fit_request", "get_metadata_routing", "consistent", "fits",
-    "advance", "explained", "decided_rows", "begun_for", "begin_as", "learned", "started", "begin", "named",
+    "advance", "explained", "decided_rows", "decide_block",
+    "begun_for", "begin_as", "learned", "started", "begin", "named",
 }  # fmt: skip
 
 

@@ -8,6 +8,9 @@ from hypothesis import settings
 
 from counts import LONG
 from onepass.foundation import cache, compilation, waiting
+from onepass.foundation.generic import verify_direct_calls
+
+verify_direct_calls()
 
 settings.register_profile("onepass", derandomize=not LONG, deadline=None, database=None)
 settings.load_profile("onepass")

@@ -55,7 +55,7 @@ def learned(state, rows, rewards, nus=None):
 
 def fingerprint(bandit):
     """Everything that learning could change, as plain bytes."""
-    leaves = [(name, np.asarray(value)) for name, value in states.leaves(bandit.copy()._saved())]
+    leaves = [(name, np.asarray(value)) for name, value in states.leaves(bandit.copy().model.contents().state)]
     saved = [(name, value.tolist() if value.dtype == object else value.tobytes()) for name, value in leaves]
     return saved, bandit.rounds, bandit._rng.bit_generator.state
 

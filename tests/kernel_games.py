@@ -67,6 +67,23 @@ def same(one, other):
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
+def learn(bandit, what, reward):
+    """Learn rewards of arms, indices where they are fixed and rows where they change."""
+    if getattr(bandit.model, "fixed", False):
+        bandit.learn(None, reward, what)
+    else:
+        bandit.learn(what, reward)
+
+
+def play(bandit, reward, rounds):
+    """Decide and learn so many times on fixed arms; reward(arm) is what an arm pays. The arms chosen."""
+    arms = np.empty(rounds, np.int64)
+    for t in range(rounds):
+        arms[t] = arm = bandit.decide().arm
+        learn(bandit, arm, reward(arm))
+    return arms
+
+
 def run(bandit, rounds, seed=5, sets=None):
     """What decide and learn give for so many rounds: arms, scores."""
     rng, out = np.random.default_rng(seed), []
@@ -75,9 +92,9 @@ def run(bandit, rounds, seed=5, sets=None):
         decision = bandit.decide() if rows is None else bandit.decide(rows)
         out.append((decision.arm, decision.scores.copy()))
         if rows is None:
-            bandit.learn(decision.arm, np.sin(decision.arm) + 0.1 * rng.standard_normal())
+            learn(bandit, decision.arm, np.sin(decision.arm) + 0.1 * rng.standard_normal())
         else:
-            bandit.learn(rows[decision.arm], value(rows)[decision.arm] + 0.1 * rng.standard_normal())
+            learn(bandit, rows[decision.arm], value(rows)[decision.arm] + 0.1 * rng.standard_normal())
     return out
 
 

@@ -56,7 +56,7 @@ def kernel_bandit(made, rows=False):
     def make():
         bandit = made()
         for i in range(12):
-            bandit.learn(ROWS[i] if rows else i, float(REWARDS[i]))
+            bandit.learn(ROWS[i] if rows else None, float(REWARDS[i]), None if rows else i)
         return bandit
 
     return make
@@ -175,20 +175,11 @@ def use(owner):
     if isinstance(owner, op.Records):
         rows = [{"a": "v1", "n": 2.0}, {"new": True, "a": None}]
         return owner.transform(rows), owner.learn(rows).transform(rows), owner.memory_usage(), repr(owner)
-    if isinstance(owner, op.CrossedBandit):
-        arms = {"arm 1": {"a": "v1", "n": 3.0}, "new": {"b": "c"}}
-        for t in range(3):
-            owner.learn(owner.decide({"a": "v1", "n": 2.0}, arms, id=f"{owner.rounds} {t}"), 1.0)
-        return owner.explain({"a": "v1"}, arms), owner.memory_usage(), repr(owner)
+    if isinstance(owner, op.Bandit):
+        return USES[type(owner.model).__name__](owner)
     if hasattr(owner, "feature_names"):
         rows = np.ones((2, owner.input_dim))
         return owner.learn(rows).transform(rows), owner.feature_names(), repr(owner)
-    if isinstance(owner, op.BKB | op.GPUCB):
-        rows = () if owner.fixed else (np.ones((3, owner.dictionary.shape[1] or 2)),)
-        for _ in range(3):
-            arm = owner.decide(*rows).arm
-            owner.learn(arm if owner.fixed else rows[0][arm], 1.0)
-        return owner.posterior(*rows), repr(owner)
     if hasattr(owner, "partial_fit"):
         dim = getattr(owner, "n_features_in_", getattr(owner, "dim", 0)) or 2
         rows, targets = np.ones((9, dim)), np.ones(9)
@@ -198,31 +189,65 @@ def use(owner):
             owner.partial_fit(rows, targets)
             owner.predict(rows)
         return owner.memory_usage(), repr(owner)
-    if isinstance(owner, op.ArmBandit):
-        if owner.features is not None and owner.features.sides:
-            left, right = owner.features.sides
-            sides = np.ones(left), np.ones((2, right))
-            decided = owner.decide(op.Outer(*sides), arms=["new", "newer"])
-            owner.learn(op.Outer(sides[0], sides[1][0]), 1.0, arm=decided.arm)
-            return repr(owner)
-        rows = np.ones(owner.dim)
-        names = [*owner.arms[:3], "new"]
-        for name in names:
-            owner.decide(rows, arms=names)
-            owner.learn(rows, 1.0, arm=name)
-        return owner.error_bound(), [owner.rows_of(name) for name in owner.arms], repr(owner)
-    if isinstance(owner, op.ContextualBandit) and owner.choices().get("models") in ("records", "crossed"):
-        arms = ["arm 1", "new"] if owner.choices()["models"] == "records" else {**with_features(1), "new": {"b": "c"}}
-        for t in range(3):
-            owner.learn(owner.decide({"a": "v1", "new": 2.0}, arms, id=f"{owner.rounds} {t}"), 1.0)
-        return owner.explain({"a": "v1"}, arms=arms), owner.memory_usage(), owner.choices(), repr(owner)
-    if isinstance(owner, op.ContextualBandit):
-        for name in [*owner.arms[:3], "new"]:
-            owner.decide(np.ones(DIM), arms=["new", *owner.arms[:3]])
-            owner.learn(np.ones(DIM), 1.0, arm=name)
-        return owner.choices(), repr(owner)
+    raise AssertionError(f"nothing is known of {type(owner).__name__}")
+
+
+def use_shared(bandit):
     for _ in range(3):
-        owner.decide(np.eye(owner.dim)[:5])
-        owner.learn(np.ones((2, owner.dim)), [1.0, 0.5])
-        owner.learn(np.ones(owner.dim), 1.0)
-    return owner.error_bound(), repr(owner)
+        bandit.decide(np.eye(bandit.model.dim)[:5])
+        bandit.learn(np.ones((2, bandit.model.dim)), [1.0, 0.5])
+        bandit.learn(np.ones(bandit.model.dim), 1.0)
+    return bandit.error_bound(), repr(bandit)
+
+
+def use_arms(bandit):
+    model = bandit.model
+    if model.features is not None and model.features.sides:
+        left, right = model.features.sides
+        sides = np.ones(left), np.ones((2, right))
+        decided = bandit.decide(op.Outer(*sides), arms=["new", "newer"])
+        bandit.learn(op.Outer(sides[0], sides[1][0]), 1.0, arm=decided.arm)
+        return repr(bandit)
+    rows = np.ones(model.dim)
+    names = [*bandit.arms[:3], "new"]
+    for name in names:
+        bandit.decide(rows, arms=names)
+        bandit.learn(rows, 1.0, arm=name)
+    return bandit.error_bound(), [model.rows_of(name) for name in bandit.arms], repr(bandit)
+
+
+def use_kernel(bandit):
+    model = bandit.model
+    rows = None if model.fixed else np.ones((3, model.dictionary.shape[1] or 2))
+    for t in range(3):
+        bandit.learn(bandit.decide(rows, id=f"{bandit.rounds} {t}"), 1.0)
+    return model.posterior(rows), repr(bandit)
+
+
+def use_interaction(bandit):
+    arms = {"arm 1": {"a": "v1", "n": 3.0}, "new": {"b": "c"}}
+    for t in range(3):
+        bandit.learn(bandit.decide({"a": "v1", "n": 2.0}, arms, id=f"{bandit.rounds} {t}"), 1.0)
+    return bandit.explain({"a": "v1"}, arms=arms), bandit.memory_usage(), bandit.choices(), repr(bandit)
+
+
+def use_averaged(bandit):
+    if bandit.choices().get("models") == "records":
+        arms = ["arm 1", "new"]
+        for t in range(3):
+            bandit.learn(bandit.decide({"a": "v1", "new": 2.0}, arms, id=f"{bandit.rounds} {t}"), 1.0)
+        return bandit.explain({"a": "v1"}, arms=arms), bandit.memory_usage(), bandit.choices(), repr(bandit)
+    for name in [*bandit.arms[:3], "new"]:
+        bandit.decide(np.ones(DIM), arms=["new", *bandit.arms[:3]])
+        bandit.learn(np.ones(DIM), 1.0, arm=name)
+    return bandit.choices(), repr(bandit)
+
+
+USES = {
+    "SharedModel": use_shared,
+    "ArmModels": use_arms,
+    "KernelModel": use_kernel,
+    "InteractionModel": use_interaction,
+    "AveragedModels": use_averaged,
+    "AutoModel": use_averaged,
+}

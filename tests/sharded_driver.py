@@ -31,8 +31,8 @@ def same(many, rounds: int) -> None:
         one.learn(*batch(seq))
     assert (many.seq, many.rounds, many.arms) == (rounds, one.rounds, one.arms)
     for arm in one.arms:
-        np.testing.assert_array_equal(many.bandit.parameter_of(arm), one.parameter_of(arm))
-        assert many.bandit.rows_of(arm) == one.rows_of(arm)
+        np.testing.assert_array_equal(many.bandit.model.parameter_of(arm), one.model.parameter_of(arm))
+        assert many.bandit.model.rows_of(arm) == one.model.rows_of(arm)
     mine, its = (bandit.decide(np.ones(DIM), id="all") for bandit in (one, many))
     np.testing.assert_array_equal(its.scores, mine.scores)
     np.testing.assert_array_equal(its.probabilities, mine.probabilities)

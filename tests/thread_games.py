@@ -90,7 +90,7 @@ def crossed(make):
 
 def kernel(make):
     def write(b, i):
-        b.learn(*(([i % 9, i % 7], [1.0, 0.5]) if i % 10 == 9 else (i % 29, float(REWARDS[i]))))
+        b.learn(None, *(([1.0, 0.5], [i % 9, i % 7]) if i % 10 == 9 else (float(REWARDS[i]), i % 29)))
 
     return Kind(make, write, lambda b: b.score())
 

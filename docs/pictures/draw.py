@@ -219,8 +219,8 @@ def posterior():
         while len(played) < plays:
             arm = int(bandit.decide().arm)
             played.append((grid[arm, 0], truth[arm] + 0.05 * rng.standard_normal()))
-            bandit.learn(arm, played[-1][1])
-        found = bandit.posterior(grid)
+            bandit.learn(None, played[-1][1], arm)
+        found = bandit.model.posterior(grid)
         means, deviations = np.asarray(found.means), np.asarray(found.deviations)
         ax.fill_between(grid[:, 0], means - 2 * deviations, means + 2 * deviations, color=BLUE, alpha=0.2, linewidth=0)
         ax.plot(grid[:, 0], truth, color=ORANGE, linestyle="--")

@@ -59,7 +59,9 @@ def crossed(bandit: Any) -> None:
 
 def kernel(bandit: Any) -> None:
     """Play some rounds."""
-    bandit.play(lambda arm: float(arm % 3), 4)
+    for _ in range(4):
+        arm = bandit.decide().arm
+        bandit.learn(None, float(arm % 3), arm)
     bandit.decide()
 
 

@@ -3,19 +3,13 @@
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from onepass.bandit.arm_model import ArmModel
-from onepass.bandit.arms import ArmBandit
-from onepass.bandit.build import Bandit
-from onepass.bandit.crossed import CrossedBandit
+from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision, Recommendation
 from onepass.bandit.explanation import Difference, Explanation, Gap, Term
-from onepass.bandit.models import Disjoint, Hybrid
 from onepass.bandit.pending_rewards import PendingRewards
 from onepass.bandit.restarting import Restarting
-from onepass.bandit.shared import SharedBandit
 from onepass.bandit.sketch_warning import SketchWarning
 from onepass.bandit.snapshot import Snapshot
-from onepass.contextual.contextual_bandit import ContextualBandit
 from onepass.design.design import Design
 from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
@@ -57,10 +51,6 @@ from onepass.features.unit_length import UnitLength
 from onepass.foundation.files import from_bytes, load, to_bytes
 from onepass.foundation.merged import merged
 from onepass.foundation.registry import on_demand, savable
-from onepass.kernel.bkb import BKB
-from onepass.kernel.gp_ucb import GPUCB
-from onepass.kernel.leverage import bkb_oversampling, bkb_size_bound
-from onepass.kernel.posterior import Posterior
 from onepass.learner.bogd import BOGD
 from onepass.learner.bpas import BPAS
 from onepass.learner.explaining import Reason, Reasons
@@ -74,17 +64,33 @@ from onepass.learner.projectron import Projectron
 from onepass.learner.pros_n_kons import PROSNKONS
 from onepass.learner.rbp import RBP
 from onepass.learner.skegd import SkeGD
+from onepass.model.arms.arm_model import ArmModel
+from onepass.model.arms.arm_models import ArmModels
+from onepass.model.arms.parameters import Disjoint, Hybrid
+from onepass.model.auto import AutoModel
+from onepass.model.averaged.averaged_models import AveragedModels
+from onepass.model.contract import Model
+from onepass.model.interaction.interaction_model import InteractionModel
+from onepass.model.kernel.budgeted import Budget
+from onepass.model.kernel.kernel_model import KernelModel
+from onepass.model.kernel.leverage import bkb_oversampling, bkb_size_bound
+from onepass.model.kernel.state import Posterior
+from onepass.model.shared import SharedModel
 from onepass.recipes import (
+    BKB,
     CBRAP,
     CBSCFD,
     CRMM,
     CRTM,
     GLBOMD,
     GLOC,
+    GPUCB,
     MENU,
     OFUL,
     SOFUL,
     TOFU,
+    ContextualBandit,
+    CrossedBandit,
     DBSLinUCB,
     HeavyOFUL,
     HvtUCB,
@@ -122,9 +128,12 @@ __all__ = [
     "TOFU",
     "UCB",
     "AdaptiveHuber",
-    "ArmBandit",
     "ArmModel",
+    "ArmModels",
+    "AutoModel",
+    "AveragedModels",
     "Bandit",
+    "Budget",
     "Chain",
     "Concatenate",
     "ContextualBandit",
@@ -150,16 +159,19 @@ __all__ = [
     "HvtUCB",
     "Hybrid",
     "Identity",
+    "InteractionModel",
     "Intercept",
     "InverseGap",
     "ItemModels",
     "Kernel",
+    "KernelModel",
     "KernelNewton",
     "LinTS",
     "LinUCB",
     "Linear",
     "Matern",
     "MedianOfMeans",
+    "Model",
     "Nystrom",
     "OfflineGLM",
     "OnePassGLM",
@@ -187,7 +199,7 @@ __all__ = [
     "Restarting",
     "Ridge",
     "RobustFrequentDirections",
-    "SharedBandit",
+    "SharedModel",
     "SkeGD",
     "SketchWarning",
     "Snapshot",

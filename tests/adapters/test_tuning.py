@@ -91,8 +91,8 @@ def test_of_what_was_tried_nothing_is_hoped_for():
     for row, value in zip(rows, (0.0, 1.0, 0.5), strict=True):
         bandit.learn(row, value)
     at = np.array([[0.5], [0.7], [0.9]])
-    means, deviations = surrogate.untried(bandit, {rows[1].tobytes()}, at)
-    usual = surrogate.moments(bandit, at)
+    means, deviations = surrogate.untried(bandit.model, {rows[1].tobytes()}, at)
+    usual = surrogate.moments(bandit.model, at)
     assert means.tolist() == [-np.inf, *usual[0][1:]]
     assert np.array_equal(deviations, usual[1])
     assert log_improvement(means, deviations, 1.0)[0] == -np.inf
@@ -103,12 +103,12 @@ def test_widths_beside_running_trials_are_those_after_them_whatever_they_pay():
     model, rows = surrogate.Surrogate(4, 0), rng.random((12, 2))
     model.learn(rows, rows[:, 0])
     pending = rng.random((3, 2))
-    bandit = model.beside(pending)
-    truth = dense_kernel.GP(bandit.kernel, bandit.reg)
+    known = model.beside(pending)
+    truth = dense_kernel.GP(known.kernel, known.reg)
     for row in np.concatenate([rows, pending]):
         truth.learn(row, 123.0)
     at = rng.random((5, 2))
-    np.testing.assert_allclose(bandit.posterior(at).variances, truth.posterior(at)[1], rtol=1e-6)
+    np.testing.assert_allclose(known.posterior(at).variances, truth.posterior(at)[1], rtol=1e-6)
     assert model.beside(rng.random((0, 2))).rounds == 12  # a copy has learned them
 
 

@@ -7,7 +7,6 @@ import pytest
 
 import dense
 import onepass as op
-import onepass.bandit.bandit
 from arm_games import CUTTING, DIM, NAMES, assert_close, data, disjoint, fingerprint, hybrid, learned, trained
 from counts import LONG
 from onepass.estimator.radii import confidence_radius
@@ -57,7 +56,7 @@ def test_offering_arms_does_not_make_them_known_and_adding_does():
     bandit.remove_arm("x")
     assert bandit.score(np.ones(DIM)).shape == (4,)
     with pytest.raises(ValueError, match="not known"):
-        bandit.rows_of("x")
+        bandit.model.rows_of("x")
 
 
 def test_a_request_that_is_kept_and_repeated_sees_what_was_learned_since():

@@ -145,14 +145,14 @@ def test_an_arms_own_design_is_solved_without_its_inverse():
     for design in (op.Exact(dim=DIM, reg=0.37), op.FrequentDirections(dim=DIM, size=2, reg=0.37)):
         bandit = op.Bandit(op.Disjoint(op.Ridge(design), compact=True), op.UCB(0.5))
         learned(bandit, rows, rewards, names, (200,))
-        store = bandit.learned.store
+        store = bandit.model.learned.store
         for arm in NAMES:
             ours = [i for i, name in enumerate(names) if name == arm]
             plain = op.Bandit(op.Ridge(design))
             plain.learn(rows[ours], rewards[ours])
-            record, x = bandit._roster.record(arm), rows[0]
-            close(store.parameter(record), plain.parameter, 1e-8)
-            close(store.solve(record, x), np.linalg.solve(contract.matrix(plain.learned.design), x), 1e-8)
+            record, x = bandit.model.index.record(arm), rows[0]
+            close(store.export(record).parameter(), plain.model.parameter, 1e-8)
+            close(store.export(record).solve(x), np.linalg.solve(contract.matrix(plain.model.learned.design), x), 1e-8)
 
 
 @pytest.mark.parametrize("kind", ["disjoint", "hybrid"])
@@ -211,7 +211,7 @@ def test_a_standardized_context_is_explained_by_its_columns_for_every_arm():
     bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM + 1, reg=0.37))), op.UCB(0.5), features=features)
     learned(bandit, rows, rewards, names)
     found, mean = bandit.explain(rows[0], "a", 7), rows.mean(axis=0)
-    theta = bandit.parameter_of("a")
+    theta = bandit.model.parameter_of("a")
     for term in found.terms:
         if term.name != "intercept":
             j = COLUMNS.index(term.name)

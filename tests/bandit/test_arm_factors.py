@@ -5,7 +5,6 @@ import pytest
 
 import dense
 import onepass as op
-import onepass.bandit.bandit
 from arm_games import DIM, LEFT, NAMES, RIGHT, assert_close, data, factor_data, fingerprint, outer, slices
 from onepass.testing import REGS
 
@@ -133,7 +132,7 @@ def test_recipes_take_factors_and_parameters_by_name():
             bandit = recipe(dim=(LEFT, RIGHT), parameters=parameters, **options)
             bandit.learn(op.Outer(left, right), rewards, names)
             assert bandit.score(op.Outer(left[:2], sides), list(arms)).shape == (2, len(arms))
-            assert bandit.estimator.arms.design.dim == LEFT
+            assert bandit.model.estimator.arms.design.dim == LEFT
     bandit = op.CBRAP(dim=DIM, size=3, parameters="disjoint", seed=4)
     rows, rewards, names = data(50)
     bandit.learn(rows, rewards, names)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import onepass as op
-import onepass.bandit.bandit
 from arm_games import DIM, KINDS, RIGHT, data, disjoint, factor_data, fingerprint, taught
 from onepass.arena import arena
 from onepass.foundation import files
@@ -37,7 +36,7 @@ def test_saved_loaded_and_copied_bandits_decide_alike(kind, tmp_path):
     loaded, copied = op.load(tmp_path / "model"), original.copy()
     assert repr(loaded) == repr(original)
     assert fingerprint(loaded) == fingerprint(original)
-    assert [loaded.rows_of(a) for a in loaded.arms] == [original.rows_of(a) for a in original.arms]
+    assert [loaded.model.rows_of(a) for a in loaded.arms] == [original.model.rows_of(a) for a in original.arms]
     want = continued(original, kind)
     assert continued(loaded, kind) == want
     assert continued(copied, kind) == want
@@ -54,7 +53,7 @@ def test_a_copy_is_independent(kind):
     twin.add_arm("somebody")
     assert fingerprint(original) == before
     assert fingerprint(twin) != before
-    assert len(original._learned.store._vacant) == 1
+    assert len(original.model.learned.store._vacant) == 1
 
 
 @pytest.mark.parametrize("kind", ["Exact", "Dyadic"])
@@ -62,7 +61,7 @@ def test_vacancies_survive_a_file(kind, tmp_path):
     bandit = taught(kind).copy()
     bandit.save(tmp_path / "model")
     loaded = op.load(tmp_path / "model")
-    store = loaded._learned.store
+    store = loaded.model.learned.store
     top = store.state.top if kind == "Exact" else len(store.state)
     assert len(store._vacant) == 1
     loaded.learn(np.ones(DIM), 1.0, "takes the free place")
@@ -176,13 +175,13 @@ def last_slot(state, record):
 
 
 def write(path, bandit, saved):
-    path.write_bytes(files.packed(type(bandit).__name__, bandit.contents()._replace(state=saved)))
+    path.write_bytes(files.packed("ArmModels", bandit.model.contents()._replace(state=saved)))
 
 
 @pytest.mark.parametrize("what", [*STORE, *OUTSIDE_STORE])
 def test_a_crafted_file_is_refused(what, tmp_path):
     bandit = taught("Exact").copy()
-    saved = bandit._saved()
+    saved = bandit.model.contents().state
     write(tmp_path / "model", bandit, saved)
     assert op.load(tmp_path / "model").arms == bandit.arms  # the untouched one is good
     store = saved.store._replace(**STORE[what](saved.store)) if what in STORE else saved.store
@@ -195,13 +194,13 @@ def test_a_crafted_file_is_refused(what, tmp_path):
 @pytest.mark.parametrize("what", ["fewer states", "negative rows", "cross", "vacant"])
 def test_a_crafted_file_of_separate_states_is_refused(what, tmp_path):
     bandit = taught("Dyadic").copy()
-    saved = bandit._saved()
-    (first, cross, rows, tick), *rest = saved.store
+    saved = bandit.model.contents().state
+    first, *rest = saved.store
     store = {
         "fewer states": tuple(rest),
-        "negative rows": ((first, cross, -1, tick), *rest),
-        "cross": ((first, np.zeros((DIM, 2)), rows, tick), *rest),
-        "vacant": ((first, cross, 0, tick), *rest),
+        "negative rows": (first._replace(rows=-1), *rest),
+        "cross": (first._replace(cross=np.zeros((DIM, 2))), *rest),
+        "vacant": (first._replace(rows=0), *rest),
     }[what]
     write(tmp_path / "model", bandit, saved._replace(store=store))
     with pytest.raises(ValueError, match="is damaged"):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import onepass as op
-import onepass.bandit.bandit
 from arm_games import DIM, data, disjoint, learned
 from onepass.arena import arena
+from onepass.foundation import state as states
 
 # ---- storage ----
 
@@ -23,14 +23,13 @@ def test_an_arm_with_n_rows_holds_at_most_n_directions_and_at_most_its_rank(desi
     bandit = disjoint(design)
     for name in names:
         bandit.learn(rng.standard_normal(DIM), 1.0, int(name))
-    store = bandit._learned.store
-    store.trim()
-    held = [int(store.state.held[bandit._roster.known(a)]) for a in range(6)]
+    state = bandit.model.learned.store.kept()
+    held = [int(state.held[bandit.model.index.known(a)]) for a in range(6)]
     assert all(h <= min(n, most) for h, n in zip(held, counts, strict=True))
-    cut = int((store.state.outside >= 0).sum())  # one more slot an arm that has lost directions
-    assert store.state.top == sum(held) + cut + len(free_slots(store.state))
-    assert len(free_slots(store.state)) <= 6
-    assert arena.orderly(store.state)
+    cut = int((state.outside >= 0).sum())  # one more slot an arm that has lost directions
+    assert state.top == sum(held) + cut + len(free_slots(state))
+    assert len(free_slots(state)) <= 6
+    assert arena.orderly(state)
 
 
 def free_slots(state):
@@ -56,14 +55,14 @@ def test_little_room_is_spare_and_an_arena_grows_where_it_lies():
     rng, count = np.random.default_rng(0), 2_000
     bandit, grown = disjoint(op.ProjectorSplitting(dim=DIM, rank=3)), 0
     for _ in range(6):
-        basis, slots = id(bandit._learned.store.state.basis), bandit._learned.store.state.link.size
+        basis, slots = id(bandit.model.learned.store.state.basis), bandit.model.learned.store.state.link.size
         bandit.learn(rng.standard_normal((count, DIM)), np.ones(count), list(range(count)))
-        grown += bandit._learned.store.state.link.size > slots
-        assert id(bandit._learned.store.state.basis) == basis
-    taken = bandit.memory_usage()
-    bandit._learned.store.trim()
+        grown += bandit.model.learned.store.state.link.size > slots
+        assert id(bandit.model.learned.store.state.basis) == basis
+    store = bandit.model.learned.store
+    needed, taken = states.nbytes(store.kept()), states.nbytes(store.state)
     assert grown > 1
-    assert bandit.memory_usage() <= taken <= 1.02 * bandit.memory_usage()  # a 64th, and 16 arms
+    assert needed <= taken <= 1.02 * needed  # a 64th, and 16 arms
 
 
 @pytest.mark.parametrize("sizes", [(1,), (500,)])
@@ -71,8 +70,7 @@ def test_users_that_come_again_take_no_more_room(sizes):
     rng = np.random.default_rng(0)
     users, who, arm = rng.standard_normal((3, DIM)), rng.integers(0, 3, 1000), rng.integers(0, 20, 1000)
     bandit = learned(disjoint(op.Exact(dim=DIM)), users[who], np.ones(1000), arm.tolist(), sizes)
-    bandit._learned.store.trim()
-    state = bandit._learned.store.state
+    state = bandit.model.learned.store.kept()
     assert (state.held == 3).all()
     assert arena.orderly(state)
 
@@ -82,7 +80,7 @@ def test_a_removed_arm_leaves_its_slots_to_others():
     bandit, store = disjoint(op.ProjectorSplitting(dim=DIM, rank=3)), None
     for arm in "abcdefgh":
         bandit.learn(rng.standard_normal((12, DIM)), np.ones(12), [arm] * 12)
-    store = bandit._learned.store
+    store = bandit.model.learned.store
     top, records = store.state.top, store._count
     for arm in "bdf":
         bandit.remove_arm(arm)
@@ -91,8 +89,7 @@ def test_a_removed_arm_leaves_its_slots_to_others():
         bandit.learn(rng.standard_normal((12, DIM)), np.ones(12), [arm] * 12)
     assert store.state.top == top
     assert store._count == records
-    store.trim()
-    assert arena.orderly(store.state)
+    assert arena.orderly(store.kept())
 
 
 @pytest.mark.parametrize("compact", [True, False])

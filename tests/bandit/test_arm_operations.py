@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import dense
 import onepass as op
-import onepass.bandit.bandit
 from arm_games import DIM, data, disjoint, fingerprint, hybrid, learned
 from onepass.arena import arena
 
@@ -77,15 +76,12 @@ def test_any_sequence_of_operations_keeps_the_arena_orderly_and_the_scores_true(
             for row, pay, name in zip(rows, pays, names, strict=True):
                 naive.learn(row, pay, name)
             known.update(names)
-        store = bandit._learned.store
+        store = bandit.model.learned.store
         if what in ("score", "remove"):
-            store.trim()
             query = rng.standard_normal(dim)
             want = naive.scores(np.tile(query, (6, 1)), range(6)) if exact else separate.score(query, range(6))
             np.testing.assert_allclose(bandit.score(query, range(6)), want, rtol=1e-8, atol=1e-8)
-        assert arena.orderly(
-            store.state._replace(**{n: getattr(store.state, n)[: store._count] for n in arena.PER_ARM})
-        )
+        assert arena.orderly(store.kept())
         assert set(bandit.arms) == known
 
 

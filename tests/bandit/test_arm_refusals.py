@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import onepass as op
-import onepass.bandit.bandit
 from arm_games import DIM, LEFT, RIGHT, disjoint, fingerprint, outer, taught
 
 # ---- wrong calls ----
@@ -25,8 +24,8 @@ FIVE = ["a", "brand new", 7, "d", "a"]
     ("call", "says"),
     [
         (lambda b: b.remove_arm("nobody"), "arm 'nobody' is not known"),
-        (lambda b: b.parameter_of("nobody"), "arm 'nobody' is not known"),
-        (lambda b: b.rows_of("nobody"), "arm 'nobody' is not known"),
+        (lambda b: b.model.parameter_of("nobody"), "arm 'nobody' is not known"),
+        (lambda b: b.model.rows_of("nobody"), "arm 'nobody' is not known"),
         (lambda b: b.remove_arm(["a"]), "arm must be hashable"),
         (lambda b: b.add_arm("a"), "arm must be a new one, but 'a' is known already"),
         (lambda b: b.add_arm(["x"]), "arm must be hashable"),

@@ -7,7 +7,6 @@ import pytest
 
 import dense
 import onepass as op
-import onepass.bandit.bandit
 from arm_games import CUTTING, DIM, NAMES, assert_close, data, disjoint, hybrid, learned, slices
 from counts import LONG
 from onepass.arena import arena, compact
@@ -44,7 +43,7 @@ def test_disjoint_scores_equal_independent_dense_models_while_arms_come_and_go(k
             naive.remove("a")
         if step == 20:
             bandit.add_arm("a")  # comes back without its past
-            assert bandit.rows_of("a") == 0
+            assert bandit.model.rows_of("a") == 0
         assert_close(bandit.score(queries[0], offered), naive.scores(np.tile(queries[0], (6, 1)), offered))
         assert_close(bandit.score(queries[:6], offered), naive.scores(queries[:6], offered))
     every = bandit.score(queries[:, None], offered)
@@ -54,9 +53,9 @@ def test_disjoint_scores_equal_independent_dense_models_while_arms_come_and_go(k
     assert "unknown" not in bandit.arms
     for arm in NAMES:
         theta = np.linalg.solve(naive.arms[arm].matrix, naive.arms[arm].moment)
-        assert_close(bandit.parameter_of(arm), theta)
-    assert not bandit.parameter_of("never learned").any()
-    thetas, inverses = bandit.models_of(offered)
+        assert_close(bandit.model.parameter_of(arm), theta)
+    assert not bandit.model.parameter_of("never learned").any()
+    thetas, inverses = bandit.model.models_of(offered)
     fresh = naive.fresh()
     for arm, theta, inverse in zip(offered, thetas, inverses, strict=True):
         one = naive.arms.get(arm, fresh)
@@ -69,13 +68,13 @@ def test_models_are_what_arms_are_scored_by_also_where_they_forget_and_hybrid_on
     for half_life, dtype in ((None, "float32"), (20.0, "float64")):
         parts = op.Disjoint(op.Ridge(op.Exact(dim=DIM, reg=0.37, dtype=dtype)))
         bandit = learned(op.Bandit(parts, op.UCB(0.5), half_life=half_life), rows, rewards, names)
-        thetas, inverses = bandit.models_of()
+        thetas, inverses = bandit.model.models_of()
         assert thetas.dtype == inverses.dtype == dtype
         seen, close = bandit.decide(rows[0]), 1e-4 if dtype == "float32" else 1e-9
         assert_close(thetas @ rows[0], seen.means, close)
         assert_close(np.sqrt(rows[0] @ inverses @ rows[0]), seen.widths, close)
     with pytest.raises(ValueError, match="not defined for hybrid models"):
-        learned(hybrid(), rows, rewards, names).models_of(["a"])
+        learned(hybrid(), rows, rewards, names).model.models_of(["a"])
 
 
 @pytest.mark.parametrize("kind", EXACT_DESIGNS)
@@ -105,8 +104,8 @@ def test_float32_errs_by_a_few_roundings_times_the_condition_number():
         tolerance = condition * DIM * np.sqrt(75) * np.finfo(np.float32).eps
         assert tolerance < 0.01
         assert_close(bandit.score(rows[:4], NAMES), naive.scores(rows[:4], NAMES), tolerance)
-        assert bandit._learned.store.state.basis.dtype == np.float32
-        assert bandit.parameter_of("a").dtype == np.float32
+        assert bandit.model.learned.store.state.basis.dtype == np.float32
+        assert bandit.model.parameter_of("a").dtype == np.float32
 
 
 @pytest.mark.parametrize("kind", ["random", "unit", "low rank", "duplicated", "zeros", "badly scaled"])
@@ -126,7 +125,7 @@ def test_rows_of_all_kinds_are_learned_to_the_last_digits(kind, sizes):
         assert (np.abs(many**2 - want) <= allowed).all()
         if kind != "badly scaled":  # there theta itself is determined to a few digits only
             theta = inverse @ rows.T @ rows[:, 0]
-            np.testing.assert_allclose(bandit.parameter_of("a"), theta, atol=1e-8)
+            np.testing.assert_allclose(bandit.model.parameter_of("a"), theta, atol=1e-8)
 
 
 # ---- compact and separate ----
@@ -142,12 +141,12 @@ def test_one_arena_and_one_state_an_arm_agree(design):
     both = [learned(disjoint(design, theory, compact=c), rows, rewards, names) for c in (True, False)]
     queries = np.random.default_rng(5).standard_normal((20, 1, DIM))
     assert_close(both[0].score(queries), both[1].score(queries))  # radii too
-    assert_close(both[0].parameter_of("a"), both[1].parameter_of("a"))
+    assert_close(both[0].model.parameter_of("a"), both[1].model.parameter_of("a"))
     rounding = 1e-9 * np.linalg.norm(rows) ** 2  # is part of both certificates, and not the same
     np.testing.assert_allclose(both[0].error_bound(), both[1].error_bound(), rtol=1e-9, atol=rounding)
     if design in CUTTING:
         assert both[0].error_bound() > 0.0
-        assert (both[0]._learned.store.state.outside >= 0).all()  # every arm was cut, many times
+        assert (both[0].model.learned.store.state.outside >= 0).all()  # every arm was cut, many times
     for bandit in both:
         bandit.remove_arm("d")
         bandit.learn(rows[0], rewards[0], "d")
@@ -155,7 +154,7 @@ def test_one_arena_and_one_state_an_arm_agree(design):
     for bandit in both:
         bandit.learn(rows[:9], rewards[:9], ["d"] * 9)
     assert_close(both[0].score(queries), both[1].score(queries))
-    assert [bandit.rows_of("d") for bandit in both] == [10, 10]
+    assert [bandit.model.rows_of("d") for bandit in both] == [10, 10]
 
 
 @pytest.mark.parametrize("compensate", [False, True])
@@ -191,7 +190,7 @@ def test_dyadic_arms_equal_independent_bandits():
         alone = op.Bandit(op.Ridge(design), op.UCB(0.5))
         alone.learn(rows[chosen], rewards[chosen])
         assert_close(bandit.score(rows[0], [arm]), alone.score(rows[:1]))
-        assert_close(bandit.parameter_of(arm), alone.parameter)
+        assert_close(bandit.model.parameter_of(arm), alone.model.parameter)
     bound = bandit.error_bound()
     assert 0.0 < bound <= 16.0
     bandit.remove_arm("a")
@@ -241,9 +240,9 @@ def test_results_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
             bandit = disjoint(op.ProjectorSplitting(dim=DIM, rank=2), threads=threads)
         for part in (slice(0, 300), slice(300, None)):
             bandit.learn(rows[part], rows[part, 0], names[part])
-        ends[threads] = dict(states.leaves(bandit._saved()))
+        ends[threads] = dict(states.leaves(bandit.model.contents().state))
         assert (len(jobs) > 0) == (threads > 1)
-        assert arena.orderly(bandit._learned.store.kept())
+        assert arena.orderly(bandit.model.learned.store.kept())
     assert len(jobs) > 20
     for name, value in ends[1].items():
         for threads in (2, 5):

@@ -10,13 +10,13 @@ from scipy import stats
 import onepass as op
 from counts import many
 from dense_exploration import LEVEL, naive, seen_of
-from onepass.bandit.assignment import close_dead_ends, unfilled
-from onepass.bandit.names import eligible_arms, eligible_places
-from onepass.bandit.rounds import fill_slots
+from onepass.exploration.assignment import close_dead_ends, unfilled
 from onepass.exploration.contract import score
+from onepass.exploration.slots import fill_slots
 from onepass.foundation.generic import compiled
 from onepass.log.records import Decision as Record
 from onepass.log.verifying import again
+from onepass.model.names import eligible_arms, eligible_places
 
 RULES = {
     "UCB": op.UCB(0.3, floor=0.2),

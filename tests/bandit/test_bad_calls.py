@@ -1,6 +1,5 @@
 """Any argument of any public thing: one clear sentence, or a working result; what is refused has changed nothing."""
 
-import re
 import time
 import warnings
 
@@ -15,7 +14,6 @@ from onepass.foundation import waiting
 CALLS = many(2_000, 20_000)
 SECONDS = 2.0  # of processor time, compilation apart
 DECIDES_FIRST = {"classifier.score", "regressor.score"}  # by scikit-learn, which looks at y later; scratch changes
-ASKS = re.compile(r"(GPUCB|BKB)\b.*\.play")  # decides, and asks a function of the caller, whose error is no refusal
 LONGEST = 600  # characters of a message: what is wrong, two values of 120, and the way out
 REFUSALS = (ValueError, TypeError, FloatingPointError, FileNotFoundError)
 
@@ -75,7 +73,7 @@ def called(rng, whole):
     function = getattr(owner, method)
     positional, named = arguments(rng, function)
     ended = outcome(function, positional, named)
-    first = f"{name}.{method}" in DECIDES_FIRST or (ASKS.match(f"{name}.{method}") and callable(named.get("reward")))
+    first = f"{name}.{method}" in DECIDES_FIRST
     if ended == "refused" and not first and written(owner) != before:
         ended = "refused, but it has changed"
     return f"{name}.{method}", ended, named

@@ -53,7 +53,9 @@ def test_play_equals_decide_and_learn(name):
     for t, arm in enumerate(arms):
         assert apart.decide(contexts[t]).arm == arm
         apart.learn(contexts[t, arm], rewards[t, arm])
-    np.testing.assert_allclose(together.parameter, apart.parameter, rtol=1e-9, atol=1e-12)  # BLAS rounds by shape
+    np.testing.assert_allclose(
+        together.model.parameter, apart.model.parameter, rtol=1e-9, atol=1e-12
+    )  # BLAS rounds by shape
     assert together.rounds == apart.rounds == len(contexts)
 
 
@@ -78,7 +80,7 @@ def test_save_load_continue_gives_the_same_decisions(name, dtype, tmp_path):
     arms = bandit.play(contexts[40:].astype(dtype), rewards[40:])
     for other in (loaded, copied):
         np.testing.assert_array_equal(other.play(contexts[40:].astype(dtype), rewards[40:]), arms)
-        np.testing.assert_array_equal(other.parameter, bandit.parameter)
+        np.testing.assert_array_equal(other.model.parameter, bandit.model.parameter)
 
 
 def test_batches_equal_single_rows_for_an_exact_design():
@@ -87,7 +89,7 @@ def test_batches_equal_single_rows_for_an_exact_design():
     for row, reward in zip(contexts[:, 0], rewards[:, 0], strict=True):
         one.learn(row, reward)
     many.learn(contexts[:, 0], rewards[:, 0])
-    np.testing.assert_allclose(one.parameter, many.parameter, rtol=1e-10)
+    np.testing.assert_allclose(one.model.parameter, many.model.parameter, rtol=1e-10)
     np.testing.assert_allclose(one.score(contexts), many.score(contexts), rtol=1e-10)
     assert one.score(contexts).shape == contexts.shape[:2]
 
@@ -162,8 +164,8 @@ def test_thompson_draws_have_the_posterior_mean_and_variance(name):
     bandit = RECIPES[name](exploration=0.7, reg=0.37)
     bandit.learn(contexts[:, 0], rewards[:, 0])
     draws = np.array([bandit.decide(contexts[0]).scores for _ in range(4000)])
-    mean = contexts[0] @ bandit.parameter
-    spread = 0.7 * np.sqrt(contract.inverse_quadratic(bandit._learned.design, contexts[0]))
+    mean = contexts[0] @ bandit.model.parameter
+    spread = 0.7 * np.sqrt(contract.inverse_quadratic(bandit.model.learned.design, contexts[0]))
     assert np.abs(draws.mean(axis=0) - mean).max() < 4.5 * spread.max() / np.sqrt(4000)
     np.testing.assert_allclose(draws.std(axis=0), spread, rtol=4.5 / np.sqrt(2 * 4000))
 
@@ -218,7 +220,7 @@ def test_rows_that_are_not_finite_are_refused_and_change_nothing(name, bad):
     contexts, rewards = game()
     bandit = RECIPES[name]()
     bandit.play(contexts, rewards)
-    before = bandit.parameter.copy()
+    before = bandit.model.parameter.copy()
     rows = contexts[0].copy()
     rows[2, 3] = bad
     for call in (
@@ -238,7 +240,7 @@ def test_rows_that_are_not_finite_are_refused_and_change_nothing(name, bad):
         ):
             with pytest.raises(ValueError, match="rewards must be"):
                 call()
-    np.testing.assert_array_equal(bandit.parameter, before)
+    np.testing.assert_array_equal(bandit.model.parameter, before)
     assert bandit.rounds == len(contexts)
 
 
@@ -263,7 +265,7 @@ def test_wrong_calls_get_one_clear_sentence(call, says):
     with pytest.raises(ValueError, match=says):
         call(bandit)
     assert bandit.rounds == 0
-    assert not bandit.parameter.any()
+    assert not bandit.model.parameter.any()
 
 
 @pytest.mark.parametrize(
@@ -291,7 +293,7 @@ def test_wrong_calls_get_one_clear_sentence(call, says):
         (lambda: op.PSILinUCB(dim=DIM, rank=2, compensate="yes"), "compensate"),
         (lambda: op.Theory(delta=0.0), "delta"),
         (lambda: op.Theory(delta=1.5), "delta"),
-        (lambda: op.Bandit(op.Exact(dim=2)), "estimator must be"),
+        (lambda: op.Bandit(op.Exact(dim=2)), "model must be"),
         (lambda: op.Bandit(op.Ridge(op.Exact(dim=2)), 0.1), "exploration must be"),
         (lambda: op.Bandit(op.Ridge(op.Exact(dim=2)), features=op.GaussianProjection(dim=4, size=3)), "features"),
     ],
@@ -322,7 +324,7 @@ def test_products_that_would_overflow_are_refused_before_anything_changes(dtype,
         with pytest.raises(ValueError, match="must be finite"):
             call()
     assert bandit.rounds == 0
-    assert not bandit.parameter.any()
+    assert not bandit.model.parameter.any()
 
 
 def test_parameters_may_be_numpy_scalars_and_are_saved(tmp_path):

@@ -119,7 +119,7 @@ def test_a_watched_bandit_finds_a_change_where_its_first_detector_begins_anew():
         watched.learn(decision, float(decision.context @ theta) + rng.standard_normal())
     assert len(watched.alarms) == 1
     assert 4_090 < watched.alarms[0] <= 4_190
-    assert watched.bandit.parameter[0] < -0.5
+    assert watched.bandit.model.parameter[0] < -0.5
 
 
 def test_what_is_not_one_decision_is_refused():

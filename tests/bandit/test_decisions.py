@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.bandit.ledger import LENGTH, Ledger
+from onepass.bandit.rewarded_ids import LENGTH, RewardedIds
 from onepass.exploration.randomness import key_of, keyed
 
 DIM = 3
@@ -85,7 +85,7 @@ def test_a_decision_teaches_what_its_row_and_arm_teach(name):
         decision = one.decide(context, NAMES)
         other.decide(context, NAMES)
         one.learn(decision, 0.3 * t)
-        other.learn(decision.context, 0.3 * t, None if isinstance(other, op.SharedBandit) else decision.arm)
+        other.learn(decision.context, 0.3 * t, decision.arm if other.model.named else None)
     a, b = ({k: v for k, v in bandit.contents().extra.items() if k != "rewarded"} for bandit in (one, other))
     assert a == b
     assert np.array_equal(one.score(context, NAMES), other.score(context, NAMES))
@@ -197,16 +197,16 @@ def test_a_kernel_bandit_learns_from_records():
 
 
 def test_the_ledger_remembers_the_last_decisions_through_a_file():
-    ledger = Ledger()
-    ledger.add([f"{i}" for i in range(LENGTH + 5)])
+    ledger = RewardedIds()
+    ledger.add(ledger.check([f"{i}" for i in range(LENGTH + 5)], False))
     assert len(ledger) == LENGTH
-    for kept in (ledger, Ledger.of(ledger.text())):
-        kept.refuse(["0", "4", "new"])
+    for kept in (ledger, RewardedIds.of(ledger.text())):
+        kept.check(["0", "4", "new"], False)
         for known in ("5", f"{LENGTH + 4}"):
             with pytest.raises(ValueError, match="has had its reward"):
-                kept.refuse([known])
+                kept.check([known], False)
         with pytest.raises(ValueError, match="has had its reward"):
-            kept.refuse(["twice", "twice"])
+            kept.check(["twice", "twice"], False)
 
 
 @pytest.mark.parametrize("change", [
@@ -243,7 +243,7 @@ def test_a_record_that_contradicts_itself_is_refused(change):
 ])  # fmt: skip
 def test_bad_requests_are_refused_and_nothing_changes(call, message):
     bandit = op.OFUL(dim=DIM)
-    before = bandit.contents().extra["rounds"]
+    before = bandit.rounds
     with pytest.raises(ValueError, match=message):
         call(bandit)
     assert bandit.rounds == before

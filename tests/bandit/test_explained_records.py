@@ -59,7 +59,7 @@ def test_arms_of_kernel_bandits_are_explained_from_records():
     points = np.random.default_rng(0).standard_normal((9, 2))
     fixed, changing = op.GPUCB(points, op.RBF(1.0)), op.GPUCB(None, op.RBF(1.0))
     for i in range(6):
-        fixed.learn(i, float(i % 3))
+        fixed.learn(None, float(i % 3), i)
         changing.learn(points[i], float(i % 3))
     one = fixed.decide()
     assert fixed.explain(one) == fixed.explain(None, one.arm)
@@ -83,13 +83,13 @@ def test_terms_of_records_are_explained_as_the_records_are():
     decision = bandit.decide(user, arms, k=2, id="asked")
     record = op.Decision.from_dict(json.loads(json.dumps(decision.to_dict())))
     for arm in (None, *decision.arms):
-        found, whole = bandit.explain(record, arm=arm), bandit.explain(user, arms, arm or decision.arm)
+        found, whole = bandit.explain(record, arm=arm), bandit.explain(user, arm or decision.arm, arms=arms)
         assert (found.arm, found.mean, found.width, found.terms) == (whole.arm, whole.mean, whole.width, whole.terms)
     other = next(name for name in arms if name not in decision.arms)
     for call, says in (
         (lambda: bandit.explain(record, arm=other), "arm must be one of the 2 arms offered"),
-        (lambda: bandit.explain(record, arms), "arms must be None beside a decision"),
-        (lambda: bandit.explain(record._replace(context=None)), "has no terms of records"),
+        (lambda: bandit.explain(record, arms=arms), "arms must be None beside a decision"),
+        (lambda: bandit.explain(record._replace(context=None)), "has no context"),
     ):
         with pytest.raises(ValueError, match=says):
             call()

@@ -154,7 +154,7 @@ def test_a_row_contributes_parameter_times_value():
     bandit, asked = shared("identity"), stream(3, 1)[0]
     terms = by_name(bandit.explain(asked, 1, names=NAMES))
     for j, name in enumerate(NAMES):
-        value, weight = asked[1, j], bandit.parameter[j]
+        value, weight = asked[1, j], bandit.model.parameter[j]
         assert terms[name][:4] == ("shared", name, value, weight)
         assert terms[name].contribution == value * weight
 
@@ -172,7 +172,7 @@ def test_a_standardized_column_contributes_its_distance_from_its_mean():
 def test_landmarks_contribute_by_their_kernel_values():
     bandit, asked = shared("nystrom"), stream(3, 1)[0]
     terms, near = by_name(bandit.explain(asked, 1)), WIDE(POINTS, asked[1:2])[:, 0]
-    weights = np.linalg.solve(np.linalg.cholesky(WIDE(POINTS, POINTS)).T, bandit.parameter)
+    weights = np.linalg.solve(np.linalg.cholesky(WIDE(POINTS, POINTS)).T, bandit.model.parameter)
     for j in range(4):
         np.testing.assert_allclose(terms[f"landmark{j}"].value, near[j], rtol=1e-12)
         np.testing.assert_allclose(terms[f"landmark{j}"].contribution, near[j] * weights[j], rtol=1e-9)
@@ -182,7 +182,7 @@ def test_a_frequency_is_a_wave_of_its_angle_and_amplitude():
     features = op.Fourier(dim=5, size=6, length_scale=1.5, seed=3)
     W = np.random.RandomState(3).standard_normal((3, 5)) / 1.5
     bandit, asked = shared("fourier"), stream(3, 1)[0]
-    z, theta = features.transform(asked[1]), bandit.parameter
+    z, theta = features.transform(asked[1]), bandit.model.parameter
     for j in range(3):
         term = by_name(bandit.explain(asked, 1))[f"frequency{j}"]
         phase = np.arctan2(theta[3 + j], theta[j])
@@ -242,7 +242,7 @@ def test_factors_are_explained_like_the_rows_they_stand_for():
     found, want = (bandit.explain(contexts, 3, 5, names=NAMES) for contexts in (op.Outer(user, arms), rows))
     assert (found.terms, found.difference.terms) == (want.terms, want.difference.terms)
     np.testing.assert_allclose([found.score, found.difference.score], [want.score, want.difference.score], rtol=1e-12)
-    with pytest.raises(ValueError, match=r"contexts.left must be one user"):
+    with pytest.raises(ValueError, match=r"contexts must be those of one decision"):
         bandit.explain(op.Outer(user[None], arms), 3)
 
 
@@ -280,7 +280,7 @@ def test_what_cannot_be_explained_gets_one_clear_sentence():
         (lambda: bandit.explain(asked, 0, "a"), "other must be one of the 3 arms offered, got 'a'"),
         (lambda: bandit.explain(asked, 1, 1), "other must be another arm than 1"),
         (lambda: bandit.explain(asked, names=["hour"]), "names must be 5 different strings"),
-        (lambda: bandit.explain(asked[None]), "contexts must have 1 or 2 dimension"),
+        (lambda: bandit.explain(asked[None]), "contexts must be those of one decision"),
         (lambda: bandit.explain(asked, arms=["a"]), "arms must have one name per row of contexts"),
         (lambda: bandit.explain(asked * np.nan), "contexts must be finite"),
         (lambda: bandit.explain(asked).top(-1), "k must be an integer at least 0"),

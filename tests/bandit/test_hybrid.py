@@ -5,7 +5,6 @@ import pytest
 
 import dense
 import onepass as op
-import onepass.bandit.bandit
 from arm_games import DIM, LEFT, NAMES, RIGHT, assert_close, data, factor_data, hybrid, learned, slices
 from onepass.testing import REGS
 
@@ -44,7 +43,7 @@ def test_hybrid_parameters_of_an_arm_are_its_means_of_unit_contexts():
     rows, rewards, names = data(100)
     bandit = learned(hybrid(exploration=0.0), rows, rewards, names)
     for arm in NAMES:
-        assert_close(bandit.parameter_of(arm), bandit.score(np.eye(DIM)[:, None], [arm])[:, 0])
+        assert_close(bandit.model.parameter_of(arm), bandit.score(np.eye(DIM)[:, None], [arm])[:, 0])
 
 
 @pytest.mark.parametrize("exploration", [0.5, -0.3])

@@ -14,9 +14,9 @@ import pytest
 
 import onepass as op
 from interrupting import Interrupted, alarms, raising
-from onepass.bandit.rounds import learn_rows
 from onepass.foundation.interrupts import deferred
 from onepass.learner.contract import progress
+from onepass.model.shared_loop import learn_rows
 from patience import PATIENCE
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # as finalizers may be hit
@@ -91,7 +91,7 @@ def test_a_handler_that_raises_in_compiled_calls_crashes_nothing():
 
     def step():
         learn_rows(
-            bandit._learned, False, bandit._tally, rows[:1], targets[:1], np.empty(0)
+            bandit.model.learned, False, bandit.model._tally, rows[:1], targets[:1], np.empty(0)
         )  # without `deferred`: states come back
         progress(learner._state, rows, targets)
         bandit.decide(rows[:5])

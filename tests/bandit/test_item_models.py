@@ -61,7 +61,7 @@ def test_what_is_taken_of_late_is_shown_and_what_is_new_has_its_chance():
         bandit = op.ItemModels(dim=3, half_life=half_life)
         bandit.learn(rng.standard_normal((150, 3)), np.ones(150), ["old"] * 100 + ["new"] * 50)
         assert bandit.recommend(np.zeros((1, 3)), k=1).arms == [[first]]
-    assert op.ItemModels(dim=3).half_life == 15_000.0
+    assert op.ItemModels(dim=3).model.half_life == 15_000.0
 
 
 def test_of_what_was_taken_alone_models_of_items_recommend_better_than_counting():

@@ -41,7 +41,7 @@ def test_exact_shared_models_do_not_know_the_order_of_rewards(kind, reg):
     whole = in_order(make(), rows, rewards, range(150))
     for seed in range(3):
         late = in_order(make(), rows, rewards, delayed(150, seed))
-        np.testing.assert_allclose(late.parameter, whole.parameter, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(late.model.parameter, whole.model.parameter, rtol=0, atol=1e-9)
         np.testing.assert_allclose(late.score(rows), whole.score(rows), rtol=0, atol=1e-9)
 
 
@@ -72,7 +72,7 @@ def test_an_arm_does_not_know_when_others_learned(kind, compact):
         in_order(disjoint(DESIGNS[kind], compact=compact), rows, rewards, found, names) for found in (range(150), order)
     )
     for name in NAMES:
-        assert states.equal(one.export_arm(name).held, other.export_arm(name).held)
+        assert states.equal(one.model.export_arm(name).held, other.model.export_arm(name).held)
 
 
 @pytest.mark.parametrize("kind", ["fd", "rfd", "dyadic"])
@@ -81,8 +81,8 @@ def test_certificates_of_sketches_hold_in_any_order(kind):
     a = DESIGNS[kind].params["reg"] * np.eye(DIM) + rows.T @ rows
     for seed in range(5):
         bandit = in_order(op.Bandit(op.Ridge(DESIGNS[kind])), rows, rewards, delayed(150, seed, 150))
-        assert np.linalg.norm(a - matrix(bandit.learned.design), 2) <= bandit.error_bound()
-        b = bandit.learned.moment
+        assert np.linalg.norm(a - matrix(bandit.model.learned.design), 2) <= bandit.error_bound()
+        b = bandit.model.learned.moment
         np.testing.assert_allclose(b, rows.T @ rewards, rtol=0, atol=1e-9 * np.abs(b).max())
 
 
@@ -96,4 +96,4 @@ def test_deciding_between_reward_and_decision_changes_no_model():
         at_once.decide(row, NAMES)
         at_once.learn(row, float(rewards[i]), names[i])
     for name in NAMES:
-        assert states.equal(waited.export_arm(name).held, at_once.export_arm(name).held)
+        assert states.equal(waited.model.export_arm(name).held, at_once.model.export_arm(name).held)

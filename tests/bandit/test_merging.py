@@ -36,7 +36,7 @@ def dense_ridge(reg, *parts, prior=slice(0, 0)):
 
 
 def same(merged, whole, tolerance=1e-9):
-    np.testing.assert_allclose(merged.parameter, whole.parameter, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(merged.model.parameter, whole.model.parameter, rtol=0, atol=tolerance)
     np.testing.assert_allclose(merged.score(ROWS[:20]), whole.score(ROWS[:20]), rtol=0, atol=tolerance)
     assert merged.rounds == whole.rounds
 
@@ -51,7 +51,7 @@ def test_merged_exact_models_equal_learning_both_streams(kind, reg):
     assert op.to_bytes(second) == held
     if kind in ("Ridge", "OnlineNewton"):
         theta, a = dense_ridge(reg, FIRST, SECOND)
-        np.testing.assert_allclose(first.parameter, theta, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(first.model.parameter, theta, rtol=0, atol=1e-9)
         widths = first.decide(ROWS[:20]).widths
         np.testing.assert_allclose(widths, np.sqrt(np.sum(ROWS[:20] @ np.linalg.inv(a) * ROWS[:20], axis=1)), rtol=1e-9)
     same(first.merge(learned(make, COMMON)), learned(make, FIRST, SECOND, COMMON))  # and goes on
@@ -68,7 +68,7 @@ def test_rows_that_a_design_held_already_count_once(kind, reg):
     same(merged, learned(make, FIRST, SECOND))
     if kind in ("Ridge", "OnlineNewton"):
         theta, _ = dense_ridge(reg, FIRST, SECOND, prior=PRIOR)
-        np.testing.assert_allclose(merged.parameter, theta, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(merged.model.parameter, theta, rtol=0, atol=1e-9)
 
 
 def test_a_loaded_bandit_knows_the_rows_that_its_design_held():
@@ -107,7 +107,7 @@ def test_copies_of_one_bandit_merge_with_what_each_has_learned_since(kind, reg):
 def test_float32_models_merge_to_their_own_precision():
     make = lambda: op.Bandit(op.Ridge(op.Exact(dim=DIM, reg=0.37, dtype="float32").append(ROWS[PRIOR])))  # noqa: E731
     merged, whole = learned(make, FIRST).merge(learned(make, SECOND)), learned(make, FIRST, SECOND)
-    assert merged.parameter.dtype == np.float32
+    assert merged.model.parameter.dtype == np.float32
     same(merged, whole, 2e-4)
 
 
@@ -158,9 +158,9 @@ def test_bandits_of_other_parts_are_refused():
     refused(bandit, ridge(reg=2.0), ValueError, "must have the estimator")
     refused(bandit, ridge(dtype="float32"), ValueError, "must have the estimator")
     refused(bandit, op.Bandit(op.OnlineNewton(op.Exact(dim=DIM))), ValueError, "must have the estimator")
-    refused(bandit, op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM)))), TypeError, "must be another SharedBandit")
-    refused(bandit, op.Exact(dim=DIM), TypeError, "must be another SharedBandit")
-    refused(bandit, ridge(), TypeError, "since must be another SharedBandit", since=op.Exact(dim=DIM))
+    refused(bandit, op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM)))), TypeError, "must be another bandit with a")
+    refused(bandit, op.Exact(dim=DIM), TypeError, "must be another bandit with a")
+    refused(bandit, ridge(), TypeError, "since must be another bandit with a", since=op.Exact(dim=DIM))
     limited = lambda: op.Bandit(op.TruncatedRidge(op.Exact(dim=DIM), horizon=100))  # noqa: E731
     refused(learned(limited, FIRST), learned(limited, SECOND), ValueError, "horizon was fixed at 100")
     means = lambda: op.Bandit(op.MedianOfMeans(op.Exact(dim=DIM), repeats=3))  # noqa: E731
@@ -198,7 +198,7 @@ def test_residuals_and_decisions_that_had_their_reward_are_merged_too():
     for shard, decision in zip(shards, decisions, strict=True):
         shard.learn(decision, 1.0)
     merged = op.merged(*shards, since=common)
-    count, squares = zip(*(bandit.contents().extra["tally"] for bandit in (*shards, merged)), strict=True)
+    count, squares = zip(*(bandit.model.contents().extra["tally"] for bandit in (*shards, merged)), strict=True)
     assert count == (1, 1, 2)
     assert squares[2] == squares[0] + squares[1] > 0.0
     for decision in decisions:

@@ -22,7 +22,7 @@ DESIGNS = {
 
 def arms_of(bandit):
     """Every arm's own bytes, names and roster apart."""
-    return {name: op.to_bytes(bandit.export_arm(name)) for name in bandit.arms}
+    return {name: op.to_bytes(bandit.model.export_arm(name)) for name in bandit.arms}
 
 
 def dealt(make, rows, rewards, names, parts):
@@ -65,7 +65,7 @@ def test_neither_threads_nor_shards_change_a_bit():
         shard.learn(rows[arms % 3 == k], rewards[arms % 3 == k], arms[arms % 3 == k])
     merged = op.merged(*shards)
     for arm in range(40):
-        assert states.equal(merged.export_arm(arm).held, whole.export_arm(arm).held)
+        assert states.equal(merged.model.export_arm(arm).held, whole.model.export_arm(arm).held)
 
 
 @pytest.mark.parametrize("kind", DESIGNS)
@@ -76,11 +76,11 @@ def test_arms_move_as_bytes_into_holes_that_others_left(kind):
         target.remove_arm(name)
     memory, rounds = target.memory_usage(), target.rounds
     for name in MANY[::2]:
-        target.import_arm(name, op.from_bytes(op.to_bytes(whole.export_arm(name))))
+        target.model.import_arm(name, op.from_bytes(op.to_bytes(whole.model.export_arm(name))))
     assert arms_of(target) == arms_of(whole)
-    if target.estimator.compact:  # vacant slots and records are used again
+    if target.model.estimator.compact:  # vacant slots and records are used again
         assert target.memory_usage() == memory
-    assert target.rounds == rounds + sum(whole.rows_of(name) for name in MANY[::2])
+    assert target.rounds == rounds + sum(whole.model.rows_of(name) for name in MANY[::2])
     loaded = op.from_bytes(op.to_bytes(target))
     assert arms_of(loaded) == arms_of(whole)
     np.testing.assert_allclose(loaded.score(rows[0], MANY), whole.score(rows[0], MANY), rtol=1e-12)
@@ -90,24 +90,24 @@ def test_arms_move_as_bytes_into_holes_that_others_left(kind):
 def test_an_arm_that_has_not_learned_moves_as_a_name(compact):
     bandit = learned(disjoint(DESIGNS["exact"], compact=compact), *data(60))
     bandit.add_arm("waiting")
-    bandit.import_arm("twin", bandit.export_arm("waiting"))
+    bandit.model.import_arm("twin", bandit.model.export_arm("waiting"))
     loaded = op.from_bytes(op.to_bytes(bandit))
     assert loaded.arms == bandit.arms
-    assert loaded.rows_of("twin") == 0
+    assert loaded.model.rows_of("twin") == 0
 
 
 def test_an_arm_can_take_another_name_and_go_on_beside_the_original():
     rows, rewards, names = data(90)
     bandit = learned(disjoint(DESIGNS["exact"]), rows, rewards, names)
     bandit.add_arm("twin")
-    bandit.import_arm("twin", bandit.export_arm("a").copy())
-    held = op.to_bytes(bandit.export_arm("a"))
-    assert op.to_bytes(bandit.export_arm("twin")) == held
+    bandit.model.import_arm("twin", bandit.model.export_arm("a").copy())
+    held = op.to_bytes(bandit.model.export_arm("a"))
+    assert op.to_bytes(bandit.model.export_arm("twin")) == held
     bandit.learn(rows[0], 3.0, "twin")
-    assert op.to_bytes(bandit.export_arm("a")) == held
+    assert op.to_bytes(bandit.model.export_arm("a")) == held
     bandit.add_arm("new")
-    assert bandit.export_arm("new").rows == 0
-    assert "0 rows learned" in repr(bandit.export_arm("new"))
+    assert bandit.model.export_arm("new").rows == 0
+    assert "0 rows learned" in repr(bandit.model.export_arm("new"))
 
 
 # ---- the same arm of both ----
@@ -138,7 +138,7 @@ def test_arms_of_both_equal_learning_both_streams(counts, kind, compact):
     assert set(merged.arms) == set(whole.arms)
     got, want = scores(merged, rows, MANY), scores(whole, rows, MANY)
     np.testing.assert_allclose(got, want, rtol=0, atol=tolerance * np.abs(want).max())
-    assert [merged.rows_of(name) for name in whole.arms] == [whole.rows_of(name) for name in whole.arms]
+    assert [merged.model.rows_of(name) for name in whole.arms] == [whole.model.rows_of(name) for name in whole.arms]
     assert merged.rounds == whole.rounds
     again = op.merged(first.copy(), second, first)  # and goes on, its arena in order
     assert op.from_bytes(op.to_bytes(again)).rounds == 2 * first.rounds + second.rounds
@@ -160,7 +160,7 @@ def test_copies_of_one_bandit_merge_with_what_their_arms_have_learned_since(kind
     untouched = [name for name in common.arms if name not in streams[1][2]]
     assert untouched
     for name in untouched:
-        assert op.to_bytes(merged.export_arm(name)) == op.to_bytes(shards[0].export_arm(name))
+        assert op.to_bytes(merged.model.export_arm(name)) == op.to_bytes(shards[0].model.export_arm(name))
 
 
 def test_an_arm_that_was_removed_gives_back_what_was_learned_since_only():
@@ -171,11 +171,11 @@ def test_an_arm_that_was_removed_gives_back_what_was_learned_since_only():
     rows, rewards, _ = data(5, seed=2)
     second.learn(rows, rewards, [MANY[0]] * 5)
     first.merge(second, since=common)
-    assert first.rows_of(MANY[0]) == 5
-    assert first.rows_of(MANY[1]) == 0
+    assert first.model.rows_of(MANY[0]) == 5
+    assert first.model.rows_of(MANY[1]) == 0
     alone = disjoint(DESIGNS["exact"])
     alone.learn(rows, rewards, [MANY[0]] * 5)
-    np.testing.assert_allclose(first.parameter_of(MANY[0]), alone.parameter_of(MANY[0]), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(first.model.parameter_of(MANY[0]), alone.model.parameter_of(MANY[0]), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("design", CUTTING, ids=lambda d: f"{d.params['size']}, {d.params['compensation']}")
@@ -190,13 +190,13 @@ def test_arms_on_sketches_keep_b_and_their_certificates_add_and_hold(design):
     for extra in (0, 25):
         learned(merged, more[:extra], paid[:extra], names[:extra])
         seen, heard = np.vstack([rows, more[:extra]]), np.concatenate([rewards, paid[:extra]])
-        arm = merged.export_arm("a").held.arm
+        arm = merged.model.export_arm("a").held.arm
         inverse = arm.basis.T @ (arm.root @ arm.root.T - np.eye(len(arm.root)) / arm.ridge) @ arm.basis
         held = np.linalg.inv(inverse + np.eye(DIM) / arm.ridge)
         assert np.linalg.norm(0.37 * np.eye(DIM) + seen.T @ seen - held, 2) <= merged.error_bound()
         b = arm.moment @ arm.basis + arm.outside.sum(axis=0)
         np.testing.assert_allclose(b, seen.T @ heard, rtol=0, atol=1e-9 * np.abs(b).max())
-        np.testing.assert_allclose(merged.parameter_of("a"), np.linalg.solve(held, b), rtol=0, atol=1e-7)
+        np.testing.assert_allclose(merged.model.parameter_of("a"), np.linalg.solve(held, b), rtol=0, atol=1e-7)
         assert abs(arm.log_det - np.linalg.slogdet(held)[1]) < 1e-7
         assert len(arm.basis) <= 2 * design.params["size"] - 1 or len(arm.basis) == DIM
 
@@ -240,7 +240,7 @@ def test_hybrid_sketches_merge_where_no_arm_is_one_of_both():
         merged.merge(shards[1])
     assert op.to_bytes(merged) == held
     with pytest.raises(ValueError, match="known to its shared part too"):
-        merged.export_arm(MANY[0])
+        merged.model.export_arm(MANY[0])
 
 
 # ---- factors ----
@@ -264,8 +264,8 @@ def test_reduced_arms_are_united_along_one_direction_whatever_its_sign():
         first.merge(other)
     moved = make()
     for name in known:
-        moved.import_arm(name, op.from_bytes(op.to_bytes(first.export_arm(name))))
-    np.testing.assert_array_equal(moved._learned.direction[: len(known)].any(axis=1), [n != "zero" for n in known])
+        moved.model.import_arm(name, op.from_bytes(op.to_bytes(first.model.export_arm(name))))
+    np.testing.assert_array_equal(moved.model.learned.direction[: len(known)].any(axis=1), [n != "zero" for n in known])
     np.testing.assert_allclose(moved.score(request, known), first.score(request, known), rtol=1e-12)
 
 
@@ -281,19 +281,19 @@ def refused(call, bandit, error, match):
 
 def test_what_does_not_fit_is_refused_and_nothing_has_changed():
     bandit = learned(disjoint(DESIGNS["exact"]), *data(60))
-    model = bandit.export_arm("a")
+    model = bandit.model.export_arm("a")
     for other in (
         disjoint(DESIGNS["exact, with rows"]),
         disjoint(DESIGNS["fd"]),
         disjoint(DESIGNS["exact"], compact=False),
     ):
-        refused(lambda: other.import_arm("a", model), other, ValueError, "model must have")  # noqa: B023
+        refused(lambda: other.model.import_arm("a", model), other, ValueError, "model must have")  # noqa: B023
         refused(lambda: bandit.merge(other), bandit, ValueError, "other must have")  # noqa: B023
-    refused(lambda: bandit.import_arm("a", model), bandit, ValueError, "must not have learned yet")
-    refused(lambda: bandit.import_arm("new", bandit), bandit, TypeError, "must be an ArmModel")
-    refused(lambda: bandit.import_arm([1], model), bandit, ValueError, "hashable")
-    refused(lambda: bandit.export_arm("nobody"), bandit, ValueError, "not known")
-    refused(lambda: bandit.merge(op.OFUL(dim=DIM)), bandit, TypeError, "must be another ArmBandit")
+    refused(lambda: bandit.model.import_arm("a", model), bandit, ValueError, "must not have learned yet")
+    refused(lambda: bandit.model.import_arm("new", bandit), bandit, TypeError, "must be an ArmModel")
+    refused(lambda: bandit.model.import_arm([1], model), bandit, ValueError, "hashable")
+    refused(lambda: bandit.model.export_arm("nobody"), bandit, ValueError, "not known")
+    refused(lambda: bandit.merge(op.OFUL(dim=DIM)), bandit, TypeError, "must be another bandit with a")
     rows = op.Exact(dim=DIM, reg=0.37).append(data(3, seed=1)[0])
     refused(lambda: bandit.merge(disjoint(rows)), bandit, ValueError, "begun with the same rows")
     for kind, error in (("splitting", TypeError), ("dyadic", None)):
@@ -307,12 +307,12 @@ def test_what_does_not_fit_is_refused_and_nothing_has_changed():
         two = [learned(huber(compact), *data(30, seed=seed)) for seed in range(2)]
         refused(lambda: two[0].merge(two[1]), two[0], TypeError, "merge is not defined for OnePassHuber")  # noqa: B023
         apart = learned(huber(compact), *data(30, names=["other"]))
-        assert two[0].merge(apart).rows_of("other") == 30
+        assert two[0].merge(apart).model.rows_of("other") == 30
 
 
 def test_a_damaged_arm_is_refused():
     bandit = learned(disjoint(DESIGNS["rfd"]), *data(60))
-    data_of = op.to_bytes(bandit.export_arm("a"))
+    data_of = op.to_bytes(bandit.model.export_arm("a"))
     for place in range(0, len(data_of), 97):
         broken = bytearray(data_of)
         broken[place] ^= 1
@@ -321,5 +321,5 @@ def test_a_damaged_arm_is_refused():
         except ValueError:
             continue
         assert op.to_bytes(loaded) == data_of
-    held = bandit.export_arm("a").held
-    assert dict(states.leaves(held))["rows"] == bandit.rows_of("a")
+    held = bandit.model.export_arm("a").held
+    assert dict(states.leaves(held))["rows"] == bandit.model.rows_of("a")

@@ -68,16 +68,16 @@ def test_an_arm_of_an_arena_equals_one_state_of_its_estimator(kind, design):
     rewards = (rewards > 0.0).astype(float) if kind.endswith("clicks") else rewards
     rule = THEORY if kind == "OnlineNewton" else op.UCB(0.5)
     pair = [learned(arms(KINDS[kind](design), rule, compact=c), rows, rewards, names) for c in (None, False)]
-    assert pair[0].estimator.compact
+    assert pair[0].model.estimator.compact
     queries = np.random.default_rng(5).standard_normal((20, 1, DIM))
     assert_close(pair[0].score(queries), pair[1].score(queries), 1e-8)  # radii too
-    assert_close(pair[0].parameter_of("a"), pair[1].parameter_of("a"), 1e-8)
+    assert_close(pair[0].model.parameter_of("a"), pair[1].model.parameter_of("a"), 1e-8)
     for bandit in pair:
         bandit.remove_arm("d")
         bandit.learn(rows[:9], rewards[:9], ["d"] * 9)
     assert_close(pair[0].score(queries), pair[1].score(queries), 1e-8)  # nothing of the first "d" is left
     if not isinstance(design, op.Exact):
-        assert (pair[0]._learned.store.state.outside >= 0).all()  # every arm was cut
+        assert (pair[0].model.learned.store.state.outside >= 0).all()  # every arm was cut
 
 
 @pytest.mark.parametrize("compensate", [False, True])
@@ -97,7 +97,7 @@ def test_arms_truncated_by_the_spectrum_equal_the_naive_dense_step(reg, compensa
     decision = bandit.decide(rows[:20, None], NAMES)
     for a, (arm, one) in enumerate(naive.items()):
         inverse = np.linalg.inv(one.matrix)
-        assert_close(bandit.parameter_of(arm), one.theta, 1e-7)
+        assert_close(bandit.model.parameter_of(arm), one.theta, 1e-7)
         assert_close(decision.means[:, a], rows[:20] @ one.theta, 1e-7)
         assert_close(decision.widths[:, a] ** 2, np.einsum("ij,jk,ik->i", rows[:20], inverse, rows[:20]), 1e-7)
 
@@ -118,9 +118,9 @@ def test_arms_of_newton_steps_are_saved_moved_and_published_and_continue_exactly
     bandit.save(tmp_path / "arms")
     moved, snapshot = bandit.copy(), bandit.snapshot()
     for name in NAMES:
-        model = op.from_bytes(op.to_bytes(bandit.export_arm(name)))
+        model = op.from_bytes(op.to_bytes(bandit.model.export_arm(name)))
         moved.remove_arm(name)
-        moved.import_arm(name, model)
+        moved.model.import_arm(name, model)
     twins = [bandit, op.load(tmp_path / "arms"), moved]
     x = more[0][0]
     before = bandit.score(x, NAMES)
@@ -135,7 +135,7 @@ def test_arms_of_newton_steps_are_saved_moved_and_published_and_continue_exactly
 def test_what_an_arm_keeps_is_theta_and_nothing_of_the_moment(cut):
     bandit, more = cut[0].copy(), cut[1]
     other = bandit.copy()
-    other._learned.store.state.moment.fill(np.nan)
+    other.model.learned.store.state.moment.fill(np.nan)
     for twin in (bandit, other):
         learned(twin, *more)
     assert np.array_equal(bandit.score(more[0][0], NAMES), other.score(more[0][0], NAMES))
@@ -147,7 +147,7 @@ def test_newton_steps_need_no_more_memory_than_ridge_regression(cut):
         op.Bandit(op.Disjoint(op.Ridge(op.FrequentDirections(dim=DIM, size=2, reg=0.37)))), rows, rewards, names
     )
     bandit = learned(cut[0].copy(), *cut[1])
-    own = bandit._learned.store.state.memory.nbytes  # three numbers an arm, of the radius
+    own = bandit.model.learned.store.state.memory.nbytes  # three numbers an arm, of the radius
     assert bandit.memory_usage() - own <= ridge.memory_usage()
 
 
@@ -182,7 +182,7 @@ def test_arms_on_exact_designs_are_ridge_regression_and_merge():
     ]
     whole = learned(make(op.OnlineNewton), rows, rewards, names)
     assert_close(parts[0].merge(parts[1]).score(rows[:9, None]), whole.score(rows[:9, None]))
-    assert_close(whole.parameter_of("a"), learned(make(op.Ridge), rows, rewards, names).parameter_of("a"))
+    assert_close(whole.model.parameter_of("a"), learned(make(op.Ridge), rows, rewards, names).model.parameter_of("a"))
 
 
 def test_arms_on_sketches_do_not_merge(cut):

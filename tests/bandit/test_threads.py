@@ -99,7 +99,7 @@ def test_arms_come_and_go_while_others_decide():
         while not over.is_set():
             assert bandit.decide(ASKED[0]).arm is not None
             assert len(bandit.recommend(ASKED, 3).arms[0]) == 3
-            assert bandit.rows_of("a") == 1
+            assert bandit.model.rows_of("a") == 1
             assert bandit.memory_usage() > 0
 
     assert together(change, decide, decide) == []
@@ -131,9 +131,9 @@ def test_two_threads_read_at_the_same_time(name):
         return op.RBF(1.0)(x, y)
 
     bandit = op.GPUCB(np.arange(6.0)[:, None], slow) if "GP" in name else op.BKB(np.arange(6.0)[:, None], slow)
-    bandit.learn(2, 1.0)
+    bandit.learn(None, 1.0, 2)
     waits[0] = True
-    assert together(*[lambda: bandit.posterior([[0.5]])] * 2) == []
+    assert together(*[lambda: bandit.model.posterior([[0.5]])] * 2) == []
 
 
 def test_other_threads_run_while_one_computes():

@@ -95,7 +95,7 @@ def test_a_data_set_of_ray_is_learned_as_files_are(ray, address):
     theta = np.linalg.solve(0.3 * np.eye(4) + x.T @ x, x.T @ x.sum(1))
     counts = []
     found = fit(lists, op.OFUL(dim=4, reg=0.3), ray=address, batch=33, progress=counts.append)
-    np.testing.assert_allclose(found.parameter, theta, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(found.model.parameter, theta, rtol=0.0, atol=1e-9)
     assert found.rounds == counts[-1] == 400
 
     tensors = ray.data.from_numpy(x).rename_columns({"data": "features"})
@@ -105,7 +105,7 @@ def test_a_data_set_of_ray_is_learned_as_files_are(ray, address):
     each = fit(lists, op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=4, reg=0.3)))), arm="arm", ray=address)
     own = x[::2]
     theta = np.linalg.solve(0.3 * np.eye(4) + own.T @ own, own.T @ own.sum(1))
-    np.testing.assert_allclose(each.parameter_of("a"), theta, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(each.model.parameter_of("a"), theta, rtol=0.0, atol=1e-9)
 
     with pytest.raises(ValueError, match="no nobody"):
         fit(lists, op.OFUL(dim=4), reward="nobody", ray=address)

@@ -45,7 +45,7 @@ def test_exact_models_are_those_of_one_pass(folder, rows, workers):
     counts = []
     shared = fit(folder, op.OFUL(dim=DIM, reg=0.3), workers=workers, batch=33, progress=counts.append)
     _, theta = dense(x, rewards, 0.3)
-    np.testing.assert_allclose(shared.parameter, theta, rtol=0.0, atol=ROUNDING)
+    np.testing.assert_allclose(shared.model.parameter, theta, rtol=0.0, atol=ROUNDING)
     assert shared.rounds == counts[-1] == 700
     assert counts == sorted(counts)
 
@@ -55,7 +55,7 @@ def test_exact_models_are_those_of_one_pass(folder, rows, workers):
     for arm in range(4):
         own = np.array(arms) == arm
         _, theta = dense(x[own], rewards[own], 0.7)
-        np.testing.assert_allclose(many.parameter_of(arm), theta, rtol=0.0, atol=ROUNDING)
+        np.testing.assert_allclose(many.model.parameter_of(arm), theta, rtol=0.0, atol=ROUNDING)
     assert each.rounds == 0
 
 
@@ -74,7 +74,7 @@ def test_what_a_model_knew_before_is_counted_once(folder, rows):
     recipe.learn(x[:50], rewards[:50])
     found = fit(folder, recipe, workers=3)
     _, theta = dense(np.vstack([x[:50], x]), np.hstack([rewards[:50], rewards]), 0.3)
-    np.testing.assert_allclose(found.parameter, theta, rtol=0.0, atol=ROUNDING)
+    np.testing.assert_allclose(found.model.parameter, theta, rtol=0.0, atol=ROUNDING)
     assert found.rounds == 750
 
 

@@ -93,7 +93,7 @@ def test_any_number_of_shards_is_the_bandit_of_one_process(models):
         assert_same_decisions(one, many, shards)
         assert_same_recommendations(one, many, ROUNDING, shards)
         assert many.bandit.error_bound() == one.error_bound()
-        np.testing.assert_array_equal(many.bandit.parameter_of("arm 1"), one.parameter_of("arm 1"))
+        np.testing.assert_array_equal(many.bandit.model.parameter_of("arm 1"), one.model.parameter_of("arm 1"))
 
 
 ACTS = ["learn", "add a shard", "drop a shard", "remove an arm"]

@@ -27,8 +27,8 @@ def test_answers_are_those_of_one_process(models):
         assert str(its) == str(mine)
         assert NAMES[0] in str(its)
     for arm in one.arms:
-        np.testing.assert_array_equal(many.parameter_of(arm), one.parameter_of(arm))
-        assert many.rows_of(arm) == one.rows_of(arm)
+        np.testing.assert_array_equal(many.model.parameter_of(arm), one.model.parameter_of(arm))
+        assert many.model.rows_of(arm) == one.model.rows_of(arm)
     assert many.error_bound() == one.error_bound()
     with pytest.raises(ValueError, match="names"):
         many.explain(x, names=NAMES[:-1])
@@ -41,14 +41,14 @@ def test_arms_move_between_shards_of_two_bandits_and_one_process_bit_for_bit(tmp
     one.learn(x, rng.random(30), [f"arm {a}" for a in rng.integers(0, 5, 30)])
     with ShardedBandit(recipe(), 3, folder=tmp_path) as many:
         for arm in one.arms:
-            many.import_arm(arm, one.export_arm(arm))
+            many.import_arm(arm, one.model.export_arm(arm))
     with ShardedBandit.opened(tmp_path) as again:
         assert (again.rounds, again.arms) == (one.rounds, one.arms)
         back = recipe()
         for arm in again.arms:
-            back.import_arm(arm, again.export_arm(arm))
+            back.model.import_arm(arm, again.export_arm(arm))
         for bandit in (again, back):
             np.testing.assert_array_equal(bandit.score(x[0]), one.score(x[0]))
-            assert [bandit.rows_of(arm) for arm in one.arms] == [one.rows_of(arm) for arm in one.arms]
+            assert [bandit.model.rows_of(arm) for arm in one.arms] == [one.model.rows_of(arm) for arm in one.arms]
         with pytest.raises(ValueError, match="learned"):
-            again.import_arm("arm 1", one.export_arm("arm 2"))
+            again.import_arm("arm 1", one.model.export_arm("arm 2"))

@@ -90,7 +90,7 @@ def test_what_is_refused_changes_nothing():
         stream_of.learn(x, np.ones(DIM))
         found = stream_of.merge()
     assert stream_of.rounds == found.rounds == 2 * DIM
-    np.testing.assert_allclose(found.parameter, 2.0 / (REG + 2.0), rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(found.model.parameter, 2.0 / (REG + 2.0), rtol=0.0, atol=1e-9)
 
 
 def test_a_recipe_that_cannot_be_merged_is_refused_at_once():

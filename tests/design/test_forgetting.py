@@ -36,8 +36,8 @@ def stream(seed, count):
 
 def agree(bandit, truth):
     want = truth.model.theta
-    assert np.abs(bandit.parameter - want).max() <= 1e-9 * max(np.abs(want).max(), 1e-3)
-    assert np.abs(bandit.learned.design.settings.reg - REG) == 0.0
+    assert np.abs(bandit.model.parameter - want).max() <= 1e-9 * max(np.abs(want).max(), 1e-3)
+    assert np.abs(bandit.model.learned.design.settings.reg - REG) == 0.0
 
 
 @pytest.mark.parametrize("half_life", [1.5, 10.0, 300.0])
@@ -69,7 +69,7 @@ def test_played_rounds_are_those_of_decisions_and_rewards(half_life, exploration
         arm = single.decide(contexts[t]).arm
         single.learn(contexts[t, arm], rewards[t, arm])
         assert arm == arms[t]
-    assert np.allclose(whole.parameter, single.parameter, rtol=0.0, atol=1e-9)
+    assert np.allclose(whole.model.parameter, single.model.parameter, rtol=0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("parameters", ["shared", "disjoint"])
@@ -124,7 +124,7 @@ def test_an_arm_that_nobody_touched_catches_up_in_one_step():
             asked = op.from_bytes(op.to_bytes(asked))
     assert op.to_bytes(silent) == op.to_bytes(asked)
     for name in truth:
-        assert np.abs(silent.parameter_of(name) - truth[name].model.theta).max() <= 1e-9
+        assert np.abs(silent.model.parameter_of(name) - truth[name].model.theta).max() <= 1e-9
 
 
 @pytest.mark.parametrize("seconds", [False, True])
@@ -184,16 +184,16 @@ def test_clocks_are_saved_copied_and_carried():
             twins = [bandit.copy(), op.from_bytes(op.to_bytes(bandit)), bandit.snapshot().bandit()]
             later = {"time": 1e6 + 4000.0} if when else {}
             for one in (bandit, *twins):
-                assert one.half_life == bandit.half_life
+                assert one.model.half_life == bandit.model.half_life
                 one.learn(rows[25:], rewards[25:], arm, **later)
                 assert op.to_bytes(one) == op.to_bytes(bandit)
     here, there = (op.OFUL(dim=DIM, reg=REG, parameters="disjoint", half_life=7.0) for _ in range(2))
     here.learn(rows[:25], rewards[:25], ["a"] * 25)
     there.learn(rows[25:], rewards[25:], ["b"] * 25)
-    there.import_arm("a", here.export_arm("a"))
-    assert np.array_equal(there.parameter_of("a"), here.parameter_of("a"))
+    there.model.import_arm("a", here.model.export_arm("a"))
+    assert np.array_equal(there.model.parameter_of("a"), here.model.parameter_of("a"))
     there.learn(np.zeros(DIM), 0.0, "b")  # one round later
-    assert np.linalg.norm(there.parameter_of("a")) > 0.8 * np.linalg.norm(here.parameter_of("a"))
+    assert np.linalg.norm(there.model.parameter_of("a")) > 0.8 * np.linalg.norm(here.model.parameter_of("a"))
 
 
 @pytest.mark.parametrize("parameters", ["shared", "disjoint"])
@@ -210,7 +210,7 @@ def test_bandits_of_one_time_merge_and_others_say_why_not(parameters):
     for row, reward in zip(rows[20:], rewards[20:], strict=True):
         truth.learn(row, reward, 150.0)
     merged = op.merged(one, two)
-    theta = merged.parameter if parameters == "shared" else merged.parameter_of("a")
+    theta = merged.model.parameter if parameters == "shared" else merged.model.parameter_of("a")
     assert np.abs(theta - truth.model.theta).max() <= 1e-9
     with pytest.raises(ValueError, match="timedelta"):
         make(10.0).merge(make(10.0))

@@ -46,4 +46,4 @@ def test_memory_time_and_error_are_flat(name):
         ticks = np.floor(ROUNDS / per_tick) - np.floor((ROUNDS - ages) / per_tick)
         truth.rows, truth.rewards, truth.weights = rows[:, 0], rewards[:, 0], 2.0 ** (-ticks / 64)
         want = truth.theta
-        assert np.abs(bandit.parameter - want).max() <= 1e-9 * np.abs(want).max()
+        assert np.abs(bandit.model.parameter - want).max() <= 1e-9 * np.abs(want).max()

@@ -38,11 +38,11 @@ def test_merged_bandits_on_sketches_keep_b_and_their_certificates_add_and_hold(r
         shards[-1].learn(rows, paid)
     merged = op.merged(*shards)
     assert merged.error_bound() >= sum(shard.error_bound() for shard in shards) * (1 - 1e-9)
-    state, a = merged.learned, truth(reg, *streams)
+    state, a = merged.model.learned, truth(reg, *streams)
     assert np.linalg.norm(a - matrix(state.design), 2) <= merged.error_bound()
     b = sum(rows.T @ paid for rows, paid in zip(streams, rewards, strict=True))
     np.testing.assert_allclose(state.moment, b, rtol=0, atol=1e-10 * np.abs(b).max())
-    np.testing.assert_allclose(merged.parameter, solve(state.design, b), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(merged.model.parameter, solve(state.design, b), rtol=0, atol=1e-8)
 
 
 def test_a_sketch_gives_no_rows_back():
@@ -121,7 +121,7 @@ def test_theoretical_radii_hold_after_merging(design):
             rows /= np.linalg.norm(rows, axis=1, keepdims=True)
             shard.learn(rows, rows @ parameter + rng.standard_normal(10))
         whole = op.merged(*shards)
-        miss = parameter - whole.parameter
-        bound = radius(whole.learned, whole.rounds, 1.0, 1.0, 1.0, 0.1)
-        failures += miss @ matrix(whole.learned.design) @ miss > bound**2
+        miss = parameter - whole.model.parameter
+        bound = radius(whole.model.learned, whole.rounds, 1.0, 1.0, 1.0, 0.1)
+        failures += miss @ matrix(whole.model.learned.design) @ miss > bound**2
     assert failures <= 200 * 0.1 + 3 * np.sqrt(200 * 0.1 * 0.9)

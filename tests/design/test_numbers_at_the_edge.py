@@ -73,7 +73,7 @@ def test_estimators_stay_finite_on_rows_that_an_inverse_resolves(name):
     for kind, rows in families("float64", many(100, 100_000), top=14):
         bandit = op.Bandit(ESTIMATORS[name](op.Exact(dim=DIM, reg=1.0)), op.UCB(0.1))
         bandit.learn(rows, np.ones(len(rows)))
-        assert np.isfinite(bandit.parameter).all(), (name, kind)
+        assert np.isfinite(bandit.model.parameter).all(), (name, kind)
 
 
 @njit

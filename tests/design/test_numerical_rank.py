@@ -128,7 +128,7 @@ def test_arms_of_low_numerical_rank_lose_nothing(problem, compensation, single):
         bandit.learn(rows, rewards, ["a"] * len(rows))
     root = np.vstack([rows, np.sqrt(reg) * np.eye(rows.shape[1])])
     exact = np.linalg.lstsq(root, np.append(rewards, np.zeros(rows.shape[1])), rcond=None)[0]
-    assert np.abs(rows @ (bandit.parameter_of("a") - exact)).max() <= EXACTLY * np.abs(rewards).max()
+    assert np.abs(rows @ (bandit.model.parameter_of("a") - exact)).max() <= EXACTLY * np.abs(rewards).max()
     assert bandit.error_bound() <= 1e-8 * np.linalg.norm(rows) ** 2
 
 

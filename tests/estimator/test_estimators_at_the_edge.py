@@ -85,8 +85,8 @@ def test_a_state_stays_finite_and_an_answer_is_finite_or_refused(name, design, d
                     for i in range(BATCH):
                         bandit.learn(rows[i], float(values[i]))
                     bandit.learn(rows[BATCH:], values[BATCH:].astype(dtype))
-                    assert finite(bandit.learned), where
-                    assert answered(lambda bandit=bandit: bandit.parameter), where
+                    assert finite(bandit.model.learned), where
+                    assert answered(lambda bandit=bandit: bandit.model.parameter), where
                     for asked in (np.ones((2, DIM)), np.eye(DIM), rows[-3:]):
                         assert answered(lambda b=bandit, x=asked: b.score(x)), where
                         assert answered(lambda b=bandit, x=asked: b.decide(x).scores), where
@@ -110,7 +110,7 @@ def test_rows_in_other_units_give_the_parameter_in_those_units_bit_for_bit(name)
         for row, value in zip(rows[:30], values[:30], strict=True):
             bandit.learn(row * unit, float(value))
         bandit.learn(rows[30:] * unit, values[30:])
-        return bandit.parameter * unit
+        return bandit.model.parameter * unit
 
     for exponent in (-400, -30, 30, 400):
         np.testing.assert_array_equal(learned(exponent), learned(0))
@@ -144,7 +144,7 @@ def test_a_parameter_that_is_not_finite_is_one_error_of_both_bandits():
     shared.learn(np.stack([row * [1, 2, 3, 4], row * [4, -3, 2, 1]] * 3), np.full(6, 1e140))
     arms.learn(row, 1e140, "a")
     arms.learn(row * [1, -1, 1, -1], 1e140, "a")
-    for ask in (lambda: shared.parameter, lambda: arms.parameter_of("a"), lambda: shared.score(row[None])):
+    for ask in (lambda: shared.model.parameter, lambda: arms.model.parameter_of("a"), lambda: shared.score(row[None])):
         assert answered(ask)
     with pytest.raises(FloatingPointError, match="the parameter is not finite"):
-        assert shared.parameter is None
+        assert shared.model.parameter is None

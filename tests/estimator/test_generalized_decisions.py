@@ -26,8 +26,8 @@ def trained(exploration, parameters="shared", rows=300, **options):
 def linear(bandit, rows, arm=None):
     """x^T theta of every row, by the model of the arm where there are several."""
     if arm is None:
-        return rows @ bandit.parameter
-    return np.array([row @ bandit.parameter_of(a) for a, row in enumerate(rows)])
+        return rows @ bandit.model.parameter
+    return np.array([row @ bandit.model.parameter_of(a) for a, row in enumerate(rows)])
 
 
 @pytest.mark.parametrize("parameters", ["shared", "disjoint"])
@@ -118,7 +118,7 @@ def test_the_residual_is_that_of_expected_rewards(parameters):
         if t == 0 and arms is not None:
             for a in range(1, 4):
                 bandit.add_arm(a)
-    assert bandit.contents().extra["tally"] == pytest.approx([4, squares])
+    assert bandit.model.contents().extra["tally"] == pytest.approx([4, squares])
 
 
 def test_explanations_add_up_to_the_score_before_the_link():

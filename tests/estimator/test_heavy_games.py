@@ -73,7 +73,7 @@ def test_games_equal_the_naive_ones(name, reg):
     arms = bandit.play(contexts, rewards)
     assert arms.tolist() == choices(naive, EXPLORE, contexts, rewards, repeats)
     assert len(set(arms.tolist())) > 2
-    assert_close(bandit.parameter, naive.theta)
+    assert_close(bandit.model.parameter, naive.theta)
     if hasattr(naive, "cut"):
         assert naive.cut > 5
 
@@ -110,8 +110,8 @@ def test_an_arm_is_repeated_with_certainty_until_its_epoch_is_over():
 @pytest.mark.parametrize("horizon", [10, 18_000])
 def test_repetitions_follow_the_papers_formulas(horizon):
     crmm, menu = op.CRMM(dim=2, horizon=horizon), op.MENU(dim=2, horizon=horizon)
-    assert crmm._learned.epoch.rewards.size == int(np.ceil(16 * np.log(4 * horizon * 8 * horizon)))
-    assert menu._learned.epoch.rewards.size == int(np.ceil(24 * np.log(np.e * horizon * 8 * horizon)))
+    assert crmm.model.learned.epoch.rewards.size == int(np.ceil(16 * np.log(4 * horizon * 8 * horizon)))
+    assert menu.model.learned.epoch.rewards.size == int(np.ceil(24 * np.log(np.e * horizon * 8 * horizon)))
 
 
 # ---- radii ----

@@ -28,7 +28,7 @@ def test_models_per_arm_equal_one_bandit_an_arm(kind, tmp_path):
     rows, rewards = stream(90, seed=12)
     names = [("a", 7, "c")[i] for i in np.random.default_rng(13).integers(0, 3, 90)]
     bandit = op.HvtUCB(dim=DIM, reg=0.37, epsilon=0.5, parameters="disjoint", **options)
-    assert bandit.estimator.compact == (kind == "arena")
+    assert bandit.model.estimator.compact == (kind == "arena")
 
     def apart(first, last, arm):
         naive = dense.HvtUCB(DIM, 0.37, 0.5, **scales)
@@ -40,7 +40,7 @@ def test_models_per_arm_equal_one_bandit_an_arm(kind, tmp_path):
     for start in range(0, 60, 15):
         bandit.learn(rows[start : start + 15], rewards[start : start + 15], names[start : start + 15])
     for arm in ("a", 7, "c"):
-        assert_close(bandit.parameter_of(arm), apart(0, 60, arm).theta)
+        assert_close(bandit.model.parameter_of(arm), apart(0, 60, arm).theta)
     bandit.remove_arm(7)
     bandit.add_arm("new")
     twin = bandit.copy()
@@ -61,7 +61,7 @@ def test_models_per_arm_equal_one_bandit_an_arm(kind, tmp_path):
     want = [ROW @ n.theta + b * dense.width_in(n.matrix, ROW) for n, b in zip(naive.values(), beta, strict=True)]
     for one in (bandit, again):
         assert_close(one.score(ROW, arms=["a", 7, "c", "new"]), np.array(want))
-    assert_close(twin.parameter_of("c"), apart(0, 60, "c").theta)
+    assert_close(twin.model.parameter_of("c"), apart(0, 60, "c").theta)
 
 
 # ---- sketches and precision ----
@@ -124,8 +124,8 @@ def test_games_equal_decide_and_learn(name, told):
         assert apart.decide(contexts[t]).arm == arm
         apart.learn(contexts[t, arm], rewards[t, arm], nu=None if nus is None else nus[t, arm])
     late.learn(contexts[taken], rewards[taken], nu=None if nus is None else nus[taken])
-    assert_close(apart.parameter, together.parameter, 1e-12)
-    assert_close(late.parameter, together.parameter, 1e-12)
+    assert_close(apart.model.parameter, together.model.parameter, 1e-12)
+    assert_close(late.model.parameter, together.model.parameter, 1e-12)
 
 
 @pytest.mark.parametrize("nu", [0.4, None])
@@ -146,13 +146,15 @@ def test_rewards_that_are_all_zero_are_learned_as_by_ridge_regression_and_leave_
     bandit, ridge = op.HvtUCB(dim=DIM), op.OFUL(dim=DIM)
     bandit.learn(rows, np.zeros(len(rows)))
     ridge.learn(rows, np.zeros(len(rows)))
-    assert bandit._learned.noise.size == bandit._learned.noise.square == 0.0
-    assert bandit._learned.design.log_det == pytest.approx(ridge._learned.design.log_det, rel=1e-12)
+    assert bandit.model.learned.noise.size == bandit.model.learned.noise.square == 0.0
+    assert bandit.model.learned.design.log_det == pytest.approx(ridge.model.learned.design.log_det, rel=1e-12)
     theta = np.array([0.5, -0.2, 0.3, 0.1])
     noise = 0.1 * np.random.default_rng(21).standard_normal((10, 400))
     for one in (bandit, ridge):
         one.learn(np.tile(rows, (10, 1)), (rows @ theta + noise).ravel())
-    assert np.abs(bandit.parameter - ridge.parameter).max() < 0.005  # a tenth of what is to be learned since then
+    assert (
+        np.abs(bandit.model.parameter - ridge.model.parameter).max() < 0.005
+    )  # a tenth of what is to be learned since then
 
 
 @pytest.mark.parametrize("first", [1e12, -1e12])
@@ -163,7 +165,7 @@ def test_an_unknown_scale_forgets_a_first_reward_of_1e12(first):
     theta = np.array([0.5, -0.2, 0.3, 0.1])
     noise = 0.1 * np.random.default_rng(23).standard_normal((10, 400))
     bandit.learn(np.tile(rows, (10, 1)), (rows @ theta + noise).ravel())
-    assert np.abs(bandit.parameter - theta).max() < 0.02
+    assert np.abs(bandit.model.parameter - theta).max() < 0.02
 
 
 def test_an_unknown_scale_stays_finite_and_falls_no_faster_than_1_over_t_on_exact_rewards():
@@ -173,11 +175,13 @@ def test_an_unknown_scale_stays_finite_and_falls_no_faster_than_1_over_t_on_exac
     for _ in range(30):
         for one in (bandit, ridge):
             one.learn(rows, rows @ theta)
-    noise = bandit._learned.noise
+    noise = bandit.model.learned.noise
     assert noise.mean > 1e-6
-    assert np.isfinite(bandit._learned.design.gram).all()
-    np.testing.assert_allclose(ridge.parameter, theta, atol=2e-4)
-    np.testing.assert_allclose(bandit.parameter, ridge.parameter, atol=2e-4)  # reg, and at most a few rows less
+    assert np.isfinite(bandit.model.learned.design.gram).all()
+    np.testing.assert_allclose(ridge.model.parameter, theta, atol=2e-4)
+    np.testing.assert_allclose(
+        bandit.model.parameter, ridge.model.parameter, atol=2e-4
+    )  # reg, and at most a few rows less
 
 
 def test_a_twentieth_of_the_rewards_being_gross_outliers_does_not_move_an_unknown_scale_far():
@@ -188,9 +192,9 @@ def test_a_twentieth_of_the_rewards_being_gross_outliers_does_not_move_an_unknow
     clean.learn(rows, rewards)
     rewards[rng.random(4000) < 0.05] = 1e9
     struck.learn(rows, rewards)
-    clean_size, size = (b._learned.noise.size for b in (clean, struck))
+    clean_size, size = (b.model.learned.noise.size for b in (clean, struck))
     assert size < 2.0 * clean_size
-    assert struck._learned.noise.mean < 20.0 * clean._learned.noise.mean
+    assert struck.model.learned.noise.mean < 20.0 * clean.model.learned.noise.mean
 
 
 # ---- online Newton steps ----
@@ -244,7 +248,7 @@ def test_the_arena_learns_one_pass_huber_per_arm_as_ridge_regression_on_other_re
 def test_arms_of_huber_models_are_saved_and_continue_exactly(tmp_path):
     rng = np.random.default_rng(41)
     bandit = op.HvtUCB(dim=DIM, parameters="disjoint")
-    assert bandit.estimator.compact
+    assert bandit.model.estimator.compact
     bandit.learn(rng.standard_normal((40, DIM)), rng.standard_t(1.5, 40), ["a", "b"] * 20)
     bandit.save(tmp_path / "arms")
     loaded = op.load(tmp_path / "arms")
@@ -293,7 +297,7 @@ def test_one_noise_scale_may_be_told_for_a_whole_batch():
     one, each = op.HvtUCB(dim=DIM), op.HvtUCB(dim=DIM)
     one.learn(rows, rewards, nu=0.3)
     each.learn(rows, rewards, nu=np.full(50, 0.3))
-    assert np.array_equal(one.parameter, each.parameter)
+    assert np.array_equal(one.model.parameter, each.model.parameter)
 
 
 def test_hybrid_parameters_are_refused_by_name():

@@ -55,7 +55,7 @@ def test_rewards_of_two_values_are_learned_as_ridge_regression_learns_them(data)
     for one in (bandit, ridge):
         one.learn(rows, rewards)
     if rewards.any():
-        assert_close(bandit.parameter, ridge.parameter, 5e-3)
+        assert_close(bandit.model.parameter, ridge.model.parameter, 5e-3)
 
 
 def test_the_noise_of_all_arms_is_known_to_each():
@@ -83,8 +83,8 @@ def test_sales_are_measured_by_sales():
     struck.learn(rows, rewards)
     ridge = op.OFUL(dim=DIM)
     ridge.learn(rows, rewards)
-    moved = np.abs(struck.parameter - plain.parameter).max()
-    assert moved < 0.01 * np.abs(ridge.parameter - plain.parameter).max()
+    moved = np.abs(struck.model.parameter - plain.model.parameter).max()
+    assert moved < 0.01 * np.abs(ridge.model.parameter - plain.model.parameter).max()
 
 
 def test_a_thousand_arms_of_0_1_rewards_keep_a_row_more_each():

@@ -107,7 +107,7 @@ def test_tofu_truncates_by_the_delta_of_its_radius():
         for x, r in zip(rows, rewards, strict=True):
             naive.learn(x, r)
         bandit.learn(rows, rewards)
-        np.testing.assert_allclose(bandit.parameter, naive.theta, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(bandit.model.parameter, naive.theta, rtol=1e-8, atol=1e-10)
         cuts.append(naive.cut)
     assert cuts[0] < cuts[1]
 

@@ -17,7 +17,7 @@ def test_on_hartmann_6_whole_draws_lose_nearly_as_much_as_chance_and_half_ones_d
     for share in (1.0, 0.5):
         bandit = op.BKB(problem.arms, problem.kernel, reg=0.01, exploration=op.PlainThompson(share * 0.01**0.5))
         play(bandit, problem, 0, 250)
-        lost[share] = float(bandit._state.plays @ losses) / (250 * float(np.mean(losses)))
+        lost[share] = float(bandit.model.learned.plays @ losses) / (250 * float(np.mean(losses)))
     assert lost[1.0] > 0.55
     assert lost[0.5] < 0.5 * lost[1.0], lost
 
@@ -32,7 +32,7 @@ def test_where_no_strength_is_given_draws_are_0_6_deviations_of_the_posterior_wh
             )
             for bandit in (usual, told):
                 for arm, reward in enumerate(rewards):
-                    bandit.learn(arm, float(reward))
+                    bandit.learn(None, float(reward), arm)
             assert np.array_equal(usual.score(), told.score())
 
 
@@ -40,8 +40,8 @@ def test_without_a_strength_it_stays_0_6_deviations_when_reg_is_fitted_and_when_
     arms = np.linspace(0.0, 1.0, 40)[:, None]
     bandit = op.GPUCB(arms, op.RBF(0.3), exploration=op.PlainThompson(), fit_after=10, seed=1)
     for arm in range(15):
-        bandit.learn(arm, float(np.sin(4.0 * arms[arm, 0])))
-    assert bandit.reg != 0.01
+        bandit.learn(None, float(np.sin(4.0 * arms[arm, 0])), arm)
+    assert bandit.model.reg != 0.01
     bandit.save(tmp_path / "bandit")
     loaded = op.load(tmp_path / "bandit")
     assert loaded.exploration == op.PlainThompson()

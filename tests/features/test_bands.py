@@ -8,9 +8,9 @@ import pytest
 
 import onepass as op
 from counts import many
-from onepass.bandit.crossing import rescale
 from onepass.features.bands import LINE, band_name, part_of
 from onepass.features.terms import terms
+from onepass.model.interaction.interactions import rescale
 
 
 class Naive:
@@ -117,7 +117,7 @@ def test_means_stay_as_they_are_when_bands_begin_and_end():
         bandit.learn(decision, decision.context["arms"][0]["price"] * (1.0 + 0.1 * (t % 5)))
 
     def of_price():
-        terms = bandit.explain({"age": 2.0}, arms, 1).terms
+        terms = bandit.explain({"age": 2.0}, 1, arms=arms).terms
         return {term.name: term.contribution for term in terms if term.name.endswith("price")}
 
     before = of_price()
@@ -127,10 +127,10 @@ def test_means_stay_as_they_are_when_bands_begin_and_end():
         (8.0, None),
         (9.0, 1.0 / LINE),
     ):  # bands from the first on, a line from the last on
-        bandit.item.learn_terms({"price": value})
-        found = bandit.item.take_rescaled()
+        bandit.model.item.learn_terms({"price": value})
+        found = bandit.model.item.take_rescaled()
         assert found == ([] if factor is None else [(0, factor)])
-        rescale(bandit._learned, [], found)
+        rescale(bandit.model.learned, [], found)
         assert of_price() == pytest.approx(before, rel=1e-12)
 
 
@@ -245,7 +245,7 @@ def test_a_file_goes_on_bit_for_bit_and_records_teach_what_decisions_teach():
         other = op.from_bytes(op.to_bytes(one))
         mine, theirs = (bandit.decide(who, arms, id=f"{t}") for bandit in (one, other))
         assert mine.to_dict() == theirs.to_dict()
-        assert one.explain(who, arms, mine.arm).mean == pytest.approx(mine.means[mine.index], rel=1e-9, abs=1e-9)
+        assert one.explain(who, mine.arm, arms=arms).mean == pytest.approx(mine.means[mine.index], rel=1e-9, abs=1e-9)
         one.learn(mine, 0.25 * t)
         other.learn(op.Decision.from_dict(theirs.to_dict()), 0.25 * t)
         assert op.to_bytes(one) == op.to_bytes(other)

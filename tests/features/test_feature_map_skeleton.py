@@ -54,4 +54,4 @@ def test_a_bandit_behind_the_skeleton_is_one_of_roots_and_is_saved(theirs, param
     for one in (bandit, loaded):
         np.testing.assert_allclose(one.score(rows[:2], offered), plain.score(roots[:2], offered), rtol=0.0, atol=1e-9)
     assert bandit.error_bound() == plain.error_bound() == 0.0
-    assert loaded.features.feature_names(["a", "b", "c"]) == ("root of a", "root of b", "root of c")
+    assert loaded.model.features.feature_names(["a", "b", "c"]) == ("root of a", "root of b", "root of c")

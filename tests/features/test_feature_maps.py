@@ -136,7 +136,7 @@ def test_a_bandit_starts_from_what_its_map_has_learned_and_leaves_the_map_alone(
     bandit.learn(rows[20:], np.ones(30))
     assert np.array_equal(features.transform(rows), before)
     z = op.Fourier(dim=5, size=4).transform(dense.standardize(rows, rows))
-    assert_close(bandit.decide(rows).means, z @ bandit.parameter)
+    assert_close(bandit.decide(rows).means, z @ bandit.model.parameter)
 
 
 @pytest.mark.parametrize("name", MOVING)

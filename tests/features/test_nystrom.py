@@ -6,7 +6,7 @@ from sklearn.gaussian_process import kernels as sk
 
 import dense_kernel as dense
 import onepass as op
-from kernel_games import KERNELS, REGS, SMOOTH, breaking, close, history, points, run, same, same_run, value
+from kernel_games import KERNELS, REGS, SMOOTH, breaking, close, history, learn, points, run, same, same_run, value
 
 # ---- Nystrom features ----
 
@@ -52,13 +52,13 @@ def test_the_nystrom_features_of_bkb_are_those_of_its_dictionary():
     for sets in ("fixed", "rows"):
         bandit = op.BKB(arms if sets == "fixed" else None, SMOOTH, reg=0.37, oversampling=2.0)
         plays, rewards = history(arms, 100)
-        bandit.learn(plays if sets == "fixed" else arms[plays], rewards)
-        features, S = bandit.nystrom(), bandit.dictionary
+        learn(bandit, plays if sets == "fixed" else arms[plays], rewards)
+        features, S = bandit.model.nystrom(), bandit.model.dictionary
         z = features.transform(arms)
         close(z @ z.T, SMOOTH(arms, S) @ np.linalg.inv(SMOOTH(S, S)) @ SMOOTH(S, arms))
         ridge = op.Bandit(op.Ridge(op.Exact(dim=features.size, reg=0.37)), features=features)
         ridge.learn(arms[plays], rewards)
-        close(ridge.decide(arms).means, bandit.posterior(arms).means)
+        close(ridge.decide(arms).means, bandit.model.posterior(arms).means)
 
 
 @pytest.mark.parametrize("design", [op.FrequentDirections, op.RobustFrequentDirections, op.Exact])

@@ -70,7 +70,7 @@ def bandits():
 
 def estimators(bandit):
     """Of a bandit all, however its models are put together."""
-    model = bandit.estimator
+    model = bandit.model.estimator
     return [model] if isinstance(model, op.Estimator) else [part for part in (model.arms, model.shared) if part]
 
 
@@ -110,7 +110,7 @@ def test_arms_that_come_later_begin_with_these_rows_in_all_of_them(compact, tmp_
         twin.add_arm("b")
         twin.learn(ROWS[1], 1.0, arm="b")
         inverse = np.linalg.inv(REG * np.eye(DIM) + ROWS.T @ ROWS + np.outer(ROWS[1], ROWS[1]))
-        np.testing.assert_allclose(twin.parameter_of("b"), inverse @ ROWS[1], rtol=1e-9, err_msg=way)
+        np.testing.assert_allclose(twin.model.parameter_of("b"), inverse @ ROWS[1], rtol=1e-9, err_msg=way)
 
 
 @pytest.mark.parametrize("features", [
@@ -125,7 +125,7 @@ def test_what_a_map_has_learned_goes_with_the_bandit_that_was_given_it(features,
     for way, make in WAYS.items():
         twin = make(bandit, tmp_path)
         assert op.to_bytes(twin) == op.to_bytes(bandit), way
-        assert np.array_equal(twin.features.transform(ROWS), bandit.features.transform(ROWS)), way
+        assert np.array_equal(twin.model.features.transform(ROWS), bandit.model.features.transform(ROWS)), way
         assert np.array_equal(twin.score(ROWS), bandit.score(ROWS)), way
 
 
@@ -142,7 +142,7 @@ def test_the_design_of_a_learner_goes_with_it_before_and_after_its_first_example
 def test_asking_a_design_changes_nothing_that_is_written():
     bandit = op.Bandit(op.Ridge(DESIGNS["Exact"]()))
     before = op.to_bytes(bandit)
-    bandit.estimator.design.solve(ROWS[0])
+    bandit.model.estimator.design.solve(ROWS[0])
     assert op.to_bytes(bandit) == before
     assert op.to_bytes(op.Bandit(op.Ridge(DESIGNS["Exact"]().append(ROWS)))) != before
 
@@ -150,7 +150,7 @@ def test_asking_a_design_changes_nothing_that_is_written():
 def test_parts_that_do_not_fit_are_refused_in_one_sentence():
     data = op.to_bytes(op.Bandit(op.Disjoint(op.Ridge(DESIGNS["Exact"]().append(ROWS)))))
     header, tensors = files.read(data)
-    design = header["params"]["estimator"]["estimator"]["design"]
+    design = header["params"]["model"]["estimator"]["estimator"]["design"]
     roots = [name for name in tensors if name.startswith("0/")]
     assert design["part"] == 0
     assert len(roots) == 8

@@ -42,7 +42,7 @@ def test_it_plays_shared_and_per_arm_in_one_arena_and_is_saved_and_loaded(theirs
     rows, names = rng.standard_normal((90, DIM)) * 0.5 ** np.arange(DIM), [i % 3 for i in range(90)]
     estimator = op.Ridge(theirs[0](dim=DIM, rank=2, reg=0.37))
     shared, arms = op.Bandit(estimator, op.UCB(0.3)), op.Bandit(op.Disjoint(estimator), op.UCB(0.3))
-    assert arms.estimator.compact
+    assert arms.model.estimator.compact
     separate = op.Bandit(op.Disjoint(estimator, compact=False), op.UCB(0.3))
     shared.play(rng.standard_normal((50, 4, DIM)), rng.random((50, 4)))
     for part in (slice(0, 50), *[slice(i, i + 1) for i in range(50, 90)]):

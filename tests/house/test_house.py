@@ -13,7 +13,7 @@ ROOT = Path(onepass.__file__).parent
 # From the top: a room may import those below it. The root module is the list of public names.
 ROOMS = (
     "__main__", "cli", "precompile", "lab", "cluster", "service", "", "public", "evaluation",
-    "adapters", "testing", "log", "recipes", "tuning", "learner", "kernel", "contextual", "bandit", "arena",
+    "adapters", "testing", "log", "recipes", "tuning", "learner", "bandit", "model", "arena",
     "estimator", "exploration", "design", "features", "client", "foundation",
 )  # fmt: skip
 
@@ -88,15 +88,6 @@ def test_modules_do_not_import_one_another_in_a_circle():
     assert left == {}
 
 
-# These folders are being rebuilt on the contract of a model; the two rules below begin to hold there when that is done.
-REBUILT = ("bandit", "contextual", "kernel")
-
-
-def settled() -> dict[str, ast.Module]:
-    """Modules to which the two rules below apply, by name."""
-    return {name: tree for name, tree in modules().items() if name.split(".")[0] not in REBUILT}
-
-
 def private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
@@ -143,7 +134,7 @@ def foreign(name: str, tree: ast.Module) -> Iterator[str]:
 
 
 def test_no_module_uses_an_underscore_name_of_another_one():
-    assert {name: names for name, tree in settled().items() if (names := sorted(set(foreign(name, tree))))} == {}
+    assert {name: names for name, tree in modules().items() if (names := sorted(set(foreign(name, tree))))} == {}
 
 
 @cache
@@ -184,7 +175,7 @@ def is_contract(node: ast.ClassDef) -> bool:
 def test_no_class_has_more_than_one_base_class_of_ours_contracts_aside():
     found = {
         f"{name}.{node.name}": several
-        for name, tree in settled().items()
+        for name, tree in modules().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
         and len(several := [base for base in bases(name, node) if not is_contract(classes()[base])]) > 1
@@ -222,3 +213,63 @@ def test_messages_quote_values_in_one_line_and_cut_them():
         if name not in apart and name.split(".")[0] not in apart and (lines := list(quoting(tree)))
     }
     assert found == {}
+
+
+# Classes that answer what `Bandit` answers, and why: each holds a bandit, and adds what no model can.
+WRAPPERS = {
+    "bandit.restarting.Restarting": "watches the residuals of a bandit, and begins it anew",
+    "bandit.pending_rewards.PendingRewards": "keeps decisions until their deadline, then lets a bandit learn them",
+    "bandit.snapshot.Snapshot": "is what a bandit knew at one moment: it never learns",
+}
+
+
+def test_what_a_bandit_does_is_written_once():
+    for method in ("decide", "score", "learn", "recommend", "explain", "merge", "play"):
+        found = {
+            f"{name}.{node.name}"
+            for name, tree in modules().items()
+            if name.split(".")[0] in ("bandit", "model")
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+            for part in node.body
+            if isinstance(part, ast.FunctionDef) and part.name == method
+        }
+        models = {one for one in found if method in ("merge", "play") and one.startswith("model.")}
+        assert found - WRAPPERS.keys() - models == {"bandit.bandit.Bandit"}, method
+
+
+def strings(tree: ast.Module) -> set[str]:
+    """Names that a module gives to strings."""
+    return {
+        part.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and all(
+            isinstance(one, ast.Constant) and isinstance(one.value, str)
+            for one in getattr(node.value, "elts", [node.value])
+        )
+        for target in node.targets
+        for part in ast.walk(target)
+        if isinstance(part, ast.Name)
+    }
+
+
+def compared(tree: ast.Module, names: set[str]) -> Iterator[str]:
+    """Comparisons with strings, outside of what checks arguments: `check.choice`, and functions named `checked_...`."""
+    checks = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("checked_")]
+    inside = {id(part) for node in checks for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Compare) or id(node) in inside or "check.choice" in ast.unparse(node):
+            continue
+        sides = [node.left, *node.comparators]
+        parts = [part for side in sides for part in getattr(side, "elts", [side])]
+        text = any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in parts)
+        if text or any(isinstance(part, ast.Name) and part.id in names for part in parts):
+            yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+def test_models_and_bandits_are_not_told_apart_by_words():
+    """No comparison with a string decides what is done; who is different is another class."""
+    rooms = {name: tree for name, tree in modules().items() if name.split(".")[0] in ("bandit", "model")}
+    names = set().union(*map(strings, rooms.values()))
+    assert {name: found for name, tree in rooms.items() if (found := list(compared(tree, names)))} == {}

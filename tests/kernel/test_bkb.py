@@ -6,8 +6,8 @@ import pytest
 import dense_kernel as dense
 import onepass as op
 from counts import pairs
-from kernel_games import BANDITS, KERNELS, REGS, SMOOTH, agree, close, history, points, same, value
-from onepass.kernel.posterior import combined_both
+from kernel_games import BANDITS, KERNELS, REGS, SMOOTH, agree, close, history, learn, play, points, same, value
+from onepass.model.kernel.state import combined_both
 
 # ---- BKB ----
 
@@ -22,15 +22,15 @@ def test_bkb_with_all_played_arms_is_gp_ucb(kernel, reg, staleness):
     rows = op.BKB(oversampling=1e12, staleness=staleness, redundancy=0.0, **options)
     for start in range(0, 150, 25):
         part = slice(start, start + 25)
-        exact.learn(plays[part], rewards[part])
-        fixed.learn(plays[part], rewards[part])
-        rows.learn(arms[plays[part]], rewards[part])
-        want = exact.posterior()[:2]
-        agree(fixed.posterior(), want)
-        agree(rows.posterior(arms), want)
-        agree(fixed.posterior(arms), want)
+        learn(exact, plays[part], rewards[part])
+        learn(fixed, plays[part], rewards[part])
+        learn(rows, arms[plays[part]], rewards[part])
+        want = exact.model.posterior()[:2]
+        agree(fixed.model.posterior(), want)
+        agree(rows.model.posterior(arms), want)
+        agree(fixed.model.posterior(arms), want)
     if kernel in ("matern 1/2", "matern 3/2"):
-        assert fixed.dictionary_size == rows.dictionary_size == len(np.unique(plays))
+        assert fixed.model.dictionary_size == rows.model.dictionary_size == len(np.unique(plays))
 
 
 @pytest.mark.parametrize("exploration", [None, op.EpsilonGreedy(0.3)], ids=str)
@@ -50,14 +50,14 @@ def test_bkb_with_all_played_arms_decides_as_gp_ucb_also_where_arms_tie(sets, fi
             assert one.arm == other.arm or (one.arm - other.arm) % 15 == 0  # twins may differ in their last digits
             reward = float(value(arms)[one.arm])
             for each in (exact, bandit):
-                each.learn(one.arm if sets == "fixed" else arms[one.arm], reward)
+                learn(each, one.arm if sets == "fixed" else arms[one.arm], reward)
 
 
 @pytest.mark.parametrize("make", BANDITS)
 def test_random_plays_before_a_fit_and_first_ties_are_the_same_for_all_bandits(make):
     for seed in range(10):
         one, other = (BANDITS[m](points(), SMOOTH, fit_after=20, seed=seed) for m in ("GPUCB", make))
-        assert np.array_equal(one.play(lambda arm: arm / 7, 19), other.play(lambda arm: arm / 7, 19))
+        assert np.array_equal(play(one, lambda arm: arm / 7, 19), play(other, lambda arm: arm / 7, 19))
 
 
 SEVEN = ("rbf", "matern 1/2", "matern 5/2", "linear", "product", "sum", "function")
@@ -79,20 +79,20 @@ def test_bkb_equals_the_dense_formulas_on_its_own_dictionary(sets, kernel, reg, 
         row = arms[plays[t]] if sets == "fixed" or t % 4 else rng.random(2)
         played.append(row)
         rewards.append(float(value(row[None])[0] + 0.1 * noise[t]))
-        bandit.learn(int(plays[t]) if sets == "fixed" else row, rewards[-1])
+        learn(bandit, int(plays[t]) if sets == "fixed" else row, rewards[-1])
         if t == 120:
             bandit = bandit.copy()
         if t == 150 and kernel != "function":
             bandit.save(tmp_path / "bkb")
             bandit = op.load(tmp_path / "bkb")
         if t < 20 or t % 25 == 0 or t > 247:
-            dictionary = bandit.dictionary
-            assert dictionary.shape == (bandit.dictionary_size, 2)
+            dictionary = bandit.model.dictionary
+            assert dictionary.shape == (bandit.model.dictionary_size, 2)
             sizes.append(len(dictionary) / len(np.unique(np.array(played), axis=0)))
             want = dense.dtc(function, dictionary, np.array(played), np.array(rewards), arms, reg)
-            agree(bandit.posterior(arms), want)
+            agree(bandit.model.posterior(arms), want)
             if sets == "fixed":
-                agree(bandit.posterior(), want)
+                agree(bandit.model.posterior(), want)
     assert min(sizes) < 0.99  # some played arms were left out
 
 
@@ -107,16 +107,16 @@ def test_bkb_with_normalized_rewards_equals_the_dense_formulas_on_them(sets, sta
         options = {"oversampling": qbar, "staleness": staleness, "normalize": True}
         bandit = op.BKB(arms if sets == "fixed" else None, SMOOTH, reg=reg, **options)
         for t in range(120):
-            bandit.learn(int(plays[t]) if sets == "fixed" else arms[plays[t]], float(rewards[t]))
+            learn(bandit, int(plays[t]) if sets == "fixed" else arms[plays[t]], float(rewards[t]))
             if t % 10 == 9 or t in (1, 2, 3):
                 heard, played = rewards[: t + 1], arms[plays[: t + 1]]
                 normal = (heard - heard.mean()) / heard.std()
-                means, variances = dense.dtc(SMOOTH, bandit.dictionary, played, normal, arms, reg)
+                means, variances = dense.dtc(SMOOTH, bandit.model.dictionary, played, normal, arms, reg)
                 want = heard.mean() + heard.std() * means, variances
-                agree(bandit.posterior(arms), want)
-                close(bandit.posterior(arms).deviations, heard.std() * np.sqrt(reg * variances))
+                agree(bandit.model.posterior(arms), want)
+                close(bandit.model.posterior(arms).deviations, heard.std() * np.sqrt(reg * variances))
                 if sets == "fixed":
-                    agree(bandit.posterior(), want)
+                    agree(bandit.model.posterior(), want)
 
 
 def test_bkb_learns_batches_as_the_dense_formulas_say():
@@ -126,10 +126,10 @@ def test_bkb_learns_batches_as_the_dense_formulas_say():
         bandit = op.BKB(arms if sets == "fixed" else None, SMOOTH, reg=0.37, oversampling=2.0, seed=1)
         for start in range(0, 300, 50):
             part = slice(start, start + 50)
-            bandit.learn(plays[part] if sets == "fixed" else arms[plays[part]], rewards[part])
+            learn(bandit, plays[part] if sets == "fixed" else arms[plays[part]], rewards[part])
             stop = start + 50
-            want = dense.dtc(SMOOTH, bandit.dictionary, arms[plays[:stop]], rewards[:stop], arms, 0.37)
-            agree(bandit.posterior(arms), want)
+            want = dense.dtc(SMOOTH, bandit.model.dictionary, arms[plays[:stop]], rewards[:stop], arms, 0.37)
+            agree(bandit.model.posterior(arms), want)
 
 
 @pytest.mark.parametrize("options", [{}, {"normalize": True, "fit_after": 70}], ids=str)
@@ -142,12 +142,12 @@ def test_a_batch_is_learned_as_its_plays_one_by_one(make, options):
             BANDITS[make](arms if sets == "fixed" else None, SMOOTH, reg=0.37, seed=3, **options) for _ in range(2)
         )
         what = plays if sets == "fixed" else arms[plays]
-        once.learn(what, rewards)
+        learn(once, what, rewards)
         for one, reward in zip(what, rewards, strict=True):
-            each.learn(one, reward)
-        assert same(once.posterior(arms), each.posterior(arms))
-        assert np.array_equal(once.dictionary, each.dictionary)
-        assert (once.kernel, once.reg, once.rounds) == (each.kernel, each.reg, 160)
+            learn(each, one, reward)
+        assert same(once.model.posterior(arms), each.model.posterior(arms))
+        assert np.array_equal(once.model.dictionary, each.model.dictionary)
+        assert (once.model.kernel, once.model.reg, once.rounds) == (each.model.kernel, each.model.reg, 160)
 
 
 @pytest.mark.parametrize("staleness", [1.0, 2.0])
@@ -160,9 +160,9 @@ def test_points_of_almost_no_variance_of_their_own_are_left_out_at_almost_no_los
             for r in (1e-3, 0.0)
         )
         for bandit in (lean, full):
-            bandit.learn(plays, rewards)
-        assert lean.dictionary_size < full.dictionary_size
-        ratio = lean.posterior().variances / full.posterior().variances
+            learn(bandit, plays, rewards)
+        assert lean.model.dictionary_size < full.model.dictionary_size
+        ratio = lean.model.posterior().variances / full.model.posterior().variances
         assert 0.99 < ratio.min() <= ratio.max() < 1.01
 
 
@@ -171,11 +171,11 @@ def test_theory_widens_bkb_by_the_radius_of_theorem_4_1(reg):
     """R sqrt(a (1 + log(1 + kappa^2 t / reg)) sum sigma~^2 + 2 log(1 / delta)) + (1 + sqrt(2)) sqrt(reg) H."""
     arms, theory = points(), op.Theory(noise=0.3, parameter_bound=2.0, delta=0.05, scale=0.5)
     bandit = op.BKB(arms, 3.0 * SMOOTH, reg=reg, exploration=theory, oversampling=2.0)
-    bandit.learn(*history(arms, 100))
-    decision, spent = bandit.decide(), bandit.effective_dimension()
+    learn(bandit, *history(arms, 100))
+    decision, spent = bandit.decide(), bandit.model.effective_dimension()
     inside = 3 * (1 + np.log(1 + 3.0 * 100 / reg)) * spent + 2 * np.log(1 / 0.05)
     beta = 0.5 * (0.3 * np.sqrt(inside) + (1 + np.sqrt(2)) * np.sqrt(reg) * 2.0)
-    close(decision.scores - decision.means, beta * np.sqrt(bandit.posterior().variances))
+    close(decision.scores - decision.means, beta * np.sqrt(bandit.model.posterior().variances))
 
 
 def test_the_dictionary_holds_distinct_points_that_were_played():
@@ -184,10 +184,10 @@ def test_the_dictionary_holds_distinct_points_that_were_played():
     for make in BANDITS.values():
         for sets in ("fixed", "rows"):
             bandit = make(arms if sets == "fixed" else None, op.Matern(0.5, 0.3), reg=0.37)
-            bandit.learn(plays if sets == "fixed" else arms[plays], rewards)
-            dictionary = {tuple(row) for row in bandit.dictionary}
+            learn(bandit, plays if sets == "fixed" else arms[plays], rewards)
+            dictionary = {tuple(row) for row in bandit.model.dictionary}
             assert dictionary <= {tuple(row) for row in arms[plays]}
-            assert len(dictionary) == bandit.dictionary_size or make is op.GPUCB
+            assert len(dictionary) == bandit.model.dictionary_size or make is op.GPUCB
 
 
 @pytest.mark.parametrize("reg", [0.37, 4.0])
@@ -199,10 +199,10 @@ def test_an_arm_played_often_joins_the_dictionary_with_the_probability_of_all_it
         times = np.random.default_rng(seed).integers(1, 9, count)
         qbar = 0.12 * reg
         bandit = op.BKB(arms, op.RBF(1.0), reg=reg, oversampling=qbar, staleness=1.0, seed=seed)
-        bandit.learn(np.repeat(np.arange(count), times), np.zeros(times.sum()))
-        before = bandit.posterior().variances[:count]
-        bandit.learn(count, 0.0)
-        joined = np.isin(arms[:count, 0], bandit.dictionary[:, 0])
+        learn(bandit, np.repeat(np.arange(count), times), np.zeros(times.sum()))
+        before = bandit.model.posterior().variances[:count]
+        learn(bandit, count, 0.0)
+        joined = np.isin(arms[:count, 0], bandit.model.dictionary[:, 0])
         p = dense.inclusion(qbar, before, times)
         hits, expected, spread = hits + joined.sum(), expected + p.sum(), spread + (p * (1 - p)).sum()
         by_arm += np.minimum(1, qbar * before).sum()
@@ -229,14 +229,14 @@ def test_theorem_3_1_variances_are_within_a_and_the_dictionary_is_small(seed):
     order = 1 + np.random.default_rng(seed).permutation(rounds)
     for t in range(rounds + 1):
         plays = np.zeros(hub, int) if t == 0 else order[t - 1 : t]
-        bandit.learn(plays, np.zeros(len(plays)))
-        exact.learn(plays, np.zeros(len(plays)))
-        truth = exact.posterior().variances
-        ratio = bandit.posterior().variances / truth
+        learn(bandit, plays, np.zeros(len(plays)))
+        learn(exact, plays, np.zeros(len(plays)))
+        truth = exact.model.posterior().variances
+        ratio = bandit.model.posterior().variances / truth
         assert ratio.max() <= 3.0
         assert ratio.min() >= 1 / 3
-        assert bandit.dictionary_size <= 3 * (1 + 1 / reg) * 3 * qbar * exact.effective_dimension()
-        shares.append(bandit.dictionary_size / exact.dictionary_size)
+        assert bandit.model.dictionary_size <= 3 * (1 + 1 / reg) * 3 * qbar * exact.model.effective_dimension()
+        shares.append(bandit.model.dictionary_size / exact.model.dictionary_size)
     assert (1 / reg) / truth.min() > 100  # variances were learned
     assert shares[-1] < 0.8  # and points were dropped
 
@@ -253,13 +253,13 @@ def test_with_default_settings_variances_are_within_a_times_the_staleness(reg, k
         for t in range(300):
             arm = bandit.decide().arm if t % 2 else int(rng.integers(200))
             reward = float(value(arms)[arm] + 0.1 * rng.standard_normal())
-            bandit.learn(arm, reward)
-            exact.learn(arm, reward)
-            ratio = bandit.posterior().variances / exact.posterior().variances
+            learn(bandit, arm, reward)
+            learn(exact, arm, reward)
+            ratio = bandit.model.posterior().variances / exact.model.posterior().variances
             worst.append(max(ratio.max(), 1 / ratio.min()))
-        shares.append(bandit.dictionary_size / exact.dictionary_size)
-    assert max(worst) <= 3 * bandit.params()["staleness"]
-    assert max(shares) < (0.9 if exact.effective_dimension() < 20 else 1.01)
+        shares.append(bandit.model.dictionary_size / exact.model.dictionary_size)
+    assert max(worst) <= 3 * bandit.model.budget.staleness
+    assert max(shares) < (0.9 if exact.model.effective_dimension() < 20 else 1.01)
 
 
 @pytest.mark.parametrize("reg", REGS)
@@ -270,14 +270,14 @@ def test_the_variance_factor_holds_for_any_dictionary(oversampling, redundancy, 
     for seed, kernel in enumerate([op.RBF(0.3), op.Matern(1.5, 0.3), op.Matern(0.5, 0.3), op.RBF(0.3)]):
         bandit = op.BKB(arms, kernel, reg=reg, oversampling=oversampling, redundancy=redundancy, seed=seed)
         exact, elsewhere = op.GPUCB(arms, kernel, reg=reg), points(100, 5)
-        assert bandit.variance_factor() == 1.0
+        assert bandit.model.variance_factor() == 1.0
         for t in range(6):
             plays, rewards = history(arms, 30, seed=t)
             for one in (bandit, exact):
-                one.learn(plays, rewards)
-            factor, slack = bandit.variance_factor(), 1e-9
+                learn(one, plays, rewards)
+            factor, slack = bandit.model.variance_factor(), 1e-9
             for rows in (arms, elsewhere):
-                ratio = bandit.posterior(rows).variances / exact.posterior(rows).variances
+                ratio = bandit.model.posterior(rows).variances / exact.model.posterior(rows).variances
                 assert 1 / factor - slack <= ratio.min() <= ratio.max() <= factor + slack
         if oversampling == 1e12 and redundancy == 0.0:
             assert factor == pytest.approx(1.0, abs=1e-2)
@@ -292,14 +292,14 @@ def test_figure_2_a_subset_of_regressors_starves_where_bkb_keeps_its_variance():
         bandit, exact = op.BKB(kernel=kernel, reg=reg, seed=seed), op.GPUCB(kernel=kernel, reg=reg)
         done = 0
         for count in (6, 63, 215):
-            bandit.learn(plays[done:count], np.sin(9 * plays[done:count, 0]))
-            exact.learn(plays[done:count], np.sin(9 * plays[done:count, 0]))
+            learn(bandit, plays[done:count], np.sin(9 * plays[done:count, 0]))
+            learn(exact, plays[done:count], np.sin(9 * plays[done:count, 0]))
             done = count
-            ours, truth = bandit.posterior(beyond).variances, exact.posterior(beyond).variances
+            ours, truth = bandit.model.posterior(beyond).variances, exact.model.posterior(beyond).variances
             assert (ours >= truth / 3).all()
-            starved = dense.subset_of_regressors(kernel, bandit.dictionary, plays[:count], far, reg)
-            assert starved.max() < 0.01 * exact.posterior(far).variances.min()
-            assert bandit.posterior(far).variances.min() > 0.99 / reg
+            starved = dense.subset_of_regressors(kernel, bandit.model.dictionary, plays[:count], far, reg)
+            assert starved.max() < 0.01 * exact.model.posterior(far).variances.min()
+            assert bandit.model.posterior(far).variances.min() > 0.99 / reg
 
 
 @pytest.mark.parametrize("staleness", [1.0, 1.105, 1.505, 5.1])
@@ -309,8 +309,8 @@ def test_the_dictionary_is_drawn_again_once_the_variances_of_plays_left_out_add_
     bandit = op.BKB(arms, op.RBF(1.0), reg=100.0, oversampling=60.0, staleness=staleness, seed=0)
     held, stale, drawings = set(), 0.0, 0
     for arm in range(400):
-        bandit.learn(arm, 0.0)
-        now = set(bandit.dictionary[:, 0])
+        learn(bandit, arm, 0.0)
+        now = set(bandit.model.dictionary[:, 0])
         if held - now:
             drawings += 1
             assert stale + 0.01 > staleness - 1

@@ -7,6 +7,7 @@ import pytest
 
 import dense_kernel as dense
 import onepass as op
+from kernel_games import learn
 
 PAPER = {"staleness": 1.0, "redundancy": 0.0}
 SIGMAS = 5.0  # a margin of so many standard deviations
@@ -17,9 +18,9 @@ def drawn(options, seed, count=40, rounds=40):
     arms = np.random.default_rng(0).random((count, 2))
     plays = np.random.default_rng(1).integers(0, count, rounds)
     bandit = op.BKB(arms, op.RBF(1.0), reg=1.0, seed=seed, **options)
-    bandit.learn(plays[:-1], np.zeros(rounds - 1))
+    learn(bandit, plays[:-1], np.zeros(rounds - 1))
     before = bandit.copy()
-    bandit.learn(int(plays[-1]), 0.0)
+    learn(bandit, int(plays[-1]), 0.0)
     return before, bandit, plays, int(plays[-1])
 
 
@@ -28,11 +29,11 @@ def test_a_drawing_has_the_size_that_the_variances_before_it_say():
     sizes, expected, bounds, spread = [], 0.0, 0.0, 0.0
     for seed in range(400):
         before, bandit, plays, last = drawn({"oversampling": 1.0, **PAPER}, seed)
-        variances = before.posterior().variances
+        variances = before.model.posterior().variances
         p = dense.inclusion(1.0, variances, np.bincount(plays, minlength=40))
         expected, spread = expected + p.sum(), spread + (p * (1.0 - p)).sum()
-        bounds += before.effective_dimension() + variances[last]
-        sizes.append(bandit.dictionary_size)
+        bounds += before.model.effective_dimension() + variances[last]
+        sizes.append(bandit.model.dictionary_size)
     assert abs(sum(sizes) - expected) < SIGMAS * np.sqrt(spread)
     assert sum(sizes) < bounds + SIGMAS * np.sqrt(spread)
 
@@ -41,8 +42,8 @@ def test_a_drawing_may_have_more_points_than_oversampling_times_the_effective_di
     """Two points that tell of each other: both join with certainty, 2 > qbar 0.78; before, qbar (d + v) = 2.3."""
     for seed in range(10):
         before, bandit, _, last = drawn({"oversampling": 2.0, **PAPER}, seed, rounds=2)
-        assert bandit.dictionary_size == 2 > 1.2 * 2.0 * bandit.effective_dimension()
-        assert 2.0 * (before.effective_dimension() + before.posterior().variances[last]) >= 2.0
+        assert bandit.model.dictionary_size == 2 > 1.2 * 2.0 * bandit.model.effective_dimension()
+        assert 2.0 * (before.model.effective_dimension() + before.model.posterior().variances[last]) >= 2.0
 
 
 @pytest.mark.parametrize(("rounds", "delta", "epsilon"), [(1000, 0.1, 0.5), (50, 0.01, 0.9), (10**6, 0.3, 0.05)])
@@ -62,12 +63,12 @@ def test_theorem_3_1_holds_with_its_oversampling(reg):
     kernel, qbar = 2.0 * op.Matern(1.5, 0.5), op.bkb_oversampling(rounds, delta=0.1)
     bandit, exact = op.BKB(arms, kernel, reg=reg, oversampling=qbar, **PAPER), op.GPUCB(arms, kernel, reg=reg)
     for arm in np.random.default_rng(0).integers(0, 60, rounds):
-        bandit.learn(int(arm), 0.0)
-        exact.learn(int(arm), 0.0)
-        ratio = bandit.posterior().variances / exact.posterior().variances
+        learn(bandit, int(arm), 0.0)
+        learn(exact, int(arm), 0.0)
+        ratio = bandit.model.posterior().variances / exact.model.posterior().variances
         assert 1 / 3 <= ratio.min() <= ratio.max() <= 3
-        bound = op.bkb_size_bound(exact.effective_dimension(), qbar, reg=reg, variance=2.0)
-        assert bandit.dictionary_size <= bound
+        bound = op.bkb_size_bound(exact.model.effective_dimension(), qbar, reg=reg, variance=2.0)
+        assert bandit.model.dictionary_size <= bound
 
 
 BAD = [
@@ -99,18 +100,18 @@ def test_an_incremental_drawing_keeps_every_copy_with_the_ratio_of_its_chances(s
         options = {"oversampling": 1.5, "staleness": staleness, "redundancy": 0.0, "incremental": True}
         bandit = op.BKB(arms, op.RBF(0.5), reg=0.37, seed=seed, **options)
         for arm in rng.integers(0, 12, 40):
-            copies, chance = bandit._state.copies.copy()
-            variances, first = bandit.posterior().variances, bandit.rounds == 0
-            bandit.learn(int(arm), 0.0)
+            copies, chance = bandit.model.learned.copies.copy()
+            variances, first = bandit.model.posterior().variances, bandit.rounds == 0
+            learn(bandit, int(arm), 0.0)
             now = np.minimum(np.minimum(1.0, 1.5 * variances), np.where(copies > 0, chance, 1.0))
             now[arm] = 1.0 if first and staleness > 1.0 else now[arm]
-            changed = bandit._state.copies[1] != chance
+            changed = bandit.model.learned.copies[1] != chance
             assert changed[arm] or now[arm] == chance[arm]
             p = np.where(changed & (copies > 0), now / np.where(copies > 0, chance, 1.0), 1.0)
-            assert bandit._state.copies[1][changed] == pytest.approx(now[changed], rel=1e-12) or first
+            assert bandit.model.learned.copies[1][changed] == pytest.approx(now[changed], rel=1e-12) or first
             if first:
                 continue
-            kept += bandit._state.copies[0].sum()
+            kept += bandit.model.learned.copies[0].sum()
             expected += (copies * p).sum() + now[arm]
             spread += (copies * p * (1.0 - p)).sum() + now[arm] * (1.0 - now[arm])
     assert abs(kept - expected) < SIGMAS * np.sqrt(spread)
@@ -125,11 +126,11 @@ def test_an_incremental_dictionary_forgets_points_that_are_not_played_again():
         bandit = op.BKB(arms, op.RBF(0.3), reg=0.1, oversampling=2.0, incremental=True, seed=seed, **PAPER)
         held = set()
         for arm in rng.integers(0, 30, 100):
-            bandit.learn(int(arm), 0.0)
-            now = set(bandit.dictionary[:, 0])
+            learn(bandit, int(arm), 0.0)
+            now = set(bandit.model.dictionary[:, 0])
             assert now <= held | {arms[arm, 0]}
-            held = now | set(arms[bandit._state.copies[0] > 0, 0])
-        assert (bandit._state.copies[0] <= bandit._state.plays).all()
+            held = now | set(arms[bandit.model.learned.copies[0] > 0, 0])
+        assert (bandit.model.learned.copies[0] <= bandit.model.learned.plays).all()
 
 
 @pytest.mark.parametrize("options", [{}, PAPER, {"oversampling": 1e12}], ids=str)
@@ -143,21 +144,21 @@ def test_an_incremental_bkb_is_certified_saved_and_regrets_as_gp_ucb(sets, optio
     for t in range(200):
         noise = 0.2 * np.random.default_rng(t).standard_normal()
         for i, bandit in enumerate((ours, exact)):
-            arm = bandit.decide(None if bandit.fixed else arms).arm
-            bandit.learn(arm if bandit.fixed else arms[arm], float(f[arm] + noise))
+            arm = bandit.decide(None if bandit.model.fixed else arms).arm
+            learn(bandit, arm if bandit.model.fixed else arms[arm], float(f[arm] + noise))
             regrets[i] += f.max() - f[arm]
         if t == 100:
             ours.save(tmp_path / "bandit")
             ours = op.load(tmp_path / "bandit")
-            assert ours.params()["incremental"] is True
+            assert ours.model.budget.incremental is True
     assert regrets[0] < 1.3 * regrets[1]
-    truth, factor = op.GPUCB(arms, op.RBF(0.3), reg=0.04), ours.variance_factor()
-    plays = ours._state.plays[: ours._state.size].astype(int)
+    truth, factor = op.GPUCB(arms, op.RBF(0.3), reg=0.04), ours.model.variance_factor()
+    plays = ours.model.learned.plays[: ours.model.learned.size].astype(int)
     where = (
         np.arange(60)
         if sets == "fixed"
-        else [int(np.flatnonzero((arms == p).all(1))[0]) for p in ours._state.points[: ours._state.size]]
+        else [int(np.flatnonzero((arms == p).all(1))[0]) for p in ours.model.learned.points[: ours.model.learned.size]]
     )
-    truth.learn(np.repeat(where, plays), np.zeros(plays.sum()))
-    ratio = ours.posterior(arms).variances / truth.posterior().variances
+    learn(truth, np.repeat(where, plays), np.zeros(plays.sum()))
+    ratio = ours.model.posterior(arms).variances / truth.model.posterior().variances
     assert 1 / factor <= ratio.min() <= ratio.max() <= factor

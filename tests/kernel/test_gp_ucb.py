@@ -7,7 +7,7 @@ from sklearn.gaussian_process import kernels as sk
 
 import dense_kernel as dense
 import onepass as op
-from kernel_games import BANDITS, KERNELS, REGS, SMOOTH, agree, close, history, points, told, value
+from kernel_games import BANDITS, KERNELS, REGS, SMOOTH, agree, close, history, learn, points, told, value
 
 # ---- exact GP-UCB ----
 
@@ -19,21 +19,21 @@ def test_gp_ucb_on_fixed_arms_equals_the_dense_inverse(kernel, reg):
     plays, rewards = history(arms)
     bandit = op.GPUCB(arms, KERNELS[kernel], reg=reg)
     naive = dense.GP(op.features.kernels.as_kernel(KERNELS[kernel]), reg)
-    agree(bandit.posterior(), naive.posterior(arms))
+    agree(bandit.model.posterior(), naive.posterior(arms))
     for start in range(0, 300, 30):
         part = slice(start, start + 30)
         if start % 60:
-            bandit.learn(plays[part], rewards[part])
+            learn(bandit, plays[part], rewards[part])
         else:
             for arm, reward in zip(plays[part], rewards[part], strict=True):
-                bandit.learn(int(arm), float(reward))
+                learn(bandit, int(arm), float(reward))
         told(naive, arms[plays[part]], rewards[part])
-        agree(bandit.posterior(), naive.posterior(arms))
+        agree(bandit.model.posterior(), naive.posterior(arms))
     assert bandit.rounds == 300
-    assert bandit.dictionary_size == len(np.unique(plays)) < 200
+    assert bandit.model.dictionary_size == len(np.unique(plays)) < 200
     elsewhere = points(20, 9)
-    agree(bandit.posterior(elsewhere), naive.posterior(elsewhere))
-    close(bandit.posterior().deviations, np.sqrt(reg * naive.posterior(arms)[1]))
+    agree(bandit.model.posterior(elsewhere), naive.posterior(elsewhere))
+    close(bandit.model.posterior().deviations, np.sqrt(reg * naive.posterior(arms)[1]))
 
 
 @pytest.mark.parametrize("reg", REGS)
@@ -46,22 +46,22 @@ def test_gp_ucb_on_changing_arm_sets_equals_the_dense_inverse(kernel, reg):
         if t % 30 == 0:
             rows = np.vstack([rng.random((7, 2)), pool[:5]])
             decision, (means, variances) = bandit.decide(rows), naive.posterior(rows)
-            agree(bandit.posterior(rows), (means, variances))
+            agree(bandit.model.posterior(rows), (means, variances))
             close(decision.means, means)
             close(decision.widths, np.sqrt(variances), 1e-7)
             close(decision.scores, means + 0.8 * np.sqrt(variances), 1e-7)
             close(bandit.score(rows), decision.scores)
         row = pool[rng.integers(25)] if t % 3 else rng.random(2)
         reward = float(value(row[None])[0] + 0.1 * rng.standard_normal())
-        bandit.learn(row, reward)
+        learn(bandit, row, reward)
         naive.learn(row, reward)
     batch = np.vstack([rng.random((4, 2)), pool[:3], pool[:3]])
     rewards = value(batch) + 0.1 * rng.standard_normal(10)
-    bandit.learn(batch, rewards)
+    learn(bandit, batch, rewards)
     told(naive, batch, rewards)
-    agree(bandit.posterior(pool), naive.posterior(pool))
+    agree(bandit.model.posterior(pool), naive.posterior(pool))
     assert bandit.rounds == 310
-    assert bandit.dictionary_size == len(np.unique(np.array(naive.rows), axis=0))
+    assert bandit.model.dictionary_size == len(np.unique(np.array(naive.rows), axis=0))
 
 
 @pytest.mark.parametrize("reg", REGS)
@@ -71,9 +71,9 @@ def test_the_order_of_plays_does_not_matter(reg):
     order = np.random.default_rng(3).permutation(300)
     for make in (op.GPUCB, lambda *a, **k: op.BKB(*a, oversampling=1e12, redundancy=0.0, **k)):
         one, other = make(arms, SMOOTH, reg=reg), make(arms, SMOOTH, reg=reg)
-        one.learn(plays, rewards)
-        other.learn(plays[order], rewards[order])
-        agree(one.posterior(), other.posterior()[:2])
+        learn(one, plays, rewards)
+        learn(other, plays[order], rewards[order])
+        agree(one.model.posterior(), other.model.posterior()[:2])
 
 
 @pytest.mark.parametrize("reg", REGS)
@@ -91,9 +91,9 @@ def test_gp_ucb_decides_as_one_row_a_play(kernel, reg):
         assert decision.arm == scores.argmax() or scores[decision.arm] > first - 1e-9
         close(decision.scores, scores, 1e-7)
         reward = float(value(arms)[decision.arm] + 0.1 * rng.standard_normal())
-        bandit.learn(decision.arm, reward)
+        learn(bandit, decision.arm, reward)
         naive.learn(decision.arm, reward)
-    agree(bandit.posterior(), naive.posterior())
+    agree(bandit.model.posterior(), naive.posterior())
     assert np.mean(np.array(gaps) > 1e-9) > 0.9  # else the arms would not have been compared
 
 
@@ -112,12 +112,12 @@ def test_gp_ucb_equals_scikit_learns_gaussian_process(kernel, reg, normalize):
     fixed = op.GPUCB(arms, KERNELS[kernel], reg=reg, normalize=normalize)
     rows = op.GPUCB(kernel=KERNELS[kernel], reg=reg, normalize=normalize)
     for count in (1, 2, 50, 300):
-        fixed.learn(plays[fixed.rounds : count], rewards[fixed.rounds : count])
-        rows.learn(arms[plays[rows.rounds : count]], rewards[rows.rounds : count])
+        learn(fixed, plays[fixed.rounds : count], rewards[fixed.rounds : count])
+        learn(rows, arms[plays[rows.rounds : count]], rewards[rows.rounds : count])
         regressor = GaussianProcessRegressor(theirs, alpha=reg, optimizer=None, normalize_y=normalize)
         means, deviations = regressor.fit(arms[plays[:count]], rewards[:count]).predict(arms, return_std=True)
         scale = rewards[:count].std() if normalize and count > 1 else 1.0
-        for posterior in (fixed.posterior(), rows.posterior(arms)):
+        for posterior in (fixed.model.posterior(), rows.model.posterior(arms)):
             close(posterior.means, means)
             close(reg * posterior.variances, (deviations / scale) ** 2)
             close(posterior.deviations, deviations, 1e-7)
@@ -135,10 +135,12 @@ def test_normalized_rewards_make_decisions_free_of_their_units(make):
             close((other.means - 1000.0) / 256.0, one.means)
             close((other.scores - 1000.0) / 256.0, one.scores, 1e-7)
         reward = float(value(arms)[one.arm] + 0.1 * rng.standard_normal())
-        plain.learn(one.arm, reward)
-        moved.learn(one.arm, 256.0 * reward + 1000.0)
-    agree(plain.posterior(), ((moved.posterior().means - 1000.0) / 256.0, moved.posterior().variances))
-    close(moved.posterior().deviations / 256.0, plain.posterior().deviations)
+        learn(plain, one.arm, reward)
+        learn(moved, one.arm, 256.0 * reward + 1000.0)
+    agree(
+        plain.model.posterior(), ((moved.model.posterior().means - 1000.0) / 256.0, moved.model.posterior().variances)
+    )
+    close(moved.model.posterior().deviations / 256.0, plain.model.posterior().deviations)
 
 
 @pytest.mark.parametrize("exploration", [0.7, op.Theory(noise=0.3, parameter_bound=2.0, row_bound=1.5, delta=0.05)])
@@ -159,8 +161,8 @@ def test_gp_ucb_with_a_linear_kernel_is_oful(reg, exploration):
             assert got.arm == want.arm or want.scores[got.arm] > want.scores.max() - 1e-8
         reward = float(arms[want.arm] @ theta + 0.3 * rng.standard_normal())
         oful.learn(arms[want.arm], reward)
-        fixed.learn(want.arm, reward)
-        rows.learn(arms[want.arm], reward)
+        learn(fixed, want.arm, reward)
+        learn(rows, arms[want.arm], reward)
 
 
 @pytest.mark.parametrize("reg", REGS)
@@ -169,13 +171,13 @@ def test_the_effective_dimension_is_the_sum_of_the_variances_of_the_plays(make, 
     arms = points()
     plays, rewards = history(arms)
     bandit = BANDITS[make](arms, SMOOTH, reg=reg)
-    assert bandit.effective_dimension() == 0.0
-    bandit.learn(plays, rewards)
-    close(bandit.effective_dimension(), bandit.posterior().variances[plays].sum())
+    assert bandit.model.effective_dimension() == 0.0
+    learn(bandit, plays, rewards)
+    close(bandit.model.effective_dimension(), bandit.model.posterior().variances[plays].sum())
     if make != "BKB with few":
         K = SMOOTH(arms[plays], arms[plays])
         exact = np.trace(K @ np.linalg.inv(K + reg * np.eye(300)))
-        close(bandit.effective_dimension(), exact, 1e-8 if make != "BKB" else 0.2)
+        close(bandit.model.effective_dimension(), exact, 1e-8 if make != "BKB" else 0.2)
 
 
 def test_the_default_exploration_is_two_posterior_standard_deviations():
@@ -183,15 +185,15 @@ def test_the_default_exploration_is_two_posterior_standard_deviations():
     for make in BANDITS.values():
         for reg in REGS:
             bandit = make(arms, SMOOTH, reg=reg)
-            bandit.learn(*history(arms, 20))
-            posterior, decision = bandit.posterior(), bandit.decide()
+            learn(bandit, *history(arms, 20))
+            posterior, decision = bandit.model.posterior(), bandit.decide()
             close(decision.scores, posterior.means + 2 * posterior.deviations)
 
 
 def test_the_default_kernel_is_matern_with_the_median_distance():
     arms = points(61, 4, 3)
     distances = np.linalg.norm(arms[:, None] - arms, axis=2)[np.triu_indices(61, 1)]
-    kernel = op.GPUCB(arms).kernel
+    kernel = op.GPUCB(arms).model.kernel
     assert kernel == op.Matern(2.5, kernel.length_scale)
     assert abs(kernel.length_scale - np.median(distances)) < 0.02 * np.median(distances)
     for make in (op.GPUCB, op.BKB):

@@ -5,7 +5,7 @@ import pytest
 
 import dense_kernel as dense
 import onepass as op
-from kernel_games import ARMS, BANDITS, SMOOTH, close, history, points, run, same, same_run, told, value
+from kernel_games import ARMS, BANDITS, SMOOTH, close, history, learn, play, points, run, same, same_run, told, value
 
 # ---- Thompson sampling ----
 
@@ -28,9 +28,9 @@ def test_thompson_sampling_draws_with_the_posterior_variance(make, sets, reg):
     plays, rewards = history(arms, 15)
     exploration = op.Thompson(0.6)
     bandit = BANDITS[make](arms if sets == "fixed" else None, SMOOTH, reg=reg, exploration=exploration, seed=3)
-    bandit.learn(plays if sets == "fixed" else arms[plays], rewards)
+    learn(bandit, plays if sets == "fixed" else arms[plays], rewards)
     got = draws(bandit, count, None if sets == "fixed" else arms)
-    want = 0.36 * bandit.posterior(arms).variances
+    want = 0.36 * bandit.model.posterior(arms).variances
     assert (np.abs(got.var(axis=0) / want - 1) < 5 * np.sqrt(2 / count)).all()
     assert (np.abs(got.mean(axis=0)) < 5 * np.sqrt(want / count)).all()
 
@@ -46,7 +46,7 @@ def test_thompson_sampling_of_gp_ucb_draws_arms_jointly(reg, sets):
     prior = SMOOTH(arms, arms) / reg
     margin = 5.5 * np.sqrt((np.outer(np.diag(prior), np.diag(prior)) + prior**2) / count)
     assert (np.abs(got.T @ got / count - prior) < margin).all()
-    bandit.learn(plays if sets == "fixed" else arms[plays], rewards)
+    learn(bandit, plays if sets == "fixed" else arms[plays], rewards)
     got, want = (
         draws(bandit, count, None if sets == "fixed" else arms),
         told(dense.GP(SMOOTH, reg), arms[plays], rewards).covariance(arms),
@@ -64,8 +64,8 @@ def test_decide_ranks_the_best_arms_and_learns_nothing(make):
     plays, rewards = history(arms, 60)
     for sets in ("fixed", "rows"):
         bandit = BANDITS[make](arms if sets == "fixed" else None, SMOOTH, reg=0.37, exploration=0.4)
-        bandit.learn(plays if sets == "fixed" else arms[plays], rewards)
-        before = bandit.posterior(arms)
+        learn(bandit, plays if sets == "fixed" else arms[plays], rewards)
+        before = bandit.model.posterior(arms)
         rows = () if sets == "fixed" else (arms,)
         scores = bandit.score(*rows)
         decision = bandit.decide(*rows, k=4)
@@ -73,7 +73,7 @@ def test_decide_ranks_the_best_arms_and_learns_nothing(make):
         assert decision.arm == scores.argmax()
         assert decision.propensity == 1.0
         assert list(bandit.decide(*rows, k=ARMS).arms) == list(np.argsort(-scores))
-        assert same(bandit.posterior(arms), before)
+        assert same(bandit.model.posterior(arms), before)
         assert bandit.rounds == 60
         close(decision.scores, decision.means + 0.4 * decision.widths)
 
@@ -84,8 +84,8 @@ def test_greedy_and_epsilon_greedy_follow_the_means():
     for make in BANDITS.values():
         greedy, epsilon = (make(arms, SMOOTH, reg=0.37, exploration=e) for e in (op.Greedy(), op.EpsilonGreedy(0.5)))
         for bandit in (greedy, epsilon):
-            bandit.learn(plays, rewards)
-        means = greedy.posterior().means
+            learn(bandit, plays, rewards)
+        means = greedy.model.posterior().means
         assert greedy.decide().arm == means.argmax()
         chosen = [epsilon.decide() for _ in range(400)]
         best = np.array([d.arm for d in chosen]) == means.argmax()
@@ -98,8 +98,8 @@ def test_greedy_and_epsilon_greedy_follow_the_means():
 def test_a_negative_exploration_is_pessimism():
     arms = points()
     bandit = op.GPUCB(arms, SMOOTH, reg=0.37, exploration=-0.5)
-    bandit.learn(*history(arms, 60))
-    posterior = bandit.posterior()
+    learn(bandit, *history(arms, 60))
+    posterior = bandit.model.posterior()
     close(bandit.score(), posterior.means - 0.5 * np.sqrt(posterior.variances))
 
 
@@ -107,7 +107,7 @@ def test_a_negative_exploration_is_pessimism():
 def test_a_maximizer_chooses_any_point(make):
     grid = np.linspace(0, 1, 101)[:, None]
     bandit = BANDITS[make](None, op.RBF(0.2), reg=0.37, exploration=0.5)
-    bandit.learn(points(40, 1, 1), value(points(40, 1, 1)))
+    learn(bandit, points(40, 1, 1), value(points(40, 1, 1)))
     seen = []
 
     def maximizer(score):
@@ -117,7 +117,7 @@ def test_a_maximizer_chooses_any_point(make):
     decision = bandit.decide(maximizer=maximizer)
     close(seen[0], bandit.score(grid))
     assert np.array_equal(decision.arm, grid[bandit.score(grid).argmax()])
-    bandit.learn(decision.arm, 1.0)
+    learn(bandit, decision.arm, 1.0)
     assert bandit.rounds == 41
 
 
@@ -129,23 +129,23 @@ def test_play_is_decide_and_learn(make, options, exploration):
     one, other = (BANDITS[make](arms, SMOOTH, reg=0.37, exploration=exploration, seed=6, **options) for _ in range(2))
     noise = np.random.default_rng(0).standard_normal(60)
     told_by = iter(noise)
-    chosen = one.play(lambda arm: float(value(arms)[arm] + 0.1 * next(told_by)), 60)
+    chosen = play(one, lambda arm: float(value(arms)[arm] + 0.1 * next(told_by)), 60)
     for t in range(60):
         arm = other.decide().arm
         assert arm == chosen[t]
-        other.learn(arm, float(value(arms)[arm] + 0.1 * noise[t]))
+        learn(other, arm, float(value(arms)[arm] + 0.1 * noise[t]))
     assert one.rounds == other.rounds == 60
-    assert same(one.posterior(), other.posterior())
+    assert same(one.model.posterior(), other.model.posterior())
 
 
 @pytest.mark.parametrize("make", BANDITS)
 def test_a_reward_that_is_no_number_ends_play_with_what_was_learned_before(make):
     bandit, paid = BANDITS[make](points(), SMOOTH, reg=0.37), iter([1.0, 2.0, np.nan, 3.0])
     with pytest.raises(ValueError, match="reward"):
-        bandit.play(lambda arm: next(paid), 4)
+        play(bandit, lambda arm: next(paid), 4)
     assert bandit.rounds == 2
-    assert len(bandit.play(lambda arm: 1.0, 0)) == 0
-    bandit.play(lambda arm: 1.0, 3)
+    assert len(play(bandit, lambda arm: 1.0, 0)) == 0
+    play(bandit, lambda arm: 1.0, 3)
     assert bandit.rounds == 5
 
 
@@ -153,17 +153,17 @@ def test_a_reward_that_is_no_number_ends_play_with_what_was_learned_before(make)
 def test_without_rows_the_posterior_of_changing_sets_is_that_of_the_points_played(make):
     bandit, rows = BANDITS[make](None, SMOOTH, reg=0.37, normalize=True), points()
     plays, rewards = history(rows, 80)
-    bandit.learn(rows[plays], rewards)
+    learn(bandit, rows[plays], rewards)
     _, first = np.unique(plays, return_index=True)
     places = plays[np.sort(first)]
-    for got, want in zip(bandit.posterior(), bandit.posterior(rows[places]), strict=True):
+    for got, want in zip(bandit.model.posterior(), bandit.model.posterior(rows[places]), strict=True):
         close(got, want)
 
 
 def test_zeros_of_either_sign_are_one_point():
     bandit = op.GPUCB(kernel=SMOOTH)
-    bandit.learn([[0.0, 1.0], [-0.0, 1.0]], [1.0, 1.0])
-    assert bandit.dictionary_size == 1
+    learn(bandit, [[0.0, 1.0], [-0.0, 1.0]], [1.0, 1.0])
+    assert bandit.model.dictionary_size == 1
 
 
 @pytest.mark.parametrize("make", BANDITS)
@@ -183,7 +183,7 @@ def test_bandits_find_the_best_arm(make):
     arms = np.linspace(0, 1, 200)[:, None]
     rng = np.random.default_rng(0)
     bandit = BANDITS[make](arms, op.RBF(0.2), reg=0.01)
-    chosen = bandit.play(lambda arm: float(value(arms)[arm] + 0.1 * rng.standard_normal()), 200)
+    chosen = play(bandit, lambda arm: float(value(arms)[arm] + 0.1 * rng.standard_normal()), 200)
     gaps = value(arms).max() - value(arms)[chosen]
     assert gaps[-50:].mean() < 0.05
     assert gaps[-50:].mean() < 0.1 * gaps[:5].mean()

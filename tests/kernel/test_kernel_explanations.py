@@ -7,7 +7,7 @@ import pytest
 
 import dense_kernel as dense
 import onepass as op
-from kernel_games import ARMS, BANDITS, REGS, SMOOTH, close, history, points, told
+from kernel_games import ARMS, BANDITS, REGS, SMOOTH, close, history, learn, points, told
 
 EXACT = {"GPUCB", "BKB with all"}
 
@@ -18,7 +18,7 @@ def played(kind, reg, normalize=False, fixed=True):
     plays, rewards = history(arms, 120)
     bandit = BANDITS[kind](arms if fixed else None, SMOOTH, reg=reg, normalize=normalize)
     for play, reward in zip(plays, rewards, strict=True):
-        bandit.learn(int(play) if fixed else arms[play], float(reward))
+        learn(bandit, int(play) if fixed else arms[play], float(reward))
     return bandit, arms, plays, rewards
 
 
@@ -85,7 +85,7 @@ def test_the_width_of_a_difference_is_that_of_the_posterior_covariance(reg):
 def test_a_budgeted_difference_is_that_of_the_dictionarys_posterior(kind, reg):
     """Covariance (k(x, y) - z_x^T z_y) / reg + z_x^T V^-1 z_y."""
     bandit, arms, plays, rewards = played(kind, reg)
-    z = dense.embedding(SMOOTH, bandit.dictionary, arms)
+    z = dense.embedding(SMOOTH, bandit.model.dictionary, arms)
     inverse = np.linalg.inv(z[plays].T @ z[plays] + reg * np.eye(z.shape[1]))
     theta = inverse @ (z[plays].T @ rewards)
     for arm, other in ((0, 1), (5, 30), (39, 2)):
@@ -119,7 +119,7 @@ def test_before_the_first_play_there_is_the_prior_alone(kind):
 def test_points_are_named_by_their_place_in_the_dictionary_where_arms_change():
     bandit, arms, _, _ = played("BKB", 0.37, fixed=False)
     terms = by_name(bandit.explain(arms, 4, 9))
-    near = SMOOTH(bandit.dictionary, arms[4:5])[:, 0]
+    near = SMOOTH(bandit.model.dictionary, arms[4:5])[:, 0]
     for i, value in enumerate(near):
         np.testing.assert_allclose(terms[f"point{i}"].value, value, rtol=1e-12)
     plain = json.loads(json.dumps(bandit.explain(arms, 4, 9).to_dict()))
@@ -131,7 +131,7 @@ def test_bad_questions_get_one_clear_sentence_and_change_nothing():
     bandit, *_ = played("BKB", 0.37)
     before = op.to_bytes(bandit)
     for call, says in (
-        (lambda: bandit.explain(3), "rows must"),
+        (lambda: bandit.explain(3), "contexts must"),
         (lambda: bandit.explain(arm=ARMS), f"arm must be one of the {ARMS} arms offered"),
         (lambda: bandit.explain(arm=2, other=2), "other must be another arm"),
     ):

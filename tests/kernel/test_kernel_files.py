@@ -5,7 +5,7 @@ import pytest
 
 import onepass as op
 from counts import pairs
-from kernel_games import BANDITS, KERNELS, SETS, SMOOTH, points, run, same, same_run
+from kernel_games import BANDITS, KERNELS, SETS, SMOOTH, learn, points, run, same, same_run
 
 SAVED = [
     *({"exploration": e} for e in (None, op.UCB(0.3), op.Thompson(0.4), op.EpsilonGreedy(0.2))),
@@ -29,11 +29,11 @@ def test_saved_and_copied_bandits_continue_bit_for_bit(make, sets, options, tmp_
             repr(loaded).split(";")[0] == repr(bandit).split(";")[0]
         )  # bytes of what is computed when needed may differ
         assert loaded.rounds == bandit.rounds
-        assert (loaded.kernel, loaded.reg) == (bandit.kernel, bandit.reg)
+        assert (loaded.model.kernel, loaded.model.reg) == (bandit.model.kernel, bandit.model.reg)
         runs = [run(b, 12, seed=9, sets=SETS[sets]) for b in (copy, loaded, bandit)]
         assert same_run(runs[0], runs[2])
         assert same_run(runs[1], runs[2])
-        assert same(loaded.posterior(points(9, 1)), bandit.posterior(points(9, 1)))
+        assert same(loaded.model.posterior(points(9, 1)), bandit.model.posterior(points(9, 1)))
 
 
 @pytest.mark.parametrize("make", BANDITS)
@@ -41,10 +41,10 @@ def test_a_copy_is_independent(make):
     arms = points()
     for sets in ("fixed", "rows"):
         bandit = BANDITS[make](arms if sets == "fixed" else None, SMOOTH, reg=0.37)
-        bandit.learn(0 if sets == "fixed" else arms[0], 1.0)
-        before, copy = bandit.posterior(arms), bandit.copy()
-        copy.learn(np.arange(20) if sets == "fixed" else arms[:20], np.ones(20))
-        assert same(bandit.posterior(arms), before)
+        learn(bandit, 0 if sets == "fixed" else arms[0], 1.0)
+        before, copy = bandit.model.posterior(arms), bandit.copy()
+        learn(copy, np.arange(20) if sets == "fixed" else arms[:20], np.ones(20))
+        assert same(bandit.model.posterior(arms), before)
         assert bandit.rounds == 1
 
 
@@ -53,7 +53,7 @@ def test_a_copy_is_independent(make):
 def test_truncated_and_altered_files_are_refused(make, sets, tmp_path):
     arms = points()
     bandit = BANDITS[make](arms if sets == "fixed" else None, SMOOTH)
-    bandit.learn(np.arange(10) if sets == "fixed" else arms[:10], np.ones(10))
+    learn(bandit, np.arange(10) if sets == "fixed" else arms[:10], np.ones(10))
     bandit.save(tmp_path / "bandit")
     data = (tmp_path / "bandit").read_bytes()
     bad = tmp_path / "bad"

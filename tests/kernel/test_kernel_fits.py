@@ -5,7 +5,7 @@ import pytest
 
 import dense_kernel as dense
 import onepass as op
-from kernel_games import BANDITS, SETS, SMOOTH, close, points, run, same, same_run, told
+from kernel_games import BANDITS, SETS, SMOOTH, close, learn, play, points, run, same, same_run, told
 
 # ---- fitting ----
 
@@ -34,22 +34,24 @@ def test_fit_after_finds_the_length_scale_within_a_factor_of_two(sets, make, len
         bandit = BANDITS[make](arms if sets == "fixed" else None, op.RBF(0.22), reg=0.3, fit_after=80, seed=seed)
         rows = () if sets == "fixed" else (arms,)
         for t in range(80):
-            assert bandit.kernel == op.RBF(0.22)
-            assert bandit.reg == 0.3
+            assert bandit.model.kernel == op.RBF(0.22)
+            assert bandit.model.reg == 0.3
             decision = bandit.decide(*rows)
             assert decision.propensity == pytest.approx(1 / len(arms))
             reward = float(function[decision.arm] + noise[t])
-            bandit.learn(decision.arm if sets == "fixed" else arms[decision.arm], reward)
-        assert length_scale / 2 < length_of(bandit.kernel) < 2 * length_scale
-        assert bandit.reg < 0.3
+            learn(bandit, decision.arm if sets == "fixed" else arms[decision.arm], reward)
+        assert length_scale / 2 < length_of(bandit.model.kernel) < 2 * length_scale
+        assert bandit.model.reg < 0.3
         naive = bandit.copy()
         for t in range(80, 120):
             decision = bandit.decide(*rows)
             assert np.isfinite(decision.scores).all()
-            bandit.learn(
-                decision.arm if sets == "fixed" else arms[decision.arm], float(function[decision.arm] + noise[t])
+            learn(
+                bandit,
+                decision.arm if sets == "fixed" else arms[decision.arm],
+                float(function[decision.arm] + noise[t]),
             )
-        assert (bandit.kernel, bandit.reg) == (naive.kernel, naive.reg)
+        assert (bandit.model.kernel, bandit.model.reg) == (naive.model.kernel, naive.model.reg)
         assert bandit.rounds == 120
 
 
@@ -61,14 +63,14 @@ def test_after_the_fit_the_posterior_is_that_of_the_fitted_kernel():
         for t in range(70):
             plays.append(bandit.decide().arm)
             rewards.append(float(5.0 * function[plays[-1]] + noise[t]) + 7.0)
-            bandit.learn(plays[-1], rewards[-1])
+            learn(bandit, plays[-1], rewards[-1])
         y = np.array(rewards)
         centre, scale = (y.mean(), y.std()) if normalize else (0.0, 1.0)
-        naive = told(dense.GP(bandit.kernel, bandit.reg), arms[plays], (y - centre) / scale)
+        naive = told(dense.GP(bandit.model.kernel, bandit.model.reg), arms[plays], (y - centre) / scale)
         means, variances = naive.posterior(arms)
-        close(bandit.posterior().means, centre + scale * means, 1e-7)
-        close(bandit.posterior().variances * bandit.reg, variances * bandit.reg)
-        assert bandit.kernel != op.Matern(2.5, 1.0)
+        close(bandit.model.posterior().means, centre + scale * means, 1e-7)
+        close(bandit.model.posterior().variances * bandit.model.reg, variances * bandit.model.reg)
+        assert bandit.model.kernel != op.Matern(2.5, 1.0)
 
 
 @pytest.mark.parametrize("make", ["GPUCB", "BKB"])
@@ -78,17 +80,17 @@ def test_after_the_fit_a_number_explores_as_many_posterior_deviations_as_before(
         bandit = BANDITS[make](arms, op.Matern(2.5, 1.0), reg=0.3, fit_after=40, exploration=exploration, seed=1)
         for t in range(50):
             if t == 40:
-                assert bandit.reg != 0.3
+                assert bandit.model.reg != 0.3
             arm = bandit.decide().arm
-            bandit.learn(arm, float(function[arm] + noise[t]))
+            learn(bandit, arm, float(function[arm] + noise[t]))
         decision, deviations = bandit.decide(), 2.0 if exploration is None else 0.9 / np.sqrt(0.3)
-        close(decision.scores - decision.means, deviations * bandit.posterior().deviations)
+        close(decision.scores - decision.means, deviations * bandit.model.posterior().deviations)
 
 
 @pytest.mark.parametrize("sets", ["fixed", "rows"])
 @pytest.mark.parametrize("make", ["GPUCB", "BKB"])
 def test_a_fit_that_fails_changes_nothing(make, sets, monkeypatch):
-    from onepass.kernel import marginal_likelihood
+    from onepass.model.kernel import marginal_likelihood
 
     def fails(*arguments):
         raise ValueError("kernel cannot be fitted, says this test")
@@ -99,20 +101,20 @@ def test_a_fit_that_fails_changes_nothing(make, sets, monkeypatch):
         patched.setattr(marginal_likelihood, "fitted", fails)
         for what in (3, [3, 4]):
             arm = what if sets == "fixed" else points(5, 9)[what]
-            before, state = bandit.posterior(points(7, 4)), bandit.rounds
+            before, state = bandit.model.posterior(points(7, 4)), bandit.rounds
             with pytest.raises(ValueError, match="kernel"):
-                bandit.learn(arm, np.zeros(np.shape(what)))
-            assert same(bandit.posterior(points(7, 4)), before)
+                learn(bandit, arm, np.zeros(np.shape(what)))
+            assert same(bandit.model.posterior(points(7, 4)), before)
             assert bandit.rounds == state == 9
     twin = BANDITS[make](points() if sets == "fixed" else None, SMOOTH, reg=0.37, fit_after=10, seed=3)
     run(twin, 9, sets=SETS[sets])
     assert same_run(run(bandit, 8, sets=SETS[sets]), run(twin, 8, sets=SETS[sets]))
-    assert same(bandit.posterior(points(7, 4)), twin.posterior(points(7, 4)))
+    assert same(bandit.model.posterior(points(7, 4)), twin.model.posterior(points(7, 4)))
 
 
 def test_before_the_fit_plays_are_uniformly_random_whatever_they_pay():
     """2,000 plays of 5 arms: each count is off by a standard deviation of sqrt(2000 * 0.2 * 0.8)."""
     for make in ("GPUCB", "BKB"):
         bandit = BANDITS[make](points(5), SMOOTH, fit_after=5000, seed=1)
-        counts = np.bincount(bandit.play(lambda arm: 100.0 * (arm == 2), 2000), minlength=5)
+        counts = np.bincount(play(bandit, lambda arm: 100.0 * (arm == 2), 2000), minlength=5)
         assert (np.abs(counts - 400) < 5 * np.sqrt(2000 * 0.2 * 0.8)).all()

@@ -16,6 +16,7 @@ from kernel_games import (
     breaking,
     close,
     history,
+    learn,
     points,
     run,
     same,
@@ -29,12 +30,12 @@ from kernel_games import (
 
 def sane(bandit, rows, sets):
     """Finite, no negative variance, and still able to decide."""
-    for posterior in (bandit.posterior(rows), bandit.posterior(None if sets == "fixed" else rows)):
+    for posterior in (bandit.model.posterior(rows), bandit.model.posterior(None if sets == "fixed" else rows)):
         assert all(np.isfinite(part).all() for part in posterior)
         assert (posterior.variances >= 0).all()
         assert (posterior.deviations >= 0).all()
-    assert bandit.dictionary_size > 0
-    assert len(bandit.dictionary) > 0
+    assert bandit.model.dictionary_size > 0
+    assert len(bandit.model.dictionary) > 0
     decision = bandit.decide(None if sets == "fixed" else rows)
     assert np.isfinite(decision.scores).all()
 
@@ -64,12 +65,12 @@ def test_hard_cases_leave_a_sane_posterior(make, hard, reg):
             plays = history(arms, 60)[0]
             rewards = np.full(60, 3.0) if constant else value(arms)[plays]
             for t in range(20):
-                bandit.learn(int(plays[t]) if sets == "fixed" else arms[plays[t]], float(rewards[t]))
+                learn(bandit, int(plays[t]) if sets == "fixed" else arms[plays[t]], float(rewards[t]))
                 sane(bandit, arms, sets)
-            bandit.learn(plays[20:] if sets == "fixed" else arms[plays[20:]], rewards[20:])
+            learn(bandit, plays[20:] if sets == "fixed" else arms[plays[20:]], rewards[20:])
             sane(bandit, arms, sets)
             if constant and hard != "an arm of zeros":
-                assert np.abs(bandit.posterior(arms).means - 3.0).max() < 1e-6  # centred rewards are all 0
+                assert np.abs(bandit.model.posterior(arms).means - 3.0).max() < 1e-6  # centred rewards are all 0
 
 
 @pytest.mark.parametrize("make", BANDITS)
@@ -82,7 +83,7 @@ def test_thompson_sampling_survives_duplicates_and_long_length_scales(make):
             )
             for arm in history(arms, 25)[0]:
                 assert np.isfinite(bandit.decide(*rows).scores).all()
-                bandit.learn(int(arm) if sets == "fixed" else arms[arm], 1.0)
+                learn(bandit, int(arm) if sets == "fixed" else arms[arm], 1.0)
 
 
 def test_duplicated_arms_share_one_posterior():
@@ -90,8 +91,8 @@ def test_duplicated_arms_share_one_posterior():
     for make in BANDITS.values():
         bandit = make(arms, SMOOTH, reg=0.37)
         rng = np.random.default_rng(0)
-        bandit.learn(rng.integers(0, 20, 100), rng.standard_normal(100))
-        posterior = bandit.posterior()
+        learn(bandit, rng.integers(0, 20, 100), rng.standard_normal(100))
+        posterior = bandit.model.posterior()
         close(posterior.means[:10], posterior.means[10:])
         close(posterior.variances[:10], posterior.variances[10:])
 
@@ -102,9 +103,9 @@ def test_thousands_of_plays_lose_no_digits(make):
     plays, rewards = history(arms, 6000)
     bandit = BANDITS[make](arms, SMOOTH, reg=0.01)
     for t in range(0, 6000, 100):
-        bandit.learn(plays[t : t + 100], rewards[t : t + 100])
-    dictionary = bandit.dictionary if make != "GPUCB" else arms[np.unique(plays)]
-    agree(bandit.posterior(), dense.dtc(SMOOTH, dictionary, arms[plays], rewards, arms, 0.01))
+        learn(bandit, plays[t : t + 100], rewards[t : t + 100])
+    dictionary = bandit.model.dictionary if make != "GPUCB" else arms[np.unique(plays)]
+    agree(bandit.model.posterior(), dense.dtc(SMOOTH, dictionary, arms[plays], rewards, arms, 0.01))
 
 
 # ---- bad input ----
@@ -113,62 +114,67 @@ def test_thousands_of_plays_lose_no_digits(make):
 def untouched(bandit, action, match, sets):
     """One clear ValueError; posterior, counters, random stream, copies and all that follows are as if it never was."""
     twin, rows = bandit.copy(), points(7, 4)
-    before, rounds, memory = bandit.posterior(rows), bandit.rounds, bandit.memory_usage()
+    before, rounds, memory = bandit.model.posterior(rows), bandit.rounds, bandit.memory_usage()
     with pytest.raises(ValueError, match=match) as caught:
         action(bandit)
     assert 20 < len(str(caught.value)) < 600
     assert "\n" not in str(caught.value).split("got ")[0]
     assert bandit.rounds == rounds
     assert bandit.memory_usage() == memory
-    assert same(bandit.posterior(rows), before)
+    assert same(bandit.model.posterior(rows), before)
     assert same_run(run(bandit, 8, sets=SETS[sets]), run(twin, 8, sets=SETS[sets]))
 
 
 BAD_PLAYS = {
-    "NaN reward": (lambda b: b.learn(0, np.nan), "reward"),
-    "infinite reward": (lambda b: b.learn(0, np.inf), "reward"),
-    "a reward that is text": (lambda b: b.learn(0, "good"), "reward"),
-    "no reward": (lambda b: b.learn(0, None), "reward"),
-    "two rewards": (lambda b: b.learn(0, [1.0, 2.0]), "reward"),
-    "NaN at the end of a batch": (lambda b: b.learn([0, 1, 2], [1.0, 2.0, np.nan]), "reward"),
-    "a reward too few": (lambda b: b.learn([0, 1, 2], [1.0, 2.0]), "reward|arm"),
-    "arm -1": (lambda b: b.learn(-1, 1.0), "arm"),
-    "arm A": (lambda b: b.learn(ARMS, 1.0), "arm"),
-    "arm A at the end of a batch": (lambda b: b.learn([0, 1, ARMS], [1.0, 2.0, 3.0]), "arm"),
-    "arm 1.5": (lambda b: b.learn(1.5, 1.0), "arm"),
-    "arms 0.5": (lambda b: b.learn([0.5, 1.0], [1.0, 1.0]), "arm"),
-    "arm a": (lambda b: b.learn("a", 1.0), "arm"),
-    "arm None": (lambda b: b.learn(None, 1.0), "arm"),
-    "arm True": (lambda b: b.learn(True, 1.0), "arm"),
-    "arms in a matrix": (lambda b: b.learn([[0, 1]], [1.0, 1.0]), "arm|reward"),
+    "NaN reward": (lambda b: learn(b, 0, np.nan), "reward"),
+    "infinite reward": (lambda b: learn(b, 0, np.inf), "reward"),
+    "a reward that is text": (lambda b: learn(b, 0, "good"), "reward"),
+    "no reward": (lambda b: learn(b, 0, None), "reward"),
+    "two rewards": (lambda b: learn(b, 0, [1.0, 2.0]), "reward"),
+    "NaN at the end of a batch": (lambda b: learn(b, [0, 1, 2], [1.0, 2.0, np.nan]), "reward"),
+    "a reward too few": (lambda b: learn(b, [0, 1, 2], [1.0, 2.0]), "reward|arm"),
+    "arm -1": (lambda b: learn(b, -1, 1.0), "arm"),
+    "arm A": (lambda b: learn(b, ARMS, 1.0), "arm"),
+    "arm A at the end of a batch": (lambda b: learn(b, [0, 1, ARMS], [1.0, 2.0, 3.0]), "arm"),
+    "arm 1.5": (lambda b: learn(b, 1.5, 1.0), "arm"),
+    "arms 0.5": (lambda b: learn(b, [0.5, 1.0], [1.0, 1.0]), "arm"),
+    "arm a": (lambda b: learn(b, "a", 1.0), "arm"),
+    "arm None": (lambda b: learn(b, None, 1.0), "arm"),
+    "arm True": (lambda b: learn(b, True, 1.0), "arm"),
+    "arms in a matrix": (lambda b: learn(b, [[0, 1]], [1.0, 1.0]), "arm|reward"),
+    "a row": (lambda b: b.learn(points(1)[0], 1.0), "contexts"),
+    "a noise scale": (lambda b: b.learn(None, 1.0, 0, nu=1.0), "nu"),
+    "a time": (lambda b: b.learn(None, 1.0, 0, time=1.0), "time"),
     "k 0": (lambda b: b.decide(k=0), "k"),
     "k A + 1": (lambda b: b.decide(k=ARMS + 1), "k"),
-    "rows for fixed arms": (lambda b: b.decide(points(3)), "rows|arms"),
-    "rows with NaN": (lambda b: b.posterior([[np.nan, 1.0]]), "row"),
-    "rows of another width": (lambda b: b.posterior(np.ones((3, 5))), "row|shape"),
+    "rows for fixed arms": (lambda b: b.decide(points(3)), "contexts"),
+    "rows with NaN": (lambda b: b.model.posterior([[np.nan, 1.0]]), "row"),
+    "rows of another width": (lambda b: b.model.posterior(np.ones((3, 5))), "row|shape"),
     "a maximizer for fixed arms": (lambda b: b.decide(maximizer=lambda f: np.zeros(2)), "maximizer|fixed"),
-    "negative rounds": (lambda b: b.play(lambda a: 1.0, -1), "rounds"),
+    "recorded rounds": (lambda b: b.play(points(3)[None], np.ones((1, 3))), "recorded rounds"),
 }
 BAD_ROWS = {
-    "NaN reward": (lambda b: b.learn([0.1, 0.2], np.nan), "reward"),
-    "infinite reward": (lambda b: b.learn([0.1, 0.2], -np.inf), "reward"),
-    "NaN at the end of a batch": (lambda b: b.learn(np.ones((3, 2)), [1.0, 2.0, np.nan]), "reward"),
-    "a reward too few": (lambda b: b.learn(np.ones((3, 2)), [1.0, 2.0]), "reward|row"),
-    "row with NaN": (lambda b: b.learn([0.1, np.nan], 1.0), "row|arm"),
-    "row with inf": (lambda b: b.learn([0.1, np.inf], 1.0), "row|arm"),
-    "rows with NaN": (lambda b: b.learn([[0.1, 0.2], [np.nan, 0.0]], [1.0, 1.0]), "row|arm"),
-    "another width": (lambda b: b.learn(np.ones(3), 1.0), "row|arm"),
-    "another width in a batch": (lambda b: b.learn(np.ones((2, 3)), [1.0, 1.0]), "row|arm"),
-    "an index": (lambda b: b.learn(0, 1.0), "row|arm"),
-    "text": (lambda b: b.learn("a", 1.0), "row|arm"),
-    "no rows to decide on": (lambda b: b.decide(), "row"),
-    "no rows to score": (lambda b: b.score(), "row"),
-    "an empty set": (lambda b: b.decide(np.zeros((0, 2))), "row"),
-    "a set with NaN": (lambda b: b.decide([[0.0, np.nan], [0.0, 1.0]]), "row"),
-    "a set of another width": (lambda b: b.decide(np.ones((3, 5))), "row|shape"),
-    "rounds to play": (lambda b: b.play(lambda a: 1.0, 3), "arms|rows"),
-    "a maximizer that leaves": (lambda b: b.decide(maximizer=lambda f: [np.nan, 0.0]), "maximizer|row"),
-    "a maximizer of another width": (lambda b: b.decide(maximizer=lambda f: np.zeros(3)), "maximizer|row"),
+    "NaN reward": (lambda b: learn(b, [0.1, 0.2], np.nan), "reward"),
+    "infinite reward": (lambda b: learn(b, [0.1, 0.2], -np.inf), "reward"),
+    "NaN at the end of a batch": (lambda b: learn(b, np.ones((3, 2)), [1.0, 2.0, np.nan]), "reward"),
+    "a reward too few": (lambda b: learn(b, np.ones((3, 2)), [1.0, 2.0]), "reward"),
+    "row with NaN": (lambda b: learn(b, [0.1, np.nan], 1.0), "contexts"),
+    "row with inf": (lambda b: learn(b, [0.1, np.inf], 1.0), "contexts"),
+    "rows with NaN": (lambda b: learn(b, [[0.1, 0.2], [np.nan, 0.0]], [1.0, 1.0]), "contexts"),
+    "another width": (lambda b: learn(b, np.ones(3), 1.0), "contexts"),
+    "another width in a batch": (lambda b: learn(b, np.ones((2, 3)), [1.0, 1.0]), "contexts"),
+    "an index": (lambda b: learn(b, 0, 1.0), "contexts"),
+    "text": (lambda b: learn(b, "a", 1.0), "contexts"),
+    "an arm beside a row": (lambda b: b.learn([0.1, 0.2], 1.0, 0), "arm"),
+    "labels too few": (lambda b: b.decide(points(3), ["a", "b"]), "arms"),
+    "no rows to decide on": (lambda b: b.decide(), "contexts"),
+    "no rows to score": (lambda b: b.score(), "contexts"),
+    "an empty set": (lambda b: b.decide(np.zeros((0, 2))), "contexts"),
+    "a set with NaN": (lambda b: b.decide([[0.0, np.nan], [0.0, 1.0]]), "contexts"),
+    "a set of another width": (lambda b: b.decide(np.ones((3, 5))), "contexts"),
+    "recorded rounds": (lambda b: b.play(points(3)[None], np.ones((1, 3))), "recorded rounds"),
+    "a maximizer that leaves": (lambda b: b.decide(maximizer=lambda f: [np.nan, 0.0]), "maximizer|contexts"),
+    "a maximizer of another width": (lambda b: b.decide(maximizer=lambda f: np.zeros(3)), "maximizer|contexts"),
     "a maximizer that gives several": (lambda b: b.decide(maximizer=lambda f: np.zeros((2, 2))), "maximizer"),
     "both": (lambda b: b.decide(points(3), maximizer=lambda f: np.zeros(2)), "maximizer"),
 }
@@ -270,16 +276,16 @@ def test_a_kernel_that_breaks_later_is_refused_then_and_changes_nothing(make, ke
     good = scale * np.array([[0.0, 0.0], [1.0, 0.0]]) + (0.0 if kernel is breaking else 0.1)
     bad = [2.0, 0.0] if kernel is breaking else [1.5, 0.2]
     bandit = BANDITS[make](None, kernel, reg=0.01, seed=3)
-    bandit.learn(good, [1.0, 2.0])
-    twin, before, rounds = bandit.copy(), bandit.posterior(good), bandit.rounds
+    learn(bandit, good, [1.0, 2.0])
+    twin, before, rounds = bandit.copy(), bandit.model.posterior(good), bandit.rounds
     rows, rewards = (np.vstack([good, [bad]]), [1.0, 2.0, 3.0]) if batch else (bad, 3.0)
     with pytest.raises(ValueError, match="kernel"):
-        bandit.learn(rows, rewards)
+        learn(bandit, rows, rewards)
     assert bandit.rounds == rounds
-    assert same(bandit.posterior(good), before)
+    assert same(bandit.model.posterior(good), before)
     for one in (bandit, twin):
-        one.learn(good, [3.0, 4.0])
-    assert same(bandit.posterior(good), twin.posterior(good))
+        learn(one, good, [3.0, 4.0])
+    assert same(bandit.model.posterior(good), twin.model.posterior(good))
     assert bandit.decide(good, id="next").to_dict() == twin.decide(good, id="next").to_dict()
 
 
@@ -292,25 +298,25 @@ def test_a_kernel_that_breaks_once_coins_were_thrown_leaves_them_unthrown(option
 
     bandit = op.BKB(points(), kernel, reg=4.0, seed=3, **options)
     run(bandit, 12)
-    twin, before, failures = bandit.copy(), bandit.posterior(), 0
+    twin, before, failures = bandit.copy(), bandit.model.posterior(), 0
     broken.append(True)
     for arm in range(ARMS):
         copy = bandit.copy()  # whether this play needs the kernel
         try:
-            copy.learn(arm, 1.0)
+            learn(copy, arm, 1.0)
         except ValueError:
             failures += 1
             with pytest.raises(ValueError, match="kernel"):
-                bandit.learn(arm, 1.0)
+                learn(bandit, arm, 1.0)
     broken.clear()
     assert failures > 0
-    assert same(bandit.posterior(), before)
+    assert same(bandit.model.posterior(), before)
     assert same_run(run(bandit, 25), run(twin, 25))
-    assert np.array_equal(bandit.dictionary, twin.dictionary)
+    assert np.array_equal(bandit.model.dictionary, twin.model.dictionary)
 
 
 @pytest.mark.parametrize("make", ["GPUCB", "BKB with all"])
 def test_a_kernel_that_breaks_on_fixed_arms_is_refused_at_once_or_when_it_does(make):
     arms = np.array([[0.0], [1.0], [2.0]])
     with pytest.raises(ValueError, match="kernel"):
-        BANDITS[make](arms, breaking).learn([0, 1, 2], np.ones(3))
+        learn(BANDITS[make](arms, breaking), [0, 1, 2], np.ones(3))

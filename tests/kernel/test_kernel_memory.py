@@ -7,7 +7,7 @@ import pytest
 
 import dense_kernel as dense
 import onepass as op
-from kernel_games import BANDITS, SMOOTH, history, points, value
+from kernel_games import BANDITS, SMOOTH, history, learn, play, points, value
 
 # ---- cost ----
 
@@ -21,9 +21,9 @@ def test_memory_and_dictionary_are_flat_once_the_effective_dimension_is(make, se
     memory, sizes = [], []
     for _ in range(100):
         plays = rng.integers(0, 60, 100)
-        bandit.learn(plays if sets == "fixed" else arms[plays], value(arms)[plays] + rng.standard_normal(100))
+        learn(bandit, plays if sets == "fixed" else arms[plays], value(arms)[plays] + rng.standard_normal(100))
         memory.append(bandit.memory_usage())
-        sizes.append(bandit.dictionary_size)
+        sizes.append(bandit.model.dictionary_size)
     assert bandit.rounds == 10_000
     assert max(sizes[90:]) <= max(sizes[40:50]) + 3
     assert max(memory[50:]) <= 1.1 * max(memory[:50])
@@ -33,23 +33,23 @@ def test_memory_and_dictionary_are_flat_once_the_effective_dimension_is(make, se
 def test_an_exact_bandit_holds_distinct_points_and_not_plays():
     arms = points(10)
     few, many = op.GPUCB(arms, SMOOTH), op.GPUCB(arms, SMOOTH)
-    few.learn(np.arange(10), np.ones(10))
-    many.learn(np.tile(np.arange(10), 200), np.ones(2000))
+    learn(few, np.arange(10), np.ones(10))
+    learn(many, np.tile(np.arange(10), 200), np.ones(2000))
     assert many.memory_usage() <= few.memory_usage()
-    assert many.dictionary_size == 10
+    assert many.model.dictionary_size == 10
 
 
 def test_memory_usage_counts_the_arrays():
     arms = points(500)
     bandit = op.GPUCB(arms, SMOOTH)
-    bandit.learn(np.arange(100), np.ones(100))
+    learn(bandit, np.arange(100), np.ones(100))
     assert bandit.memory_usage() >= arms.nbytes + 8 * 100 * 500
 
 
 def test_repr_says_what_it_is_and_has_learned():
     for make in (op.GPUCB, op.BKB):
         bandit = make(points(), SMOOTH, reg=0.37)
-        bandit.learn([0, 1, 1], [1.0, 2.0, 3.0])
+        learn(bandit, [0, 1, 1], [1.0, 2.0, 3.0])
         text = repr(bandit)
         for part in (make.__name__, "Matern", "0.37", "3"):
             assert part in text
@@ -61,7 +61,7 @@ def test_ctrl_c_loses_a_play_or_keeps_it_but_never_half_of_it(make):
         raise KeyboardInterrupt
 
     rng, arms = np.random.default_rng(0), np.random.default_rng(1).random((3_000, 2))
-    make(arms, op.RBF(0.2)).play(lambda arm: 0.0, 30)  # compiled
+    play(make(arms, op.RBF(0.2)), lambda arm: 0.0, 30)  # compiled
     bandit, learned, pressed = make(arms, op.RBF(0.2), reg=1.0, exploration=4.0), [], 0
     before = signal.signal(signal.SIGALRM, press)
     try:
@@ -71,20 +71,20 @@ def test_ctrl_c_loses_a_play_or_keeps_it_but_never_half_of_it(make):
                 signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.001, 0.02))
                 while True:
                     arm, reward = int(rng.integers(3_000)), float(rng.standard_normal())
-                    bandit.learn(arm, reward)
+                    learn(bandit, arm, reward)
                     learned.append((arm, reward))
             except (KeyboardInterrupt, SystemError):  # numba says SystemError of a signal that comes as it returns
                 pressed += 1
                 if bandit.rounds > len(learned):
                     learned.append((arm, reward))
-            assert bandit._state.plays.sum() == bandit.rounds == len(learned)
+            assert bandit.model.learned.plays.sum() == bandit.rounds == len(learned)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
     assert pressed == 40
     played, rewards = zip(*learned, strict=True)
-    want = dense.dtc(op.RBF(0.2), bandit.dictionary, arms[list(played)], np.array(rewards), arms[:40], 1.0)
-    posterior = bandit.posterior()
+    want = dense.dtc(op.RBF(0.2), bandit.model.dictionary, arms[list(played)], np.array(rewards), arms[:40], 1.0)
+    posterior = bandit.model.posterior()
     np.testing.assert_allclose(posterior.means[:40], want[0], atol=1e-6)
     np.testing.assert_allclose(posterior.variances[:40], want[1], atol=1e-6)
 
@@ -94,12 +94,12 @@ def test_a_fit_waits_until_rewards_differ(make):
     """Thirty visits without a click say nothing of the kernel; a fit would believe that no arm is ever clicked."""
     arms = np.random.default_rng(0).random((60, 2))
     bandit = make(arms, op.RBF(0.3), fit_after=30)
-    bandit.learn(np.arange(40), np.zeros(40))
-    assert (bandit.kernel, bandit.reg) == (op.RBF(0.3), 0.01)
+    learn(bandit, np.arange(40), np.zeros(40))
+    assert (bandit.model.kernel, bandit.model.reg) == (op.RBF(0.3), 0.01)
     assert bandit.decide().propensity == 1 / 60
-    bandit.learn(40, 1.0)
-    assert bandit.kernel != op.RBF(0.3)
-    assert np.isfinite(bandit.posterior().deviations).all()
+    learn(bandit, 40, 1.0)
+    assert bandit.model.kernel != op.RBF(0.3)
+    assert np.isfinite(bandit.model.posterior().deviations).all()
     assert bandit.decide().propensity > 1 / 60
 
 
@@ -114,9 +114,11 @@ def test_a_fit_does_not_depend_on_the_units_of_rewards(unit, normalize):
         bandit = op.GPUCB(
             arms, op.RBF(1.0), reg=0.01 * (1.0 if normalize else c * c), fit_after=60, normalize=normalize
         )
-        bandit.learn(np.arange(60), c * paid)
+        learn(bandit, np.arange(60), c * paid)
         squared = 1.0 if normalize else c * c
-        fits.append([bandit.kernel.kernel.length_scale, bandit.kernel.scale / squared, bandit.reg / squared])
+        fits.append(
+            [bandit.model.kernel.kernel.length_scale, bandit.model.kernel.scale / squared, bandit.model.reg / squared]
+        )
     np.testing.assert_allclose(fits[1], fits[0], rtol=1e-2)
     assert 0.1 < fits[0][0] < 1.0
     assert 0.003 < fits[0][2] < 0.05
@@ -124,9 +126,9 @@ def test_a_fit_does_not_depend_on_the_units_of_rewards(unit, normalize):
 
 def test_rewards_are_normalized_where_a_kernel_is_fitted_unless_told_otherwise():
     arms = np.eye(3)
-    assert op.BKB(arms, fit_after=5).normalize
-    assert not op.BKB(arms).normalize
-    assert not op.GPUCB(arms, fit_after=5, normalize=False).normalize
+    assert op.BKB(arms, fit_after=5).model.normalize
+    assert not op.BKB(arms).model.normalize
+    assert not op.GPUCB(arms, fit_after=5, normalize=False).model.normalize
     with pytest.raises(ValueError, match="normalize must be"):
         op.GPUCB(arms, normalize="yes")
 
@@ -137,13 +139,13 @@ def test_a_replayed_point_keeps_its_variance_where_reg_is_tiny():
     for make in (op.GPUCB, op.BKB):
         bandit = make(arms, op.RBF(1.0), reg=1e-12)
         for _ in range(50):
-            bandit.learn(0, 1.0)
-        assert abs(50.0 * bandit.posterior().variances[0] - 1.0) < 1e-3
+            learn(bandit, 0, 1.0)
+        assert abs(50.0 * bandit.model.posterior().variances[0] - 1.0) < 1e-3
     cubes = np.random.default_rng(0).uniform(0.0, 100.0, (40, 3))
     plays = np.random.default_rng(1).integers(0, 40, 400)
     stiff = op.GPUCB(cubes, op.Polynomial(3), reg=1.0)  # variances up to 1e12 reg
-    stiff.learn(plays, np.ones(400))
-    assert np.isfinite(stiff.posterior().means).all()
+    learn(stiff, plays, np.ones(400))
+    assert np.isfinite(stiff.model.posterior().means).all()
 
 
 def test_information_gain_is_half_the_log_determinant():
@@ -156,21 +158,21 @@ def test_information_gain_is_half_the_log_determinant():
         op.BKB(arms, SMOOTH, reg=0.37, oversampling=1e12, redundancy=0.0, staleness=1.0),
         op.BKB(arms, SMOOTH, reg=0.37, oversampling=1e12, redundancy=0.0, staleness=np.inf),
     ):
-        bandit.learn(plays, rewards)
-        assert abs(bandit.information_gain() - want) < 1e-8 * want
+        learn(bandit, plays, rewards)
+        assert abs(bandit.model.information_gain() - want) < 1e-8 * want
 
 
 def test_what_only_looks_like_an_arm_is_refused_with_a_sentence():
     bandit = op.BKB(points(), SMOOTH)
     for wrong in ([[1, 2], [3]], points()[0], "a", None):
         with pytest.raises(ValueError, match="arm"):
-            bandit.learn(wrong, 1.0)
+            learn(bandit, wrong, 1.0)
     with pytest.raises(ValueError, match="second argument"):
         op.GPUCB(SMOOTH)
     with pytest.raises(ValueError, match="redundancy"):
         op.BKB(points(), SMOOTH, redundancy=1.0)
     with pytest.raises(ValueError, match="learn a play first"):
-        bandit.nystrom()
-    bandit.learn(np.array(3), 1.0)
-    bandit.learn(np.arange(3, dtype=np.uint8), np.ones(3, np.float32))
+        bandit.model.nystrom()
+    learn(bandit, np.array(3), 1.0)
+    learn(bandit, np.arange(3, dtype=np.uint8), np.ones(3, np.float32))
     assert bandit.rounds == 4

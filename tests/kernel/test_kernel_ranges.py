@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 import exact_kernel as exact
 import onepass as op
+from kernel_games import learn
+from onepass.exploration.rule import rule_of
 from onepass.features.nystrom import IN_SPAN
-from onepass.kernel.gp_ucb import root_of
-from onepass.kernel.values import gram_of, prior_of
+from onepass.model.kernel.exact import root_of
 
 PAPER = {"staleness": 1.0, "redundancy": 0.0}
 WIDE = op.Polynomial(3, 1.0)
@@ -30,13 +31,13 @@ class Unit:
         return out
 
 
-def draw_variances(bandit, draw=None):
-    """The variances of draw(normals, 1), exactly; by default those of the arms."""
-    draw = draw or bandit._arm_draws
-    total, at = 0.0, 0
+def draw_variances(bandit, rows=None):
+    """The variances of draws of the arms, or of the rows, exactly: where all rewards were 0, so are means."""
+    model, rule = bandit.model, rule_of(op.PlainThompson(1.0))
+    request, total, at = model.encode(rows, None), 0.0, 0
     while True:
         source = Unit(at)
-        (column,) = draw(source, 1)
+        (column,) = model.predict(request, 0, rule, source, 1).samples
         if at >= source.used:
             return total
         total, at = total + column**2, at + 1
@@ -46,7 +47,7 @@ def regret(bandit, f, rounds, seed, noise=0.1):
     rng, total = np.random.default_rng(seed), 0.0
     for _ in range(rounds):
         arm = bandit.decide().arm
-        bandit.learn(arm, float(f[arm] + noise * rng.standard_normal()))
+        learn(bandit, arm, float(f[arm] + noise * rng.standard_normal()))
         total += f.max() - f[arm]
     return total
 
@@ -124,15 +125,12 @@ def test_thompson_draws_have_the_variance_of_the_posterior_at_every_arm(case):
     )
     for bandit in (fixed, changing, budgeted):
         for arm in order:
-            bandit.learn(arms[arm] if bandit is changing else int(arm), 0.0)
-    assert (np.abs(draw_variances(budgeted) - budgeted.posterior().variances) <= DRAWN * prior).all()
-    gram = gram_of(kernel, changing.dictionary, arms)
+            learn(bandit, arms[arm] if bandit is changing else int(arm), 0.0)
+    assert (np.abs(draw_variances(budgeted) - budgeted.model.posterior().variances) <= DRAWN * prior).all()
     for got in (
-        fixed.posterior().variances,
+        fixed.model.posterior().variances,
         draw_variances(fixed),
-        draw_variances(
-            changing, lambda rng, count: changing._row_draws(arms, gram, prior_of(kernel, arms), rng, count)
-        ),
+        draw_variances(changing, arms),
     ):
         assert (np.abs(got - want) <= DRAWN * prior).all(), np.abs(got - want) / prior
 
@@ -142,8 +140,8 @@ def test_points_that_joined_stay_whatever_the_largest_prior(options):
     arms = np.array([[0.0], [1.0], [60.0]])
     bandit = op.BKB(arms, WIDE, reg=0.01, oversampling=1e12, **options)
     for arm in (0, 1, 2, 2, 2):
-        bandit.learn(arm, 0.0)
-    assert bandit.dictionary_size == op.Nystrom(arms, WIDE).size == 3
+        learn(bandit, arm, 0.0)
+    assert bandit.model.dictionary_size == op.Nystrom(arms, WIDE).size == 3
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
@@ -153,10 +151,10 @@ def test_nystrom_features_keep_every_point_to_a_billionth_of_its_own_prior(case)
     kernel, _, arms, plays, order, reg = case
     for options in ({}, PAPER, {"oversampling": 1e12, **PAPER}):
         bandit = op.BKB(arms, kernel, reg=reg, **options)
-        bandit.learn(order, np.zeros(len(order)))
-        for rows in (bandit.dictionary, *([arms[plays > 0]] if "oversampling" in options else [])):
+        learn(bandit, order, np.zeros(len(order)))
+        for rows in (bandit.model.dictionary, *([arms[plays > 0]] if "oversampling" in options else [])):
             prior = kernel.diagonal(rows)
-            square = (bandit.nystrom().transform(rows) ** 2).sum(axis=1)
+            square = (bandit.model.nystrom().transform(rows) ** 2).sum(axis=1)
             assert (np.abs(square - prior) <= 3.0 * IN_SPAN * prior).all(), np.abs(square - prior) / prior
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import onepass as op
 from counts import many
-from kernel_games import agree, history, points, value
+from kernel_games import agree, history, learn, play, points, value
 from kernel_games import same as equal
 
 OLD, NEW = op.RBF(0.4), 1.7 * op.Matern(2.5, (0.3, 0.6))
@@ -31,43 +31,43 @@ def test_a_refitted_posterior_is_that_of_a_bandit_that_knew_kernel_and_reg_all_a
     what = plays if sets == "fixed" else arms[plays]
     offered = arms if sets == "fixed" else None
     bandit, knew = KINDS[kind](offered, OLD, reg=4.0), KINDS[kind](offered, NEW, reg=reg)
-    bandit.learn(what[:70], rewards[:70])
-    bandit.refit(NEW, reg)
-    bandit.learn(what[70:], rewards[70:])
-    knew.learn(what, rewards)
-    agree(bandit.posterior(arms), knew.posterior(arms)[:2])
-    assert np.isclose(bandit.information_gain(), knew.information_gain())
-    assert (bandit.kernel, bandit.reg, bandit.rounds) == (NEW, reg, 90)
+    learn(bandit, what[:70], rewards[:70])
+    bandit.model.refit(NEW, reg)
+    learn(bandit, what[70:], rewards[70:])
+    learn(knew, what, rewards)
+    agree(bandit.model.posterior(arms), knew.model.posterior(arms)[:2])
+    assert np.isclose(bandit.model.information_gain(), knew.model.information_gain())
+    assert (bandit.model.kernel, bandit.model.reg, bandit.rounds) == (NEW, reg, 90)
 
 
 def test_before_the_first_play_the_new_kernel_is_what_is_known():
     arms = points()
     for kind in KINDS.values():
         bandit, knew = kind(arms, OLD, reg=4.0), kind(arms, NEW, reg=0.37)
-        bandit.refit(NEW, 0.37)
-        assert equal(bandit.posterior(), knew.posterior())
+        bandit.model.refit(NEW, 0.37)
+        assert equal(bandit.model.posterior(), knew.model.posterior())
 
 
 def test_a_refitted_bandit_does_not_fit_again_and_comes_back_from_a_file(tmp_path):
     arms = points()
     bandit = op.GPUCB(arms, OLD, fit_after=30)
-    bandit.play(lambda arm: float(value(arms)[arm]), 20)
-    bandit.refit(NEW, 0.37)
+    play(bandit, lambda arm: float(value(arms)[arm]), 20)
+    bandit.model.refit(NEW, 0.37)
     bandit.save(tmp_path / "bandit")
     other = op.load(tmp_path / "bandit")
     for one in (bandit, other):
-        one.play(lambda arm: float(value(arms)[arm]), 20)
-    assert bandit.kernel == other.kernel == NEW
-    assert equal(bandit.posterior(), other.posterior())
+        play(one, lambda arm: float(value(arms)[arm]), 20)
+    assert bandit.model.kernel == other.model.kernel == NEW
+    assert equal(bandit.model.posterior(), other.model.posterior())
 
 
 def test_what_cannot_be_refitted_changes_nothing():
     arms = points()
     bandit = op.GPUCB(arms, OLD)
-    bandit.learn(*history(arms, 20))
-    before = bandit.posterior()
+    learn(bandit, *history(arms, 20))
+    before = bandit.model.posterior()
     for kernel, reg in ((NEW, 0.0), (lambda x, y: -np.ones((len(x), len(y))), 1.0), ("rbf", 1.0)):
         with pytest.raises((ValueError, TypeError)):
-            bandit.refit(kernel, reg)
-        assert equal(bandit.posterior(), before)
-        assert (bandit.kernel, bandit.reg) == (OLD, 0.01)
+            bandit.model.refit(kernel, reg)
+        assert equal(bandit.model.posterior(), before)
+        assert (bandit.model.kernel, bandit.model.reg) == (OLD, 0.01)

@@ -7,14 +7,15 @@ from hypothesis import strategies as st
 
 import exact_kernel as exact
 import onepass as op
+from kernel_games import learn
 
 
 def within(bandit, arms, truth, plays, reg):
     """The factor, and the largest of sigma~^2 / sigma^2 and its inverse, of the table and predicted anew."""
     want = exact.variances(truth, arms, plays, reg)
-    ours = np.concatenate([bandit.posterior().variances, bandit.posterior(arms).variances])
+    ours = np.concatenate([bandit.model.posterior().variances, bandit.model.posterior(arms).variances])
     ratio = exact.ratios(ours, want + want)
-    return bandit.variance_factor(), max(ratio.max(), 1.0 / max(ratio.min(), 1e-300))
+    return bandit.model.variance_factor(), max(ratio.max(), 1.0 / max(ratio.min(), 1e-300))
 
 
 @st.composite
@@ -49,7 +50,7 @@ def cases(draw):
 def test_the_variance_factor_holds_with_its_rounding_at_any_reg(case):
     kernel, truth, arms, order, reg, options = case
     bandit = op.BKB(arms, kernel, reg=reg, **options)
-    bandit.learn(order, np.zeros(len(order)))
+    learn(bandit, order, np.zeros(len(order)))
     factor, needed = within(bandit, arms, truth, np.bincount(order, minlength=len(arms)), reg)
     assert needed <= factor
 
@@ -62,7 +63,7 @@ def test_the_variance_factor_holds_where_reg_is_a_trillionth_of_the_prior(seed):
     order = rng.integers(0, 6, 60)
     for reg in (1e-11, 1e-12):  # k(x, x) is up to 9
         bandit = op.BKB(arms, op.Polynomial(2, 1.0), reg=reg, oversampling=1e12, redundancy=0.0)
-        bandit.learn(order, np.zeros(60))
+        learn(bandit, order, np.zeros(60))
         factor, needed = within(bandit, arms, exact.polynomial(2, 1.0), np.bincount(order, minlength=8), reg)
         assert 1.0 + 1e-5 < needed <= factor
 
@@ -71,8 +72,8 @@ def test_where_rounding_is_all_there_is_nothing_is_certified():
     """Below 3e-14 variances are clipped to 0."""
     arms = np.random.default_rng(0).random((8, 2))
     bandit = op.BKB(arms, op.Polynomial(2, 1.0), reg=1e-15, oversampling=1e12)
-    bandit.learn(np.arange(6).repeat(9), np.zeros(54))
-    assert bandit.variance_factor() == float("inf")
+    learn(bandit, np.arange(6).repeat(9), np.zeros(54))
+    assert bandit.model.variance_factor() == float("inf")
 
 
 @pytest.mark.parametrize("reg", [0.01, 1.0, 1e6])
@@ -80,8 +81,8 @@ def test_rounding_is_nothing_in_the_factor_at_the_regs_of_noise(reg):
     """A dictionary with all plays: 1, but for 1e-6 (1e5 plays times 16 roundings times 1 / reg)."""
     arms = np.linspace(0.0, 1.0, 30)[:, None]
     bandit = op.BKB(arms, op.Matern(0.5, 0.3), reg=reg, oversampling=1e12, redundancy=0.0)
-    bandit.learn(np.arange(1000) % 30, np.zeros(1000))
-    assert 1.0 < bandit.variance_factor() < 1.0 + 1e-6
+    learn(bandit, np.arange(1000) % 30, np.zeros(1000))
+    assert 1.0 < bandit.model.variance_factor() < 1.0 + 1e-6
 
 
 def test_eighty_digits_agree_with_the_dense_inverse_where_double_precision_has_enough():

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import onepass as op
+from kernel_games import learn
 
 ARMS = np.random.default_rng(0).random((60, 2))
 
 
 def learned(bandit: op.BKB, plays: np.ndarray) -> op.BKB:
     for place in plays.tolist():
-        bandit.learn(place, float(np.sin(5.0 * ARMS[place]).sum()))
+        learn(bandit, place, float(np.sin(5.0 * ARMS[place]).sum()))
     return bandit
 
 
@@ -19,12 +20,12 @@ def test_where_all_points_are_drawn_nothing_is_made_anew_and_the_posterior_is_ex
     plays = np.random.default_rng(1).integers(12, size=80)
     bandit = op.BKB(ARMS, op.RBF(0.2), reg=reg, oversampling=1e12, staleness=1.0, redundancy=0.0)
     learned(bandit, np.arange(12))
-    rows, exact = bandit._state.rows, op.GPUCB(ARMS, op.RBF(0.2), reg=reg)
+    rows, exact = bandit.model.learned.rows, op.GPUCB(ARMS, op.RBF(0.2), reg=reg)
     learned(bandit, plays)  # every play draws a dictionary
     learned(exact, np.concatenate([np.arange(12), plays]))
-    assert bandit._state.rows is rows
-    assert bandit.dictionary_size == 12
-    ours, theirs = bandit.posterior(), exact.posterior()
+    assert bandit.model.learned.rows is rows
+    assert bandit.model.dictionary_size == 12
+    ours, theirs = bandit.model.posterior(), exact.model.posterior()
     np.testing.assert_allclose(ours.means, theirs.means, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(ours.variances, theirs.variances, rtol=1e-6, atol=1e-9)
 
@@ -32,7 +33,7 @@ def test_where_all_points_are_drawn_nothing_is_made_anew_and_the_posterior_is_ex
 def test_a_drawing_that_leaves_points_out_is_carried_out():
     bandit = op.BKB(ARMS, op.RBF(0.2), reg=0.5, oversampling=0.2, staleness=1.0, redundancy=0.0, seed=3)
     learned(bandit, np.tile(np.arange(20), 4))
-    assert bandit.dictionary_size < 20
+    assert bandit.model.dictionary_size < 20
 
 
 @pytest.mark.parametrize("sets", ["fixed", "rows"])
@@ -43,17 +44,17 @@ def test_a_point_that_joins_after_it_was_played_brings_its_plays(sets):
     rewards = np.sin(5.0 * ARMS[plays]).sum(axis=1)
     late = 0
     for place, reward in zip(plays.tolist(), rewards.tolist(), strict=True):
-        before = bandit.dictionary_size
-        seen = bandit._state.plays[place] > 0 if sets == "fixed" else False
-        bandit.learn(place if sets == "fixed" else ARMS[place], reward)
-        late += seen and bandit.dictionary_size > before
+        before = bandit.model.dictionary_size
+        seen = bandit.model.learned.plays[place] > 0 if sets == "fixed" else False
+        learn(bandit, place if sets == "fixed" else ARMS[place], reward)
+        late += seen and bandit.model.dictionary_size > before
     assert late > 0 or sets == "rows"
     gram = op.RBF(0.2)
-    basis = bandit.dictionary
+    basis = bandit.model.dictionary
     z = np.linalg.solve(np.linalg.cholesky(gram(basis, basis)), gram(basis, ARMS))
     own = z[:, plays]
     inverse = np.linalg.inv(0.3 * np.eye(len(basis)) + own @ own.T)
-    found = bandit.posterior(ARMS)
+    found = bandit.model.posterior(ARMS)
     np.testing.assert_allclose(found.means, z.T @ inverse @ own @ rewards, atol=1e-9)
     rest = 1.0 - (z**2).sum(axis=0)
     np.testing.assert_allclose(found.variances, rest / 0.3 + np.einsum("ia,ij,ja->a", z, inverse, z), atol=1e-8)

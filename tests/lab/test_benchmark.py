@@ -42,7 +42,7 @@ def test_solving_a_round_again_from_the_estimate_before_takes_time():
     contexts, rewards = tails.student_game(300)
     bandit = op.HeavyOFUL(dim=2, nu=1.31, epsilon=0.99)
     bandit.play(contexts, rewards)
-    general, descent = tails.solved_again(bandit.learned, np.zeros(2))
+    general, descent = tails.solved_again(bandit.model.learned, np.zeros(2))
     assert 0 < general < 60
     assert 0 < descent < 60
 
@@ -54,9 +54,9 @@ def test_a_row_a_play_is_the_same_gp_ucb_and_a_long_run_is_integrated():
         arm = usual.decide()
         assert ours.score()[arm] >= ours.score().max() - 1e-9
         usual.learn(arm, float(f[arm] + extra))
-        ours.learn(arm, float(f[arm] + extra))
-    np.testing.assert_allclose(usual.means, ours.posterior().means, atol=1e-9)
-    np.testing.assert_allclose(usual.variances / 0.01, ours.posterior().variances, atol=1e-9)
+        ours.learn(None, float(f[arm] + extra), arm)
+    np.testing.assert_allclose(usual.means, ours.model.posterior().means, atol=1e-9)
+    np.testing.assert_allclose(usual.variances / 0.01, ours.model.posterior().variances, atol=1e-9)
     assert 0 < kernels.row_a_play(points, kernel, f, noise, 0.01) < 60
     assert 0 < kernels.row_a_play_long(points, kernel, 100, repeats=2) < 60
     name, spent, _, ratio, _ = kernels.against("gp-1d", 1, 40)

@@ -125,16 +125,16 @@ def test_what_policies_are_told_is_true(suite: onepass.lab.Experiment) -> None:
 
 def test_the_papers_constants_are_those_of_its_theorem() -> None:
     bandit = HvtUCBPaper(dim=3, epsilon=0.99, nu=1.31, horizon=500)
-    assert bandit.estimator.design.params["reg"] == 3.0
+    assert bandit.model.estimator.design.params["reg"] == 3.0
     theory = bandit.params()["exploration"]["exploration"]
     assert (theory["parameter_bound"], theory["row_bound"], theory["delta"]) == (1.0, 1.0, 1 / 1000)
-    assert bandit.estimator._tail.delta == 1 / (8 * 500)
+    assert bandit.model.estimator._tail.delta == 1 / (8 * 500)
 
 
 @pytest.mark.parametrize("sketch", SKETCHES)
 def test_sketched_policies_hold_their_sketch(sketch: str) -> None:
     bandit = HvtUCBSketched(dim=60, sketch=sketch, size=5, error=30.0, reg=0.37, clip=0.3, exploration=2.0)
-    design = bandit.estimator.design.params
+    design = bandit.model.estimator.design.params
     assert design["reg"] == 0.37
     assert {design.get("size"), design.get("rank")} == {5, None}
     assert design.get("error", 30.0) == 30.0

@@ -43,7 +43,8 @@ class Stubborn:
     def decide(self) -> Any:
         return SimpleNamespace(arm=self.arm)
 
-    def learn(self, arm: int, reward: float) -> None:
+    def learn(self, context: None, reward: float, arm: int) -> None:
+        assert context is None
         assert arm == self.arm
         self.paid.append(reward)
 
@@ -291,7 +292,7 @@ def test_ctrl_c_keeps_the_rounds_that_all_policies_played() -> None:
 def test_the_random_policy_recommends_what_paid_most_on_average() -> None:
     policy = Uniform(arms=line(4), seed=0)
     for arm, reward in ((0, 1.0), (0, 0.0), (2, 0.7), (1, -5.0)):
-        policy.learn(arm, reward)
+        policy.learn(None, reward, arm)
     assert policy.posterior().means.argmax() == 2
     counts = np.bincount([policy.decide().arm for _ in range(4000)], minlength=4)
     assert np.abs(counts - 1000).max() < 4.5 * (4000 * 0.25 * 0.75) ** 0.5
@@ -309,7 +310,7 @@ def test_thompson_sampling_draws_from_the_posterior_itself_unless_told_otherwise
     where: dict[str, Any] = {"arms": line(5), "kernel": op.RBF(0.2), "reg": 0.09}
     assert GPTS(**where).exploration == BKBTS(**where).exploration == op.PlainThompson(0.3)
     assert BKBTS(**where, exploration=0.7).exploration == op.PlainThompson(0.7)
-    assert BKBTS(**where, fit_after=9, normalize=True).fit_after == 9
+    assert BKBTS(**where, fit_after=9, normalize=True).model.fit_after == 9
 
 
 def test_fitted_policies_choose_their_kernel_after_fifty_plays() -> None:
@@ -320,7 +321,7 @@ def test_fitted_policies_choose_their_kernel_after_fifty_plays() -> None:
     trial.step(0, 50)
     trial.step(50, 10)
     (bandit,) = trial.bandits
-    assert bandit.kernel != op.Matern()
+    assert bandit.model.kernel != op.Matern()
     assert trial.rows()[0]["kernel"] == repr(op.Matern())
 
 

@@ -46,7 +46,7 @@ def test_a_shared_part_by_newton_steps_learns_what_exact_arms_leave_of_every_row
         left, target = (x - seen @ b) * weight, (reward - seen @ moment) * weight
         alone = op.estimator.contract.update(alone, left, float(target))
         arms[name] = a + np.outer(x, x), b + np.outer(x, x), moment + reward * x
-    assert_close(whole.learned.shared.theta, alone.theta, 1e-8)
+    assert_close(whole.model.learned.shared.theta, alone.theta, 1e-8)
 
 
 def test_arms_of_hybrid_models_stay_ridge_regression_and_the_message_says_why():
@@ -82,7 +82,7 @@ def test_a_recipe_takes_newton_steps_in_place_of_ridge_regression(name):
     for parameters, model in models.items():
         for estimator, kind in (("ridge", op.Ridge), ("newton", op.OnlineNewton)):
             bandit = recipe(dim=DIM, reg=0.37, estimator=estimator, parameters=parameters, **options)
-            assert repr(bandit.estimator) == repr(model(kind(design())))
+            assert repr(bandit.model.estimator) == repr(model(kind(design())))
         assert repr(recipe(dim=DIM, parameters=parameters, **options).estimator).count("Ridge(") == 1  # the default
     both = recipe(dim=DIM, reg=0.37, estimator="newton", parameters="hybrid", **options).estimator
     assert (type(both.shared), type(both.arms)) == (op.OnlineNewton, op.Ridge)

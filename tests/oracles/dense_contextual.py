@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from onepass.contextual.mixture import CLOCK, begun_mixture
-from onepass.contextual.remaking import STAGE, VIEWS_MADE, scaled, seen_further
+from onepass.model.averaged.mixture import CLOCK, begun_mixture
+from onepass.model.averaged.remake import STAGE, VIEWS_MADE, scaled, seen_further
 
 
 def views_of(rows, landmarks, across=0, seed=0):

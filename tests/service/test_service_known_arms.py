@@ -148,10 +148,10 @@ def test_a_correction_of_an_arm_that_was_forgotten_changes_nothing_that_was_lear
     ])  # fmt: skip
     whole = fold(store)
     whole.advance()
-    assert whole.bandit.parameter_of("a").tolist() == pytest.approx([0.5])
+    assert whole.bandit.model.parameter_of("a").tolist() == pytest.approx([0.5])
     store.append([Join(id="second", rewards=[1.0], how=CORRECTION, again=True, **joined)])
     whole.advance()
-    assert whole.bandit.parameter_of("a").tolist() == pytest.approx([1.0])
+    assert whole.bandit.model.parameter_of("a").tolist() == pytest.approx([1.0])
 
 
 def test_arms_without_an_outcome_go_first_and_then_those_whose_last_is_the_oldest():

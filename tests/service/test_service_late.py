@@ -84,8 +84,10 @@ def test_a_late_outcome_corrects_the_model_and_replay_and_verify_know_it_in_ever
     for record in store.read(kinds=["decision"]):  # an oracle: the right rewards, learned at once
         plain.learn(record.decided(), rewards[record.id] + float(int(record.id) < 8))
     for arm in ARMS:
-        np.testing.assert_allclose(twin.bandit.parameter_of(arm), plain.parameter_of(arm), rtol=1e-9, atol=1e-12)
-    assert any(np.abs(plain.parameter_of(arm)).max() > 0.01 for arm in ARMS)
+        np.testing.assert_allclose(
+            twin.bandit.model.parameter_of(arm), plain.model.parameter_of(arm), rtol=1e-9, atol=1e-12
+        )
+    assert any(np.abs(plain.model.parameter_of(arm)).max() > 0.01 for arm in ARMS)
     found = verify(Fold.resumed(store, "news", first=True))
     assert (found.ok, found.equal, found.others) == (True, 9, ())
 

@@ -177,7 +177,7 @@ def test_an_apprentice_shows_the_first_arm_and_learns_what_was_shown(started, tm
     found = [answer(loop.decide(request(t, exclude=["a"])).result()) for t in range(10)]
     assert {(one.arm, one.propensity) for one in found} == {("b", 1.0)}
     learned(loop)
-    assert loop.learner.fold.bandit.rows_of("b") == 10
+    assert loop.learner.fold.bandit.model.rows_of("b") == 10
     assert verify(Fold.resumed(store, "news", first=True)).equal == 10
 
 

@@ -69,7 +69,7 @@ def test_a_loop_of_records_that_stops_and_starts_has_the_model_of_one_that_went_
                 file.write_bytes(b"damaged")
     twin = Fold(store, "news", begun(rules(**how)))
     assert twin.advance() == 24
-    assert twin.bandit.context.known > 5
+    assert twin.bandit.model.context.known > 5
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
     found = verify(Fold.resumed(store, "news", first=True))
     assert (found.ok, found.equal, found.others) == (True, 24, ())
@@ -103,7 +103,7 @@ def test_what_an_apprentice_shows_is_learned_by_its_terms(started):
     record = loop.decide(request(1)).result()
     settled(loop)
     assert record.shown == [0]
-    names = loop.learner.fold.bandit.item.feature_names()
+    names = loop.learner.fold.bandit.model.item.feature_names()
     assert names[:2] == ("topic=news", "n.long")
 
 
@@ -188,7 +188,7 @@ def test_a_decision_by_records_is_found_by_its_id_and_explained_by_pairs_of_feat
     assert found["records"][0]["kind"] == "decision"
     why, arm = found["explanation"], answer(asked).arm
     offered = dict(zip(asked.offered, asked.contexts["arms"], strict=True))
-    expected = loop.learner.serving.explain(asked.contexts["context"], offered, arm)
+    expected = loop.learner.serving.explain(asked.contexts["context"], arm, arms=offered)
     assert (why["arm"], why["mean"]) == (arm, pytest.approx(expected.mean))
     names = {term["name"] for term in why["terms"]}
     assert any(" * " in name for name in names), names  # a feature of the request with one of the arm

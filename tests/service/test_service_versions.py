@@ -114,7 +114,7 @@ def test_a_correction_counts_once_in_however_many_steps_a_log_is_read():
         for place in [*range(size, store.last, size), store.last, store.last]:
             fold.advance(place)
             assert fold.through == place
-        np.testing.assert_allclose(fold.bandit.parameter, [3.0 / (1.0 + rows)], rtol=1e-12)
+        np.testing.assert_allclose(fold.bandit.model.parameter, [3.0 / (1.0 + rows)], rtol=1e-12)
 
 
 @pytest.mark.parametrize("step", [1, 7])

@@ -6,7 +6,7 @@
 So a search over exploration or preprocessing, a pipeline or a learning curve of scikit-learn can be had for a bandit.
 `predict` is without exploration. What it earned on its way is in `rewards_`, which is what a bandit is judged by; as a
 classifier it knows less than one that is told every label, and no more is claimed. A log of decisions is no such game:
-it has no label for what was not chosen; learn it by `onepass.ArmBandit`, or by `onepass.adapters.contextualbandits`.
+it has no label for what was not chosen; learn it by `onepass.Bandit`, or by `onepass.adapters.contextualbandits`.
 """
 
 from typing import Any, Self
@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from onepass.bandit.arms import ArmBandit
+from onepass.bandit.bandit import Bandit
 from onepass.exploration.exploration import Exploration
 from onepass.foundation import check
 from onepass.recipes.linear import LinUCB
@@ -33,7 +33,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
     standardized). reg: of the ridge, above 0 (default 1.0).
     fit_intercept: whether rows get a constant (default True). random_state: None, an integer or a generator of NumPy,
     as everywhere in scikit-learn (default 0).
-    After `fit` or `partial_fit`: `classes_` (K,), `n_features_in_`, `bandit_`, an `ArmBandit` of arms 0 .. K - 1, and
+    After `fit` or `partial_fit`: `classes_` (K,), `n_features_in_`, `bandit_`, a `Bandit` of arms 0 .. K - 1, and
     `choices_` (n,) and `rewards_` (n,), 0 or 1, of the rows so far. O(dim (K + dim)) a row while arms are full.
     ValueError for bad input.
 
@@ -49,7 +49,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
     classes_: np.ndarray
     choices_: np.ndarray
     rewards_: np.ndarray
-    bandit_: ArmBandit
+    bandit_: Bandit
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
             seed = int(check_random_state(self.random_state).randint(SEEDS))
             given: Any = {"exploration": self.exploration, "parameters": "disjoint", "seed": seed}
             bandit = LinUCB(dim=rows.shape[1], reg=self.reg, **given)
-            assert isinstance(bandit, ArmBandit)
+            assert isinstance(bandit, Bandit)
             self.bandit_, self.classes_ = bandit, known
             self.choices_, self.rewards_ = np.zeros(0, known.dtype), np.zeros(0)
         paid = (np.arange(len(known)) == codes[:, None]).astype(np.float64)
@@ -100,7 +100,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "bandit_")
         rows = self._rows(validate_data(self, X, reset=False, dtype=np.float64))
         known = set(self.bandit_.arms)
-        theta = [self.bandit_.parameter_of(arm) if arm in known else None for arm in range(len(self.classes_))]
+        theta = [self.bandit_.model.parameter_of(arm) if arm in known else None for arm in range(len(self.classes_))]
         means = rows @ np.stack([np.zeros(rows.shape[1]) if one is None else one for one in theta]).T
         return np.asarray(means[:, 1] - means[:, 0] if len(self.classes_) == 2 else means)
 

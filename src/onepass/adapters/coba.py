@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from coba.primitives import Learner
 
-from onepass.bandit.arms import ArmBandit
+from onepass.bandit.bandit import Bandit
 from onepass.features.records import Records
 from onepass.recipes.linear import LinUCB
 
@@ -55,7 +55,7 @@ class BanditLearner(Learner):
         self.exploration, self.reg, self.size, self.seed = exploration, reg, size, seed
         self._records = Records(size=size - 1, seed=seed)
         bandit = LinUCB(dim=size, reg=reg, exploration=exploration, parameters="disjoint", seed=seed)
-        assert isinstance(bandit, ArmBandit)
+        assert isinstance(bandit, Bandit)
         self._bandit = bandit
 
     @property

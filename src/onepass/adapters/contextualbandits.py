@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from onepass.bandit.arms import ArmBandit
+from onepass.bandit.bandit import Bandit
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.ucb import UCB
 from onepass.foundation import check
@@ -44,21 +44,21 @@ class LinUCB:
         self.lambda_: float = check.positive("lambda_", lambda_)
         self.fit_intercept: bool = bool(check.choice("fit_intercept", fit_intercept, (False, True)))
         self.random_state: int = check.integer("random_state", random_state, 0)
-        self._bandit: ArmBandit | None = None
+        self._bandit: Bandit | None = None
 
     def _rows(self, X: Any) -> np.ndarray:
         rows = check.array("X", X, np.dtype(np.float64), (1, 2))
         rows = rows.reshape(-1, rows.shape[-1])
         return np.hstack([rows, np.ones((len(rows), 1))]) if self.fit_intercept else rows
 
-    def _begun(self, dim: int) -> ArmBandit:
+    def _begun(self, dim: int) -> Bandit:
         found = Recipe(dim=dim, reg=self.lambda_, exploration=self.alpha, parameters="disjoint", seed=self.random_state)
-        assert isinstance(found, ArmBandit)
+        assert isinstance(found, Bandit)
         for arm in range(self.nchoices):
             found.add_arm(arm)
         return found
 
-    def _known(self) -> ArmBandit:
+    def _known(self) -> Bandit:
         if self._bandit is None:
             raise ValueError("fit must come before predict")
         return self._bandit

@@ -18,6 +18,7 @@ from gymnasium.spaces import Box, Discrete
 
 from onepass.bandit.decision import Decision
 from onepass.foundation import check
+from onepass.model.kernel.kernel_model import KernelModel
 
 FEW = 50  # rounds that are asked for at once
 
@@ -123,8 +124,7 @@ class Points(gymnasium.Env):
 class Agent:
     """A bandit that acts on observations.
 
-    bandit: with `decide(rows)` and `learn(decision, reward)`: a `SharedBandit` on `Rounds`, an `ArmBandit` too, whose
-    arms are then 0, 1, ...; a kernel bandit, of fixed arms or not, on `Points`.
+    bandit: a `Bandit` on `Rounds`, whose arms are then 0, 1, ...; a kernel bandit, of fixed arms or not, on `Points`.
     """
 
     def __init__(self, bandit: Any) -> None:
@@ -134,12 +134,8 @@ class Agent:
     def act(self, observation: Any) -> int:
         """The arm for an observation (K, d)."""
         rows = np.asarray(observation, np.float64)
-        if getattr(self.bandit, "fixed", False):
-            self.decision = self.bandit.decide()
-        elif hasattr(self.bandit, "add_arm"):
-            self.decision = self.bandit.decide(rows, list(range(len(rows))))
-        else:
-            self.decision = self.bandit.decide(rows)
+        fixed = isinstance(self.bandit.model, KernelModel) and self.bandit.model.fixed
+        self.decision = self.bandit.decide(None if fixed else rows, list(range(len(rows))))
         assert self.decision is not None
         return int(self.decision.arm)
 

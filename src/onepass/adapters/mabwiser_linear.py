@@ -1,4 +1,4 @@
-"""MABWiser's linear policies on an `ArmBandit`: rank-one updates in its arena, tables for scores (mabwiser_tables.py).
+"""MABWiser's linear policies on models per arm: updates in their arena, tables for scores (mabwiser_tables.py).
 
 Expectations, choices and draws are those of MABWiser, also where it begins an arm with A^-1 = l2_lambda I, which is
 I / l2_lambda elsewhere in onepass. One thing is not: for several contexts of one feature, MABWiser 2.7.4 adds the draws
@@ -12,17 +12,17 @@ from mabwiser.base_mab import IS_TRAINED, BaseMAB
 from mabwiser.mab import LearningPolicy
 
 from onepass.adapters.mabwiser_tables import DRAWS, MEANS, WIDTHS, Draws, Tables
-from onepass.bandit.arms import ArmBandit
-from onepass.bandit.deciding import trouble
+from onepass.bandit.bandit import Bandit
 from onepass.exploration.greedy import EpsilonGreedy
 from onepass.foundation import check
+from onepass.model.contract import not_finite
 from onepass.recipes.linear import LinTS, LinUCB
 
 SEEDS = 2**32  # of which a bandit takes one
 KINDS = {LearningPolicy.LinGreedy: MEANS, LearningPolicy.LinUCB: WIDTHS, LearningPolicy.LinTS: DRAWS}
 
 
-def bandit_of(policy: Any, dim: int, seed: int) -> ArmBandit | None:
+def bandit_of(policy: Any, dim: int, seed: int) -> Bandit | None:
     """The bandit of a policy of MABWiser for contexts (dim,); None of one that stays theirs."""
     linear = (LearningPolicy.LinGreedy, LearningPolicy.LinUCB, LearningPolicy.LinTS)
     if not isinstance(policy, linear) or policy.scale or policy.l2_lambda == 0:
@@ -35,12 +35,12 @@ def bandit_of(policy: Any, dim: int, seed: int) -> ArmBandit | None:
         found = LinUCB(exploration=float(policy.alpha), **given)
     else:
         found = LinTS(exploration=float(policy.alpha), **given)
-    assert isinstance(found, ArmBandit)
+    assert isinstance(found, Bandit)
     return found
 
 
 class Linear(BaseMAB):
-    """What MABWiser asks of an implementor, done by an `ArmBandit`."""
+    """What MABWiser asks of an implementor, done by a `Bandit` with models per arm."""
 
     policy: Any
     seed: int
@@ -48,7 +48,7 @@ class Linear(BaseMAB):
     def __init__(self, theirs: Any, policy: Any, seed: int) -> None:
         super().__init__(theirs.rng, theirs.arms, theirs.n_jobs, theirs.backend)
         self.policy, self.seed = policy, seed
-        self.bandit: ArmBandit | None = None
+        self.bandit: Bandit | None = None
         self._tables: Tables | None = None
         self._draws = Draws(theirs.rng)
         self._cold = set(self.arms)  # of no data
@@ -56,9 +56,9 @@ class Linear(BaseMAB):
     @property
     def contexts(self) -> np.ndarray:
         """No row of the width of a context: MABWiser asks for it to read a Series."""
-        return np.empty((0, self._model().dim))
+        return np.empty((0, self._model().model.dim))
 
-    def _model(self) -> ArmBandit:
+    def _model(self) -> Bandit:
         assert self.bandit is not None
         return self.bandit
 
@@ -115,7 +115,7 @@ class Linear(BaseMAB):
         else:
             out = tables.means(rows) + self.policy.alpha * self._draws.shifts(tables, rows)
         if not np.isfinite(out).all():
-            raise trouble()
+            raise not_finite()
         return out
 
     def _chosen(self, scores: np.ndarray) -> list[Any]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.bandit.arms import ArmBandit
+from onepass.bandit.bandit import Bandit
 
 MEANS, WIDTHS, DRAWS = "means", "widths", "draws"  # what a policy scores by
 BLOCK = 2_000_000  # numbers that are made at a time: 16 MB
@@ -53,11 +53,11 @@ class Tables:
     cold: {arm: c} of those whose A_a^-1 is c I, as MABWiser has it for an arm without data.
     """
 
-    def __init__(self, bandit: ArmBandit, arms: Iterable[Any], kind: str, cold: dict[Any, float]) -> None:
+    def __init__(self, bandit: Bandit, arms: Iterable[Any], kind: str, cold: dict[Any, float]) -> None:
         self.bandit, self.names, self._kind, self._cold = bandit, list(arms), kind, cold
         self._places = {name: place for place, name in enumerate(self.names)}
-        self._theta = np.zeros((len(self.names), bandit.dim))
-        size = 0 if kind == MEANS else bandit.dim * (bandit.dim + 1) // 2
+        self._theta = np.zeros((len(self.names), bandit.model.dim))
+        size = 0 if kind == MEANS else bandit.model.dim * (bandit.model.dim + 1) // 2
         self._matrix, self._stale = np.zeros((len(self.names), size)), set(self.names)
 
     def changed(self, names: Iterable[Any]) -> None:
@@ -70,15 +70,15 @@ class Tables:
         """Ask for the rows of arms that have changed."""
         if not self._stale:
             return
-        names, dim = list(self._stale), self.bandit.dim
+        names, dim = list(self._stale), self.bandit.model.dim
         if self._kind == MEANS:
             for name in names:
-                self._theta[self._places[name]] = self.bandit.parameter_of(name)
+                self._theta[self._places[name]] = self.bandit.model.parameter_of(name)
         else:
             lower, step = np.tri(dim, dtype=bool), max(1, BLOCK // dim**2)
             for some in (names[start : start + step] for start in range(0, len(names), step)):
                 places = [self._places[name] for name in some]
-                self._theta[places], inverses = self.bandit.models_of(some)
+                self._theta[places], inverses = self.bandit.model.models_of(some)
                 for place, name in enumerate(some):
                     if name in self._cold:
                         inverses[place] = self._cold[name] * np.eye(dim)
@@ -106,7 +106,7 @@ class Tables:
     def each(self, left: np.ndarray, right: np.ndarray, places: list[int]) -> np.ndarray:
         """As `products` for few rows left (n, d), where each of m arms has its own of right (m, n, d): (n, m)."""
         self._refresh()
-        rows, columns = triangle(self.bandit.dim)
+        rows, columns = triangle(self.bandit.model.dim)
         return np.asarray(np.einsum("np,mnp,mp->nm", left[:, rows], right[:, :, columns], self._matrix[places]))
 
     def widths(self, rows: np.ndarray) -> np.ndarray:

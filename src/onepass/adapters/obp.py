@@ -11,27 +11,28 @@ from typing import Any
 
 import numpy as np
 
-from onepass.bandit.arms import ArmBandit
+from onepass.bandit.bandit import Bandit
 from onepass.foundation import check
 from onepass.foundation.check import shown
+from onepass.model.arms.arm_models import ArmModels
 
 
 class Policy:
     """A bandit with models per arm as obp asks for a policy.
 
-    bandit: an `ArmBandit`, such as `onepass.LinUCB(dim=3, parameters="disjoint", exploration=onepass.InverseGap())`.
+    bandit: such as `onepass.LinUCB(dim=3, parameters="disjoint", exploration=onepass.InverseGap())`.
     n_actions: at least 1. len_list: actions shown at once, from 1 to n_actions (default 1). ValueError otherwise.
     """
 
     policy_type = "contextual"
 
-    bandit: ArmBandit
+    bandit: Bandit
     dim: int
 
-    def __init__(self, bandit: ArmBandit, n_actions: int, len_list: int = 1) -> None:
-        if not isinstance(bandit, ArmBandit):
+    def __init__(self, bandit: Bandit, n_actions: int, len_list: int = 1) -> None:
+        if not (isinstance(bandit, Bandit) and isinstance(bandit.model, ArmModels)):
             raise ValueError(f'bandit must have parameters="disjoint", got {shown(bandit)}')
-        self.bandit, self.dim = bandit, bandit.dim
+        self.bandit, self.dim = bandit, bandit.model.dim
         self.n_actions: int = check.integer("n_actions", n_actions, 1)
         self.len_list: int = check.integer("len_list", len_list, 1, self.n_actions)
         self.policy_name: str = f"onepass {type(bandit).__name__}"

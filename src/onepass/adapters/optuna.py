@@ -202,20 +202,20 @@ class BanditSampler(BaseSampler):
             sequence = qmc.Sobol(len(self._space), seed=np.random.default_rng([self.seed, 2]))
             return np.asarray(sequence.fast_forward(number).random()[0])
         self._learn(trials, sign)
-        bandit = self._surrogate.beside(self._rows([one.number for one in trials if one.state not in OVER]))
-        posterior = partial(surrogate.moments, bandit)
+        known = self._surrogate.beside(self._rows([one.number for one in trials if one.state not in OVER]))
+        posterior = partial(surrogate.moments, known)
         if self._surrogate.is_still():
             if number % TURN == 0:
                 return None
             tried = {row.tobytes() for row in self._rows([one.number for one in trials])}
-            posterior = partial(surrogate.untried, bandit, tried)
-        means = self._surrogate.means(bandit)
+            posterior = partial(surrogate.untried, known, tried)
+        means = self._surrogate.means(known)
         order = np.argsort(-means, kind="stable")[:NEAR]
         centres = np.array([self._points[self._learned[place]] for place in order if np.isfinite(means[place])])
         choices = np.array([isinstance(one, CategoricalDistribution) for one in self._space.values()])
         return best_candidate(
             lambda points: posterior(coordinates(self._space, points)), float(means[order[0]]), centres,
-            bandit.dictionary_size, choices, self._rng,
+            known.dictionary_size, choices, self._rng,
         )  # fmt: skip
 
     def _rows(self, chosen: list[int]) -> np.ndarray:

@@ -14,7 +14,7 @@ from river.bandit.base import ContextualPolicy
 from river.base import Classifier, Regressor
 
 from onepass.adapters.scikit_learn import OnlineKernelClassifier, OnlineKernelRegressor
-from onepass.bandit.arms import ArmBandit
+from onepass.bandit.bandit import Bandit
 from onepass.features.records import Records
 from onepass.recipes.linear import LinUCB
 
@@ -108,7 +108,7 @@ class LinearPolicy(ContextualPolicy):
         self.exploration, self.reg, self.size, self.seed = exploration, reg, size, seed
         self._records = Records(size=size - 1, seed=seed)
         bandit = LinUCB(dim=size, reg=reg, exploration=exploration, parameters="disjoint", seed=seed)
-        assert isinstance(bandit, ArmBandit)
+        assert isinstance(bandit, Bandit)
         self._bandit = bandit
 
     def _row(self, context: dict[Any, Any] | None) -> np.ndarray:

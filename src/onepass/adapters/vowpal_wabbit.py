@@ -17,10 +17,11 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from onepass.bandit.crossed import CrossedBandit
+from onepass.bandit.bandit import Bandit
 from onepass.exploration.exploration import Exploration
 from onepass.foundation.check import shown
 from onepass.foundation.registry import built
+from onepass.recipes.records import CrossedBandit
 
 OURS = "onepass"
 LONGEST = 1024  # characters of arguments, as Personalizer has them
@@ -154,7 +155,7 @@ def checked(exploration: Any) -> dict[str, Any]:
     return dict(exploration)
 
 
-def bandit_of(arguments: str, seed: int = 0) -> CrossedBandit:
+def bandit_of(arguments: str, seed: int = 0) -> Bandit:
     """The bandit of Vowpal Wabbit's arguments: records of any keys for the context and for every arm.
 
     arguments: what stands behind `vw`, at most 1,024 characters. seed: at least 0 (default 0).

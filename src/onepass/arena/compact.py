@@ -12,17 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.arena import arena as arenas
-from onepass.arena import learning, moving, playing, scoring, weights
+from onepass.arena import learning, moving, playing, scoring
 from onepass.arena.arena import NONE, ArenaState
 from onepass.arena.published import Copies
 from onepass.arena.rewards import unit_of_arms
-from onepass.arena.stores import prior_of, sound
-from onepass.design import contract
+from onepass.arena.stores import each_once, prior_of, sound
 from onepass.design.cutting import Cutting
-from onepass.estimator.contract import path_dependent
 from onepass.estimator.estimator import Estimator, Weighing
-from onepass.estimator.steps import Steps
-from onepass.foundation import state as states
 from onepass.foundation.generic import defined
 
 BLOCK_BYTES = 32_000_000  # of rows learned at a time: slots are reserved for them, and most are given back
@@ -74,7 +70,7 @@ class Compact:
         slots, records = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.threads = threads
         self._rule, self._limit, self._weighing = cutting.rule, cutting.limit, weighing.rule
-        self._estimator, self._scaled = estimator, defined(unit_of_arms, weighing.rule)
+        self._scaled = defined(unit_of_arms, weighing.rule)
         self.state = ArenaState(
             basis=np.zeros((0, dim), kind),
             root=np.zeros((0, hold), kind),
@@ -103,8 +99,7 @@ class Compact:
         self._count = 0  # records in use or vacant; the arrays may be longer
         self._free = 0  # slots that are known to be free, and perhaps more
 
-    def fits(self, state: ArenaState) -> bool:
-        """Return whether the arrays of a state from a file fit together, and its lists are orderly."""
+    def fits(self, state: ArenaState, taken: np.ndarray) -> bool:
         mine, slots, records = self.state, state.basis.shape[0], state.first.shape[0]
         dim, hold = mine.basis.shape[1], mine.root.shape[1]
         shaped = all(
@@ -112,36 +107,18 @@ class Compact:
             == (slots if name in arenas.PER_SLOT else records, *getattr(mine, name).shape[1:])
             for name in (*arenas.PER_SLOT, *arenas.PER_ARM)
         )
-        return shaped and sound(state.prior, dim, hold) and bool(arenas.orderly(state))
+        sane = shaped and sound(state.prior, dim, hold) and bool(arenas.orderly(state))
+        return sane and each_once(taken, np.flatnonzero(state.rows < 0), records)
 
     def restore(self, state: ArenaState) -> None:
-        """Take a state that fits."""
-        self.state, self._count, self._free, self._copies = state, self.records(state), 0, Copies()
-        self._vacant = self.vacant(state).tolist()
-
-    def template(self, records: int) -> ArenaState:
-        """Return a state with the layout of one in a file."""
-        return self.state
-
-    def records(self, state: ArenaState) -> int:
-        """Count the records of a state, vacant ones too."""
-        return len(state.first)
-
-    def vacant(self, state: ArenaState) -> np.ndarray:
-        """The records of a state that no arm has."""
-        return np.flatnonzero(state.rows < 0)
+        self.state, self._count, self._free, self._copies = state, len(state.first), 0, Copies()
+        self._vacant = np.flatnonzero(state.rows < 0).tolist()
 
     def _grow(self, names: tuple[str, ...], length: int) -> None:
         grown: dict[str, Any] = {name: _resized(self.state, name, length) for name in names}
         self.state = self.state._replace(**grown)
 
-    def trim(self) -> None:
-        """Give spare room back."""
-        self._grow(arenas.PER_SLOT, self.state.top)
-        self._grow(arenas.PER_ARM, self._count)
-
     def kept(self) -> ArenaState:
-        """The state without its spare room."""
         slots = {name: getattr(self.state, name)[: self.state.top] for name in arenas.PER_SLOT}
         return self.state._replace(**slots, **{n: getattr(self.state, n)[: self._count] for n in arenas.PER_ARM})
 
@@ -156,7 +133,7 @@ class Compact:
 
     def open(self) -> int:
         record = self._record()
-        self._room(self.state.prior.space.used)
+        self._room(self.state.prior.space.used, holes=True)
         free, top = arenas.begin(self.state, record)
         self._settle(free, top, [record])
         return record
@@ -199,12 +176,8 @@ class Compact:
         self, records: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
         rewards: np.ndarray, extra: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Groups of rows, one group an arm: order[starts[g]:starts[g + 1]] are the rows of records[g].
-
-        rows (n, dim) and right (n, 0), or factors rows (n, d_u) and right (n, d_a).
-
-        Arms are dealt to threads in blocks; every arm is computed by one of them, so results do not depend on how many.
-        """
+        """Arms are dealt to threads in blocks; every arm is computed by one of them, so results do not depend on how
+        many."""
         found = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
         counts, hold = np.diff(starts), self.state.root.shape[1]
         width = self.state.basis.shape[1] * rows.itemsize
@@ -275,136 +248,40 @@ class Compact:
             self.state.rows[record] = NONE
             heapq.heappush(self._vacant, record)
 
-    def evaluate(self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return scoring.evaluate_arms(self.state, records, rows, extra)
+    def evaluate(
+        self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return *scoring.evaluate_arms(self.state, records, rows, extra), extra
 
-    def evaluate_users(self, records: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return scoring.evaluate_users(self.state, records, rows)
-
-    def evaluate_factors(
-        self, records: np.ndarray, left: np.ndarray, right: np.ndarray
+    def evaluate_users(
+        self, records: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        return scoring.evaluate_factors(self.state, records, left, right)
+        if right is not None:
+            return scoring.evaluate_factors(self.state, records, left, right)
+        if len(left) > 1:
+            return scoring.evaluate_users(self.state, records, left)
+        means, squares = scoring.evaluate_arms(self.state, records, left, np.empty((len(records), 0), left.dtype))
+        return means[None], squares[None]
 
-    def radii(self, records: np.ndarray, constants: np.ndarray) -> np.ndarray:
-        known = (self.state, self._rule, self._limit, self._weighing)
-        return np.array([scoring.radius(*known, record, *constants) for record in records])
-
-    def units(self, records: np.ndarray) -> np.ndarray:
-        if not self._scaled:
+    def scales(self, records: np.ndarray, theory: np.ndarray) -> np.ndarray:
+        if not theory.size and not self._scaled:
             return np.ones(len(records))
-        return scoring.units(self.state, self._weighing, records)
-
-    def rows(self, record: int) -> int:
-        return int(self.state.rows[record])
+        return scoring.scales(self.state, self._rule, self._limit, self._weighing, records, theory)
 
     def error_bound(self) -> float:
-        """The largest over all arms, with its rounding; infinite once projector splitting has cut something."""
-        return max((learning.error_bound(self.state, self._rule, record) for record in range(self._count)), default=0.0)
+        """Infinite once projector splitting has cut something."""
+        return learning.error_bound(self.state, self._rule, self._count)
 
     def relative_loss(self) -> float:
-        """The largest over all arms of what was cut, in units of the arm's ridge (design/loss.py)."""
-        shed, ridge = self.state.shed[: self._count], self.state.ridge[: self._count]
-        return float((shed[ridge > 0.0] / ridge[ridge > 0.0]).max(initial=0.0))
-
-    def parameter(self, record: int) -> np.ndarray:
-        return weights.parameter(self.state, record)
-
-    def solve(self, record: int, row: np.ndarray) -> np.ndarray:
-        return weights.solve(self.state, record, row)
-
-    def models(self, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return weights.models(self.state, records)
-
-    def coupled(self, record: int, y: np.ndarray) -> np.ndarray:
-        return weights.coupled(self.state, record, y)
+        return float((self.state.shed[: self._count] / self.state.ridge[: self._count]).max(initial=0.0))
 
     # ---- single arms (moving.py) ----
 
     def export(self, record: int) -> moving.Arm:
-        return moving.taken_out(self.state, record)
+        return moving.prior_arm(self.state) if record == NONE else moving.taken_out(self.state, record)
 
-    def template_of_arm(self) -> moving.Arm:
-        mine, none = self.state, states.zeros(0, dtype=self.state.basis.dtype)
-        basis = states.zeros(0, mine.basis.shape[1], dtype=none.dtype)
-        return moving.Arm(
-            basis=basis,
-            root=states.zeros(0, 0, dtype=none.dtype),
-            moment=none,
-            weight=none,
-            cross=states.zeros(0, mine.cross.shape[1], dtype=none.dtype),
-            outside=basis,
-            rows=0,
-            ridge=1.0,
-            log_det=0.0,
-            sums=mine.prior.sums,
-            memory=states.zeros(mine.memory.shape[1]),
-        )
-
-    def rows_in(self, arm: moving.Arm) -> int:
-        """Rows learned by an arm that was exported."""
-        return int(arm.rows)
-
-    def arm_fits(self, arm: moving.Arm) -> bool:
-        """Return whether an arm of a file can be one of this arena."""
-        used, mine = len(arm.moment), self.state
-        dim, k = mine.basis.shape[1], mine.cross.shape[1]
-        return (
-            arm.basis.shape == (used, dim)
-            and arm.root.shape == (used, used)
-            and arm.weight.shape == (used,)
-            and arm.cross.shape == (used, k)
-            and arm.outside.shape == (1 if arm.sums.shed > 0.0 else 0, dim)
-            and arm.memory.shape == mine.memory.shape[1:]
-            and used <= mine.root.shape[1]
-            and arm.rows >= 0
-            and arm.ridge > 0.0
-            and min(arm.sums) >= 0.0
-        )
-
-    def adopt(self, arms: list[moving.Arm]) -> list[int]:
-        """Take arms that were exported; the records that they have here."""
-        self._room(sum(len(arm.moment) + len(arm.outside) for arm in arms), holes=True)
-        records = [self._record() for _ in arms]
-        for record, arm in zip(records, arms, strict=True):
-            self._put(record, arm)
-        return records
-
-    def _put(self, record: int, arm: moving.Arm) -> None:
-        free, top = moving.put_in(self.state, record, arm, self.state.free, self.state.top)
+    def put(self, record: int, arm: moving.Arm) -> None:
+        released = int(self.state.held[record]) + (self.state.outside[record] != NONE)
+        self._room(max(0, len(arm.moment) + len(arm.outside) - released), holes=True)
+        free, top = moving.put_in(self.state, record, arm)
         self._settle(free, top, [record])
-
-    def carry(self, other: "Compact", records: np.ndarray) -> list[int]:
-        """Take arms of another store of the same kind; the records that they have here."""
-        theirs = other.state
-        wanted = theirs.used[records].sum() + np.count_nonzero(theirs.outside[records] != NONE)
-        self._room(int(wanted), holes=True)
-        targets = [self._record() for _ in range(len(records))]
-        free, top = moving.carried(self.state, theirs, records, np.array(targets, np.int64))
-        self._settle(free, top, targets)
-        return targets
-
-    def replace(self, record: int, arm: moving.Arm) -> None:
-        self._room(len(arm.moment) + len(arm.outside), holes=True)
-        self._settle(arenas.vacate(self.state, record), self.state.top, [record])
-        self._put(record, arm)
-
-    def mergeable(self, exact: bool) -> None:
-        design = self._estimator.design
-        begun = design.fresh
-        if isinstance(self._weighing, Steps):
-            raise path_dependent(type(self._estimator).__name__)
-        if not defined(contract.merge, begun):
-            raise contract.unknown(begun, "merge")
-        known = self.state.prior.space.used > 0 or max(self.state.prior.sums) > 0.0
-        if (exact or known) and not defined(contract.since, begun):
-            raise contract.not_removable(begun)
-
-    def united(self, arm: moving.Arm, other: moving.Arm, start: moving.Arm) -> moving.Arm:
-        return moving.united(self._rule, self._limit, self.state.root.shape[1], arm, other, start)
-
-    def turned(self, arm: moving.Arm) -> moving.Arm:
-        return arm._replace(moment=-arm.moment, weight=-arm.weight, cross=-arm.cross, outside=-arm.outside)
-
-    def eliminated(self, arm: moving.Arm) -> tuple[np.ndarray, np.ndarray]:
-        return moving.schur(arm)

@@ -280,7 +280,10 @@ def learn_one(
 
 
 @compiled
-def error_bound(arena: ArenaState, rule: Any, record: int) -> float:
-    """The certificate of one arm by its design's rule, with the rounding of its root."""
-    sums, eps = sums_of(arena, record), float(np.finfo(arena.basis.dtype).eps)
-    return certified(rule, sums, in_root(eps, sums.mass, arena.prior.space.ridge))
+def error_bound(arena: ArenaState, rule: Any, count: int) -> float:
+    """The largest certificate of the first `count` arms by their design's rule, with the rounding of their roots."""
+    bound, eps = 0.0, float(np.finfo(arena.basis.dtype).eps)
+    for record in range(count):
+        sums = sums_of(arena, record)
+        bound = max(bound, certified(rule, sums, in_root(eps, sums.mass, arena.prior.space.ridge)))
+    return bound

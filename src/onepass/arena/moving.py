@@ -12,18 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.arena.arena import NONE, ArenaState, set_sums, sums_of
+from onepass.arena.arena import NONE, ArenaState, set_sums, sums_of, vacate
 from onepass.arena.learning import Scratch, cut_arm, taken_in
 from onepass.design.cutting import Sums, Together, added, dustier, heavier, ridge_after
 from onepass.design.exact import increments, inverted
-from onepass.design.subspace import Subspace, raised
+from onepass.design.subspace import Subspace, raised, solve_in
+from onepass.estimator.estimator import Estimator
+from onepass.foundation import state as states
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import ROUNDINGS, dot, fill
 from onepass.foundation.roots import update_root_within
 
 
 class Arm(NamedTuple):
-    """basis (n, dim), root (n, n), moment, weight (n,), cross (n, k) of the n directions used, outside (1, dim) or
+    """An arm of an arena: an `ArmState` of stores.py.
+
+    basis (n, dim), root (n, n), moment, weight (n,), cross (n, k) of the n directions used, outside (1, dim) or
     (0, dim): o; rows learned; ridge, log_det, sums; memory (m,): what the estimator keeps. As in ArenaState.
     """
 
@@ -38,6 +42,76 @@ class Arm(NamedTuple):
     log_det: float
     sums: Sums
     memory: np.ndarray
+
+    def parameter(self) -> np.ndarray:
+        return self.weight @ self.basis + self.outside.sum(axis=0) / float(self.ridge)
+
+    def solve(self, row: np.ndarray) -> np.ndarray:
+        return solve_in(Subspace(self.basis, self.root, len(self.moment), self.ridge, self.log_det, 0.0), row)
+
+    def inverse(self) -> np.ndarray:
+        inside, dim = self.root.T @ self.basis, self.basis.shape[1]
+        out = inside.T @ inside
+        if len(self.moment) < dim:
+            out += (np.eye(dim, dtype=out.dtype) - self.basis.T @ self.basis) / float(self.ridge)
+        return out
+
+    def coupled(self, y: np.ndarray) -> np.ndarray:
+        return self.solve(self.cross @ y @ self.basis)
+
+    def eliminated(self) -> tuple[np.ndarray, np.ndarray]:
+        return schur(self)
+
+    def turned(self) -> "Arm":
+        return self._replace(moment=-self.moment, weight=-self.weight, cross=-self.cross, outside=-self.outside)
+
+    def corrected(self, change: np.ndarray) -> "Arm":
+        inside = (self.basis * change).sum(axis=1)
+        moment = self.moment + inside
+        weight = (self.root * (self.root * moment[:, None]).sum(axis=0)).sum(axis=1)  # R R^T Q b
+        outside = self.outside
+        if len(outside):
+            outside = outside + (change - (self.basis * inside[:, None]).sum(axis=0))
+        return self._replace(moment=moment, weight=weight, outside=outside)
+
+    def united(self, other: "Arm", start: "Arm", estimator: Estimator) -> "Arm":
+        cutting: Any = estimator.design.cutting()
+        return united(cutting.rule, cutting.limit, min(cutting.hold, self.basis.shape[1]), self, other, start)
+
+    def fits(self, begun: "Arm", estimator: Estimator) -> bool:
+        used, dim, cutting = len(self.moment), begun.basis.shape[1], estimator.design.cutting()
+        return (
+            cutting is not None
+            and self.basis.shape == (used, dim)
+            and self.root.shape == (used, used)
+            and self.weight.shape == (used,)
+            and self.cross.shape == (used, begun.cross.shape[1])
+            and self.outside.shape == (1 if self.sums.shed > 0.0 else 0, dim)
+            and self.memory.shape == begun.memory.shape
+            and used <= min(cutting.hold, dim)
+            and self.rows >= 0
+            and self.ridge > 0.0
+            and min(self.sums) >= 0.0
+        )
+
+
+def prior_arm(arena: ArenaState) -> Arm:
+    """An arm without rows."""
+    (space, sums), kind = states.copy(arena.prior), arena.basis.dtype
+    used, dim, k = space.used, arena.basis.shape[1], arena.cross.shape[1]
+    return Arm(
+        basis=space.basis,
+        root=space.root,
+        moment=states.zeros(used, dtype=kind),
+        weight=states.zeros(used, dtype=kind),
+        cross=states.zeros(used, k, dtype=kind),
+        outside=states.zeros(0, dim, dtype=kind),
+        rows=0,
+        ridge=space.ridge,
+        log_det=space.log_det,
+        sums=sums,
+        memory=states.zeros(arena.memory.shape[1]),
+    )
 
 
 @compiled
@@ -58,34 +132,21 @@ def room_for(
 
 @compiled
 def taken_out(arena: ArenaState, record: int) -> Arm:
-    """A copy of the arm at a record; of the prior for NONE."""
-    if record == NONE:
-        space = arena.prior.space
-        basis, root, moment, weight, cross, outside = room_for(arena, space.used, 0)
-        fill(basis, space.basis)
-        fill(root, space.root)
-        memory, ridge, log_det, rows, sums = (
-            np.zeros(arena.memory.shape[1]), space.ridge, space.log_det, 0, arena.prior.sums,
-        )  # fmt: skip
-    else:
-        used, place = arena.used[record], arena.outside[record]
-        basis, root, moment, weight, cross, outside = room_for(arena, used, 0 if place == NONE else 1)
-        slot = arena.first[record]
-        for i in range(used):
-            moment[i], weight[i] = arena.moment[slot], arena.weight[slot]
-            for j in range(basis.shape[1]):
-                basis[i, j] = arena.basis[slot, j]
-            for j in range(used):
-                root[i, j] = arena.root[slot, j]
-            for j in range(cross.shape[1]):
-                cross[i, j] = arena.cross[slot, j]
-            slot = arena.link[slot]
-        for j in range(outside.shape[1] if place != NONE else 0):
-            outside[0, j] = arena.basis[place, j]
-        memory, ridge, log_det, rows, sums = (
-            arena.memory[record].copy(), arena.ridge[record], arena.log_det[record], arena.rows[record],
-            sums_of(arena, record),
-        )  # fmt: skip
+    """A copy of the arm at a record."""
+    used, place = arena.used[record], arena.outside[record]
+    basis, root, moment, weight, cross, outside = room_for(arena, used, 0 if place == NONE else 1)
+    slot = arena.first[record]
+    for i in range(used):
+        moment[i], weight[i] = arena.moment[slot], arena.weight[slot]
+        for j in range(basis.shape[1]):
+            basis[i, j] = arena.basis[slot, j]
+        for j in range(used):
+            root[i, j] = arena.root[slot, j]
+        for j in range(cross.shape[1]):
+            cross[i, j] = arena.cross[slot, j]
+        slot = arena.link[slot]
+    for j in range(outside.shape[1] if place != NONE else 0):
+        outside[0, j] = arena.basis[place, j]
     return Arm(
         basis=basis,
         root=root,
@@ -93,18 +154,18 @@ def taken_out(arena: ArenaState, record: int) -> Arm:
         weight=weight,
         cross=cross,
         outside=outside,
-        rows=rows,
-        ridge=ridge,
-        log_det=log_det,
-        sums=sums,
-        memory=memory,
+        rows=arena.rows[record],
+        ridge=arena.ridge[record],
+        log_det=arena.log_det[record],
+        sums=sums_of(arena, record),
+        memory=arena.memory[record].copy(),
     )
 
 
 @compiled
-def put_in(arena: ArenaState, record: int, arm: Arm, free: int, top: int) -> tuple[int, int]:
-    """The arm at a record that holds no slots: the new (free, top). There is room above `top`."""
-    used, last = arm.moment.size, NONE
+def put_in(arena: ArenaState, record: int, arm: Arm) -> tuple[int, int]:
+    """The arm at a record, whose slots are given back before: the new (free, top). There is room above `top`."""
+    used, last, free, top = arm.moment.size, NONE, vacate(arena, record), arena.top
     arena.first[record], arena.outside[record] = NONE, NONE
     for i in range(used + arm.outside.shape[0]):
         if free != NONE:
@@ -287,12 +348,3 @@ def schur(arm: Arm) -> tuple[np.ndarray, np.ndarray]:
     """B^T A^-1 B (k, k) and B^T A^-1 b (k,): what a hybrid model has eliminated of an arm that was never cut."""
     half = dot(arm.root.T, arm.cross)
     return dot(half.T, half), dot(arm.weight, arm.cross)
-
-
-@compiled
-def carried(arena: ArenaState, source: ArenaState, records: np.ndarray, targets: np.ndarray) -> tuple[int, int]:
-    """The arms at `records` of another arena at `targets`, which hold no slots: the new (free, top)."""
-    free, top = arena.free, arena.top
-    for g in range(records.size):
-        free, top = put_in(arena, targets[g], taken_out(source, records[g]), free, top)
-    return free, top

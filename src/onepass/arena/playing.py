@@ -6,7 +6,7 @@ import numpy as np
 
 from onepass.arena.arena import NONE, ArenaState, begin, with_slots
 from onepass.arena.learning import learn_one
-from onepass.arena.scoring import evaluate_arms, radius, units
+from onepass.arena.scoring import evaluate_arms, scales
 from onepass.exploration.choosing import choose
 from onepass.exploration.contract import Seen, draws, score, strength, wants_residual
 from onepass.exploration.residuals import Tally, counted, residual
@@ -24,15 +24,10 @@ def look(
     count = records.size
     means, widths = evaluate_arms(arena, records, rows, np.empty((count, 0), rows.dtype))
     asked = strength(rule)
-    beta = units(arena, weighing, records) if asked.theory.size == 0 else np.ones(count)
+    beta = scales(arena, cutting, limit, weighing, records, asked.theory)
     for a in range(count):
         widths[a] = np.sqrt(max(widths[a], 0.0))
         beta[a] *= asked.scale
-        if asked.theory.size > 0:
-            constants = asked.theory
-            beta[a] *= radius(
-                arena, cutting, limit, weighing, records[a], constants[0], constants[1], constants[2], constants[3]
-            )
     pairs = normals.shape[0]
     samples = np.empty((min(draws(rule), 2 * pairs), count))
     for m in range(samples.shape[0]):

@@ -242,31 +242,25 @@ def evaluate_factors(
 
 
 @compiled
-def radius(
-    arena: ArenaState,
-    rule: Any,
-    limit: int,
-    weighing: Any,
-    record: int,
-    noise: float,
-    parameter_bound: float,
-    row_bound: float,
-    delta: float,
-) -> float:
-    """The confidence radius of one arm's own model, by its design's rule or its estimator's; of the prior for NONE."""
-    dim, prior = arena.basis.shape[1], arena.prior
-    ridge, log_det, sums, rows = prior.space.ridge, prior.space.log_det, prior.sums, 0
-    memory = np.zeros(arena.memory.shape[1])
-    if record != NONE:
-        ridge, log_det, rows = arena.ridge[record], arena.log_det[record], arena.rows[record]
-        sums, memory = sums_of(arena, record), arena.memory[record]
-    facts = Facts(directions=min(limit, dim), dim=dim, ridge=ridge, log_det=log_det, sums=sums, rounds=rows)
-    constants = Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta)
-    return radius_of_arm(weighing, memory, rule, facts, constants, prior.space)
+def scales(
+    arena: ArenaState, rule: Any, limit: int, weighing: Any, records: np.ndarray, theory: np.ndarray
+) -> np.ndarray:
+    """The multipliers (K,) of a number for exploration; theory: as of `Store.scales`.
 
-
-@compiled
-def units(arena: ArenaState, weighing: Any, records: np.ndarray) -> np.ndarray:
-    """Return the multiplier of a number for exploration, (K,): the noise of all arms, 1 if nothing is known."""
-    nu = unit_of_arms(weighing, arena.memory, arena.rows)
-    return np.full(records.size, nu if nu > 0.0 else 1.0)
+    Radii are those of an arm's own model, by its design's rule or its estimator's; of the prior for NONE.
+    """
+    if theory.size == 0:
+        nu = unit_of_arms(weighing, arena.memory, arena.rows)
+        return np.full(records.size, nu if nu > 0.0 else 1.0)
+    out, dim, prior = np.empty(records.size), arena.basis.shape[1], arena.prior
+    constants = Constants(noise=theory[0], parameter_bound=theory[1], row_bound=theory[2], delta=theory[3])
+    for a in range(records.size):
+        record = records[a]
+        ridge, log_det, sums, rows = prior.space.ridge, prior.space.log_det, prior.sums, 0
+        memory = np.zeros(arena.memory.shape[1])
+        if record != NONE:
+            ridge, log_det, rows = arena.ridge[record], arena.log_det[record], arena.rows[record]
+            sums, memory = sums_of(arena, record), arena.memory[record]
+        facts = Facts(directions=min(limit, dim), dim=dim, ridge=ridge, log_det=log_det, sums=sums, rounds=rows)
+        out[a] = radius_of_arm(weighing, memory, rule, facts, constants, prior.space)
+    return out

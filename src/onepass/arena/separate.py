@@ -3,11 +3,12 @@
 import heapq
 from copy import copy
 from math import fsum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onepass.arena.arena import NONE
+from onepass.arena.stores import each_once
 from onepass.design import contract
 from onepass.design.loss import relative_loss
 from onepass.estimator.contract import forget, merge, parameter, path_dependent, radius, unit, update_rows
@@ -28,150 +29,175 @@ def evaluate_state(estimator: Any, rows: np.ndarray) -> tuple[np.ndarray, np.nda
     return dot(rows, parameter(estimator)), contract.inverse_quadratic(estimator.design, rows)
 
 
+class SeparateArm(NamedTuple):
+    """An arm with a state of its own: an `ArmState` of stores.py.
+
+    learned: the estimator's state; cross (dim, k) = sum of x z^T; rows learned; tick: up to which it has forgotten.
+    """
+
+    learned: Any
+    cross: np.ndarray
+    rows: int
+    tick: int
+
+    def parameter(self) -> np.ndarray:
+        return parameter(self.learned)
+
+    def solve(self, row: np.ndarray) -> np.ndarray:
+        return contract.solve(self.learned.design, row)
+
+    def inverse(self) -> np.ndarray:
+        return contract.inverse_gram(self.learned.design, np.eye(len(self.cross), dtype=self.cross.dtype))
+
+    def coupled(self, y: np.ndarray) -> np.ndarray:
+        return self.solve(self.cross @ y)
+
+    def eliminated(self) -> tuple[np.ndarray, np.ndarray]:
+        solved = np.array([self.solve(column) for column in np.ascontiguousarray(self.cross.T)])
+        return solved @ self.cross, solved @ self.learned.moment
+
+    def turned(self) -> "SeparateArm":
+        if not isinstance(self.learned, RidgeState):
+            raise path_dependent(type(self.learned).__name__.removesuffix("State"))
+        return self._replace(learned=self.learned._replace(moment=-self.learned.moment), cross=-self.cross)
+
+    def corrected(self, change: np.ndarray) -> "SeparateArm":
+        return self._replace(learned=self.learned._replace(moment=self.learned.moment + change))
+
+    def united(self, other: "SeparateArm", start: "SeparateArm", estimator: Estimator) -> "SeparateArm":
+        learned = merge(states.copy(self.learned), states.copy(other.learned), start.learned)
+        cross, rows = self.cross + other.cross - start.cross, self.rows + other.rows - start.rows
+        return SeparateArm(learned, cross, rows, self.tick)
+
+    def fits(self, begun: "SeparateArm", estimator: Estimator) -> bool:
+        return estimator.consistent(self.learned) and self.cross.shape == begun.cross.shape and self.rows >= 0
+
+    def forgotten(self, tick: int) -> "SeparateArm":
+        """The arm at a later tick, in one step; its arrays are written."""
+        factor = remembered(tick - self.tick)
+        return SeparateArm(forget(self.learned, factor), factor * self.cross, self.rows, tick)
+
+
 class Separate:
     """One state of the design per arm that has learned: for what the arena does not know, and to compare."""
 
     def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None) -> None:
-        self._estimator, self._extra = estimator, extra
-        self._prior = estimator.begin()
-        self._states: list[
-            Any
-        ] = []  # (estimator's state, cross (dim, k) = sum of x z^T, rows, tick up to which forgotten)
+        design = estimator.design
+        self._estimator = estimator
+        self._begun = SeparateArm(estimator.begin(), states.zeros(design.dim, extra, dtype=design.dtype), 0, 0)
+        self._arms: list[SeparateArm | None] = []
         self._vacant: list[int] = []  # a heap: the lowest is filled first, as after a file was read
-        self._copies: dict[int, Any] = {}  # of arms that have not changed since they were published
-        self.now = 0  # tick
-        self._aged: dict[int, Any] = {}  # of arms left behind: (what was aged, to which tick, what came of it)
+        self._copies: dict[int, SeparateArm] = {}  # of arms that have not changed since they were published
+        self._now = 0  # tick
+        self._aged: dict[int, Any] = {}  # of arms left behind: (what was aged, what came of it)
 
     def published(self) -> "Separate":
         """A store that stays as it is now, for readers: only arms that have changed since the last one are copied."""
-        for record, one in enumerate(self._states):
-            if one is not None and record not in self._copies:
-                self._copies[record] = states.copy(one)
+        for record, arm in enumerate(self._arms):
+            if arm is not None and record not in self._copies:
+                self._copies[record] = states.copy(arm)
         twin = copy(self)
-        twin._states = [None if one is None else self._copies[record] for record, one in enumerate(self._states)]
+        twin._arms = [None if arm is None else self._copies[record] for record, arm in enumerate(self._arms)]
         twin._vacant, twin._copies, twin._aged = list(self._vacant), {}, {}
         return twin
 
     # ---- forgetting ----
 
-    def age(self, ticks: int) -> None:
-        """So much later: arms that nobody asks for stay as they are."""
-        self.now += ticks
+    def later(self, ticks: int, own: bool = False) -> "Separate":
+        """Return these arms so much later: for readers while nobody learns, or in place of this one.
 
-    def later(self, ticks: int) -> "Separate":
-        """Return these arms so much later, for readers, while nobody learns."""
+        own: in arrays of their own.
+        """
         twin = copy(self)
-        twin.now, twin._aged = self.now + ticks, {}
+        twin._now, twin._aged = self._now + ticks, {}
+        if own:
+            twin._arms, twin._copies = [None if arm is None else states.copy(arm) for arm in self._arms], {}
         return twin
 
-    def owned(self) -> "Separate":
-        """Copy the arms into arrays of their own."""
-        twin = copy(self)
-        twin._states = [None if one is None else states.copy(one) for one in self._states]
-        twin._copies, twin._aged = {}, {}
-        return twin
+    def caught_up(self) -> list[SeparateArm]:
+        """Let every arm forget up to now; all that have learned."""
+        return [self._current(record) for record, arm in enumerate(self._arms) if arm is not None]
 
-    def arms(self) -> list[Any]:
-        """All that have learned, as they are."""
-        return [one for one in self._states if one is not None]
-
-    def catch_up(self) -> None:
-        """Let every arm forget up to now."""
-        for record, one in enumerate(self._states):
-            if one is not None and one[3] < self.now:
-                self._set(record, self._up_to_date(one))
-
-    def _up_to_date(self, one: Any) -> Any:
-        """An arm left behind, in one step; its arrays are written."""
-        learned, cross, rows, tick = one
-        factor = remembered(self.now - tick)
-        return forget(learned, factor), factor * cross, rows, self.now
-
-    def _set(self, record: int, state: Any) -> None:
+    def _set(self, record: int, arm: SeparateArm | None) -> None:
         self._copies.pop(record, None)
         self._aged.pop(record, None)
-        self._states[record] = state
+        self._arms[record] = arm
 
-    def _fresh(self) -> tuple[Any, np.ndarray, int, int]:
-        design = self._estimator.design
-        return states.copy(self._prior), states.zeros(design.dim, self._extra, dtype=design.dtype), 0, 0
-
-    def _of(self, record: int) -> tuple[Any, np.ndarray, int, int]:
-        """Return the state of an arm, as of now; for NONE its prior."""
-        if record == NONE:
-            return self._prior, np.zeros((0, 0)), 0, 0
-        one = self._states[record]
-        if one[3] >= self.now:
-            return one
+    def _of(self, record: int) -> SeparateArm:
+        """Return an arm as of now; for NONE one without rows. Not to be written to."""
+        arm = self._begun if record == NONE else self._arms[record]
+        assert arm is not None
+        if record == NONE or arm.tick >= self._now:
+            return arm
         known = self._aged.get(record)
-        if known is None or known[0] is not one or known[1] != self.now:
-            known = one, self.now, self._up_to_date(states.copy(one))
-            self._aged[record] = known
-        return known[2]
+        if known is None or known[0] is not arm:
+            known = self._aged[record] = arm, states.copy(arm).forgotten(self._now)
+        return known[1]
 
-    def _current(self, record: int) -> tuple[Any, np.ndarray, int, int]:
+    def _current(self, record: int) -> SeparateArm:
         """An arm that is about to learn, once it has forgotten up to now."""
-        one = self._states[record]
-        if one[3] < self.now:
-            self._set(record, self._up_to_date(one))
-        return self._states[record]
+        arm = self._arms[record]
+        assert arm is not None
+        if arm.tick < self._now:
+            arm = arm.forgotten(self._now)
+            self._set(record, arm)
+        return arm
+
+    # ---- files ----
 
     @property
-    def state(self) -> tuple:
-        """All states, a fresh one in every vacant place, and one more: the prior, as of now."""
-        return *(self._fresh() if one is None else one for one in self._states), (*self._fresh()[:3], self.now)
+    def state(self) -> tuple[SeparateArm, ...]:
+        """All arms, in every vacant place one without rows, and one more of these, as of now."""
+        return *(self._begun if arm is None else arm for arm in self._arms), self._begun._replace(tick=self._now)
 
-    def fits(self, state: tuple) -> bool:
-        """Return whether all states of a file fit."""
-        width = (self._estimator.design.dim, self._extra)
-        if not all(self._estimator.consistent(s) and cross.shape == width and rows >= 0 for s, cross, rows, _ in state):
-            return False
-        return bool(state) and state[-1][2] == 0
-
-    def restore(self, state: tuple) -> None:
-        """Take states that fit."""
-        self._vacant = self.vacant(state).tolist()
-        self._states, self._copies, self._aged = [one if one[2] else None for one in state[:-1]], {}, {}
-        self._prior, _, _, self.now = state[-1]
-
-    def records(self, state: tuple) -> int:
-        """Count the records of a state, vacant ones too."""
-        return len(state) - 1
-
-    def vacant(self, state: tuple) -> np.ndarray:
-        """The records of a state that no arm has."""
-        return np.flatnonzero([rows == 0 for _, _, rows, _ in state[:-1]])
-
-    def trim(self) -> None:
-        """There is no spare room."""
-
-    def kept(self) -> tuple:
-        """The state: there is no spare room."""
+    def kept(self) -> tuple[SeparateArm, ...]:
         return self.state
 
-    def template(self, records: int) -> tuple:
-        """Fresh states for as many records."""
-        return tuple(self._fresh() for _ in range(records))
+    def fits(self, state: tuple[SeparateArm, ...], taken: np.ndarray) -> bool:
+        return (
+            bool(state)
+            and all(arm.fits(self._begun, self._estimator) for arm in state)
+            and state[-1].rows == 0
+            and each_once(taken, _vacant(state), len(state) - 1)
+        )
+
+    def restore(self, state: tuple[SeparateArm, ...]) -> None:
+        self._vacant = _vacant(state).tolist()
+        self._arms, self._copies, self._aged = [arm if arm.rows else None for arm in state[:-1]], {}, {}
+        self._begun, self._now = state[-1]._replace(tick=0), state[-1].tick
+
+    # ---- single arms ----
 
     def open(self) -> int:
         if self._vacant:
             record = heapq.heappop(self._vacant)
         else:
-            record = len(self._states)
-            self._states.append(None)
-        self._set(record, (*self._fresh()[:3], self.now))
+            record = len(self._arms)
+            self._arms.append(None)
+        self.put(record, states.copy(self._begun))
         return record
 
     def close(self, record: int) -> None:
         self._set(record, None)
         heapq.heappush(self._vacant, record)
 
+    def export(self, record: int) -> SeparateArm:
+        return states.copy(self._of(record))
+
+    def put(self, record: int, arm: SeparateArm) -> None:
+        """Let an arm be one that was exported, as of now."""
+        self._set(record, arm._replace(tick=self._now))
+
+    # ---- learning ----
+
     def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
         self._learn(record, row, np.array([reward], row.dtype))
 
     def _learn(self, record: int, rows: np.ndarray, rewards: np.ndarray) -> None:
-        learned, cross, count, tick = self._current(record)
-        self._set(record, (update_rows(learned, rows, rewards), cross, count + len(rows), tick))
+        arm = self._current(record)
+        self._set(
+            record, SeparateArm(update_rows(arm.learned, rows, rewards), arm.cross, arm.rows + len(rows), arm.tick)
+        )
 
     def learn(
         self,
@@ -191,136 +217,61 @@ class Separate:
                 self._learn(record, batch, rewards[chosen])
                 continue
             for i in chosen:
-                learned, cross, _, _ = self._current(record)
+                arm = self._current(record)
                 row = products(rows[i : i + 1], right[i : i + 1]) if right.shape[1] else rows[i : i + 1]
-                seen = contract.solve(learned.design, row[0])
-                weight = 1.0 / np.sqrt(1.0 + float(contract.inverse_quadratic(learned.design, row)[0]))
-                increments[i] = (extra[i] - seen @ cross) * weight
-                targets[i] = (rewards[i] - seen @ learned.moment) * weight
+                seen = arm.solve(row[0])
+                weight = 1.0 / np.sqrt(1.0 + float(contract.inverse_quadratic(arm.learned.design, row)[0]))
+                increments[i] = (extra[i] - seen @ arm.cross) * weight
+                targets[i] = (rewards[i] - seen @ arm.learned.moment) * weight
+                cross = arm.cross
                 cross += np.outer(row[0], extra[i])
                 self._learn(record, row, rewards[i : i + 1])
         return increments, targets
 
-    def evaluate(self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    # ---- questions ----
+
+    def evaluate(
+        self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         means, squares = np.empty(len(records)), np.empty(len(records))
         for a, record in enumerate(records):
-            row = rows[a : a + 1] if len(rows) > 1 else rows
-            learned, cross, _, _ = self._of(record)
-            mean, square = evaluate_state(learned, row)
+            row, arm = rows[a : a + 1] if len(rows) > 1 else rows, self._of(record)
+            mean, square = evaluate_state(arm.learned, row)
             means[a], squares[a] = mean[0], square[0]
-            if extra.shape[1] and record != NONE:
-                extra[a] -= contract.solve(learned.design, row[0]) @ cross
-        return means, squares
+            if extra.shape[1] and arm.rows:
+                extra[a] -= arm.solve(row[0]) @ arm.cross
+        return means, squares, extra
 
-    def evaluate_users(self, records: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        means, squares = np.empty((len(rows), len(records))), np.empty((len(rows), len(records)))
-        for a, record in enumerate(records):
-            means[:, a], squares[:, a] = evaluate_state(self._of(record)[0], rows)
-        return means, squares
-
-    def evaluate_factors(
-        self, records: np.ndarray, left: np.ndarray, right: np.ndarray
+    def evaluate_users(
+        self, records: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        means, squares = np.empty((len(left), len(records))), np.empty((len(left), len(records)))
-        for a in range(len(records)):
-            rows = products(left, np.broadcast_to(right[a], (len(left), right.shape[1])))
-            mean, square = self.evaluate_users(records[a : a + 1], rows)
-            means[:, a], squares[:, a] = mean[:, 0], square[:, 0]
+        means, squares, rows = np.empty((len(left), len(records))), np.empty((len(left), len(records))), left
+        for a, record in enumerate(records):
+            if right is not None:
+                rows = products(left, np.broadcast_to(right[a], (len(left), right.shape[1])))
+            means[:, a], squares[:, a] = evaluate_state(self._of(record).learned, rows)
         return means, squares
 
-    def radii(self, records: np.ndarray, constants: np.ndarray) -> np.ndarray:
-        return np.array([radius(s, rows, *constants) for s, _, rows, _ in map(self._of, records)])
-
-    def units(self, records: np.ndarray) -> np.ndarray:
-        nu = 1.0
-        if defined(unit, self._prior):
-            found = [(rows, float(unit(s))) for s, _, rows, _ in filter(None, self._states) if rows]
+    def scales(self, records: np.ndarray, theory: np.ndarray) -> np.ndarray:
+        if theory.size:
+            return np.array([radius(arm.learned, arm.rows, *theory) for arm in map(self._of, records)])
+        nu, begun = 1.0, self._begun.learned
+        if defined(unit, begun):
+            found = [(arm.rows, float(unit(arm.learned))) for arm in self._arms if arm is not None and arm.rows]
             total = sum(rows for rows, _ in found)
-            nu = (fsum(rows * nu**2 for rows, nu in found) / total) ** 0.5 if total else float(unit(self._prior))
+            nu = (fsum(rows * nu**2 for rows, nu in found) / total) ** 0.5 if total else float(unit(begun))
         return np.full(len(records), nu if nu > 0.0 else 1.0)
 
-    def rows(self, record: int) -> int:
-        return self._states[record][2]
-
     def error_bound(self) -> float:
-        held = [self._of(record)[0] for record, one in enumerate(self._states) if one is not None]
-        return max((float(contract.error_bound(one.design)) for one in held), default=0.0)
+        held = [self._of(record).learned.design for record, arm in enumerate(self._arms) if arm is not None]
+        return max((float(contract.error_bound(design)) for design in held), default=0.0)
 
     def relative_loss(self) -> float:
         """The largest of the first SEEN arms (design/loss.py)."""
         reg = float(self._estimator.design.params["reg"])
-        held = [self._of(record)[0] for record, one in enumerate(self._states[:SEEN]) if one is not None]
-        return max((relative_loss(one.design, reg) for one in held), default=0.0)
+        held = [self._of(record).learned.design for record, arm in enumerate(self._arms[:SEEN]) if arm is not None]
+        return max((relative_loss(design, reg) for design in held), default=0.0)
 
-    def parameter(self, record: int) -> np.ndarray:
-        return parameter(self._of(record)[0])
 
-    def solve(self, record: int, row: np.ndarray) -> np.ndarray:
-        return contract.solve(self._of(record)[0].design, row)
-
-    def models(self, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        thetas = np.stack([self.parameter(record) for record in records])
-        unit = np.eye(thetas.shape[1], dtype=thetas.dtype)
-        inverses = np.stack([[self.solve(record, row) for row in unit] for record in records])
-        return thetas, (inverses + inverses.swapaxes(1, 2)) / 2.0
-
-    def coupled(self, record: int, y: np.ndarray) -> np.ndarray:
-        learned, cross, _, _ = self._of(record)
-        return contract.solve(learned.design, cross @ y) if len(cross) else np.zeros_like(parameter(learned))
-
-    # ---- single arms ----
-
-    def export(self, record: int) -> Any:
-        return states.copy(self._of(record)) if record != NONE else self._fresh()
-
-    def template_of_arm(self) -> Any:
-        return self._fresh()
-
-    def rows_in(self, arm: Any) -> int:
-        """Rows learned by an arm that was exported."""
-        return int(arm[2])
-
-    def arm_fits(self, arm: Any) -> bool:
-        """Return whether an arm of a file fits."""
-        learned, cross, rows, _ = arm
-        width = (self._estimator.design.dim, self._extra)
-        return self._estimator.consistent(learned) and cross.shape == width and rows >= 0
-
-    def adopt(self, arms: list[Any]) -> list[int]:
-        """Take arms that were exported, as of now; the records that they have here."""
-        records = []
-        for arm in arms:
-            records.append(self.open())
-            self._set(records[-1], (*arm[:3], self.now))
-        return records
-
-    def carry(self, other: Any, records: np.ndarray) -> list[int]:
-        """Take arms of another store of the same kind; the records that they have here."""
-        return self.adopt([other.export(record) for record in records])
-
-    def replace(self, record: int, arm: Any) -> None:
-        self._set(record, arm)
-
-    def mergeable(self, exact: bool) -> None:
-        begun = self._estimator.begin()
-        if not defined(merge, begun):
-            raise path_dependent(type(self._estimator).__name__)
-        if not defined(contract.merge, begun.design):
-            raise contract.unknown(begun.design, "merge")
-        if exact and not defined(contract.since, begun.design):
-            raise contract.not_removable(begun.design)
-
-    def united(self, arm: Any, other: Any, start: Any) -> Any:
-        learned = merge(states.copy(arm[0]), states.copy(other[0]), start[0])
-        return learned, arm[1] + other[1] - start[1], arm[2] + other[2] - start[2], self.now
-
-    def turned(self, arm: Any) -> Any:
-        learned, cross, rows, tick = arm
-        if not isinstance(learned, RidgeState):
-            raise path_dependent(type(self._estimator).__name__)
-        return learned._replace(moment=-learned.moment), -cross, rows, tick
-
-    def eliminated(self, arm: Any) -> tuple[np.ndarray, np.ndarray]:
-        learned, cross, _, _ = arm
-        solved = np.array([contract.solve(learned.design, column) for column in np.ascontiguousarray(cross.T)])
-        return solved @ cross, solved @ learned.moment
+def _vacant(state: tuple[SeparateArm, ...]) -> np.ndarray:
+    return np.flatnonzero([arm.rows == 0 for arm in state[:-1]])

@@ -9,65 +9,175 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from onepass.arena.moving import Arm
 from onepass.design import contract
 from onepass.design.cutting import Prior, Sums, cut_space, dustier
 from onepass.design.subspace import begun_subspace
+from onepass.estimator.contract import merge, path_dependent
 from onepass.estimator.estimator import Estimator
+from onepass.estimator.steps import Steps
 from onepass.foundation import state as states
+from onepass.foundation.generic import defined
 
 
-class Store(Protocol):
-    """The interface of either store to a bandit. Rows (n, dim); extra (n, k): shared features z of a hybrid model.
+class ArmState(Protocol):
+    """One arm as a value: a NamedTuple of all that it has learned, in arrays of its own.
 
-    Single arms are values: `export` copies one (NONE: the prior), `adopt` and `carry` take new ones in, bit for bit,
-    `united` is the arm after the rows of two, each counted once, once `mergeable` has raised nothing (TypeError where
-    design or estimator do not merge, ValueError where `exact` sums are wanted and rows cannot be taken away again).
-    `units`: what a number for exploration is multiplied by, the noise of the rows of all arms together.
-    `turned`: the same arm of rows with the opposite sign; `eliminated`: B^T A^-1 B and B^T A^-1 b (hybrid).
+    b and B of its estimator: the sums of r x and (hybrid) of x z^T.
     """
 
     @property
-    def state(self) -> Any: ...
-    def open(self) -> int: ...
-    def close(self, record: int) -> None: ...
-    def learn_one(self, record: int, row: np.ndarray, reward: float) -> None: ...
+    def rows(self) -> int:
+        """Rows learned."""
+        ...
+
+    def parameter(self) -> np.ndarray:
+        """Return theta (dim,)."""
+        ...
+
+    def solve(self, row: np.ndarray) -> np.ndarray:
+        """Return A^-1 x."""
+        ...
+
+    def inverse(self) -> np.ndarray:
+        """Return A^-1 (dim, dim)."""
+        ...
+
+    def coupled(self, y: np.ndarray) -> np.ndarray:
+        """Return A^-1 B y (hybrid)."""
+        ...
+
+    def eliminated(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return B^T A^-1 B and B^T A^-1 b (hybrid)."""
+        ...
+
+    def turned(self) -> "ArmState":
+        """Return the arm of the same rows with the opposite sign; TypeError where rows are not all that counts."""
+        ...
+
+    def corrected(self, change: np.ndarray) -> "ArmState":
+        """Return the arm after b += change, for ridge regression."""
+        ...
+
+    def united(self, other: Any, start: Any, estimator: Estimator) -> "ArmState":
+        """Return the arm after the rows of two, each counted once; start: what both began with."""
+        ...
+
+    def fits(self, begun: Any, estimator: Estimator) -> bool:
+        """Return whether an arm of a file can be one of this estimator; begun: one without rows."""
+        ...
+
+
+class Store(Protocol):
+    """The interface of either store to a bandit. Rows (n, dim); extra (n, k): shared features z of a hybrid model."""
+
+    @property
+    def state(self) -> Any:
+        """All that is held, spare room too."""
+        ...
+
+    def kept(self) -> Any:
+        """Return what is written: the state without its spare room."""
+        ...
+
+    def fits(self, state: Any, taken: np.ndarray) -> bool:
+        """Return whether a state of a file is sound, and the records that arms have are `taken` and no others."""
+        ...
+
+    def restore(self, state: Any) -> None:
+        """Take a state that fits."""
+        ...
+
+    def published(self) -> Any:
+        """Return a store that stays as it is now, for readers."""
+        ...
+
+    def open(self) -> int:
+        """Begin an arm: its record."""
+        ...
+
+    def close(self, record: int) -> None:
+        """Forget an arm."""
+        ...
+
+    def export(self, record: int) -> ArmState:
+        """Return a copy of an arm; for NONE an arm without rows."""
+        ...
+
+    def put(self, record: int, arm: Any) -> None:
+        """Let an arm be one that was exported, bit for bit."""
+        ...
+
+    def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
+        """Learn a row (1, dim) of a disjoint arm."""
+        ...
+
     def learn(
         self, records: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
         rewards: np.ndarray, extra: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray]: ...  # fmt: skip
-    def evaluate(self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
-    def evaluate_users(self, records: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
-    def evaluate_factors(
-        self, records: np.ndarray, left: np.ndarray, right: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]: ...
-    def radii(self, records: np.ndarray, constants: np.ndarray) -> np.ndarray: ...
-    def units(self, records: np.ndarray) -> np.ndarray: ...
-    def rows(self, record: int) -> int: ...
-    def error_bound(self) -> float: ...
-    def relative_loss(self) -> float: ...
-    def parameter(self, record: int) -> np.ndarray: ...
-    def solve(self, record: int, row: np.ndarray) -> np.ndarray: ...
-    def models(self, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
-    def coupled(self, record: int, y: np.ndarray) -> np.ndarray: ...
-    def trim(self) -> None: ...
-    def kept(self) -> Any: ...
-    def template(self, records: int) -> Any: ...
-    def records(self, state: Any) -> int: ...
-    def vacant(self, state: Any) -> np.ndarray: ...
-    def fits(self, state: Any) -> bool: ...
-    def restore(self, state: Any) -> None: ...
-    def export(self, record: int) -> Any: ...
-    def template_of_arm(self) -> Any: ...
-    def arm_fits(self, arm: Any) -> bool: ...
-    def rows_in(self, arm: Any) -> int: ...
-    def adopt(self, arms: list[Any]) -> list[int]: ...
-    def carry(self, other: Any, records: np.ndarray) -> list[int]: ...
-    def replace(self, record: int, arm: Any) -> None: ...
-    def mergeable(self, exact: bool) -> None: ...
-    def united(self, arm: Any, other: Any, start: Any) -> Any: ...
-    def turned(self, arm: Any) -> Any: ...
-    def eliminated(self, arm: Any) -> tuple[np.ndarray, np.ndarray]: ...
-    def published(self) -> Any: ...
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Learn groups of rows, one group an arm: order[starts[g]:starts[g + 1]] are the rows of records[g].
+
+        rows (n, dim) and right (n, 0), or factors rows (n, d_u) and right (n, d_a). Returns increments (n, k) and
+        targets (n,) for the shared model of a hybrid one.
+        """
+        ...
+
+    def evaluate(
+        self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return means and x^T A^-1 x (K,) of arms with a row each, or one for all, and z - B^T A^-1 x (K, k), which
+        may be `extra` in place."""
+        ...
+
+    def evaluate_users(
+        self, records: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return these (n, K) where each row of left (n, dim) is the context of every arm; or left (n, d_u) with right
+        (K, d_a), the other factor of every arm."""
+        ...
+
+    def scales(self, records: np.ndarray, theory: np.ndarray) -> np.ndarray:
+        """Return the multiplier (K,) of a number for exploration: confidence radii by theory (noise, parameter_bound,
+        row_bound, delta), or where that is empty the noise of the rows of all arms together."""
+        ...
+
+    def error_bound(self) -> float:
+        """Return the largest certified ||A_a - A_hat_a||_2 of all arms, with its rounding."""
+        ...
+
+    def relative_loss(self) -> float:
+        """Return the most that the sketch of an arm has lost, in units of its ridge."""
+        ...
+
+
+def template(store: Store, names: Any) -> Any:
+    """The layout of what is written of a store; store: an empty one; names: of the arrays of a file, "store." first."""
+    begun = store.kept()
+    if hasattr(begun, "_fields"):
+        return begun
+    return begun * len({name.split(".")[1] for name in names if name.startswith("store.")})
+
+
+def each_once(taken: np.ndarray, vacant: np.ndarray, count: int) -> bool:
+    """Return whether every record is that of one arm, or vacant."""
+    return np.array_equal(np.sort(np.concatenate([taken, vacant])), np.arange(count))
+
+
+def require_merge(estimator: Estimator, begun: ArmState, removes: bool) -> None:
+    """TypeError where arms of an estimator cannot be united, ValueError where rows must be taken away again and cannot.
+
+    begun: an arm without rows; removes: whether arms began with others, or a shared part knows them.
+    """
+    design, weighing = estimator.design.fresh, estimator.weighing()
+    steps = isinstance(begun, Arm) and weighing is not None and isinstance(weighing.rule, Steps)
+    if steps or not defined(merge, estimator.begin()):
+        raise path_dependent(type(estimator).__name__)
+    if not defined(contract.merge, design):
+        raise contract.unknown(design, "merge")
+    removes = removes or (isinstance(begun, Arm) and (len(begun.moment) > 0 or max(begun.sums) > 0.0))
+    if removes and not defined(contract.since, design):
+        raise contract.not_removable(design)
 
 
 def fits_an_arena(estimator: Estimator) -> bool:

@@ -1,84 +1,144 @@
-"""Bandit = parameters x estimator x exploration: decide, learn, recommend, save. Here: what both bandits share."""
+"""Bandit = model x exploration: decide, learn, recommend, explain, save. Written once, for every model."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.bandit.aging import Aging
-from onepass.bandit.clock import Clock, stood
-from onepass.bandit.deciding import are_decisions, checked_tally, paired
-from onepass.bandit.decision import DRAWN, Decision, Recommendation
-from onepass.bandit.explanation import Explanation, contenders, explanation, recalled
-from onepass.bandit.exploring import Exploring
-from onepass.bandit.front import Front
-from onepass.bandit.ledger import Ledger
-from onepass.bandit.names import distinct
+from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, paired, recorded
+from onepass.bandit.decision import DRAWN, Decision, Recommendation, together
+from onepass.bandit.explanation import Explanation, contenders, explanation
+from onepass.bandit.maximizing import maximized
 from onepass.bandit.recommending import recommendation
-from onepass.bandit.sketch_warning import SketchWatch
+from onepass.bandit.rewarded_ids import RewardedIds
+from onepass.bandit.sketch_warning import FIRST, next_look
 from onepass.bandit.snapshot import Snapshot
-from onepass.bandit.weights import Weights, requested, sides_of
-from onepass.estimator.estimator import Estimator, known_radius
-from onepass.estimator.links import expected, name_of, permit
-from onepass.estimator.ridge import Ridge
+from onepass.estimator.links import name_of
 from onepass.exploration.exploration import Exploration
-from onepass.exploration.residuals import Tally
-from onepass.features.factors import Outer
-from onepass.foundation import check, files, state
+from onepass.exploration.rule import Rule, rule_of
+from onepass.features.feature_map import FeatureMap
+from onepass.foundation import check, files
 from onepass.foundation.interrupts import deferred
-from onepass.foundation.registry import built, plain
-from onepass.foundation.sharing import reading, writing
+from onepass.foundation.registry import built, plain, savable
+from onepass.foundation.sharing import composed, reading, writing
+from onepass.model.build import model_of
+from onepass.model.contract import Model, Request, not_finite
+from onepass.model.names import eligible_arms
 
 
-class BaseBandit(Aging, Exploring, SketchWatch, files.Owner, ABC):
-    """What `SharedBandit` and `ArmBandit`, the two final classes, share: all that hangs on scores alone, and files.
+@final
+@savable
+class Bandit(files.Owner):
+    """A contextual bandit: what a model has learned, and a rule of exploration.
 
-    Thread safety: any number of threads may use a bandit. Those that decide and score do so at once; who learns does so
-    alone, and nobody sees half of it (docs/threads.md).
+    model: one shared model, given by its estimator, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``; models per
+        arm, given by `Disjoint` or `Hybrid`; or any other `Model`, which is this bandit's own from now on.
+    exploration: `UCB`, `Thompson`, `InverseGap`, ... (default None: the model's own default, mostly `UCB()`).
+    features: a `FeatureMap`, its output_dim the width of the designs (default None: rows as they are).
+    half_life: after how many rows, or after which time (a timedelta; `learn` and what reads are then told the `time`),
+        a row counts half, above 0 (default None: nothing is forgotten).
+    seed: at least 0 (default 0): breaks ties and draws. name: shown by repr (default "Bandit").
+    features and half_life are of a model that is made here. What only some models have (`parameter`, `export_arm`)
+    stands on `bandit.model`. ValueError for parts that do not fit.
+
+    Any number of threads may use a bandit. Those that decide and score do so at once; who learns does so alone, and
+    nobody sees half of it (docs/threads.md).
+
+    >>> import numpy as np, onepass as op
+    >>> bandit = op.Bandit(op.Ridge(op.Exact(dim=2)), op.UCB(0.5))
+    >>> bandit.learn(np.eye(2), [1.0, 0.0])
+    >>> bandit.decide(np.eye(2), arms=["left", "right"]).arm
+    'left'
+    >>> bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), op.UCB(0.5))
+    >>> bandit.learn([1.0, 0.0], 1.0, arm="left")
+    >>> bandit.decide([1.0, 0.0], arms=["left", "right"]).arm
+    'left'
     """
 
-    estimator: Any
-    features: Any
-    dim: int
-    _width: int  # of what a design sees
-    _learned: Any
-    _front: Front
+    _model: Model
+    _rule: Rule
 
-    def _set(self, exploration: Exploration | None, seed: int, name: str, dtype: np.dtype, clock: Clock | None) -> None:
-        """What every bandit holds beside its model; `estimator` is set already."""
+    def __init__(
+        self,
+        model: Any,
+        exploration: Exploration | None = None,
+        *,
+        features: FeatureMap | None = None,
+        half_life: Any = None,
+        seed: int = 0,
+        name: str = "Bandit",
+    ) -> None:
         if not isinstance(name, str):
             raise ValueError(f"name must be a string, got {check.shown(name)}")
-        self.name = name
-        self._clock, self._passed, self._recalled, self._later = clock, 0, 0.0, None
-        self._tick: int | None = None if clock is not None and clock.timed else 0
-        self._family = self._model_estimator().family  # of rewards, whose mean is mu(x^T theta); None: x^T theta is it
+        self.name, self.seed = name, check.integer("seed", seed, 0, None)
+        self._adopt(model_of(model, features, half_life))
         self._explore(exploration)
-        self.seed: int = check.integer("seed", seed, 0, None)
-        self._dtype = dtype
-        self.rounds: int = 0  # rows learned so far
-        self._tally = Tally(rows=0, squares=0.0)
-        self._rewarded = Ledger()
+        self._rewarded = RewardedIds()
         self._rng = np.random.default_rng(self.seed)
+        self._next_look = FIRST
+
+    def _adopt(self, model: Model) -> None:
+        """Take a model, which from now on is read and written under this bandit's lock."""
+        model.sharing, self._model = self.sharing, model
+
+    # ---- parts ----
+
+    @property
+    def model(self) -> Any:
+        """What was learned. Models have properties and methods of their own, such as `parameter` or `export_arm`."""
+        return self._model
+
+    @property
+    def exploration(self) -> Exploration:
+        """How arms are chosen. It may be changed at any time; ValueError for one that does not fit the model."""
+        return self._rule.exploration
+
+    @exploration.setter
+    @writing
+    def exploration(self, exploration: Exploration | None) -> None:
+        self._explore(exploration)
 
     def _explore(self, exploration: Exploration | None) -> None:
-        super()._explore(exploration)
-        self._later = None
+        rule = rule_of(self._model.default_exploration() if exploration is None else exploration)
+        self._model.require_fit(rule.exploration)
+        self._rule, self._given = rule, exploration
 
-    def _permits(self, exploration: Exploration) -> None:
-        estimator = self._model_estimator()
-        known_radius(exploration.theory, estimator)
-        if self._clock is not None and exploration.theory is not None and not isinstance(estimator, Ridge):
-            raise ValueError("exploration must be a number beside half_life: only the radius of Ridge is known then")
+    @property
+    def rounds(self) -> int:
+        """Rows learned so far."""
+        return self._model.rounds
 
-    @abstractmethod
-    def _model_estimator(self) -> Estimator:
-        """The estimator that widths are those of."""
+    @property
+    def timed(self) -> bool:
+        """True if `learn` and what reads must be told the time."""
+        return self._model.timed
 
-    @abstractmethod
+    @property
+    @reading
+    def arms(self) -> tuple[Any, ...]:
+        """All known arms, in the order in which they appeared; () where arms are rows."""
+        return self._model.arms
+
+    @writing
+    def add_arm(self, arm: Hashable) -> None:
+        """Make an arm known before it is learned from.
+
+        ValueError if it is known already or not hashable, and where arms are known by their features alone.
+        """
+        self._model.add_arm(arm)
+
+    @writing
+    def remove_arm(self, arm: Hashable) -> None:
+        """Forget an arm and all that was learned of it alone. ValueError if it is not known."""
+        with deferred():
+            self._model.remove_arm(arm)
+
+    # ---- decisions ----
+
+    @reading
     def decide(
         self,
-        contexts: Any,
+        context: Any = None,
         arms: Any = None,
         k: int = 1,
         *,
@@ -86,31 +146,75 @@ class BaseBandit(Aging, Exploring, SketchWatch, files.Owner, ABC):
         eligible: Any = None,
         tail: str = DRAWN,
         time: Any = None,
+        maximizer: Callable[[Callable[[Any], np.ndarray]], Any] | None = None,
     ) -> Decision:
-        """Choose among arms, and fill k slots; see the two kinds of bandits for shapes."""
+        """Choose among K arms, and fill k slots.
 
-    @abstractmethod
-    def score(self, contexts: Any, arms: Any = None, *, time: Any = None) -> np.ndarray:
-        """Scores of all arms offered, without side effects."""
+        context, arms: as the model takes them. Rows (K, dim), a row per arm, whose arms are names, one per row (default
+            None: indices); of models per arm also (dim,), the same for all, with the names on offer (default None: all
+            known ones); records (dictionaries, frames) with names or records of arms; None for a fixed set of arms. n
+            decisions at once have a leading axis n, or are lists.
+        k: slots to fill without replacement, from 1 to K (default 1).
+        id: a string, or n of them: the draw is then a function of the seed, the id and the model, and the generator
+            does not move (default None: made, and drawn from the generator).
+        eligible: the arms that may be chosen: booleans (K,), or (k, K) for each slot; or names, or k collections of
+            them (default None: all).
+        tail: "drawn": every slot has a distribution over the arms left (default); "greedy": slots after the first take
+            the best of the rest.
+        time: for a half-life in seconds alone, when it is: Unix seconds or a datetime with a time zone. An earlier time
+            than one at which was learned counts as that one.
+        maximizer: where arms are rows that cannot be listed, a function that is given the score function, (n, dim) ->
+            (n,), and returns the best row (dim,), which is then the arm; beside rules without chance.
+        Returns a `Decision`, which `learn` takes with its reward. Nothing but the generator changes. ValueError for
+        NaN, a wrong shape, an arm that is there twice or k above K; FloatingPointError when a score is not finite.
+        """
+        if maximizer is not None:
+            return self._maximized(maximizer, context, arms, k, id, eligible, time)
+        model = self._model.at(time)
+        request = model.encode(context, arms)
+        names, count = request.names, request.size
+        if type(k) is not int or k != 1:
+            k = check.integer("k", k, 1, count)
+        greedy, among = checked_tail(tail), eligible_arms(eligible, names, count, k)
+        rule, each = model.acting(self._rule, request), []
+        for i, one in enumerate(asked(id, None if request.single else len(request.each), self.seed, self._rng)):
+            found = model.choose(request, i, rule, one.rng, among, k, greedy)
+            places = found[0]
+            if places[0] < 0:
+                raise failed(int(places[0]))
+            evidence = model.evidence(request, i, places)
+            each.append(recorded(one, found, names, evidence, tail, rule, model.rounds))
+        return each[0] if request.single else together(each)
 
-    @abstractmethod
-    def learn(
-        self, contexts: Any, rewards: Any, arm: Any = None, *, nu: Any = None, again: bool = False, time: Any = None
-    ) -> None:
-        """Learn one row and its reward, a batch, or decisions and theirs; late rewards are welcome in any order."""
+    def _maximized(
+        self, maximizer: Any, context: Any, arms: Any, k: int, id: Any, eligible: Any, time: Any
+    ) -> Decision:
+        model = self._model.at(time)
+        rule = model.acting(self._rule)
+        if context is not None or arms is not None or k != 1 or eligible is not None or rule.by_chance:
+            raise ValueError("maximizer takes the place of rows, with k = 1 and UCB or Greedy without a floor")
+        (one,) = asked(id, None, self.seed, self._rng)
+        row, found = maximized(model, rule, maximizer, self._rng)
+        decision = recorded(one, found, None, row.copy(), DRAWN, rule, model.rounds)
+        return decision._replace(arm=row, arms=[row])
 
-    @abstractmethod
-    def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
-        """Play recorded rounds: contexts (T, K, dim), rewards (T, K) of every arm. The chosen indices (T,)."""
+    @reading
+    def score(self, context: Any = None, arms: Any = None, *, time: Any = None) -> np.ndarray:
+        """Scores (K,) of the arms, or (n, K) for n contexts, without side effects; context, arms, time as in `decide`.
 
-    @abstractmethod
-    def error_bound(self) -> float:
-        """Certified bound on ||A - A_hat||_2 of the design (the largest of all arms); infinite behind features without
-        certificates."""
+        Under a rule that draws the same draws in every call: the first that the seed gives. Errors as of `decide`.
+        """
+        model = self._model.at(time)
+        request = model.encode(context, arms)
+        scores = self._scores(model, request, np.random.default_rng(self.seed))
+        return scores[0] if request.single else scores
 
-    @abstractmethod
-    def _offered(self, contexts: Any, arms: Any) -> Sequence[Any]:
-        """The names that a request offers."""
+    def _scores(self, model: Model, request: Request, rng: np.random.Generator) -> np.ndarray:
+        rule = model.acting(self._rule, request)
+        scores = model.scores(request, rule, rng)
+        if not np.isfinite(scores).all():
+            raise not_finite()
+        return model.expected(scores, rule)
 
     @reading
     def recommend(
@@ -124,61 +228,104 @@ class BaseBandit(Aging, Exploring, SketchWatch, files.Owner, ABC):
     ) -> Recommendation:
         """The k best arms of every user.
 
-        contexts: what `score` takes for n users at once (for models per arm also (n, dim), one row per user), as
-        NumPy arrays, polars or pandas frames, or `Outer(users (n, d_u), arms (K, d_a))`; arms: the candidates (default:
-        all known ones); exclude: of every user, the names not to be recommended (seen items; unknown names are
-        ignored); where fewer than k are left, the lists are shorter. Ties are broken by the seed, alike in every call.
+        contexts: what `score` takes for n users at once (of models per arm also (n, dim), one row per user), as NumPy
+            arrays, frames, n records, or `Outer(users (n, d_u), arms (K, d_a))`.
+        arms: the candidates (default None: all known ones).
+        exclude: of every user, the names not to be recommended (seen items; unknown names are ignored); where fewer
+            than k are left, the lists are shorter (default None: nothing).
         time: as in `decide`.
-        No side effects. ValueError for bad shapes or k below 1.
+        Ties are broken by the seed, alike in every call. No side effects. ValueError for bad shapes or k below 1.
         """
-        model = self if time is None and self._clock is None else self._at(time)
-        contexts = self._per_user(contexts)
-        arms = arms if arms is None else tuple(distinct(arms))
-        names = self._offered(contexts, arms)
-        k = min(check.integer("k", k, 1), len(names))
-        order, rng = np.random.default_rng(self.seed).permutation(len(names)), np.random.default_rng(self.seed)
-        return recommendation(lambda part: model._block(part, arms, rng), contexts, names, k, exclude, order)
+        model, rng = self._model.at(time), np.random.default_rng(self.seed)
+        users, part_of = model.users(contexts)
+        if users == 0:
+            return Recommendation([], [])
+        arms = tuple(arms) if isinstance(arms, list | Iterator) else arms
+        first = model.encode(part_of(slice(0, 1)), arms)
+        names = range(first.size) if first.names is None else first.names
 
-    def _block(self, contexts: Any, arms: Any, rng: np.random.Generator) -> np.ndarray:
-        """Scores (n, K) of a block of users; rng: of all blocks."""
-        return self._score(contexts, arms)
+        def scores_of(part: slice) -> np.ndarray:
+            block = np.random.default_rng(self.seed) if model.common_draw else rng
+            return self._scores(model, model.encode(part_of(part), arms), block)
 
-    @abstractmethod
-    def _score(self, contexts: Any, arms: Any) -> np.ndarray:
-        """`score` by the models as they are."""
+        return recommendation(names, users, scores_of, k, exclude, self.seed)
 
-    def _per_user(self, contexts: Any) -> Any:
-        """Contexts with users on their first axis, ready to be cut into blocks."""
-        if isinstance(contexts, Outer):
-            return Outer(check.array("contexts.left", contexts.left, self._dtype, (2,)), contexts.right)
-        contexts = check.array("contexts", contexts, self._dtype, (2, 3), self.dim)
-        return contexts[:, None, :] if contexts.ndim == 2 else contexts
+    # ---- rewards ----
 
-    # ---- decisions and their rewards ----
+    @writing
+    def learn(
+        self,
+        context: Any,
+        reward: Any,
+        arm: Any = None,
+        *,
+        nu: Any = None,
+        again: bool = False,
+        time: Any = None,
+    ) -> None:
+        """Learn the reward of a decision, or of a context and an arm that somebody else chose; late ones in any order.
 
-    def _teach(self, contexts: Any, rewards: Any, arm: Any, nu: Any, again: bool, time: Any) -> None:
-        """`learn` of rows, or of decisions."""
-        if not are_decisions(contexts):
-            with deferred():
-                self._learn(contexts, rewards, arm, nu, time)
-        elif arm is not None or nu is not None:
-            raise ValueError("arm and nu must be None beside decisions, which know their arms")
+        context: a `Decision`, n at once, or a list of them, from whose records alone is learned; or what was given to
+            `decide` for one arm: a row (dim,) or n rows, `Outer` factors in pairs, a record or n of them, None for a
+            fixed set of arms.
+        reward: a number, or n of them; of a decision for k slots k numbers, None where there was no reward.
+        arm: beside contexts, the arm of every reward, where the model knows arms: a name, {name: features}, [features]
+            or an index (default None: decisions know their arms, and rows are arms).
+        nu: the noise scale of the row, or of every row (n,), for estimators that use one (default None).
+        again: learn a second reward of a decision, too (default False: it is refused, for the last 10,000 decisions
+            rewarded).
+        time: as in `decide`: a row counts from when it is learned.
+        ValueError, and nothing has changed, for NaN, infinities or shapes that do not match, for a decision of another
+        model or one that has had its reward, for what the estimator refuses (a nu that is not positive, a row beyond a
+        fixed horizon or out of turn) and for an arm that cannot be.
+        """
+        if are_decisions(context):
+            if arm is not None or nu is not None:
+                raise ValueError("arm and nu must be None beside decisions, which know their arms")
+            self._reward(context, reward, again, time)
         else:
-            self._reward(contexts, rewards, again, time)
+            batch = self._model.observe(context, arm)
+            values = self._values(reward, batch.size, batch.single)
+            with deferred():
+                self._update(batch, values, nu, time)
         if self.rounds >= self._next_look:
-            self._look()
+            self._next_look = next_look(self._model, self.name, self._next_look)
+
+    def _reward(self, decisions: Any, rewards: Any, again: bool, time: Any) -> None:
+        """Learn the rewards of decisions: from their records, all or none."""
+        given, paid = paired(decisions, rewards)
+        new = self._rewarded.check([one.id for one in given], again)
+        slots, values = [], []
+        for one, each in zip(given, paid, strict=True):
+            for slot, value in enumerate(each):
+                if value is not None:
+                    slots.append((one, slot))
+                    values.append(value)
+        batch = self._model.recall(slots) if slots else None
+        checked = self._values(values[0], 1, True) if len(values) == 1 else self._values(values, len(slots), False)
+        with deferred():
+            if batch is not None:
+                self._update(batch, checked, None, time)
+            self._rewarded.add(new)
+
+    def _update(self, batch: Any, values: np.ndarray, nu: Any, time: Any) -> None:
+        model = self._model.update(batch, values, nu=nu, time=time, residuals=self._rule.residual)
+        if model is not self._model:  # one that the data asked for
+            self._adopt(model)
+            self._explore(self._given)
 
     def _values(self, rewards: Any, count: int, single: bool) -> np.ndarray:
         """Checked rewards (count,): of a single row a number."""
+        model = self._model
         if single and isinstance(rewards, float) and -1e12 < rewards < 1e12:  # the common case, checked at once
-            values = np.array([rewards], self._dtype)
-            self._allows(values)
+            values = np.array([rewards], model.dtype)
+            model.permit(values)
             return values
-        values = check.array("rewards", rewards, self._dtype, (0,) if single else (1,))
+        values = check.array("rewards", rewards, model.dtype, (0,) if single else (1,))
         values = check.finite("rewards", values).reshape(-1)
         if len(values) != count:
             raise ValueError(f"rewards must have one entry per row of contexts ({count}), got {len(values)}")
-        self._allows(values)
+        model.permit(values)
         return values
 
     @reading
@@ -186,55 +333,115 @@ class BaseBandit(Aging, Exploring, SketchWatch, files.Owner, ABC):
         """Raise ValueError for rewards (n,) that `learn` would not take: NaN, or none of the family."""
         self._values(rewards, len(rewards), False)
 
-    def _allows(self, rewards: np.ndarray) -> None:
-        """ValueError for rewards that the estimator's family does not have."""
-        if self._family is not None:
-            permit(self._family, rewards)
+    @composed
+    def play(self, contexts: Any, rewards: Any, nu: Any = None) -> np.ndarray:
+        """Play recorded rounds: contexts (T, K, dim), rewards (T, K) what each arm would pay.
 
-    def _expected(self, values: np.ndarray, ranked: bool = False) -> np.ndarray:
-        """Scores x^T theta on the scale of rewards; ranked: what the rule ranks by, which may be on it already."""
-        if self._family is None or (ranked and self._explores.rewards):
-            return values
-        return expected(self._family, values.reshape(-1)).reshape(values.shape)
+        contexts: of models per arm also (T, 1, dim); their arms are named 0 .. K - 1. Not factors.
+        nu: noise scales (T,) or (T, K), for estimators that use them (default None).
+        Returns the chosen indices (T,): those of T calls of `decide` and `learn`, in one compiled loop where the model
+        has one. Errors as there; the rounds before a score that is not finite, or before an arm to be repeated is
+        missing, have been learned.
+        """
+        model = self._model
+        rows, values, nus = model.game(contexts, rewards, nu)
+        model.permit(values)
+        arms = model.play(rows, values, nus, self._rule, self._rng)
+        if arms is None:
+            return self._play_one_by_one(rows, values, nus)
+        if self.rounds >= self._next_look:
+            self._next_look = next_look(model, self.name, self._next_look)
+        if arms.size and arms[-1] < 0:
+            raise failed(int(arms[-1]))
+        return arms
 
-    def _reward(self, decisions: Any, rewards: Any, again: bool, time: Any) -> None:
-        """Learn the rewards of decisions: from their records, all or none."""
-        given, paid = paired(decisions, rewards)
-        identities = [one.id for one in given]
-        if not again:
-            self._rewarded.refuse(identities)
-        rows, names, values = [], [], []
-        for one, each in zip(given, paid, strict=True):
-            if not isinstance(one.context, np.ndarray):
-                raise ValueError(f"decision {check.shown(one.id)} has no context, as those of this bandit have")
-            for row, name, value in zip(one.context.reshape(len(one.arms), -1), one.arms, each, strict=True):
-                if value is not None:
-                    rows.append(row)
-                    names.append(name)
-                    values.append(value)
-        with deferred():
-            if len(rows) == 1:
-                self._learn(rows[0], values[0], self._known_by(names[0]), None, time)
-            elif rows:
-                self._learn(np.stack(rows), values, self._known_by(names), None, time)
-            self._rewarded.add(identities)
+    def _play_one_by_one(self, rows: np.ndarray, rewards: np.ndarray, nus: Any) -> np.ndarray:
+        arms = np.empty(len(rows), np.int64)
+        names = tuple(range(rewards.shape[1])) if self._model.named else None
+        common = rows.shape[1] == 1 and names is not None
+        for t in range(len(rows)):
+            arms[t] = a = self.decide(rows[t, 0] if common else rows[t], names).index
+            nu = float(nus[t, a]) if nus is not None and nus.size else None
+            self.learn(rows[t, 0 if common else a], float(rewards[t, a]), None if names is None else int(a), nu=nu)
+        return arms
 
-    @abstractmethod
-    def _known_by(self, arm: Any) -> Any:
-        """What `learn` is told of an arm, or of a list of them."""
+    # ---- answers ----
 
-    @abstractmethod
-    def _learn(self, contexts: Any, rewards: Any, arm: Any, nu: Any, time: Any) -> None:
-        """`learn` of rows, with signals deferred."""
+    @reading
+    def explain(
+        self,
+        context: Any = None,
+        arm: Any = None,
+        other: Any = None,
+        *,
+        arms: Any = None,
+        names: Iterable[str] | None = None,
+        time: Any = None,
+    ) -> Explanation:
+        """What the mean and the width of an arm are made of, feature by feature, and its difference to another arm.
+
+        context, arms: those of one decision, as `decide` takes them; or a `Decision`, and arms None: the arms that it
+            chose, from its record alone.
+        arm: a name of `arms`, or an index where arms have none (default None: of the largest score; of a `Decision`
+            that of the first slot).
+        other: another one, to be compared with (default None: the nearest competitor, of the largest score beside it).
+        names: of the columns of a context, or of those of left, then of right (default None: x0, x1, ...).
+        time: as in `decide`.
+        Scores are those of `score`; for clicks and counts means and widths are those of x^T theta, before the link.
+        Nothing changes, no arm becomes known. ValueError for arms that are not offered, twice the same arm, wrong
+        names, and as `score`.
+        """
+        model = self._model.at(time)
+        if isinstance(context, Decision):
+            if context.several:
+                raise ValueError("contexts must be one decision: take several at once apart with decisions.each()")
+            if arms is not None:
+                raise ValueError(
+                    "arms must be None beside a decision, whose record has the rows of the arms it chose alone"
+                )
+            request = model.reread(context)
+            arm = context.arms[0] if arm is None and request.names is not None else arm
+        else:
+            request = model.encode(context, arms)
+        if not request.single:
+            raise ValueError(f"contexts must be those of one decision, not of {len(request.each)} at once")
+        scores = self._scores(model, request, np.random.default_rng(self.seed))[0]
+        offered = range(request.size) if request.names is None else request.names
+        places = contenders(scores, offered, arm, other, model.compares)
+        sides = model.attribute(request, places, names)
+        link = "" if model.family is None else name_of(model.family)
+        return explanation([offered[place] for place in places], scores[places].tolist(), sides, link)
+
+    @reading
+    def choices(self) -> dict[str, Any]:
+        """What the model has chosen from the data so far, as plain data; {} for models that choose nothing."""
+        return self._model.choices()
+
+    @reading
+    def error_bound(self) -> float:
+        """Certified bound on ||A - A_hat||_2 of the design (the largest of all arms); infinite where nothing is
+        certified."""
+        return self._model.error_bound()
+
+    @reading
+    def memory_usage(self) -> int:
+        """Bytes of all arrays of the model, the feature map's included."""
+        return self._model.memory_usage()
+
+    @reading
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self._model!r}, {self.exploration!r}, seed={self.seed}; {self._model.summary()}>"
+
+    # ---- copies and files ----
 
     @reading
     def exploring(self, exploration: Exploration) -> Self:
         """The same model under another exploration, from the seed on. What is learned is shared, not copied: let one of
         the two learn, or take a `copy` first. ValueError for what is no exploration.
         """
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin = self._twin(self._model)
         twin.sharing = self.sharing
+        twin._rewarded = self._rewarded
         twin._explore(exploration)
         twin._rng = np.random.default_rng(self.seed)
         return twin
@@ -245,127 +452,71 @@ class BaseBandit(Aging, Exploring, SketchWatch, files.Owner, ABC):
 
         Costs one copy of what was learned; of models per arm, of the arms that have changed since the last snapshot.
         """
-        return Snapshot(self._published())
+        twin = self._twin(self._model.freeze())
+        twin._model.sharing = twin.sharing
+        return Snapshot(twin)
 
-    def _twin(self) -> Self:
-        """A bandit with the same attributes."""
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._front, twin._rewarded, twin._later = self._front.at_rest(), self._rewarded.copy(), None
+    @reading
+    def copy(self) -> Self:
+        """An independent copy, which goes on alike."""
+        twin = self._twin(self._model.copy())
+        twin._model.sharing = twin.sharing
+        twin._rng = np.random.default_rng(self.seed)
+        twin._rng.bit_generator.state = self._rng.bit_generator.state
         return twin
 
-    @abstractmethod
-    def _published(self) -> Self:
-        """A bandit that stays as this one is now, but for the generator, which is the same."""
+    def _twin(self, model: Model) -> Self:
+        """A bandit with a model, and all else as this one."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._model, twin._rewarded = model, self._rewarded.copy()
+        return twin
+
+    def merge(self, other: "Bandit", *, since: "Bandit | None" = None) -> Self:
+        """Learn what `other` has learned, which stays as it is: as if its rows had been learned here; returns this one.
+
+        since: a bandit that both began as copies of, whose rows are counted once (default None: as they were
+            constructed).
+        Exploration, seed and generator stay this one's. TypeError for a model, estimator or design that cannot be
+        merged, and for bandits of two kinds of models; ValueError, and nothing has changed, for models of other parts,
+        for features that have learned different rows, beyond a fixed horizon, in the midst of an epoch, for an arm
+        whose factor has turned, and where a sketch would have to give rows back.
+        """
+        for name, one in (("other", other), ("since", other if since is None else since)):
+            if not (isinstance(one, Bandit) and type(one.model) is type(self._model)):
+                kind = type(self._model).__name__
+                raise TypeError(f"{name} must be another bandit with a {kind}, got {check.shown(one)}")
+        # copied first, so that no bandit is written while it waits for another one
+        return self._merge(other.copy(), None if since is None else since.copy())
+
+    @writing
+    def _merge(self, other: Self, since: Self | None) -> Self:
+        with deferred():
+            self._adopt(self._model.merge(other._model, None if since is None else since._model))
+            self._rewarded.join(other._rewarded)
+        return self
 
     @property
     def knows(self) -> bool:
         """True: it is written where it is an argument of another owner."""
         return True
 
-    @property
-    def learned(self) -> Any:
-        """All that was learned, as compiled code sees it: not to be written to, and no part of a stable interface."""
-        return self._learned
-
-    @reading
-    def memory_usage(self) -> int:
-        """Bytes of all arrays of the state, the feature map's included."""
-        return state.nbytes(self._state())
-
-    @abstractmethod
-    def _state(self) -> Any:
-        """All that was learned, as a tree of arrays."""
-
     def params(self) -> dict[str, Any]:
         """What the constructor was given, as plain data."""
         return {name: plain(part) for name, part in self._arguments().items()}
 
     def _arguments(self) -> dict[str, Any]:
-        parts = {"estimator": self.estimator, "exploration": self.exploration, "features": self.features}
-        parts = {**parts, "seed": self.seed, "name": self.name}
-        return parts if self._clock is None else {**parts, "half_life": self._clock}
+        return {"model": self._model, "exploration": self._given, "seed": self.seed, "name": self.name}
 
     def contents(self) -> files.Contents:
-        extra = {
-            "rng": self._rng.bit_generator.state,
-            "rounds": self.rounds,
-            "tally": list(self._tally),
-            "rewarded": self._rewarded.text(),
-        }
-        if self._clock is not None:
-            extra.update(tick=self._tick, passed=self._passed, recalled=self._recalled)
-        return files.Contents(self._arguments(), extra, self._saved())
+        extra = {"rng": self._rng.bit_generator.state, "rewarded": self._rewarded.text()}
+        return files.Contents(self._arguments(), extra, ())
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        held.take((), lambda found: True)
         bandit = cls(**{name: built(part) for name, part in params.items()})
-        bandit._restore(held)
-        bandit.rounds = check.integer("rounds", extra["rounds"], 0)
         bandit._rng.bit_generator.state = extra["rng"]
-        bandit._tally = checked_tally(extra["tally"])
-        bandit._rewarded = Ledger.of(extra["rewarded"])
-        if bandit._clock is not None:
-            bandit._tick, bandit._passed, bandit._recalled = stood(extra)
+        bandit._rewarded = RewardedIds.of(extra["rewarded"])
         return bandit
-
-    @abstractmethod
-    def _saved(self) -> Any:
-        """All that was learned, as a tree of arrays. What a feature map drew is not: it is drawn again."""
-
-    @abstractmethod
-    def _restore(self, held: files.Holds) -> None:
-        """Take `_saved` back; ValueError for arrays that do not fit."""
-
-    @reading
-    def __repr__(self) -> str:
-        parts = [repr(self.estimator), repr(self.exploration)]
-        parts += [] if self.features is None else [f"features={self.features!r}"]
-        bound = self.error_bound()
-        learned = f"{self.rounds} rows learned, {self.memory_usage():,} bytes, error bound {bound:.3g}"
-        return f"<{self.name}: {', '.join(parts)}, seed={self.seed}; {learned}>"
-
-    # ---- why ----
-
-    @reading
-    def explain(
-        self,
-        contexts: Any,
-        arm: Any = None,
-        other: Any = None,
-        *,
-        arms: Any = None,
-        names: Iterable[str] | None = None,
-        time: Any = None,
-    ) -> Explanation:
-        """What the mean and the width of an arm are made of, feature by feature, and its difference to another arm.
-
-        contexts, arms: those of one decision, (K, dim) or as else `decide` takes them; or a `Decision`, and arms None:
-        the arms that it chose, from its record alone.
-        arm: a name of `arms`, or an index where a shared model is given none (default None: of the largest score).
-        other: another one, to be compared with (default None: the nearest competitor, of the largest score beside it).
-        For a `Decision`: one of the arms that it chose (None: that of the first slot; another slot's).
-        names: of the columns of a context, or of those of left, then of right (default None: x0, x1, ...).
-        time: as in `decide`.
-        Scores are those of `score`; for clicks and counts means and widths are those of x^T theta, before the link.
-        Nothing changes, no arm becomes known.
-        ValueError for arms that are not offered, twice the same arm, wrong names, and as `score`.
-        """
-        if isinstance(contexts, Decision):
-            contexts, arms, arm = recalled(contexts, arms, arm)
-        arms = arms if arms is None else tuple(distinct(arms))
-        rows, names = requested(self._front, contexts), self._front.map.input_names(names)
-        model = self if time is None and self._clock is None else self._at(time)
-        scores, offered = model._score(contexts, arms), self._offered(rows[None], arms)
-        places = contenders(scores, offered, arm, other)
-        asked = np.ascontiguousarray(rows[places if len(rows) > 1 else [0] * len(places)])
-        z = np.concatenate([self._front.transform(row[None]) for row in asked])
-        found, front = [offered[place] for place in places], self._front
-        sides = lambda m: sides_of(front, names, asked[:m], z[:m], model._weights(found[:m], asked[:m], z[:m]))  # noqa: E731
-        link = "" if self._family is None else name_of(self._family)
-        return explanation(found, scores[places].tolist(), sides, link)
-
-    @abstractmethod
-    def _weights(self, arms: list[Any], rows: np.ndarray, z: np.ndarray) -> list[list[Weights]]:
-        """Of one arm, or of two, with contexts rows (m, dim) and features z (m, D): what z is multiplied by."""

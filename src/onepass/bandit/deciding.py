@@ -5,43 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.bandit.decision import DRAWN, GREEDY, Decision, made_id
-from onepass.bandit.rounds import NONE_LEFT, NOT_OFFERED
-from onepass.exploration.contract import draws, strength, wants_residual, wants_rewards, wants_widths
-from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import key_of, keyed
-from onepass.exploration.residuals import Tally
-from onepass.exploration.theory import Strength
-from onepass.exploration.ucb import UCB
+from onepass.exploration.rule import Rule
+from onepass.exploration.slots import NONE_LEFT, NOT_OFFERED
 from onepass.foundation import check
-
-
-class Rule(NamedTuple):
-    """How a bandit explores: as it was given, as compiled code reads it, as a record names it; pairs: of draws that it
-    counts; widths, residual: whether it looks at them; rewards: whether means must be expected rewards for it;
-    strength: of widths and draws."""
-
-    exploration: Exploration
-    rule: Any
-    text: str
-    pairs: int
-    widths: bool
-    residual: bool
-    rewards: bool
-    strength: Strength
-
-
-def rule_of(exploration: Exploration | None) -> Rule:
-    """The same from what a user gives, None: `UCB()`; ValueError for what is no exploration."""
-    exploration = UCB() if exploration is None else exploration
-    if not isinstance(exploration, Exploration):
-        raise ValueError(
-            "exploration must be UCB, Thompson, InverseGap, Softmax, Greedy or EpsilonGreedy, got "
-            f"{check.shown(exploration)}"
-        )
-    rule = exploration.rule()
-    widths, residual, rewards = (bool(asks(rule)) for asks in (wants_widths, wants_residual, wants_rewards))
-    pairs, text = (draws(rule) + 1) // 2, repr(exploration)
-    return Rule(exploration, rule, text, pairs, widths, residual, rewards, strength(rule))
+from onepass.model.contract import not_finite
 
 
 class Asked(NamedTuple):
@@ -108,6 +76,8 @@ def recorded(
 def paired(decisions: Any, rewards: Any) -> tuple[list[Decision], list[list[Any]]]:
     """Single decisions, and the rewards of each, one per slot, None where there was none; ValueError for another number
     of them."""
+    if type(rewards) is float and -1e12 < rewards < 1e12 and type(decisions) is Decision and len(decisions.arms) == 1:
+        return [decisions], [[rewards]]  # the common case, found at once
     given = [one for part in (decisions if isinstance(decisions, list) else [decisions]) for one in part.each()]
     if isinstance(decisions, Decision) and not decisions.several:
         return given, rewarded(given, [rewards])
@@ -149,24 +119,12 @@ def failed(place: int) -> Exception:
             "eligible must leave an arm for every slot, the first one for the arm that is played until its rewards are "
             "complete: let that arm be eligible, or learn its rewards first"
         )
-    return trouble()
+    return not_finite()
 
 
 def checked_tail(tail: Any) -> bool:
     """Whether slots after the first take the best of the rest."""
     return tail is not DRAWN and check.choice("tail", tail, (DRAWN, GREEDY)) == GREEDY
-
-
-def trouble(what: str = "a score") -> FloatingPointError:
-    """What is raised when a score, or a parameter, is not finite."""
-    return FloatingPointError(f"{what} is not finite: rewards or contexts are too large for this reg; scale them down")
-
-
-def held(found: np.ndarray) -> np.ndarray:
-    """A parameter; FloatingPointError where it is not finite."""
-    if not np.isfinite(found).all():
-        raise trouble("the parameter")
-    return found
 
 
 def not_offered() -> ValueError:
@@ -175,12 +133,3 @@ def not_offered() -> ValueError:
         "contexts must offer the arm being played until its rewards are complete, but it is missing; "
         "CRMM and MENU need a fixed arm set: use HvtUCB where arms change"
     )
-
-
-def checked_tally(held: Any) -> Tally:
-    """The tally that a file holds; ValueError for what is none."""
-    count, squares = held
-    tally = Tally(rows=check.integer("tally", count, 0), squares=check.real("tally", squares))
-    if tally.squares < 0.0:
-        raise ValueError("the sum of squared deviations is negative")
-    return tally

@@ -10,6 +10,7 @@ import itertools
 import math
 import os
 import secrets
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -50,10 +51,10 @@ class Decision(NamedTuple):
     of `arm`. slots (k, K): the distribution of every slot over the arms left to it, where k > 1; propensities (k,).
     tail: "drawn" (every slot from its distribution) or "greedy" (the best of the rest after the first: those slots tell
     nothing of other arms).
-    id: given or made, a string; context (dim,), for k > 1 (k, dim): the rows of the chosen arms as they were before
-    any feature map, None where arms are fixed, of records their terms, a dictionary (crossed.py); offered: the names of
-    all arms, None for indices; rounds: rows that the model had learned; rule: the exploration, as text; seed: the key
-    of the random numbers where the id was given (hexadecimal digits), else the bandit's seed.
+    id: given or made, a string; context (dim,), for k > 1 (k, dim): the rows of the chosen arms as they were before any
+    feature map, None where arms are fixed, of records their terms, a dictionary; offered: the names of all arms, None
+    for indices; rounds: rows that the model had learned; rule: the exploration, as text; seed: the key of the random
+    numbers where the id was given (hexadecimal digits), else the bandit's seed.
     """
 
     arm: Any
@@ -110,7 +111,7 @@ class Decision(NamedTuple):
         record: a dictionary that `to_dict` gave, through JSON or not. ValueError for what is not such a dictionary.
         """
         try:
-            return _read(cls, record)
+            return checked_record(cls, record)
         except FROM_FILE as error:
             raise ValueError(f"record must be what Decision.to_dict gave, but {error}") from None
 
@@ -160,11 +161,16 @@ def name_from_json(name: Any) -> Any:
     """A name, or a list of them, as it was before `Decision.to_dict`."""
     if isinstance(name, list):
         return [name_from_json(part) for part in name]
-    if isinstance(name, dict) and "row" in name:
-        return np.array(name["row"], np.float64)
     if isinstance(name, dict):
-        return tuple(name_from_json(part) for part in name["tuple"])
+        ((kind, held),) = name.items()
+        return FROM_JSON[kind](held)
     return name
+
+
+FROM_JSON: dict[str, Callable[[Any], Any]] = {
+    "row": lambda held: np.array(held, np.float64),
+    "tuple": lambda held: tuple(name_from_json(part) for part in held),
+}
 
 
 def _numbers(record: dict[str, Any], name: str, shape: tuple[int | None, ...], kind: Any = np.float64) -> np.ndarray:
@@ -176,7 +182,7 @@ def _numbers(record: dict[str, Any], name: str, shape: tuple[int | None, ...], k
     return out
 
 
-def _read(cls: Any, record: Any) -> Any:
+def checked_record(cls: Any, record: Any) -> Any:
     if record["format"] != FORMAT:
         raise ValueError(f"its format is {check.shown(record['format'])}, this version knows {FORMAT}")
     probabilities = _numbers(record, "probabilities", (None,))

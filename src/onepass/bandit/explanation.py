@@ -11,16 +11,17 @@ too (features/attribution.py). Shares can be negative: a feature that makes a ro
 Of two arms s solves for both at once, z_a with +, z_b with -: models that share nothing add their squares.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import fsum, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onepass.bandit.decision import Decision
-from onepass.features.attribution import Terms
+from onepass.features.attribution import is_constant
 from onepass.foundation import check
 from onepass.foundation.check import shown
+from onepass.model.contract import Side, Sides
 
 SHOWN = 5  # terms that `str` shows
 
@@ -121,20 +122,6 @@ class Explanation(NamedTuple):
         return found if self.difference is None else f"{found}\n{self.difference}"
 
 
-class Side(NamedTuple):
-    """Of one arm, what one part of the model says: its terms, two functions of them, contributions and shares; mean and
-    square: their sums, to rounding. Of two arms square is what the difference's is made of: the first's less the
-    second's."""
-
-    part: str
-    terms: Terms
-    mean: float
-    square: float
-
-
-Sides = Callable[[int], Sequence[Sequence[Side]]]  # of the first, or of both of two arms, every part of the model
-
-
 def explanation(arms: Sequence[Any], scores: Sequence[float], sides: Sides, link: str = "") -> Explanation:
     """Of one arm, or of two: the second is the other one; link: the family of rewards, where it has one."""
     mine = sides(1)[0]
@@ -173,8 +160,8 @@ def _width(squares: list[float]) -> float:
 
 
 def _ordered(terms: list[Any]) -> list[Any]:
-    """The largest contribution first, then the largest share; an intercept that says nothing is left out."""
-    told = [t for t in terms if t.name != "intercept" or t.contribution or t.share]
+    """The largest contribution first, then the largest share; a constant that says nothing is left out."""
+    told = [t for t in terms if t.contribution or t.share or not is_constant(t.name)]
     return sorted(told, key=lambda term: (-abs(term.contribution), -abs(term.share)))
 
 
@@ -193,10 +180,14 @@ def recalled(decision: Decision, arms: Any, arm: Any) -> tuple[np.ndarray, tuple
     return decision.context.reshape(len(names), -1), names, names[0] if arm is None else arm
 
 
-def contenders(scores: np.ndarray, offered: Sequence[Any], arm: Any, other: Any) -> list[int]:
+def contenders(scores: np.ndarray, offered: Sequence[Any], arm: Any, other: Any, compares: bool = True) -> list[int]:
     """The places of an arm (None: of the largest score) and of another one (None: of the largest score beside it), or
     of the arm alone where nothing else is offered. ValueError for arms not offered, or twice the same."""
     first = int(np.argmax(scores)) if arm is None else place_of("arm", arm, offered)
+    if not compares:
+        if other is not None:
+            raise ValueError("other must be None for this model, which explains one arm at a time")
+        return [first]
     if other is not None:
         second = place_of("other", other, offered)
         if second == first:

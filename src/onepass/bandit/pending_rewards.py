@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from onepass.bandit.bandit import BaseBandit
-from onepass.bandit.crossed import CrossedBandit
+from onepass.bandit.bandit import Bandit
 from onepass.bandit.deciding import rewarded
 from onepass.bandit.decision import Decision, together
 from onepass.foundation import check, files
@@ -54,7 +53,7 @@ class PendingRewards(files.Owner):
     default. Deadlines that have passed are seen to by the next call of `decide`, `reward` or `expire`, one after the
     other in their order, each at its own time: what the bandit learns does not depend on when those calls come.
 
-    bandit: a `SharedBandit`, an `ArmBandit`, a `ContextualBandit` or a `CrossedBandit`, which may be used beside.
+    bandit: may be used beside.
     after: seconds, above 0 (default 3600.0). default: the reward of slots for which none was given, a finite number
     (default 0.0); None: nothing is learned of them, which is right where a missing reward says nothing.
     learn_at: "deadline" (default), or "arrival": a reward is learned when it is given, before the deadline. That is
@@ -72,25 +71,23 @@ class PendingRewards(files.Owner):
     (1, 0, 1)
     """
 
-    bandit: BaseBandit | CrossedBandit
+    bandit: Bandit
     after: float
 
     def __init__(
         self,
-        bandit: BaseBandit | CrossedBandit,
+        bandit: Bandit,
         *,
         after: float = 3600.0,
         default: float | None = 0.0,
         learn_at: str = DEADLINE,
     ) -> None:
-        if not isinstance(bandit, BaseBandit | CrossedBandit):
-            raise ValueError(
-                "bandit must be a SharedBandit, an ArmBandit, a ContextualBandit or a CrossedBandit, got "
-                f"{check.shown(bandit)}"
-            )
+        if not isinstance(bandit, Bandit):
+            raise ValueError(f"bandit must be a Bandit, got {check.shown(bandit)}")
         self.bandit, self.after = bandit, check.positive("after", after)
         self.default: float | None = None if default is None else check.real("default", default)
-        self.learn_at: Any = check.choice("learn_at", learn_at, (DEADLINE, ARRIVAL))
+        self.learn_at: Any = learn_at
+        self._waits: bool = check.choice("learn_at", learn_at, (DEADLINE, ARRIVAL)) == DEADLINE
         if self.default is not None:
             bandit.check_rewards([self.default])
         self._waiting: dict[str, Waiting] = {}
@@ -142,7 +139,7 @@ class PendingRewards(files.Owner):
         one = self._waiting[identity]
         paid = rewarded([one.decision], [reward])[0]
         self.bandit.check_rewards([value for value in paid if value is not None])
-        if self.learn_at == DEADLINE:
+        if self._waits:
             one.paid[:] = [old if new is None else new for old, new in zip(one.paid, paid, strict=True)]
             return
         self._learn(one, paid, now)

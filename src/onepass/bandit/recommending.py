@@ -7,35 +7,33 @@ import numpy as np
 
 from onepass.bandit.decision import Recommendation
 from onepass.exploration.choosing import best
-from onepass.features.factors import Outer
+from onepass.foundation import check
 from onepass.foundation.check import shown
 
 BLOCK = 4_000_000  # scores held at a time
 
 
 def recommendation(
-    scores_of: Callable[[Any], np.ndarray],
-    contexts: Any,
     names: Sequence[Any],
+    users: int,
+    scores_of: Callable[[slice], np.ndarray],
     k: int,
     exclude: Sequence[Collection[Hashable]] | None,
-    order: np.ndarray,
+    seed: int,
 ) -> Recommendation:
-    """The k best of `names` for every user, but for those that `exclude` has for him, or for her.
+    """Return the k best of `names` for every user, but for those that `exclude` has for that user.
 
-    scores_of: scores (n, K) of a block of contexts, users on their first axis; order (K,): who is first among equals.
-    ValueError for an `exclude` of another length, or of what are no collections of names.
+    scores_of: gives the scores (n, K) of a slice of users; seed: of the order among equals. ValueError for an `exclude`
+    of another length, or of what are no collections of names.
     """
-    users = len(contexts.left if isinstance(contexts, Outer) else contexts)
     if exclude is not None and len(exclude) != users:
         raise ValueError(f"exclude must have one collection per user ({users}), got {len(exclude)}")
+    k, order = min(check.integer("k", k, 1), len(names)), np.random.default_rng(seed).permutation(len(names))
     places = {name: place for place, name in enumerate(names)} if exclude is not None else {}
     step, out = max(1, BLOCK // len(names)), Recommendation([], [])
     for start in range(0, users, step):
         block = slice(start, start + step)
-        scores = scores_of(
-            Outer(contexts.left[block], contexts.right) if isinstance(contexts, Outer) else contexts[block]
-        )
+        scores = scores_of(block)
         mask = np.zeros(scores.shape if exclude is not None else (0, 0), np.bool_)
         for i, barred in enumerate(exclude[block] if exclude is not None else ()):
             try:

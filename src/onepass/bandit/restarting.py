@@ -8,7 +8,7 @@ bandit becomes again what it was when it was given, and learns the rewards since
 from collections import deque
 from typing import Any, final
 
-from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision
 from onepass.exploration.e_detector import EDetector
 from onepass.foundation import check
@@ -19,7 +19,7 @@ from onepass.foundation.sharing import Shared, reading, writing
 class Restarting(Shared):
     """A bandit and a watch over its residuals, for any number of threads; `bandit` is what to save, and to read.
 
-    bandit: a `SharedBandit` or an `ArmBandit`; a copy of what it knows now is what it becomes again.
+    bandit: a copy of what it knows now is what it becomes again.
     every: rewards between two false alarms, on average, at least; above 1 (default 100,000).
     recent: rewards that are learned again at most, at least 1 (default 1000).
     seed: of the detector, at least 0 (default 0). ValueError outside those ranges.
@@ -31,18 +31,18 @@ class Restarting(Shared):
     ...     decision = watched.decide(rng.standard_normal((3, 2)))
     ...     theta = [1.0, 0.0] if t < 400 else [-1.0, 0.0]
     ...     alarm = watched.learn(decision, float(decision.context @ theta) + 0.1 * rng.standard_normal())
-    >>> len(watched.alarms), 400 < watched.alarms[0] < 420, watched.bandit.parameter[0].round(1)
+    >>> len(watched.alarms), 400 < watched.alarms[0] < 420, watched.bandit.model.parameter[0].round(1)
     (1, True, np.float64(-1.0))
     """
 
     rewards: int
     alarms: list[int]
 
-    bandit: BaseBandit
+    bandit: Bandit
 
-    def __init__(self, bandit: BaseBandit, *, every: float = 1e5, recent: int = 1000, seed: int = 0) -> None:
-        if not isinstance(bandit, BaseBandit):
-            raise ValueError(f"bandit must be a SharedBandit or an ArmBandit, got {check.shown(bandit)}")
+    def __init__(self, bandit: Bandit, *, every: float = 1e5, recent: int = 1000, seed: int = 0) -> None:
+        if not isinstance(bandit, Bandit):
+            raise ValueError(f"bandit must be a Bandit, got {check.shown(bandit)}")
         self.bandit, self._begun = bandit, bandit.copy()
         self._detector = EDetector(every=every, seed=seed)
         self._recent: deque[tuple[Decision, Any]] = deque(maxlen=check.integer("recent", recent, 1))

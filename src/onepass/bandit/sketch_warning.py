@@ -5,12 +5,7 @@ for one comparison of integers. Only for ridge regression, whose b holds what th
 """
 
 import warnings
-from abc import ABC, abstractmethod
 from typing import Any
-
-from onepass.design.loss import relative_loss
-from onepass.estimator.estimator import Estimator
-from onepass.estimator.ridge import Ridge
 
 FIRST = 64  # rows before the first look
 MOST = 100.0  # ridges that may be lost
@@ -26,32 +21,21 @@ class SketchWarning(UserWarning):
     """
 
 
-class SketchWatch(ABC):
-    """What a bandit that learns rows does to look at its sketches."""
+def next_look(model: Any, name: str, due: int) -> int:
+    """Warn if a sketch of a model, or that of some arm, has lost more than MOST ridges; the rows before the next look.
 
-    name: str
-    rounds: int
-    _learned: Any
-    _next_look = FIRST
-
-    @abstractmethod
-    def _model_estimator(self) -> Estimator:
-        """The estimator whose means are looked at."""
-
-    def _look(self) -> None:
-        """Warn if the sketch, or that of some arm, has lost more than MOST ridges; then never again."""
-        while self._next_look <= self.rounds:
-            self._next_look *= 2
-        estimator, learned = self._model_estimator(), self._learned
-        if isinstance(estimator, Ridge):
-            reg = float(estimator.design.params["reg"])
-            lost = learned.store.relative_loss() if hasattr(learned, "store") else relative_loss(learned.design, reg)
-            if lost > MOST:
-                self._next_look = NEVER
-                warnings.warn(
-                    f"{self.name}: a sketch has cut over {MOST:g} times its ridge (reg={reg:g}) by row "
-                    f"{2 ** (self.rounds.bit_length() - 1)}, and means of ridge regression on it may be far too large; "
-                    "take a larger size or reg, a design that puts back what it cuts, or estimator='newton'",
-                    SketchWarning,
-                    stacklevel=5,
-                )
+    name: of the bandit; due: rows at which this look was due. After a warning there is never another one.
+    """
+    while due <= model.rounds:
+        due *= 2
+    found = model.sketch_loss()
+    if found is None or not found[0] > MOST:
+        return due
+    warnings.warn(
+        f"{name}: a sketch has cut over {MOST:g} times its ridge (reg={found[1]:g}) by row "
+        f"{2 ** (model.rounds.bit_length() - 1)}, and means of ridge regression on it may be far too large; "
+        "take a larger size or reg, a design that puts back what it cuts, or estimator='newton'",
+        SketchWarning,
+        stacklevel=4,
+    )
+    return NEVER

@@ -13,7 +13,6 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.bandit.arms import ArmBandit
 from onepass.bandit.deciding import are_decisions
 from onepass.cluster.crew import Crew
 from onepass.cluster.links import Beside, Links
@@ -23,6 +22,8 @@ from onepass.foundation import check
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.merged import merged
 from onepass.foundation.sharing import Shared, reading, writing
+from onepass.model.arms.arm_models import ArmModels
+from onepass.model.shared import SharedModel
 
 EVERY = 10_000  # rows between two merges: a second of one worker at d = 256, beside 0.03 s to merge
 
@@ -50,9 +51,11 @@ def replica_of(recipe: Any, kept: Any) -> Replica:
 
 def tried(recipe: Any) -> Any:
     """The model of one more row, which must be such that it can be merged."""
-    one, row = replica_of(recipe, None), np.eye(1, recipe.dim)
-    given = [row] if isinstance(recipe, Design) else [row, np.ones(1)]
-    one.learn(*given, *([["one"]] if isinstance(recipe, ArmBandit) else []))
+    one = replica_of(recipe, None)
+    if isinstance(recipe, Design):
+        one.learn(np.eye(1, recipe.dim))
+    else:
+        one.learn(np.eye(1, recipe.model.dim), np.ones(1), *([["one"]] if recipe.model.named else []))
     return one.model
 
 
@@ -84,7 +87,7 @@ class Replicas(Shared):
 
     def __init__(self, recipe: Any, workers: int = 2, *, every: int = EVERY, ray: str | None = None):
         count, self.every = check.integer("workers", workers, 1), check.integer("every", every, 1)
-        if not hasattr(recipe, "dim") or not hasattr(recipe, "copy"):
+        if not (isinstance(recipe, Design) or isinstance(getattr(recipe, "model", None), SharedModel | ArmModels)):
             raise TypeError(f"recipe must be a bandit or a design that learns rows, got {check.shown(recipe)}")
         self._recipe = recipe.copy()
         self._since = self._recipe if getattr(recipe, "rounds", 0) else None

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.bandit.arms import ArmBandit
-from onepass.bandit.deciding import rule_of
+from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Recommendation
-from onepass.bandit.names import distinct
 from onepass.cluster.shard import Query, best_of
 from onepass.cluster.store import BESIDE, Store
 from onepass.exploration.residuals import Tally
+from onepass.exploration.rule import rule_of
 from onepass.features.factors import Outer
 from onepass.foundation import check
+from onepass.model.names import distinct
 
 SCORES = 4_000_000  # held at a time, as by a bandit in one process
 
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
 class Search:
     """Of one bandit on shards."""
 
-    def __init__(self, bandit: ArmBandit, store: Store):
+    def __init__(self, bandit: Bandit, store: Store):
         self._bandit, self._store = bandit, store
         self._keys = itertools.count(1)
         self._known: Asked | None = None
@@ -44,16 +44,16 @@ class Search:
     def best(self, contexts: Any, k: int, arms: Any, exclude: Sequence[Collection[Hashable]] | None) -> Recommendation:
         """`recommend` of the bandit."""
         bandit, store, rule = self._bandit, self._store, rule_of(self._bandit.exploration)
-        models = bandit.estimator
-        apart = models.shared is not None or models.arms.family is not None or bandit.features is not None
+        models = bandit.model.estimator
+        apart = models.shared is not None or models.arms.family is not None or bandit.model.features is not None
         if apart or rule.pairs or isinstance(contexts, Outer) or np.ndim(contexts) != 2:
             return bandit.recommend(contexts, k, arms, exclude)
-        users = check.array("contexts", contexts, models.arms.design.dtype, (2,), bandit.dim)
+        users = check.array("contexts", contexts, models.arms.design.dtype, (2,), bandit.model.dim)
         check.finite_rows("contexts", users)
         asked = self._asked(arms)
         k = min(check.integer("k", k, 1), len(asked.names))
         barred = None if exclude is None else barred_of(exclude, asked, len(users))
-        tally = Tally(*bandit.contents().extra["tally"]) if rule.residual else Tally(rows=0, squares=0.0)
+        tally = Tally(*bandit.model.contents().extra["tally"]) if rule.residual else Tally(rows=0, squares=0.0)
         query = Query(rule, tally, bandit.rounds, max(1, SCORES // len(asked.names)))
         values, found = [], []
         each = {shard: places for shard, places in asked.places.items() if shard != BESIDE}
@@ -83,7 +83,7 @@ class Search:
 
     def _asked(self, arms: Any) -> Asked:
         """The list of arms; the last one is kept, under its key, as long as it and its shards stay as they are."""
-        names, records = self._bandit.roster.request(arms if arms is None else tuple(distinct(arms)))
+        names, records = self._bandit.model.index.request(arms if arms is None else tuple(distinct(arms)))
         known = self._known
         split = self._store.spread(records)
         same = known is not None and known.records is records and known.places.keys() == {s for s, _ in split}

@@ -8,16 +8,18 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.bandit.arm_means import seen
-from onepass.bandit.deciding import Rule, trouble
-from onepass.bandit.models import Disjoint, Hybrid, Learned
+from onepass.arena.stores import template
 from onepass.cluster.placing import NOBODY
 from onepass.exploration.choosing import best
 from onepass.exploration.contract import score
 from onepass.exploration.randomness import no_normals
 from onepass.exploration.residuals import Tally
+from onepass.exploration.rule import Rule
 from onepass.foundation import check, files, state
 from onepass.foundation.registry import built, savable
+from onepass.model.arms.parameters import Disjoint, Hybrid, Learned
+from onepass.model.arms.predict import seen
+from onepass.model.contract import not_finite
 
 GROWTH = 8  # the list of places grows by an eighth
 REQUESTS = 4  # lists of arms that are remembered
@@ -86,9 +88,9 @@ class Shard(files.Owner):
                 self.places[arm] = NOBODY
 
     def adopt(self, arms: np.ndarray, models: list[Any]) -> None:
-        """Take arms that another shard has given away, bit for bit."""
-        self._grow(int(arms.max(initial=-1)) + 1)
-        self.places[arms] = self.store.adopt(models)
+        """Take arms as another shard, or a bandit, has exported them, bit for bit."""
+        for place, model in zip(self._open(arms).tolist(), models, strict=True):
+            self.store.put(place, model)
 
     # ---- questions ----
 
@@ -99,24 +101,15 @@ class Shard(files.Owner):
             raise LookupError("a shard of this snapshot was lost, and came back without it: take a new snapshot")
         return self._published[version]
 
-    def evaluate(self, version: int, arms: np.ndarray, rows: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Means and squares of arms; extra as it has become."""
-        places, store = self._at(version)
-        return *store.evaluate(places[arms], rows, extra), extra
-
     def about(self, version: int, method: str, arms: np.ndarray, *given: Any) -> Any:
         """What a method of the store says of arms, together."""
         places, store = self._at(version)
         return getattr(store, method)(places[arms], *given)
 
-    def of_one(self, version: int, method: str, arm: int, *given: Any) -> Any:
-        """What a method of the store says of one arm."""
+    def exported(self, version: int, arms: np.ndarray) -> list[Any]:
+        """Copies of arms."""
         places, store = self._at(version)
-        return getattr(store, method)(int(places[arm]), *given)
-
-    def given_away(self, arms: np.ndarray) -> list[Any]:
-        """Copies of arms, for another shard."""
-        return [self.store.export(int(place)) for place in self.places[arms]]
+        return [store.export(place) for place in places[arms].tolist()]
 
     def error_bound(self) -> float:
         """The largest of all arms."""
@@ -163,16 +156,14 @@ class Shard(files.Owner):
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         shard = cls(**{name: built(part) for name, part in params.items()})
-        parts = len({name.split(".")[1] for name in held.arrays if name.startswith("store.")})
-        begun = Kept(places=shard.places, store=shard.store.template(parts))
+        begun = Kept(places=shard.places, store=template(shard.store, held.arrays))
         found = held.take(begun, shard._fits)
         shard.places = found.places
         shard.store.restore(found.store)
         return shard
 
     def _fits(self, found: Kept) -> bool:
-        held = np.sort(np.concatenate([found.places[found.places != NOBODY], self.store.vacant(found.store)]))
-        return bool(np.array_equal(held, np.arange(self.store.records(found.store))) and self.store.fits(found.store))
+        return self.store.fits(found.store, found.places[found.places != NOBODY])
 
 
 def shard_of(models: Disjoint | Hybrid, file: Any) -> Shard:
@@ -199,24 +190,16 @@ def best_of(
     values, found = np.zeros((len(users), k)), np.full((len(users), k), NONE)
     for start in range(0, len(users), step):
         part = slice(start, start + step)
-        means, squares = of_users(store, records, users[part])
+        means, squares = store.evaluate_users(records, users[part])
         scores = np.empty(means.shape)
         for i in range(len(means)):
             told = (query.tally, query.rounds, records, means[i], squares[i], None, no_normals(len(records)))
             scores[i] = score(query.rule.rule, seen(learned, query.rule, *told))
         if not np.isfinite(scores).all():
-            raise trouble()
+            raise not_finite()
         mask = np.zeros(scores.shape if barred is not None else (0, 0), np.bool_)
         for i, one in enumerate(barred[part] if barred is not None else ()):
             mask[i, one] = True
         found[part] = best(scores, k, order, mask)
         values[part] = np.take_along_axis(scores, np.maximum(found[part], 0), axis=1)
     return values, found
-
-
-def of_users(store: Any, records: np.ndarray, users: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and squares (n, K) where each of n rows is the context of every arm, as bandit/arm_means.py asks."""
-    if len(users) > 1:
-        return store.evaluate_users(records, users)
-    means, squares = store.evaluate(records, users, np.empty((len(records), 0), users.dtype))
-    return means[None], squares[None]

@@ -16,8 +16,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.bandit.arm_model import ArmModel
-from onepass.bandit.arms import ArmBandit
+from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import DRAWN, Decision, Recommendation
 from onepass.bandit.explanation import Explanation
 from onepass.bandit.snapshot import Snapshot
@@ -33,6 +32,7 @@ from onepass.cluster.store import Store
 from onepass.foundation import check
 from onepass.foundation.files import load
 from onepass.foundation.sharing import Shared, reading, writing
+from onepass.model.arms.arm_model import ArmModel
 
 ROWS = 1_000_000  # learned between two cuts, where there is a folder
 
@@ -66,7 +66,7 @@ class ShardedBandit(Shared):
 
     def __init__(
         self,
-        recipe: ArmBandit,
+        recipe: Bandit,
         shards: int = 2,
         *,
         ray: str | None = None,
@@ -90,7 +90,7 @@ class ShardedBandit(Shared):
 
     def _begin(self, front: Front, links: Links, journal: Journal | None, every: int) -> None:
         self._front, self._journal, self._every = front, journal, every
-        store: Any = front.bandit.learned.store
+        store: Any = front.bandit.model.learned.store
         self._store: Store = store
         self.crew = store.crew = Crew(partial(shard_of, store.models), links, journal is not None)
         self._search = Search(front.bandit, store)
@@ -123,9 +123,14 @@ class ShardedBandit(Shared):
     # ---- what it is ----
 
     @property
-    def bandit(self) -> ArmBandit:
+    def bandit(self) -> Bandit:
         """The bandit in front: `seed`, `exploration`, `dim` and the like; its models are on the shards."""
         return self._front.bandit
+
+    @property
+    def model(self) -> Any:
+        """What stands before the shards: names of arms, and what is asked of one (`parameter_of`, `rows_of`)."""
+        return self.bandit.model
 
     @property
     def seq(self) -> int:
@@ -153,26 +158,16 @@ class ShardedBandit(Shared):
         return self.bandit.memory_usage() + sum(self.crew.ask_all("nbytes"))
 
     @reading
-    def parameter_of(self, arm: Hashable) -> np.ndarray:
-        """theta of an arm; shape, arm and errors as of `ArmBandit.parameter_of`."""
-        return self.bandit.parameter_of(arm)
-
-    @reading
-    def rows_of(self, arm: Hashable) -> int:
-        """Rows learned from an arm; ValueError if it is not known."""
-        return self.bandit.rows_of(arm)
-
-    @reading
     def error_bound(self) -> float:
-        """The largest certificate of all arms, as of `ArmBandit.error_bound`."""
+        """The largest certificate of all arms, as of `Bandit.error_bound`."""
         return self.bandit.error_bound()
 
     @reading
     def export_arm(self, arm: Hashable) -> ArmModel:
-        """A copy of what an arm has learned, for any bandit; arm and errors as of `ArmBandit.export_arm`."""
+        """A copy of what an arm has learned, for any bandit; arm and errors as of `Bandit.export_arm`."""
         models: Any = self._store.models
-        held = self.bandit.export_arm(arm).held
-        return ArmModel(models, self.bandit.features).holding(held)
+        held = self.bandit.model.export_arm(arm).held
+        return ArmModel(models, self.bandit.model.features).holding(held)
 
     # ---- decisions ----
 
@@ -188,14 +183,14 @@ class ShardedBandit(Shared):
         tail: str = DRAWN,
     ) -> Decision:
         """As the bandit would decide in one process; contexts (dim,), (K, dim), arms, k, id, eligible, tail and errors
-        as of `ArmBandit.decide`. Costs 16 bytes an arm that is offered, from shards to here: with very many, offer
+        as of `Bandit.decide`. Costs 16 bytes an arm that is offered, from shards to here: with very many, offer
         those that `recommend` found.
         """
         return self.bandit.decide(contexts, arms, k, id=id, eligible=eligible, tail=tail)
 
     @reading
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
-        """Scores (K,), or (n, K) for n contexts; contexts, arms and errors as of `ArmBandit.score`."""
+        """Scores (K,), or (n, K) for n contexts; contexts, arms and errors as of `Bandit.score`."""
         return self.bandit.score(contexts, arms)
 
     @reading
@@ -209,7 +204,7 @@ class ShardedBandit(Shared):
 
     @reading
     def explain(self, contexts: Any, arm: Any = None, other: Any = None, **options: Any) -> Explanation:
-        """Why; contexts (K, dim), arm, other, options (arms, names) and errors as of `ArmBandit.explain`."""
+        """Why; contexts (K, dim), arm, other, options (arms, names) and errors as of `Bandit.explain`."""
         return self.bandit.explain(contexts, arm, other, **options)
 
     @writing
@@ -223,7 +218,7 @@ class ShardedBandit(Shared):
     def learn(
         self, contexts: Any, rewards: Any, arm: Any = None, *, again: bool = False, seq: int | None = None
     ) -> None:
-        """Learn rows, or decisions; contexts, rewards, arm, again and errors as of `ArmBandit.learn`.
+        """Learn rows, or decisions; contexts, rewards, arm, again and errors as of `Bandit.learn`.
 
         seq: the number of this change, for callers that ask again when they had no answer: one that was learned already
         is not learned again. None (default): the next. ValueError for a number that leaves one out.
@@ -255,12 +250,12 @@ class ShardedBandit(Shared):
 
     @writing
     def import_arm(self, arm: Hashable, model: ArmModel, *, seq: int | None = None) -> None:
-        """Take an arm from elsewhere; arm, model and errors as of `ArmBandit.import_arm`, seq as in `learn`.
+        """Take an arm from elsewhere; arm, model and errors as of `Bandit.import_arm`, seq as in `learn`.
 
         With a folder all shards are written then.
         """
         if self._new(seq):
-            self.bandit.import_arm(arm, model)
+            self.bandit.model.import_arm(arm, model)
             self._front.seq += 1
             if self._journal is not None:
                 self._cut()
@@ -360,7 +355,9 @@ class ShardedBandit(Shared):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<ShardedBandit on {len(self.shards)} shards: {self.bandit.estimator!r}, {self.rounds} rows learned>"
+        return (
+            f"<ShardedBandit on {len(self.shards)} shards: {self.bandit.model.estimator!r}, {self.rounds} rows learned>"
+        )
 
 
 @contextmanager

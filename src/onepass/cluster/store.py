@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.bandit.models import Disjoint, Hybrid
+from onepass.arena.stores import ArmState, each_once
 from onepass.cluster.crew import Crew
 from onepass.cluster.placing import NOBODY, shards_of
+from onepass.model.arms.parameters import Disjoint, Hybrid
 
 GROWTH = 8  # lists of arms grow by an eighth
 ROOM = 64  # and by as many arms more
@@ -23,10 +24,9 @@ BESIDE = NONE  # who answers for arms without rows: the store here
 
 
 class Placed(NamedTuple):
-    """owner (arms,): the shard of every number, NOBODY where no arm has it; rows (arms,): learned."""
+    """owner (arms,): the shard of every number, NOBODY where no arm has it."""
 
     owner: np.ndarray
-    rows: np.ndarray
 
 
 class Store:
@@ -37,44 +37,32 @@ class Store:
     def __init__(self, models: Disjoint | Hybrid):
         self.models = models
         self.beside = models.store()  # of arms without rows
-        self._placed = Placed(owner=np.full(0, NOBODY), rows=np.zeros(0, np.int64))
+        self._owner = np.full(0, NOBODY)
         self._homes = np.zeros(0, np.int64)  # the shards of arms to come
         self._count, self._vacant = 0, list[int]()
         self._version, self._versions = 0, itertools.count(1)
         self._split: tuple[Any, list[tuple[int, np.ndarray]]] | None = None
-        self.reader: Any = None
 
     # ---- numbers ----
 
     @property
     def state(self) -> Placed:
-        """What is kept here."""
-        return self.kept()
+        """The numbers in use or vacant."""
+        return Placed(self._owner[: self._count])
 
     def kept(self) -> Placed:
-        """The numbers in use or vacant."""
-        return Placed(owner=self._placed.owner[: self._count], rows=self._placed.rows[: self._count])
+        """The state."""
+        return self.state
 
-    def template(self, parts: int) -> Placed:
-        """What is kept looks like this."""
-        return self.kept()
-
-    def records(self, state: Placed) -> int:
-        """How many numbers there are."""
-        return len(state.owner)
-
-    def vacant(self, state: Placed) -> np.ndarray:
-        """Those that no arm has."""
-        return np.flatnonzero(state.owner == NOBODY)
-
-    def fits(self, state: Placed) -> bool:
-        """Whether what a file holds fits together."""
-        return state.rows.shape == state.owner.shape and bool((state.rows >= 0).all() and (state.owner >= NOBODY).all())
+    def fits(self, state: Placed, taken: np.ndarray) -> bool:
+        """Return whether what a file holds fits together, and arms have the numbers `taken`."""
+        vacant = np.flatnonzero(state.owner == NOBODY)
+        return bool((state.owner >= NOBODY).all()) and each_once(taken, vacant, len(state.owner))
 
     def restore(self, state: Placed) -> None:
         """Take what a file holds."""
-        self._placed, self._count = state, len(state.owner)
-        self._vacant, self._split = self.vacant(state).tolist(), None
+        self._owner, self._count = state.owner, len(state.owner)
+        self._vacant, self._split = np.flatnonzero(state.owner == NOBODY).tolist(), None
 
     def open(self) -> int:
         """A number for an arm that is about to learn."""
@@ -82,41 +70,38 @@ class Store:
             record = heapq.heappop(self._vacant)
         else:
             record, self._count = self._count, self._count + 1
-            if record >= len(self._placed.owner):
-                more = ROOM + record // GROWTH
-                owner = np.concatenate([self._placed.owner, np.full(more, NOBODY)])
-                self._placed = Placed(owner, np.concatenate([self._placed.rows, np.zeros(more, np.int64)]))
-        if len(self._homes) != len(self._placed.owner):
-            self._homes = shards_of(np.arange(len(self._placed.owner)), self.crew.numbers)
-        self._placed.owner[record] = self._homes[record]
-        self._placed.rows[record], self._split = 0, None
+            if record >= len(self._owner):
+                self._owner = np.concatenate([self._owner, np.full(ROOM + record // GROWTH, NOBODY)])
+        if len(self._homes) != len(self._owner):
+            self._homes = shards_of(np.arange(len(self._owner)), self.crew.numbers)
+        self._owner[record], self._split = self._homes[record], None
         return record
 
     def close(self, record: int) -> None:
         """No arm has this number any more."""
-        self.crew.tell({int(self._placed.owner[record]): ("close", np.array([record]))})
-        self._placed.owner[record], self._split = NOBODY, None
+        self.crew.tell({int(self._owner[record]): ("close", np.array([record]))})
+        self._owner[record], self._split = NOBODY, None
         heapq.heappush(self._vacant, record)
 
     def spread(self, records: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """(shard, places among `records`) of those that are asked for; BESIDE for arms without rows."""
         known = self._split
         if known is None or known[0] is not records:
-            owners = np.where(records == NONE, BESIDE, self._placed.owner[records] if self._count else BESIDE)
+            owners = np.where(records == NONE, BESIDE, self._owner[records] if self._count else BESIDE)
             known = records, [(s, np.flatnonzero(owners == s)) for s in np.unique(owners).tolist()]
             self._split = known
         return known[1]
 
     def move(self, numbers: list[int]) -> int:
         """Let `numbers` be the shards: only arms whose shard changes are moved; how many these are."""
-        crew, owner = self.crew, self._placed.owner[: self._count]
+        crew, owner = self.crew, self._owner[: self._count]
         wanted = np.where(owner == NOBODY, NOBODY, shards_of(np.arange(len(owner)), numbers)) if len(owner) else owner
         moving = np.flatnonzero(wanted != owner)
         for number in numbers:
             if number not in crew.members:
                 crew.begin(number)
         leaving = {int(s): moving[owner[moving] == s] for s in np.unique(owner[moving])}
-        models = crew.ask({s: ("given_away", arms) for s, arms in leaving.items()})
+        models = crew.ask({s: ("exported", 0, arms) for s, arms in leaving.items()})
         each = dict(zip(np.concatenate([*leaving.values(), moving[:0]]).tolist(), itertools.chain(*models.values())))
         coming = {int(s): moving[wanted[moving] == s] for s in np.unique(wanted[moving])}
         crew.tell({s: ("adopt", arms, [each[arm] for arm in arms.tolist()]) for s, arms in coming.items()})
@@ -129,14 +114,16 @@ class Store:
     # ---- learning ----
 
     def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
-        """A row of one arm."""
-        self.crew.tell({int(self._placed.owner[record]): ("learn_one", record, row.copy(), reward)})
-        self._placed.rows[record] += 1
+        """Learn a row of one arm."""
+        self.crew.tell({int(self._owner[record]): ("learn_one", record, row.copy(), reward)})
 
-    def learn(self, records, starts, order, rows, right, rewards, extra):
-        """Rows grouped by arm, as `Store.learn` of arena/stores.py has them."""
+    def learn(
+        self, records: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
+        rewards: np.ndarray, extra: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Learn rows grouped by arm, as `Store.learn` of arena/stores.py has them."""
         increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
-        counts, owners, each, places = np.diff(starts), self._placed.owner[records], {}, {}
+        counts, owners, each, places = np.diff(starts), self._owner[records], {}, {}
         for shard in np.unique(owners).tolist():
             mine = np.flatnonzero(owners == shard)
             own = order if len(mine) == len(records) else order[np.repeat(owners, counts) == shard]
@@ -145,63 +132,50 @@ class Store:
         for shard, (increment, target) in self.crew.tell(each).items():
             if extra.shape[1]:
                 increments[places[shard]], targets[places[shard]] = increment, target
-        self._placed.rows[records] += counts
         return increments, targets
+
+    def put(self, record: int, arm: Any) -> None:
+        """Let an arm be one that was exported."""
+        self.crew.tell({int(self._owner[record]): ("adopt", np.array([record]), [arm])})
 
     # ---- questions ----
 
-    def evaluate(self, records, rows, extra):
-        """Means and squares of arms; extra is changed in place."""
+    def evaluate(
+        self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means and squares of arms, and extra as it becomes."""
         means, squares = np.empty(len(records)), np.empty(len(records))
         for places, (mean, square, rest) in self._asked(
             records, "evaluate", lambda own: (rows[own] if len(rows) > 1 else rows, extra[own])
         ):
             means[places], squares[places], extra[places] = mean, square, rest
-        return means, squares
+        return means, squares, extra
 
-    def evaluate_users(self, records, rows):
-        """Means and squares (n, K) where each of n rows is the context of every arm."""
-        return self._table(records, "evaluate_users", len(rows), lambda own: (rows,))
-
-    def evaluate_factors(self, records, left, right):
-        """The same for users left (n, d_u) and arms right (K, d_a)."""
-        return self._table(records, "evaluate_factors", len(left), lambda own: (left, right[own]))
-
-    def radii(self, records, constants):
-        """Confidence radii (K,)."""
-        out = np.empty(len(records))
-        for places, found in self._asked(records, "radii", lambda own: (constants,)):
-            out[places] = found
-        return out
-
-    def units(self, records):
-        """What a number for exploration is multiplied by: 1 for all estimators that are taken."""
-        return np.ones(len(records))
-
-    def _table(self, records: np.ndarray, method: str, count: int, given: Any) -> tuple[np.ndarray, np.ndarray]:
-        means, squares = np.empty((count, len(records))), np.empty((count, len(records)))
-        for places, (mean, square) in self._asked(records, method, given):
+    def evaluate_users(
+        self, records: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Means and squares (n, K) where each of n rows, or its product with an arm's, is the context of every arm."""
+        means, squares = np.empty((len(left), len(records))), np.empty((len(left), len(records)))
+        for places, (mean, square) in self._asked(
+            records, "evaluate_users", lambda own: (left, None if right is None else right[own])
+        ):
             means[:, places], squares[:, places] = mean, square
         return means, squares
 
+    def scales(self, records: np.ndarray, theory: np.ndarray) -> np.ndarray:
+        """Confidence radii (K,); 1 without a theory for all estimators that are taken."""
+        out = np.ones(len(records))
+        for places, found in self._asked(records, "scales", lambda own: (theory,)) if theory.size else ():
+            out[places] = found
+        return out
+
     def _asked(self, records: np.ndarray, method: str, given: Any) -> list[tuple[np.ndarray, Any]]:
         """(places, answer) of all who have arms among `records`; given: what a method is told, by places."""
-        each, out = {}, []
-        for shard, places in self.spread(records):
-            told, arms = given(places), records[places]
-            if shard == BESIDE:
-                answer = getattr(self.beside, method)(arms, *told)
-                out.append((places, (*answer, told[1]) if method == "evaluate" else answer))
-            elif method == "evaluate":
-                each[shard] = (method, self._version, arms, *told)
-            else:
-                each[shard] = ("about", self._version, method, arms, *told)
-        found = self.crew.ask(each)
-        return out + [(places, found[shard]) for shard, places in self.spread(records) if shard != BESIDE]
-
-    def rows(self, record: int) -> int:
-        """Rows learned of an arm."""
-        return int(self._placed.rows[record])
+        split, beside = self.spread(records), getattr(self.beside, method)
+        found = self.crew.ask(
+            {s: ("about", self._version, method, records[at], *given(at)) for s, at in split if s != BESIDE}
+        )
+        return [(at, found[s] if s != BESIDE else beside(records[at], *given(at))) for s, at in split]
 
     def error_bound(self) -> float:
         """The largest of all arms."""
@@ -211,42 +185,12 @@ class Store:
         """The largest of all arms, in units of their ridges."""
         return max(self.crew.ask_all("relative_loss"), default=0.0)
 
-    def parameter(self, record: int) -> np.ndarray:
-        """theta of an arm."""
-        return self._of_one("parameter", record)
-
-    def solve(self, record: int, row: np.ndarray) -> np.ndarray:
-        """A^-1 x of an arm."""
-        return self._of_one("solve", record, row)
-
-    def coupled(self, record: int, y: np.ndarray) -> np.ndarray:
-        """A^-1 B y of an arm of a hybrid model."""
-        return self._of_one("coupled", record, y)
-
-    def export(self, record: int) -> Any:
+    def export(self, record: int) -> ArmState:
         """A copy of an arm, bit for bit."""
-        return self._of_one("export", record)
-
-    def template_of_arm(self) -> Any:
-        """What an exported arm looks like."""
-        return self.beside.template_of_arm()
-
-    def rows_in(self, arm: Any) -> int:
-        """Rows learned by an arm that was exported."""
-        return int(self.beside.rows_in(arm))
-
-    def adopt(self, arms: list[Any]) -> list[int]:
-        """Take arms that were exported; their numbers."""
-        records = np.array([self.open() for _ in arms], np.int64)
-        self.crew.tell({s: ("adopt", records[at], [arms[i] for i in at]) for s, at in self.spread(records)})
-        self._placed.rows[records] = [self.rows_in(arm) for arm in arms]
-        return records.tolist()
-
-    def _of_one(self, method: str, record: int, *given: Any) -> Any:
         if record == NONE:
-            return getattr(self.beside, method)(record, *given)
-        shard = int(self._placed.owner[record])
-        return self.crew.ask({shard: ("of_one", self._version, method, record, *given)})[shard]
+            return self.beside.export(record)
+        shard = int(self._owner[record])
+        return self.crew.ask({shard: ("exported", self._version, np.array([record]))})[shard][0]
 
     # ---- readers ----
 
@@ -254,7 +198,7 @@ class Store:
         """The arms as they are now, for readers; shards let go of them when nobody reads them any more."""
         twin = Store(self.models)
         twin.crew, twin._version, twin._count = self.crew, next(self._versions), self._count
-        twin._placed = Placed(self._placed.owner.copy(), self._placed.rows.copy())
+        twin._owner = self._owner.copy()
         gone, self.crew.gone = self.crew.gone, []
         self.crew.ask_all("publish", twin._version, gone)
         weakref.finalize(twin, self.crew.gone_by, twin._version)

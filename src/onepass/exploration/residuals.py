@@ -1,9 +1,10 @@
 """The running residual: how far rewards are from their means, in root mean square."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from onepass.foundation import check
 from onepass.foundation.generic import compiled
 
 
@@ -30,3 +31,12 @@ def pooled(mine: Tally, its: Tally, since: Tally | None) -> Tally:
 def counted(tally: Tally, deviation: float) -> Tally:
     """Count one deviation more."""
     return Tally(rows=tally.rows + 1, squares=tally.squares + deviation * deviation)
+
+
+def checked_tally(held: Any) -> Tally:
+    """The tally that a file holds; ValueError for what is none."""
+    count, squares = held
+    tally = Tally(rows=check.integer("tally", count, 0), squares=check.real("tally", squares))
+    if tally.squares < 0.0:
+        raise ValueError("the sum of squared deviations is negative")
+    return tally

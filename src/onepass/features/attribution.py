@@ -11,6 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+CONSTANT = "intercept"  # the name of what depends on no input
+
+
+def is_constant(name: str) -> bool:
+    """Whether a term is the one that depends on no input."""
+    return name == CONSTANT
+
 
 class Linear(NamedTuple):
     """n functions of d numbers: slopes (n, d), what a unit of each counts; parts (n, d), what each contributes. A part
@@ -77,7 +84,7 @@ def attributed(
     """The terms of slopes (n, D) times z (D,) = map(x): inputs by their `names`, the intercept, and the map's own."""
     slopes = np.asarray(slopes, np.float64)
     found = features.explained(state, x, Linear(slopes, slopes * z), names)
-    columns = [("intercept", 1.0, found.constant, found.constant)]
+    columns = [(CONSTANT, 1.0, found.constant, found.constant)]
     if found.inputs is not None:
         columns = [*zip(names, x, found.inputs.slopes.T, found.inputs.parts.T, strict=True), *columns]
     columns += zip(found.names, found.values, found.own.slopes.T, found.own.parts.T, strict=True)

@@ -119,7 +119,8 @@ class Owner(Shared, ABC):
     @classmethod
     @abstractmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: Holds) -> Self:
-        """The inverse of `contents`; ValueError where these do not fit together. States that begin are abstract."""
+        """The inverse of `contents`, from `params`, `extra` and `held`, the arrays; ValueError where these do not fit
+        together. States that begin are abstract."""
 
     @property
     def knows(self) -> bool:
@@ -198,7 +199,7 @@ def packed(kind: str, contents: Contents) -> bytes:
     written = list(leaves(contents.state))
     if parts:
         known = [part.contents() for part in parts]
-        header["parts"] = [one.extra for one in known]
+        header["parts"] = [{name: plain(value) for name, value in one.extra.items()} for one in known]
         for place, one in enumerate(known):
             written += leaves(one.state, f"{place}{BETWEEN}")
     text = json.dumps(header)

@@ -42,6 +42,46 @@ def compiled(function: Callable, *, nogil: bool = True) -> Any:
     return python
 
 
+def direct(function: Any, *like: Any) -> Callable:
+    """Return the compiled code of a function for arguments of the types that `like` has, to be called with these alone.
+
+    A call of a compiled function first finds the type of every argument, which takes 2 to 20 µs where one is a state of
+    many arrays; this looks at none again. Whoever calls it answers for the types: those of classes, dtypes, dimensions
+    and layouts must be the same in every call. Tests let every call be checked (`verify_direct_calls`).
+    """
+    if getattr(config, "DISABLE_JIT", False):
+        return function
+    kinds = tuple(map(function.typeof_pyval, like))
+    if kinds not in function.overloads:
+        function.compile(kinds)
+    code: Callable = function.overloads[kinds].entry_point
+    if not _verified:
+        return code
+
+    def verified(*given: Any) -> Any:
+        found = tuple(map(function.typeof_pyval, given))
+        assert found == kinds, f"{function.__name__} was compiled for {kinds}, and is called with {found}"
+        return code(*given)
+
+    return verified
+
+
+def call_direct(code: dict[Any, Callable], function: Any, *given: Any) -> Any:
+    """Call a compiled function by code that is kept for the types of its first call here (`direct`)."""
+    found = code.get(function)
+    if found is None:
+        found = code[function] = direct(function, *given)
+    return found(*given)
+
+
+_verified: list[bool] = []  # empty: direct calls are not checked
+
+
+def verify_direct_calls() -> None:
+    """Let every call of what `direct` returns from now on raise AssertionError where a type is another one."""
+    _verified.append(True)
+
+
 def defined(function: Any, state: Any) -> bool:
     """Whether a generic function is registered for the type of a state."""
     return function.dispatch(type(state)) is not function.dispatch(object)

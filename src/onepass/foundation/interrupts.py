@@ -2,7 +2,7 @@
 beside them.
 
 Needed where compiled code returns the next state: a signal between that and its assignment would leave arrays ahead.
-Not where the counters are in an array too and one call writes all, as in kernel/posterior.py.
+Not where the counters are in an array too and one call writes all, as in model/kernel/state.py.
 """
 
 import signal as signals

@@ -12,10 +12,10 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from onepass.bandit.names import eligible_places
 from onepass.features.factors import Outer
 from onepass.features.terms import terms
 from onepass.foundation.check import shown
+from onepass.model.names import eligible_places
 
 RECORDS = {"context", "arms"}
 FACTORS = {"left", "right"}

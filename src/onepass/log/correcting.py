@@ -14,23 +14,23 @@ from typing import Any
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.arena.moving import Arm
-from onepass.bandit.arms import ArmBandit
 from onepass.bandit.decision import Decision
-from onepass.bandit.shared import SharedBandit
 from onepass.estimator.ridge import Ridge
 from onepass.foundation.sharing import writing
+from onepass.model.arms.arm_models import ArmModels
+from onepass.model.shared import SharedModel
 
 
 def linear(bandit: Any) -> bool:
     """Whether what a bandit has learned is linear in rewards, row by row."""
-    if isinstance(bandit, SharedBandit):
-        estimator: Any = bandit.estimator
-    elif isinstance(bandit, ArmBandit) and bandit.estimator.shared is None:
-        estimator = bandit.estimator.arms
+    model = getattr(bandit, "model", None)
+    if isinstance(model, SharedModel):
+        estimator: Any = model.estimator
+    elif isinstance(model, ArmModels) and model.estimator.shared is None:
+        estimator = model.estimator.arms
     else:
         return False
-    return type(estimator) is Ridge and bandit.features is None and "half_life" not in bandit.params()
+    return type(estimator) is Ridge and model.features is None and model.half_life is None
 
 
 @writing
@@ -42,28 +42,9 @@ def correct(bandit: Any, decision: Decision, differences: list[float | None]) ->
     rows = np.asarray(decision.context).reshape(len(decision.arms), -1)
     for row, arm, difference in zip(rows, decision.arms, differences, strict=True):
         if difference:
-            if isinstance(bandit, SharedBandit):
-                moment = bandit.learned.moment
+            if isinstance(bandit.model, SharedModel):
+                moment = bandit.model.learned.moment
                 moment += (difference * row).astype(moment.dtype)
-            else:
-                correct_arm(bandit.learned.store, bandit.roster.record(arm), row, difference)
-
-
-def correct_arm(store: Any, record: int, row: np.ndarray, difference: float) -> None:
-    """The same of one of many arms; nothing of an arm that was removed."""
-    if record == NONE:
-        return
-    arm = store.export(record)
-    if not isinstance(arm, Arm):  # a state of its own
-        moment = arm[0].moment
-        moment += (difference * row).astype(moment.dtype)
-        store.replace(record, arm)
-        return
-    change = (difference * row).astype(arm.basis.dtype)
-    inside = (arm.basis * change).sum(axis=1)
-    moment = arm.moment + inside
-    weight = (arm.root * (arm.root * moment[:, None]).sum(axis=0)).sum(axis=1)  # R R^T Q b
-    outside = arm.outside
-    if len(outside):
-        outside = outside + (change - (arm.basis * inside[:, None]).sum(axis=0))
-    store.replace(record, arm._replace(moment=moment, weight=weight, outside=outside))
+            elif (record := bandit.model.index.record(arm)) != NONE:  # not removed
+                store = bandit.model.learned.store
+                store.put(record, store.export(record).corrected((difference * row).astype(bandit.model.dtype)))

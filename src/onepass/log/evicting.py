@@ -15,7 +15,7 @@ FEW = 64  # arms without an outcome that always stay
 
 def arms_of(bandit: Any) -> tuple[Any, ...]:
     """Return the arms that a bandit knows and can forget: none of one that shares a model among all arms."""
-    return bandit.arms if hasattr(bandit, "remove_arm") else ()
+    return bandit.arms
 
 
 def choose_evicted(bandit: Any, limit: int, rewarded: Collection[Any], kept: Collection[Any] = ()) -> list[str]:

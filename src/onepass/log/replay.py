@@ -191,7 +191,7 @@ class Fold:
             self.bandit.learn(decisions[0], rewards[0], **options)
         else:
             self.bandit.learn(decisions, rewards, **options)
-        if hasattr(self.bandit, "remove_arm"):
+        if self.bandit.model.named:
             self._note_outcomes(known)
         return len(joins) - len(known)
 

@@ -3,10 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from onepass.bandit.arms import ArmBandit
-from onepass.bandit.build import Bandit
-from onepass.bandit.models import Disjoint, Hybrid
-from onepass.bandit.shared import SharedBandit
+from onepass.bandit.bandit import Bandit
 from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.estimator.estimator import Estimator
@@ -19,6 +16,7 @@ from onepass.exploration.ucb import UCB
 from onepass.features.factors import OuterProduct
 from onepass.foundation import check
 from onepass.foundation.check import shown
+from onepass.model.arms.parameters import Disjoint, Hybrid
 
 Dim = int | tuple[int, int]  # a width, or those of two factors
 Explore = float | Theory | Exploration  # beta of the recipe's own rule, or another rule
@@ -45,7 +43,7 @@ def compose(
     features: Any = None,
     estimate: Callable[[Design], Estimator] = Ridge,
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """The bandit of that name. estimate: what is learned on a design; the others as in every recipe.
 
     With factors the arms of "disjoint" and "hybrid" work in d_u dimensions, and a rank or size is at most that. Of
@@ -110,8 +108,6 @@ def compose_shared(
     seed: int,
     estimate: Callable[[Design], Estimator],
     half_life: Any = None,
-) -> SharedBandit:
+) -> Bandit:
     """`compose` for estimators that serve one shared model only."""
-    bandit = compose(name, dim, make, exploration, "shared", seed, estimate=estimate, half_life=half_life)
-    assert isinstance(bandit, SharedBandit)
-    return bandit
+    return compose(name, dim, make, exploration, "shared", seed, estimate=estimate, half_life=half_life)

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from onepass.bandit.arms import ArmBandit
-from onepass.bandit.shared import SharedBandit
+from onepass.bandit.bandit import Bandit
 from onepass.recipes.compose import Dim, Explore, compose, exact
 
 HALF_LIFE = (
@@ -20,7 +19,7 @@ def WeightUCB(
     parameters: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Exact design that forgets, UCB: A_t = reg I + sum of g_s x_s x_s^T, theta = A_t^-1 sum of g_s r_s x_s, g_s =
     gamma^(t - s), and the arm of the largest x^T theta + beta sqrt(x^T A_t^-1 x).
 
@@ -38,6 +37,6 @@ def WeightUCB(
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
     return compose("WeightUCB", dim, exact(reg, dtype), exploration, parameters, seed, half_life=half_life)

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from onepass.bandit.arms import ArmBandit
-from onepass.bandit.shared import SharedBandit
+from onepass.bandit.bandit import Bandit
 from onepass.design.design import Design
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.glb_omd import OnePassGLM, least_reg
@@ -31,7 +30,7 @@ def GLBOMD(
     seed: int = 0,
     dtype: str | None = None,
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Generalized linear rewards, E r = mu(x^T theta), in one pass: online mirror descent, UCB on x^T theta.
 
     Zhang, Xu, Zhao and Sugiyama (2025). One solve and one row of a design a round, no history. Means and scores of
@@ -57,7 +56,7 @@ def GLBOMD(
     dtype: "float64" or "float32"; only without a design (None: "float64").
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint". ValueError for arguments out of range, and for rewards
+    Returns a `Bandit`. ValueError for arguments out of range, and for rewards
     that the family does not have.
     """
     theory = exploration if isinstance(exploration, Theory) else None
@@ -84,7 +83,7 @@ def GLOC(
     seed: int = 0,
     dtype: str | None = None,
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Generalized linear rewards, E r = mu(x^T theta): ridge regression on what an online learner predicted, UCB.
 
     Jun, Bhargava, Nowak and Willett (2017), with online Newton steps: the baseline of `GLBOMD`.
@@ -102,7 +101,7 @@ def GLOC(
     dtype: "float64" or "float32"; only without a design (None: "float64").
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint". ValueError for arguments out of range, and for rewards
+    Returns a `Bandit`. ValueError for arguments out of range, and for rewards
     that the family does not have.
     """
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from onepass.bandit.arms import ArmBandit
-from onepass.bandit.shared import SharedBandit
+from onepass.bandit.bandit import Bandit
 from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.estimator.adaptive_huber import AdaptiveHuber
@@ -49,7 +48,7 @@ def HvtUCB(
     seed: int = 0,
     dtype: str | None = None,
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """One-pass Huber regression, UCB, for heavy-tailed rewards: theta moves by a clipped residual, in the norm of A.
 
     Wang et al. (2025). O(1) designs' work a round, no history. Rewards without outliers, 0/1 ones too, are learned by
@@ -78,7 +77,7 @@ def HvtUCB(
     dtype: "float64" or "float32"; only without a design (None: "float64").
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
 
     def estimate(design: Design) -> Estimator:
@@ -104,7 +103,7 @@ def HeavyOFUL(
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Adaptive Huber regression over the whole history, UCB: to compare with HvtUCB.
 
     Huang et al. (2023). O(t dim) a round and numbers of memory.
@@ -128,7 +127,7 @@ def HeavyOFUL(
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
 
     def estimate(design: Design) -> Estimator:
@@ -156,7 +155,7 @@ def CRTM(
     seed: int = 0,
     dtype: str | None = None,
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """One-pass truncation, UCB: rewards above a threshold count as 0.
 
     After Xue et al. (2023): see `OnePassTruncation` for our reading. O(1) designs' work a round.
@@ -177,7 +176,7 @@ def CRTM(
     dtype: "float64" or "float32"; only without a design (None: "float64").
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
 
     def estimate(design: Design) -> Estimator:
@@ -201,7 +200,7 @@ def CRMM(
     seed: int = 0,
     dtype: str | None = None,
     half_life: Any = None,
-) -> SharedBandit:
+) -> Bandit:
     """Mean of medians in one pass, UCB, for fixed arms, each of which is played `repeats` times in a row.
 
     After Xue et al. (2023): see `OnePassMedian` for our reading. O(1) designs' work a round.
@@ -218,7 +217,7 @@ def CRMM(
     dtype: "float64" or "float32"; only without a design (None: "float64").
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`. ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
 
     def estimate(design: Design) -> Estimator:
@@ -240,7 +239,7 @@ def MENU(
     seed: int = 0,
     dtype: str | None = None,
     half_life: Any = None,
-) -> SharedBandit:
+) -> Bandit:
     """Median of means, UCB, for fixed arms, each of which is played `repeats` times in a row.
 
     Shao et al. (2018). O(repeats) designs' work an epoch.
@@ -258,7 +257,7 @@ def MENU(
     dtype: "float64" or "float32"; only without a design (None: "float64").
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`. ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
 
     def estimate(design: Design) -> Estimator:
@@ -282,7 +281,7 @@ def TOFU(
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Truncation in whitened coordinates over the whole history, UCB.
 
     Shao et al. (2018). O(t dim^2) a round, O(t dim) memory: to compare with.
@@ -301,7 +300,7 @@ def TOFU(
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
 
     def estimate(design: Design) -> Estimator:

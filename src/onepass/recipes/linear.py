@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from onepass.bandit.arms import ArmBandit
-from onepass.bandit.shared import SharedBandit
+from onepass.bandit.bandit import Bandit
 from onepass.recipes.compose import Dim, Explore, compose, exact
 
 
@@ -16,7 +15,7 @@ def OFUL(
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Exact design, UCB: the arm of the largest x^T theta + beta sqrt(x^T A^-1 x), theta = A^-1 sum of r x.
 
     Abbasi-Yadkori, Pal and Szepesvari (2011). O(dim^2) a round and numbers of memory (per arm: of rank of its rows).
@@ -32,7 +31,7 @@ def OFUL(
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
     return compose("OFUL", dim, exact(reg, dtype), exploration, parameters, seed, half_life=half_life)
 
@@ -46,7 +45,7 @@ def LinUCB(
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Exact design, UCB with a constant width. The same algorithm as OFUL.
 
     Li, Chu, Langford and Schapire (2010), whose algorithms 1 and 2 are "disjoint" and "hybrid". O(dim^2) a round.
@@ -62,7 +61,7 @@ def LinUCB(
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
     return compose("LinUCB", dim, exact(reg, dtype), exploration, parameters, seed, half_life=half_life)
 
@@ -76,7 +75,7 @@ def LinTS(
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Exact design, Thompson sampling: the arm of the largest x^T theta~, theta~ drawn from N(theta, beta^2 A^-1).
 
     Agrawal and Goyal (2013). O(dim^2) a round.
@@ -92,6 +91,6 @@ def LinTS(
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
     return compose("LinTS", dim, exact(reg, dtype), exploration, parameters, seed, thompson=True, half_life=half_life)

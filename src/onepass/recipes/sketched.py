@@ -6,8 +6,7 @@ not depend on reg as ridge regression on a sketch does (docs/sketches.md).
 
 from typing import Any
 
-from onepass.bandit.arms import ArmBandit
-from onepass.bandit.shared import SharedBandit
+from onepass.bandit.bandit import Bandit
 from onepass.design.design import Design
 from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
@@ -36,7 +35,7 @@ def SOFUL(
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Frequent Directions, UCB or Thompson sampling: A = reg I + S^T S with a sketch S of the rows.
 
     Kuzborskij, Cella and Cesa-Bianchi (2019). O(dim size) a round and numbers of memory.
@@ -58,7 +57,7 @@ def SOFUL(
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
     name = "SOFUL-TS" if thompson else "SOFUL"
     return compose(
@@ -86,7 +85,7 @@ def CBSCFD(
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Robust Frequent Directions, UCB: A = (reg + compensation * what was cut) I + S^T S.
 
     Chen, Luo, Zhang, Yu and Lian (2020); 0.5 is the sketch of Luo et al. (2019). O(dim size) a round.
@@ -106,7 +105,7 @@ def CBSCFD(
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
     return compose(
         "CBSCFD",
@@ -130,7 +129,7 @@ def CBRAP(
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Gaussian projection to `size` dimensions, exact design there, UCB.
 
     Yu, Lyu and King (2017). O(dim size + size^2) a round. The projection is drawn from the seed.
@@ -147,7 +146,7 @@ def CBRAP(
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
     features = GaussianProjection(dim=dim, size=size, seed=seed)
 
@@ -170,7 +169,7 @@ def DBSLinUCB(
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Dyadic blocks of Frequent Directions, UCB: the sketch grows until ||A - A_hat|| <= 2 error is certain.
 
     Wen, Yin et al., algorithms 2 and 3. O(dim (size + what has grown)) a round.
@@ -192,7 +191,7 @@ def DBSLinUCB(
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
 
     def design(d: int, most: int) -> Design:
@@ -216,7 +215,7 @@ def PSILinUCB(
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
-) -> SharedBandit | ArmBandit:
+) -> Bandit:
     """Projector splitting, UCB: A^-1 = L^-T L^-1 with L^-1 = (I - U V^T) / sqrt(reg), U V^T of low rank.
 
     Shustova et al. O(dim rank) a round; reg must be of the order of the spectrum.
@@ -237,7 +236,7 @@ def PSILinUCB(
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half; None (default): nothing is forgotten.
-    Returns a `SharedBandit`, or an `ArmBandit` for "disjoint" and "hybrid". ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
     """
 
     def design(d: int, most: int) -> Design:

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from onepass.bandit.arms import ArmBandit
-from onepass.bandit.models import Disjoint
+from onepass.bandit.bandit import Bandit
 from onepass.design.exact import Exact
 from onepass.estimator.ridge import Ridge
 from onepass.exploration.exploration import Exploration
@@ -12,6 +11,7 @@ from onepass.features.concatenate import Concatenate
 from onepass.features.intercept import Intercept
 from onepass.features.unit_length import UnitLength
 from onepass.foundation import check
+from onepass.model.arms.parameters import Disjoint
 from onepass.recipes.compose import Explore
 
 TASTE = 2.0  # of 1, 2 and 4 on ten sets (docs/recommender.md): at 4 likeness drowns numbers where tastes say little
@@ -28,7 +28,7 @@ def ItemModels(
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = HALF,
-) -> ArmBandit:
+) -> Bandit:
     """A ridge regression per item on z = (1, taste x / ||x||), for logs that say what was taken and nothing of what was
     not: purchases, films seen, ratings given.
 
@@ -46,7 +46,7 @@ def ItemModels(
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half (default 15000.0 rows; some ten rows an item where there are many thousands of items); None:
         nothing is forgotten, and models are kept in less memory.
-    Returns an `ArmBandit`. ValueError for arguments out of range.
+    Returns a `Bandit`. ValueError for arguments out of range.
 
     >>> import onepass as op
     >>> bandit = op.ItemModels(dim=2)
@@ -57,4 +57,4 @@ def ItemModels(
     features = Concatenate(Intercept(dim=dim), UnitLength(dim=dim, length=check.positive("taste", taste)))
     model = Disjoint(Ridge(Exact(dim=features.output_dim, reg=reg, dtype=dtype)))
     rule = exploration if isinstance(exploration, Exploration) else UCB(exploration)
-    return ArmBandit(model, rule, features=features, seed=seed, name="ItemModels", half_life=half_life)
+    return Bandit(model, rule, features=features, seed=seed, name="ItemModels", half_life=half_life)

@@ -11,10 +11,11 @@ import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from onepass.bandit.crossed import CrossedBandit
+from onepass.bandit.bandit import Bandit
 from onepass.features.merging import merge
 from onepass.foundation.check import shown
 from onepass.foundation.registry import built
+from onepass.recipes.records import CrossedBandit
 from onepass.service.messages import Arm, wrong
 
 CROSSED = "CrossedBandit"
@@ -27,7 +28,7 @@ def is_crossed(recipe: str) -> bool:
     return recipe == CROSSED
 
 
-def begun(arguments: dict[str, Any], seed: int) -> CrossedBandit:
+def begun(arguments: dict[str, Any], seed: int) -> Bandit:
     """The bandit that has learned nothing. arguments: its keywords but seed, parts as tables with their kind.
     ValueError for those that it does not take."""
     given: dict[str, Any] = {name: built(value) for name, value in arguments.items()}

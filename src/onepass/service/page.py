@@ -175,7 +175,7 @@ def explained(loop: Loop, decision: Decision) -> Explanation:
     arm, copy = place if names is None else names[place], loop.learner.copies.present
     if are_records(contexts):
         arms = contexts["arms"] if names is None else dict(zip(names, contexts["arms"], strict=True))
-        found: Explanation = copy.snapshot.explain(contexts["context"], arms, arm)
+        found: Explanation = copy.snapshot.explain(contexts["context"], arm, arms=arms)
         return found
     if not isinstance(contexts, list):
         raise ValueError("the rows of this decision are not in the log")

@@ -36,7 +36,7 @@ from onepass.service.workers import Workers, origin_of, state_path
 
 BACKLOG = 2048  # connections that wait to be taken
 FINISH = 5  # seconds that requests have to end, once the service is told to stop
-TURN = 0.003  # seconds that a thread works while others wait: commits wait as long at each of their few statements
+TURN = 0.001  # seconds that a thread works while others wait, whose commits would else wait 0.005 at every statement
 YOUNG = 20_000  # objects between two looks for young garbage: of about 100 requests
 IDLE = 75  # seconds that a connection may be silent
 LOOK = 0.5  # seconds between two looks whether another process has ended

@@ -18,6 +18,7 @@ Every wrong value is one sentence; `checked` tells all of them at once.
 """
 
 import contextlib
+import importlib
 import inspect
 import re
 import tomllib
@@ -29,7 +30,6 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from onepass import recipes
-from onepass.contextual.contextual_bandit import ContextualBandit
 from onepass.foundation.check import shown
 from onepass.foundation.registry import built
 from onepass.log.records import LONGEST as LONGEST_NAME
@@ -55,7 +55,7 @@ HALF_LIVES = {"rounds": (1.0, 1e12), "seconds": (0.001, 1e12)}
 TOGETHER = {"mode": ("exploring", "promotion"), "reward": ("range", "default")}  # checked one against the other
 STAND_IN = "loop"  # the name of a loop whose own does not fit, while the rest of its settings is checked
 RECOMMENDED = "ContextualBandit"
-RECIPES = (RECOMMENDED, *recipes.__all__)
+OF_KERNELS = ("BKB", "GPUCB")  # whose arms are a table of points, or rows without a context: not for requests
 EXPLORING = {"kind": "InverseGap"}  # where the arguments of a recipe do not say how to explore
 FIXED = ("name", "features")  # what rows are made of: not to be changed under a log
 
@@ -81,9 +81,9 @@ class Features(Part, frozen=True, kw_only=True):
 
 
 class Model(Part, frozen=True, kw_only=True):
-    """recipe: "ContextualBandit" (default), which needs no tuning, "CrossedBandit", whose features are records, or a
-    name of `onepass.recipes`; arguments: its keywords but dim and seed, parts as tables with their kind, a half-life in
-    seconds as {seconds = 3600.0}; seed: at least 0 (default 0)."""
+    """recipe: "ContextualBandit" (default), which needs no tuning, "CrossedBandit", whose features are records, a name
+    of `onepass.recipes`, or "module:name" of a recipe of your own; arguments: its keywords but dim and seed, parts as
+    tables with their kind, a half-life in seconds as {seconds = 3600.0}; seed: at least 0 (default 0)."""
 
     recipe: str = RECOMMENDED
     arguments: dict[str, Any] = {}
@@ -321,16 +321,15 @@ def model_troubles(settings: LoopSettings) -> Iterator[str]:
     if is_crossed(model.recipe):
         yield from crossed_features.troubles(model.arguments, model.seed)
         return
-    if model.recipe not in RECIPES:
-        names = [CROSSED, *RECIPES]
-        yield (
-            f"model.recipe must be one of {', '.join(names)}, got {shown(model.recipe)}{nearest(model.recipe, names)}"
-        )
+    try:
+        recipe = recipe_of(model.recipe)
+    except ValueError as error:
+        yield f"{error}"
         return
     if model.arguments.keys() & {"dim", "seed"}:
         yield "model.arguments must leave out dim, which features say, and seed, which is model.seed"
         return
-    known = inspect.signature(recipe_of(model)).parameters.keys()
+    known = inspect.signature(recipe).parameters.keys()
     unknown = model.arguments.keys() - known
     if unknown:
         for name in sorted(unknown):
@@ -345,7 +344,7 @@ def model_troubles(settings: LoopSettings) -> Iterator[str]:
     except (ValueError, TypeError) as error:
         yield f"model.arguments: {error}"
         return
-    if settings.features.arms in (0, []) and hasattr(bandit, "parameter"):
+    if settings.features.arms in (0, []) and not bandit.model.named:
         yield (
             'features.arms must have a number at least where one model is shared by all arms: or set parameters = "'
             'disjoint" in model.arguments'
@@ -373,9 +372,9 @@ def begun(settings: LoopSettings) -> Any:
     if is_crossed(model.recipe):
         return crossed_features.begun(model.arguments, model.seed)
     given = {name: argument(name, value) for name, value in model.arguments.items()}
+    recipe = recipe_of(model.recipe)
     if takes_records(settings):
-        return ContextualBandit(seed=model.seed, **given)
-    recipe = recipe_of(model)
+        return recipe(seed=model.seed, **given)
     if (
         model.recipe != RECOMMENDED
         and "exploration" not in given
@@ -386,9 +385,21 @@ def begun(settings: LoopSettings) -> Any:
     return recipe(dim=settings.features.dim, seed=model.seed, **given)
 
 
-def recipe_of(model: Model) -> Any:
-    """What makes the bandit."""
-    return ContextualBandit if model.recipe == RECOMMENDED else getattr(recipes, model.recipe)
+def recipe_of(name: str) -> Any:
+    """Return what makes a bandit: a recipe of `onepass.recipes`, or "module:name" of one's own.
+
+    ValueError for a name that is none, and for a module that cannot be imported.
+    """
+    module, colon, own = name.partition(":")
+    if colon:
+        try:
+            return getattr(importlib.import_module(module), own)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ValueError(f"model.recipe must name a recipe of a module, got {shown(name)}: {error}") from None
+    names = [one for one in recipes.__all__ if one not in OF_KERNELS]
+    if name not in names:
+        raise ValueError(f"model.recipe must be one of {', '.join(names)}, got {shown(name)}{nearest(name, names)}")
+    return getattr(recipes, name)
 
 
 def argument(name: str, value: Any) -> Any:

@@ -3,13 +3,14 @@
 Each raises AssertionError at the first thing that is wrong, and returns a sentence that says what it has checked.
 
 from onepass.testing import check_bandit, check_design, check_estimator, check_exploration, check_feature_map
-from onepass.testing import check_learner, check_record_bandit, check_store
+from onepass.testing import check_learner, check_model, check_record_bandit, check_store
 check_design(lambda dim, reg: MyDesign(dim=dim, reg=reg))
 check_estimator(lambda design: MyEstimator(design))
 check_exploration(lambda: MyRule(floor=0.1))
 check_feature_map(lambda: MyMap(dim=5))
 check_bandit(lambda seed: op.Bandit(MyEstimator(MyDesign(dim=5)), seed=seed))
 check_record_bandit(lambda seed: op.CrossedBandit(seed=seed))         # arms with features
+check_model(lambda: MyModel(dim=5), lambda rng: rng.standard_normal((3, 5)))
 check_learner(lambda: MyLearner(budget=20))
 check_store(lambda: MyStore())                                        # with the extra `log`
 """
@@ -22,6 +23,7 @@ from onepass.testing.estimators import check_estimator
 from onepass.testing.explorations import check_exploration
 from onepass.testing.feature_maps import check_feature_map
 from onepass.testing.learners import check_learner, targets_for
+from onepass.testing.models import check_model
 from onepass.testing.record_bandits import check_record_bandit
 from onepass.testing.shared import REGS, rows_of_all_kinds
 
@@ -36,6 +38,7 @@ __all__ = [
     "check_exploration",
     "check_feature_map",
     "check_learner",
+    "check_model",
     "check_record_bandit",
     "check_store",
     "rows_of_all_kinds",

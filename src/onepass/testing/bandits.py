@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from onepass.bandit.arms import ArmBandit
-from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision
-from onepass.contextual.contextual_bandit import ContextualBandit
 from onepass.foundation.files import from_bytes, load, to_bytes
 from onepass.testing.shared import summary
 
@@ -20,7 +18,7 @@ ARMS = ("a", "b", "c", "d", "e")
 SUM = 1e-12  # how far probabilities may be from 1 in all
 
 
-def check_bandit(make: Callable[[int], BaseBandit], rounds: int = 40) -> str:
+def check_bandit(make: Callable[[int], Bandit], rounds: int = 40) -> str:
     """AssertionError unless `make(seed)` gives bandits of rows that keep the contract.
 
     A decision names arms that were offered, ranks them without repetition, and gives a score and a mean to each; the
@@ -35,7 +33,7 @@ def check_bandit(make: Callable[[int], BaseBandit], rounds: int = 40) -> str:
     """
     game = np.random.default_rng(0)
     first = make(3)
-    contexts = game.standard_normal((rounds, len(ARMS), first.dim))
+    contexts = game.standard_normal((rounds, len(ARMS), first.model.dim))
     rewards = contexts[:, :, 0] + 0.1 * game.standard_normal((rounds, len(ARMS)))
     _check_decisions(first, contexts, rewards)
     _check_records(first, contexts[0])
@@ -53,11 +51,11 @@ def check_bandit(make: Callable[[int], BaseBandit], rounds: int = 40) -> str:
     )  # fmt: skip
 
 
-def _learn(bandit: BaseBandit, row: np.ndarray, reward: float, arm: Any) -> None:
-    bandit.learn(row, reward, arm) if isinstance(bandit, ArmBandit | ContextualBandit) else bandit.learn(row, reward)
+def _learn(bandit: Bandit, row: np.ndarray, reward: float, arm: Any) -> None:
+    bandit.learn(row, reward, arm if bandit.model.named else None)
 
 
-def _by_hand(bandit: BaseBandit, contexts: np.ndarray, rewards: np.ndarray) -> list[int]:
+def _by_hand(bandit: Bandit, contexts: np.ndarray, rewards: np.ndarray) -> list[int]:
     """Rounds one by one, arms named by their places."""
     chosen = []
     for rows, paid in zip(contexts, rewards, strict=True):
@@ -67,7 +65,7 @@ def _by_hand(bandit: BaseBandit, contexts: np.ndarray, rewards: np.ndarray) -> l
     return chosen
 
 
-def _check_decisions(bandit: BaseBandit, contexts: np.ndarray, rewards: np.ndarray) -> None:
+def _check_decisions(bandit: Bandit, contexts: np.ndarray, rewards: np.ndarray) -> None:
     for rows, paid in zip(contexts, rewards, strict=True):
         scores = bandit.score(rows, ARMS)
         found = bandit.decide(rows, ARMS, k=3)
@@ -83,7 +81,7 @@ def _check_decisions(bandit: BaseBandit, contexts: np.ndarray, rewards: np.ndarr
     assert bandit.rounds == len(contexts), f"{bandit!r}: {bandit.rounds} rows are counted, not {len(contexts)}"
 
 
-def _check_decision(bandit: BaseBandit, found: Decision) -> None:
+def _check_decision(bandit: Bandit, found: Decision) -> None:
     assert found.arm == found.arms[0], f"{bandit!r}: {found.arm!r} is chosen and {found.arms[0]!r} ranked first"
     assert len(found.arms) == len(set(found.arms)) == 3, f"{bandit!r}: {found.arms} are not 3 arms"
     assert set(found.arms) <= set(ARMS), f"{bandit!r}: {found.arms} were not offered"
@@ -100,7 +98,7 @@ def _check_decision(bandit: BaseBandit, found: Decision) -> None:
     assert found.propensity == chance, f"{bandit!r}: the propensity is {found.propensity}, the probability {chance}"
 
 
-def _check_records(bandit: BaseBandit, rows: np.ndarray) -> None:
+def _check_records(bandit: Bandit, rows: np.ndarray) -> None:
     for k, paid in ((1, 0.5), (3, [0.5, None, -1.0])):
         before, identity = to_bytes(bandit), f"request of {k}"
         found = bandit.decide(rows, ARMS, k, id=identity)
@@ -122,7 +120,7 @@ def _check_records(bandit: BaseBandit, rows: np.ndarray) -> None:
         raise AssertionError(f"{bandit!r}: a second reward of a decision was not refused with a ValueError")
 
 
-def _check_refusals(bandit: BaseBandit, contexts: np.ndarray) -> None:
+def _check_refusals(bandit: Bandit, contexts: np.ndarray) -> None:
     before, rows = to_bytes(bandit), contexts[0]
     hurt = rows.copy()
     hurt[2, 0] = np.nan
@@ -144,7 +142,7 @@ def _check_refusals(bandit: BaseBandit, contexts: np.ndarray) -> None:
         raise AssertionError(f"{bandit!r}: {what} was not refused with a ValueError")
 
 
-def _check_copies(bandit: BaseBandit, contexts: np.ndarray, rewards: np.ndarray) -> None:
+def _check_copies(bandit: Bandit, contexts: np.ndarray, rewards: np.ndarray) -> None:
     with TemporaryDirectory() as folder:
         bandit.save(Path(folder) / "bandit")
         copies = {"a file": load(Path(folder) / "bandit"), "bytes": from_bytes(to_bytes(bandit))}

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.bandit.arms import ArmBandit
-from onepass.bandit.models import Disjoint
-from onepass.bandit.shared import SharedBandit
+from onepass.bandit.bandit import Bandit
 from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.estimator.contract import link
@@ -20,6 +18,7 @@ from onepass.exploration.ucb import UCB
 from onepass.foundation import state as states
 from onepass.foundation.files import load
 from onepass.foundation.registry import built, kinds, plain
+from onepass.model.arms.parameters import Disjoint
 from onepass.testing.shared import REGS, close, summary
 
 
@@ -61,17 +60,17 @@ def check_estimator(
         where, rewards = repr(estimator), as_family_has(estimator, linear)
         said = estimator.family if estimator.family is not None else Straight()
         assert link(estimator.begin()) == said, f"{where}: its family is not the link of its state"
-        whole = SharedBandit(estimator, UCB(0.0))
+        whole = Bandit(estimator, UCB(0.0))
         arms = whole.play(contexts, rewards)
         assert np.array_equal(design.matrix(), before), f"{where}: the design that was given has changed"
-        assert np.isfinite(whole.parameter).all(), f"{where}: parameters are not finite"
-        single = SharedBandit(make(designs(dim, reg)), UCB(0.0))
+        assert np.isfinite(whole.model.parameter).all(), f"{where}: parameters are not finite"
+        single = Bandit(make(designs(dim, reg)), UCB(0.0))
         chosen = []
         for rows, paid in zip(contexts, rewards, strict=True):
             chosen.append(single.decide(rows).arm)
             single.learn(rows[chosen[-1]], paid[chosen[-1]])
         assert np.array_equal(arms, chosen), f"{where}: played one by one it chooses other arms"
-        close(f"{where}: parameters after one by one", single.parameter, whole.parameter, 1e-9)
+        close(f"{where}: parameters after one by one", single.model.parameter, whole.model.parameter, 1e-9)
         _check_learned(where, estimator, contexts, rewards, arms)
         _check_estimator_copies(whole, contexts, rewards)
     _check_estimator_refusals(whole, contexts[0, 0])
@@ -98,38 +97,38 @@ def _check_learned(where: str, estimator: Estimator, contexts: np.ndarray, rewar
         assert repr(built(plain(estimator))) == where, f"{where}: built again from params() it is another one"
 
 
-def _check_estimator_copies(bandit: SharedBandit, contexts: np.ndarray, rewards: np.ndarray) -> None:
-    before, copies = bandit.parameter, {"a copy": bandit.copy(), "a pickle": pickle.loads(pickle.dumps(bandit))}
-    if type(bandit.estimator) in kinds(Estimator) and type(bandit.estimator.design) in kinds(Design):
+def _check_estimator_copies(bandit: Bandit, contexts: np.ndarray, rewards: np.ndarray) -> None:
+    before, copies = bandit.model.parameter, {"a copy": bandit.copy(), "a pickle": pickle.loads(pickle.dumps(bandit))}
+    if type(bandit.model.estimator) in kinds(Estimator) and type(bandit.model.estimator.design) in kinds(Design):
         with TemporaryDirectory() as folder:
             bandit.save(Path(folder) / "bandit")
             copies["a file"] = load(Path(folder) / "bandit")
-    played = {what: (twin.play(contexts, rewards), twin.parameter) for what, twin in copies.items()}
-    assert np.array_equal(bandit.parameter, before), f"{bandit!r}: its copies are not independent"
+    played = {what: (twin.play(contexts, rewards), twin.model.parameter) for what, twin in copies.items()}
+    assert np.array_equal(bandit.model.parameter, before), f"{bandit!r}: its copies are not independent"
     arms = bandit.play(contexts, rewards)
     for what, (chosen, parameter) in played.items():
-        same = np.array_equal(chosen, arms) and np.array_equal(parameter, bandit.parameter)
+        same = np.array_equal(chosen, arms) and np.array_equal(parameter, bandit.model.parameter)
         assert same, f"{bandit!r}: {what} continues differently"
 
 
-def _check_estimator_refusals(bandit: SharedBandit, row: np.ndarray) -> None:
-    before = bandit.parameter
+def _check_estimator_refusals(bandit: Bandit, row: np.ndarray) -> None:
+    before = bandit.model.parameter
     for rows, paid in ((row * np.nan, 1.0), (row * np.inf, 1.0), (row[:-1], 1.0), (row, np.nan), (row, [1.0, 2.0])):
         try:
             bandit.learn(rows, paid)
         except ValueError:
             continue
         raise AssertionError(f"{bandit!r}: learn({rows!r}, {paid!r}) was not refused with a ValueError")
-    assert np.array_equal(bandit.parameter, before), f"{bandit!r}: what was refused has changed its parameter"
+    assert np.array_equal(bandit.model.parameter, before), f"{bandit!r}: what was refused has changed its parameter"
 
 
 def _check_degenerate_rows(make: Callable, designs: Callable, dim: int, rounds: int) -> None:
     games = {"zero": np.zeros(dim), "constant": np.ones(dim), "huge": np.full(dim, 1e9), "tiny": np.full(dim, 1e-9)}
     for kind, row in games.items():
-        bandit = SharedBandit(make(designs(dim, REGS[0])), UCB(0.1))
-        rewards = as_family_has(bandit.estimator, np.array([1.0, -1.0]))
+        bandit = Bandit(make(designs(dim, REGS[0])), UCB(0.1))
+        rewards = as_family_has(bandit.model.estimator, np.array([1.0, -1.0]))
         bandit.play(np.tile(row, (rounds, 2, 1)), np.tile(rewards, (rounds, 1)))
-        assert np.isfinite(bandit.parameter).all(), f"{bandit!r}: parameters on {kind} rows are not finite"
+        assert np.isfinite(bandit.model.parameter).all(), f"{bandit!r}: parameters on {kind} rows are not finite"
 
 
 def _check_arms(make: Callable[[], Estimator], dim: int) -> None:
@@ -141,12 +140,14 @@ def _check_arms(make: Callable[[], Estimator], dim: int) -> None:
         stores.append(True)
     scores = []
     for compact in stores:
-        bandit = ArmBandit(Disjoint(make(), compact=compact), UCB(0.3))
+        bandit = Bandit(Disjoint(make(), compact=compact), UCB(0.3))
         bandit.learn(rows[:40], rewards[:40], names[:40])
         for i in range(40, 60):
             bandit.learn(rows[i], rewards[i], names[i])
         scores.append(bandit.score(rows[0], [*range(4)]))
-        if type(bandit.estimator.arms) in kinds(Estimator) and type(bandit.estimator.arms.design) in kinds(Design):
+        if type(bandit.model.estimator.arms) in kinds(Estimator) and type(bandit.model.estimator.arms.design) in kinds(
+            Design
+        ):
             with TemporaryDirectory() as folder:
                 bandit.save(Path(folder) / "bandit")
                 loaded = load(Path(folder) / "bandit").score(rows[0], [*range(4)])

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from onepass.bandit.build import Bandit
+from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision
-from onepass.bandit.models import Disjoint
 from onepass.design.exact import Exact
 from onepass.estimator.ridge import Ridge
 from onepass.exploration.choosing import choose
@@ -17,6 +16,7 @@ from onepass.exploration.contract import Seen, draws, score, strength
 from onepass.exploration.exploration import Exploration
 from onepass.foundation.files import from_bytes, to_bytes
 from onepass.foundation.registry import kinds
+from onepass.model.arms.parameters import Disjoint
 from onepass.testing.shared import summary
 
 SUM = 1e-12  # how far probabilities may be from 1 in all

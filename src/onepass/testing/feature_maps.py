@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.bandit.build import Bandit
-from onepass.bandit.models import Disjoint, Hybrid
+from onepass.bandit.bandit import Bandit
 from onepass.design.exact import Exact
 from onepass.estimator.ridge import Ridge
 from onepass.features import contract as maps
@@ -18,6 +17,7 @@ from onepass.features.factors import Outer
 from onepass.features.feature_map import FeatureMap, arrays
 from onepass.foundation.files import load
 from onepass.foundation.registry import kinds
+from onepass.model.arms.parameters import Disjoint, Hybrid
 from onepass.testing.shared import REGS, close, rows_of_all_kinds, summary
 
 

@@ -6,7 +6,7 @@ The good half of the values keeps its shape, the bad half is pressed together: o
 nobody needs to know how bad. A failed trial pays 0, the median of the first: no setting near it is thought to be among
 the best, and no cliff makes the kernel short. Kernel and noise maximize the marginal likelihood (scikit-learn) times
 weak priors, normal ones of the logarithms, again whenever there are `AGAIN` times as many values; between fits a value
-is one play of `GPUCB`.
+is one play of an exact `KernelModel`.
 """
 
 import warnings
@@ -18,8 +18,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
+from onepass.bandit.bandit import Bandit
 from onepass.features.kernels import Matern
-from onepass.kernel.gp_ucb import GPUCB
+from onepass.model.kernel.kernel_model import KernelModel
 
 AGAIN = 1.2  # growth of values from fit to fit
 MOST = 200  # values that are fitted
@@ -108,7 +109,7 @@ def fit(rows: np.ndarray, values: np.ndarray, seed: list[int]) -> tuple[Any, flo
 
 
 class Surrogate:
-    """A `GPUCB` that has learned values at rows, fitted again as they grow in number.
+    """An exact `KernelModel` that has learned values at rows, fitted again as they grow in number.
 
     start: the first so many values say the units; seed: of the starts of a fit.
     """
@@ -117,7 +118,7 @@ class Surrogate:
         self.start, self.seed = start, seed
         self.rows, self.values = np.empty((0, 0)), np.empty(0)
         self._fitted, self._units = 0, Units(0.0, 1.0)
-        self._bandit: GPUCB | None = None
+        self._bandit: Bandit | None = None
 
     def learn(self, rows: np.ndarray, values: np.ndarray) -> None:
         """Learn values (n,), more is better and NaN is a failure, at rows (n, coordinates)."""
@@ -127,28 +128,27 @@ class Surrogate:
         if self._bandit is None or count >= AGAIN * self._fitted:
             self._units = units_of(self.values[: self.start])
             kernel, noise = fit(self.rows, self._units.inside(self.values), [self.seed, count])
-            self._bandit, self._fitted = GPUCB(None, kernel, reg=noise), count
+            self._bandit, self._fitted = Bandit(KernelModel(None, kernel, reg=noise)), count
             rows, values = self.rows, self.values
         for row, value in zip(rows, self._units.inside(values).tolist(), strict=True):
             self._bandit.learn(row, value)
 
-    def beside(self, pending: np.ndarray) -> GPUCB:
-        """Return the bandit after pending rows (n, coordinates) have paid their means.
+    def beside(self, pending: np.ndarray) -> KernelModel:
+        """Return the model after pending rows (n, coordinates) have paid their means.
 
         Variances do not depend on rewards, so the widths are exactly those after these trials, whatever they pay
         (hallucinated updates: Desautels, Krause and Burdick 2014).
         """
         assert self._bandit is not None
-        if not len(pending):
-            return self._bandit
-        bandit = self._bandit.copy()
+        bandit = self._bandit.copy() if len(pending) else self._bandit
         for row in pending:
-            bandit.learn(row, float(bandit.posterior(row[None]).means[0]))
-        return bandit
+            bandit.learn(row, float(bandit.model.posterior(row[None]).means[0]))
+        model: KernelModel = bandit.model
+        return model
 
-    def means(self, bandit: GPUCB) -> np.ndarray:
+    def means(self, model: KernelModel) -> np.ndarray:
         """Return the means (n,) at what was learned, -inf where a trial failed."""
-        return np.where(np.isfinite(self.values), bandit.posterior(self.rows).means, -np.inf)
+        return np.where(np.isfinite(self.values), model.posterior(self.rows).means, -np.inf)
 
     def is_still(self) -> bool:
         """Tell if many values are exactly those of other rows, and the same row never paid two."""
@@ -159,14 +159,14 @@ class Surrogate:
         return not noise and len(np.unique(values)) < (1.0 - STILL) * len(values)
 
 
-def moments(bandit: GPUCB, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def moments(model: KernelModel, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return means and deviations (n,) at rows (n, coordinates)."""
-    found = bandit.posterior(rows)
+    found = model.posterior(rows)
     return found.means, np.maximum(found.deviations, DEVIATION)
 
 
-def untried(bandit: GPUCB, tried: Container[bytes], rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def untried(model: KernelModel, tried: Container[bytes], rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return `moments`, with a mean of -inf at rows that were tried, as bytes: they pay the same again."""
-    means, deviations = moments(bandit, rows)
+    means, deviations = moments(model, rows)
     known = [row.tobytes() in tried for row in rows]
     return np.where(known, -np.inf, means), deviations

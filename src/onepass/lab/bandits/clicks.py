@@ -24,7 +24,6 @@ from onepass import (
     OfflineGLM,
     Ridge,
 )
-from onepass.bandit.bandit import BaseBandit
 from onepass.estimator.links import expected, family_of
 from onepass.lab.bandits.environments import BLOCK, Chunk, Decaying, Environment, assemble, unit
 from onepass.lab.bandits.noise import Gaussian
@@ -134,24 +133,24 @@ def rounds_until_found(bandit: Any, environment: Environment, rounds: int) -> in
     return last
 
 
-def RidgeWithConstant(*, dim: int, reg: float, exploration: float, seed: int = 0) -> BaseBandit:
+def RidgeWithConstant(*, dim: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
     """Ridge UCB on contexts with a constant feature."""
     features = Concatenate(Identity(dim=dim), Intercept(dim=dim))
     return Bandit(Ridge(Exact(dim=dim + 1, reg=reg)), UCB(exploration), features=features, seed=seed, name="Ridge")
 
 
-def Offline(*, dim: int, reg: float, exploration: float, family: str = "logistic", seed: int = 0) -> BaseBandit:
+def Offline(*, dim: int, reg: float, exploration: float, family: str = "logistic", seed: int = 0) -> Bandit:
     """UCB on a generalized linear model that is fitted to all rows again in every round."""
     return Bandit(OfflineGLM(Exact(dim=dim, reg=reg), family=family), UCB(exploration), seed=seed, name="Offline")
 
 
-def SketchedGLBOMD(*, dim: int, size: int, reg: float, exploration: float, seed: int = 0) -> BaseBandit:
+def SketchedGLBOMD(*, dim: int, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
     """GLB-OMD on a sketch of `size` rows."""
     design = FrequentDirections(dim=dim, size=size, reg=reg)
     return GLBOMD(dim=dim, design=design, exploration=exploration, seed=seed)
 
 
-def SketchedRidge(*, dim: int, size: int, reg: float, exploration: float, seed: int = 0) -> BaseBandit:
+def SketchedRidge(*, dim: int, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
     """Ridge UCB on the same sketch."""
     design = FrequentDirections(dim=dim, size=size, reg=reg)
     return Bandit(Ridge(design), UCB(exploration), seed=seed, name="SketchedRidge")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from onepass import OFUL, SOFUL
-from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.bandit import Bandit
 from onepass.lab.bandits.discounted import DLinUCB
 from onepass.lab.bandits.environments import BLOCK, Chunk, Environment, assemble, unit
 from onepass.lab.bandits.sliding_window import SlidingWindow
@@ -84,14 +84,14 @@ def problem(dim: int, kind: str, period: int) -> Callable[[int], Environment]:
     return partial(drifting, dim=dim, kind=kind, period=period)
 
 
-def Still(*, dim: int, reg: float, exploration: float, seed: int = 0) -> BaseBandit:
+def Still(*, dim: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
     """Nothing is forgotten; wide rows in a sketch."""
     return Forgetting(dim=dim, reg=reg, exploration=exploration, half_life=None, seed=seed)
 
 
 def Forgetting(
     *, dim: int, reg: float, exploration: float, half_life: float | None, wrong: float = 1.0, seed: int = 0
-) -> BaseBandit:
+) -> Bandit:
     """The same with a half-life of `wrong` times as many rounds."""
     rule: dict[str, Any] = {"reg": reg, "exploration": exploration, "seed": seed}
     rule["half_life"] = None if half_life is None else wrong * half_life

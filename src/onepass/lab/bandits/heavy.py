@@ -17,7 +17,7 @@ from onepass import (
     RobustFrequentDirections,
     Theory,
 )
-from onepass.bandit.bandit import BaseBandit
+from onepass.bandit.bandit import Bandit
 from onepass.design.design import Design
 from onepass.estimator.heavy_tails import EXPLORATION
 from onepass.lab.bandits.environments import Classification, Decaying, Environment, FixedArms, Labels, Noisy
@@ -36,7 +36,7 @@ GRID: Mapping[str, Sequence[float]] = {
 RULE = {"reg": 1.0, "exploration": 1.0}
 
 
-def HvtUCBPaper(*, dim: int, epsilon: float, nu: float, horizon: int, seed: int = 0) -> BaseBandit:
+def HvtUCBPaper(*, dim: int, epsilon: float, nu: float, horizon: int, seed: int = 0) -> Bandit:
     """Hvt-UCB with the constants of Wang et al.'s theorem, for ||x|| and ||theta|| of at most 1.
 
     Its delta 1 / (8T), four of which its lemma spends, makes ellipsoids that hold with probability 1 - 1 / (2T).
@@ -57,7 +57,7 @@ def HvtUCBSketched(
     exploration: float = EXPLORATION,
     clip: float | None = None,
     seed: int = 0,
-) -> BaseBandit:
+) -> Bandit:
     """Hvt-UCB on a sketch of `size` rows, one of `SKETCHES`; error: of the dyadic ones."""
     return HvtUCB(
         dim=dim, design=SKETCHES[sketch](dim, size, error, reg), epsilon=epsilon, nu=nu, exploration=exploration,

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from onepass import UCB, Bandit, Disjoint, Exact, InverseGap, OnlineNewton, PlainThompson, ProjectorSplitting, Ridge
-from onepass.bandit.bandit import BaseBandit
 from onepass.design.design import Design
 from onepass.lab.bandits.environments import Classification, Environment, Labels
 from onepass.lab.bandits.figures import REG
@@ -37,7 +36,7 @@ RULES: dict[str, Any] = {"UCB": UCB, "Thompson": PlainThompson, "InverseGap": In
 
 def Sketched(
     *, dim: int, model: str, design: str, estimator: str, rule: str, reg: float, exploration: float, seed: int = 0
-) -> BaseBandit:
+) -> Bandit:
     """Ridge regression or Newton steps on one of `DESIGNS`, shared by all arms or of each arm."""
     made = ESTIMATORS[estimator](DESIGNS[design](dim, max(2, min(MOST, dim // PART)), reg))
     return Bandit(MODELS[model](made), RULES[rule](exploration), seed=seed, name="Sketched")

@@ -9,7 +9,6 @@ from functools import partial
 from itertools import product
 
 from onepass import OFUL, UCB, Bandit, InverseGap, OnlineNewton, PlainThompson, Softmax, Thompson
-from onepass.bandit.bandit import BaseBandit
 from onepass.lab.bandits import heavy
 from onepass.lab.bandits.environments import Classification, Environment, Linear
 from onepass.lab.bandits.figures import BOUND, PARETO, REG
@@ -118,7 +117,7 @@ MNIST_BEST: dict[str, dict[str, float]] = {
 MNIST = tuple(replace(policy, params={**policy.params, **MNIST_BEST.get(policy.label, {})}) for policy in WIDE)
 
 
-def Newton(*, dim: int, sketch: str, size: int, reg: float, exploration: float, seed: int = 0) -> BaseBandit:
+def Newton(*, dim: int, sketch: str, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
     """Online Newton steps in place of ridge regression, on a sketch of `heavy.SKETCHES`."""
     design = heavy.SKETCHES[sketch](dim, size, 8.0, reg)
     return Bandit(OnlineNewton(design), UCB(exploration), seed=seed, name="Newton")
@@ -127,7 +126,7 @@ def Newton(*, dim: int, sketch: str, size: int, reg: float, exploration: float, 
 RULES = {"InverseGap": InverseGap(), "Thompson": Thompson(), "Softmax": Softmax(), "PlainThompson": PlainThompson(0.03)}
 
 
-def Ruled(*, dim: int, rule: str, reg: float, seed: int = 0) -> BaseBandit:
+def Ruled(*, dim: int, rule: str, reg: float, seed: int = 0) -> Bandit:
     """The exact model under a rule with its defaults."""
     return OFUL(dim=dim, reg=reg, exploration=RULES[rule], seed=seed)
 

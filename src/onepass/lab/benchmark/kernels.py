@@ -6,10 +6,10 @@ import numpy as np
 
 import onepass as op
 from onepass.features.kernels import Kernel
-from onepass.kernel.gp_ucb import root_of
 from onepass.lab import find, runner
 from onepass.lab.benchmark.shared import Line
 from onepass.lab.kernels.study import KernelStudy, play
+from onepass.model.kernel.exact import root_of
 
 ARMS, LONG = 5_000, 20_000
 FILLS = 9
@@ -25,14 +25,15 @@ def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarra
     root = root_of(kernel(some, some))
     known = op.GPUCB(None, kernel, reg=1e-4)
     known.learn(some, rng.standard_normal(len(root)) @ root)
-    return points, kernel, known.posterior(points).means, noise * rng.standard_normal(rounds)
+    return points, kernel, known.model.posterior(points).means, noise * rng.standard_normal(rounds)
 
 
-def seconds(bandit: op.GPUCB | op.BKB, f: np.ndarray, noise: np.ndarray) -> float:
+def seconds(bandit: op.Bandit, f: np.ndarray, noise: np.ndarray) -> float:
     """Of a round for every entry of noise."""
-    coming = iter(noise)
     began = time.perf_counter()
-    bandit.play(lambda arm: float(f[arm] + next(coming)), len(noise))
+    for extra in noise:
+        arm = bandit.decide().arm
+        bandit.learn(None, float(f[arm] + extra), arm)
     return time.perf_counter() - began
 
 
@@ -87,7 +88,7 @@ def row_a_play_long(points: np.ndarray, kernel: Kernel, rounds: int, repeats: in
     return float(np.trapezoid(spent, fills))
 
 
-def changing(bandit: op.GPUCB | op.BKB, rounds: int) -> tuple[float, float]:
+def changing(bandit: op.Bandit, rounds: int) -> tuple[float, float]:
     """Seconds of so many rounds with 100 new arms of 3 features each, and the regret."""
     rng, spent, regret = np.random.default_rng(0), 0.0, 0.0
     for _ in range(rounds):

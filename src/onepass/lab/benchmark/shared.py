@@ -74,8 +74,8 @@ def dense_round(arms: int, dim: int) -> float:
 
 def compiled_round(bandit: Any, arms: int, rounds: int, repeats: int = 7) -> float:
     """Microseconds a round of `play`: 50 fresh rounds a call, just made, as the runner does; a first part fills up."""
-    contexts, rewards = game(rounds, arms, bandit.dim)
-    times, chunk = [], np.empty((50, arms, bandit.dim))
+    contexts, rewards = game(rounds, arms, bandit.model.dim)
+    times, chunk = [], np.empty((50, arms, bandit.model.dim))
     for repeat in range(repeats + 1):
         spent = 0.0
         for start in range(0, rounds - 49, 50):
@@ -90,7 +90,7 @@ def compiled_round(bandit: Any, arms: int, rounds: int, repeats: int = 7) -> flo
 
 def stepwise_round(bandit: Any, arms: int) -> float:
     """Microseconds of `decide` and `learn` from Python."""
-    contexts, rewards = game(1, arms, bandit.dim)
+    contexts, rewards = game(1, arms, bandit.model.dim)
     rows, reward = contexts[0], float(rewards[0, 0])
 
     def step() -> None:

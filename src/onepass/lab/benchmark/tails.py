@@ -71,11 +71,12 @@ def whole_history() -> tuple[float, ...]:
         slow.play(contexts[start : start + piece], rewards[start : start + piece])
         spent += time.perf_counter() - began
         twin = slow.copy()
-        twin.estimator = op.HeavyOFUL(**{**settings, "horizon": None}).estimator  # it may play on after the last round
+        anytime = op.HeavyOFUL(**{**settings, "horizon": None})
+        twin.model.estimator = anytime.model.estimator  # it may play on after the last round
         for t in range(20):
-            before, arm = parameter(twin.learned), int(twin.decide(contexts[t]).arm)
+            before, arm = parameter(twin.model.learned), int(twin.decide(contexts[t]).arm)
             twin.learn(contexts[t, arm], float(rewards[t, arm]))
-            again.append(solved_again(twin.learned, before))
+            again.append(solved_again(twin.model.learned, before))
     general, descent = np.mean(again, axis=0)
     return one / ROUNDS * 1e6, spent / ROUNDS * 1e6, general * 1e6, descent * 1e6
 

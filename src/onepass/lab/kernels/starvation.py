@@ -18,6 +18,7 @@ from onepass.lab.definition import Trial
 from onepass.lab.drawing import canvas, title
 from onepass.lab.figure import Figure, Line, Picture, Row
 from onepass.lab.kernels.problems import ARMS, FUNCTION, NOISE, gp_draw, line
+from onepass.lab.kernels.study import known_by
 from onepass.lab.looks import BLACK, GREY, SMALL, styles
 from onepass.lab.policy import Policy
 from onepass.lab.seeds import stream
@@ -52,17 +53,17 @@ class SubsetOfRegressors:
         self.arms, self.kernel, self.reg, self.played = arms, kernel, reg, list[int]()
         self.bkb = BKB(arms, kernel, reg=reg, seed=seed)
 
-    def learn(self, arm: int, reward: float) -> None:
-        self.bkb.learn(arm, reward)
+    def learn(self, context: None, reward: float, arm: int) -> None:
+        self.bkb.learn(context, reward, arm)
         self.played.append(arm)
 
     @property
     def dictionary(self) -> np.ndarray:
-        return self.bkb.dictionary
+        return np.asarray(self.bkb.model.dictionary)
 
     @property
     def dictionary_size(self) -> int:
-        return self.bkb.dictionary_size
+        return int(self.bkb.model.dictionary_size)
 
     def posterior(self) -> Belief:
         spectrum, axes = np.linalg.eigh(self.kernel(self.dictionary, self.dictionary))
@@ -70,7 +71,7 @@ class SubsetOfRegressors:
         z = self.kernel(self.arms, self.dictionary) @ (axes[:, kept] / np.sqrt(spectrum[kept]))
         gram = z[self.played].T @ z[self.played] + self.reg * np.eye(z.shape[1])
         variances = self.reg * np.einsum("ij,ij->i", z, np.linalg.solve(gram, z.T).T)
-        return Belief(self.bkb.posterior().means, np.sqrt(variances))
+        return Belief(self.bkb.model.posterior().means, np.sqrt(variances))
 
 
 def starvation_lines(rows: Sequence[Row]) -> list[Line]:
@@ -145,8 +146,8 @@ class StarvationStudy:
     def warm_up(self, policy: Policy) -> None:
         bandit = policy.build(arms=GRID[::50], kernel=KERNEL, seed=0)
         for arm in range(10):
-            bandit.learn(arm, 0.0)
-        bandit.posterior()
+            bandit.learn(None, 0.0, arm)
+        known_by(bandit).posterior()
 
     def step_size(self, rounds: int) -> int:
         return rounds
@@ -170,7 +171,7 @@ class StarvationTrial:
             self.played.append(arm)
             self.values.append(value)
             for bandit in self.bandits:
-                bandit.learn(arm, value)
+                bandit.learn(None, value, arm)
             if t + 1 in self.study.evaluations or t + 1 == start + rounds:
                 self.look(t + 1)
 
@@ -179,7 +180,8 @@ class StarvationTrial:
         values = np.asarray(self.values)
         exact = exact_belief(KERNEL, REG, GRID[self.played], values, GRID)
         for policy, bandit in zip(self.policies, self.bandits):
-            belief = bandit.posterior()
+            known = known_by(bandit)
+            belief = known.posterior()
             label = {**policy.columns(), "kernel": repr(KERNEL), "seed": self.seed}
             inside = np.abs(self.function - belief.means) <= 3.0 * belief.deviations
             self.found.append(
@@ -189,7 +191,7 @@ class StarvationTrial:
                     "coverage": float(inside[~SEEN].mean()),
                     "unseen_deviation": float(belief.deviations[~SEEN].mean() / exact.deviations[~SEEN].mean()),
                     "seen_deviation": float(belief.deviations[SEEN].mean() / exact.deviations[SEEN].mean()),
-                    "dictionary_size": int(bandit.dictionary_size),
+                    "dictionary_size": int(known.dictionary_size),
                 }
             )
             self.drawn.append(
@@ -202,7 +204,7 @@ class StarvationTrial:
                     "deviation": belief.deviations[DRAWN].tolist(),
                     "evaluated": GRID[self.played, 0].tolist(),
                     "values": list(self.values),
-                    "dictionary": bandit.dictionary[:, 0].tolist(),
+                    "dictionary": known.dictionary[:, 0].tolist(),
                 }
             )
 

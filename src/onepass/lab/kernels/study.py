@@ -46,7 +46,7 @@ class KernelStudy:
         for t in range(10 + int(policy.params.get("fit_after", 0))):
             arm = bandit.decide().arm
             for noise in 0.01 * stream(0, t).standard_normal(2):  # twice: a second play is another piece of code
-                bandit.learn(arm, pays[arm] + noise)
+                bandit.learn(None, pays[arm] + noise, arm)
         state_of(bandit)
 
     def step_size(self, rounds: int) -> int:
@@ -116,19 +116,25 @@ def play(bandit: Any, problem: Problem, start: int, rounds: int) -> Played:
         seconds += perf_counter() - began
         reward = problem.reward(t, arm)
         began = perf_counter()
-        bandit.learn(arm, reward)
+        bandit.learn(None, reward, arm)
         seconds += perf_counter() - began
         arms.append(arm)
         rewards.append(reward)
     return Played(arms, rewards, seconds)
 
 
+def known_by(bandit: Any) -> Any:
+    """The model of a bandit; any other policy knows by itself."""
+    return getattr(bandit, "model", bandit)
+
+
 def state_of(bandit: Any) -> tuple[int, dict[str, Any]]:
     """The arm that a policy recommends, and what it holds."""
-    dimension = bandit.effective_dimension()
-    return int(np.argmax(bandit.posterior().means)), {
-        "memory_bytes": int(bandit.memory_usage()),
-        "dictionary_size": bandit.dictionary_size,
+    known = known_by(bandit)
+    dimension = known.effective_dimension()
+    return int(np.argmax(known.posterior().means)), {
+        "memory_bytes": int(known.memory_usage()),
+        "dictionary_size": known.dictionary_size,
         "effective_dimension": None if dimension is None else float(dimension),
     }
 
@@ -153,7 +159,7 @@ class Uniform:
     def decide(self) -> Choice:
         return Choice(int(self.rng.integers(self.plays.size)))
 
-    def learn(self, arm: int, reward: float) -> None:
+    def learn(self, context: None, reward: float, arm: int) -> None:
         self.plays[arm] += 1.0
         self.sums[arm] += reward
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass import BKB, GPUCB, RBF, Matern, PlainThompson
+from onepass import BKB, GPUCB, RBF, Bandit, Matern, PlainThompson
 from onepass.features.kernels import Kernel
 from onepass.lab.definition import Study
 from onepass.lab.kernels import starvation
@@ -29,7 +29,7 @@ from onepass.lab.kernels.study import KernelStudy, Uniform
 from onepass.lab.policy import Policy
 
 
-def GPTS(*, arms: np.ndarray, kernel: Kernel, reg: float, exploration: float | None = None, seed: int = 0) -> GPUCB:
+def GPTS(*, arms: np.ndarray, kernel: Kernel, reg: float, exploration: float | None = None, seed: int = 0) -> Bandit:
     """Thompson sampling with the exact posterior; exploration None: sqrt(reg), the posterior itself."""
     return GPUCB(arms, kernel, reg=reg, exploration=thompson(reg, exploration), seed=seed)
 
@@ -43,7 +43,7 @@ def BKBTS(
     normalize: bool = False,
     fit_after: int = 0,
     seed: int = 0,
-) -> BKB:
+) -> Bandit:
     """Thompson sampling with BKB's posterior; exploration None: sqrt(reg), the posterior itself."""
     rule = thompson(reg, exploration)
     return BKB(arms, kernel, reg=reg, exploration=rule, normalize=normalize, fit_after=fit_after, seed=seed)

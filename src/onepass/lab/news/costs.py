@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass import UCB, CrossedBandit
+from onepass import UCB, Bandit, CrossedBandit
 from onepass.lab.news.fixed import best_fixed
 from onepass.lab.news.served import LAST
 from onepass.lab.news.site import PATIENCE, PER_DAY, Request, Site
@@ -27,7 +27,7 @@ WAYS = (AS_IT_IS, GREEDY, AT_ONCE, TOLD)
 class Alone:
     """A bandit as a policy of the study."""
 
-    def __init__(self, bandit: CrossedBandit) -> None:
+    def __init__(self, bandit: Bandit) -> None:
         self.bandit = bandit
 
     def decide(self, user: Any, articles: Any) -> Any:

@@ -10,6 +10,7 @@ from onepass import (
     CBSCFD,
     GLBOMD,
     UCB,
+    Bandit,
     CrossedBandit,
     FrequentDirections,
     InverseGap,
@@ -34,7 +35,7 @@ class Choice:
     kept: Any
 
 
-def crossed(seed: int, rule: str = "upper gaps") -> CrossedBandit:
+def crossed(seed: int, rule: str = "upper gaps") -> Bandit:
     """The recommended one."""
     return CrossedBandit(exploration=RULES[rule], seed=seed)
 

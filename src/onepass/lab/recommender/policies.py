@@ -18,7 +18,6 @@ from onepass import (
     Recommendation,
     Ridge,
 )
-from onepass.bandit.bandit import BaseBandit
 from onepass.lab.policy import Policy
 
 
@@ -43,7 +42,7 @@ class Recommender(Policy):
         return {**columns, "params": {**columns["params"], **{k: v for k, v in self.own.items() if v is not None}}}
 
 
-def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> BaseBandit:
+def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> Bandit:
     """PSI-LinUCB per arm on the products, d_u d_a dimensions, as Shustova et al. have it: nothing is reduced."""
     left, right = dim if isinstance(dim, tuple) else (dim, 1)
     product = OuterProduct(left=left, right=right, reduce=False)
@@ -51,7 +50,7 @@ def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float =
     return Bandit(Disjoint(Ridge(design)), UCB(exploration), features=product, seed=seed, name="PSILinUCB")
 
 
-def PSILinUCBSplit(*, dim: Any, rank: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> BaseBandit:
+def PSILinUCBSplit(*, dim: Any, rank: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> Bandit:
     """PSI-LinUCB per arm by Shustova et al.'s own integrator (two factors, one design an arm), in the r' dimensions of
     users.
     """

@@ -12,7 +12,6 @@ from typing import Any
 from starlette.responses import Response
 
 from onepass.foundation import files
-from onepass.foundation.registry import plain
 from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
 from onepass.service import promotion
@@ -77,9 +76,8 @@ def received(loop: Loop, data: bytes) -> Any:
     fresh = begun(loop.settings)
     try:
         found = files.from_bytes(data)
-        if type(found) is type(fresh):
-            found.exploration = fresh.exploration
-        same = plain(found) == plain(fresh)
+        same = (found.seed, found.name) == (fresh.seed, fresh.name) and fresh.model.can_become(found.model)
+        found.exploration = fresh.exploration
     except (ValueError, AttributeError) as error:
         raise Problem(400, "InvalidModelImportFormat", f"This is no model of onepass: {error}") from None
     if not same:

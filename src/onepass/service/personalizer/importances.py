@@ -69,7 +69,7 @@ def scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
     for record in spread(loop, begins, ends):
         arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
         shown = (record.shown or record.places)[0]
-        for term in model.explain(record.contexts["context"], arms, (record.offered or [])[shown]).terms:
+        for term in model.explain(record.contexts["context"], (record.offered or [])[shown], arms=arms).terms:
             sides = term.name.split(" * ")
             for name in sides:
                 total[name] += abs(term.contribution) / len(sides)

@@ -138,7 +138,7 @@ def explanation(loop: Loop, record: Decision, found: DecideAnswer) -> list[dict[
     arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
     said = []
     for one in found.ranking[:EXPLAINED]:
-        terms = loop.learner.serving.explain(record.contexts["context"], arms, one.arm).terms
+        terms = loop.learner.serving.explain(record.contexts["context"], one.arm, arms=arms).terms
         features = [{"name": term.name, "score": term.contribution} for term in terms]
         said.append({"id": one.arm, "features": features})
     return said

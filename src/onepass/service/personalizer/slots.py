@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from starlette.responses import Response
 
-from onepass.bandit.assignment import close_dead_ends
+from onepass.exploration.assignment import close_dead_ends
 from onepass.foundation.check import shown
 from onepass.log.records import LONGEST, Decision
 from onepass.service.answers import answer

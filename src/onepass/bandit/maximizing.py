@@ -1,0 +1,32 @@
+"""Decisions among rows that cannot be listed: a maximizer of the user's finds the best one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from onepass.exploration.contract import Seen, score
+from onepass.exploration.rule import Rule
+from onepass.model.contract import Choice, Model, not_finite
+
+
+def maximized(
+    model: Model, rule: Rule, maximizer: Callable[[Callable[[Any], np.ndarray]], Any], rng: np.random.Generator
+) -> tuple[np.ndarray, Choice]:
+    """Return the row (dim,) that a maximizer finds, and its choice, which is sure; rule: one without chance.
+
+    ValueError where the maximizer returns no row; FloatingPointError where its score is not finite.
+    """
+
+    def ranked(rows: Any) -> tuple[np.ndarray, Seen]:
+        seen = model.predict(model.encode(rows, None), 0, rule, rng, 0)
+        return score(rule.rule, model.view(seen, rule)), seen
+
+    row = np.array(maximizer(lambda rows: ranked(rows)[0]), np.float64)
+    if row.ndim != 1:
+        raise ValueError(f"maximizer must return one row (dim,), got shape {row.shape}")
+    scores, seen = ranked(row[None])
+    if not np.isfinite(scores[0]):
+        raise not_finite()
+    sure = np.zeros(1, np.int64), np.ones((1, 1))
+    return row, (*sure, model.expected(scores, rule), model.expected(seen.means), seen.widths)

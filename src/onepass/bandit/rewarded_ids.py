@@ -1,0 +1,72 @@
+"""Which decisions have had their reward: the last `LENGTH` of them, by 64 bits of their identities.
+
+A new identity shares its bits with one of them once in 2 10^15 times; its reward would then be refused.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+
+from onepass.foundation import check
+
+LENGTH = 10_000  # identities kept: 107 kB in a file
+BYTES = 8  # of each
+
+
+def _bits(identity: str) -> int:
+    return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=BYTES).digest(), "little")
+
+
+class RewardedIds:
+    """Identities in the order in which their rewards were learned."""
+
+    def __init__(self, bits: Iterable[int] = ()) -> None:
+        self._bits: dict[int, None] = dict.fromkeys(bits)
+
+    def copy(self) -> "RewardedIds":
+        """The same identities."""
+        return RewardedIds(self._bits)
+
+    def __len__(self) -> int:
+        return len(self._bits)
+
+    def check(self, identities: list[str], again: bool) -> list[int]:
+        """Return the bits of identities for `add`; ValueError for one that is here, or twice among these, unless
+        `again`."""
+        new = [_bits(identity) for identity in identities]
+        for place, bits in enumerate(() if again else new):
+            if bits in self._bits or bits in new[:place]:
+                raise ValueError(
+                    f"decision {check.shown(identities[place])} has had its reward; pass again=True to learn another"
+                )
+        return new
+
+    def add(self, new: list[int]) -> None:
+        """Those of these bits have had their rewards."""
+        for bits in new:
+            self._bits.pop(bits, None)
+            self._bits[bits] = None
+            if len(self._bits) > LENGTH:
+                del self._bits[next(iter(self._bits))]
+
+    def join(self, other: "RewardedIds") -> None:
+        """Those of another one as well, as if they came last."""
+        for bits in other._bits:
+            self._bits.pop(bits, None)
+            self._bits[bits] = None
+        for bits in list(self._bits)[: max(len(self) - LENGTH, 0)]:
+            del self._bits[bits]
+
+    def text(self) -> str:
+        """As a string for a file."""
+        return base64.b64encode(np.fromiter(self._bits, np.dtype("<u8"), len(self._bits)).tobytes()).decode()
+
+    @classmethod
+    def of(cls, text: str) -> "RewardedIds":
+        """The inverse of `text`; ValueError for what is not one."""
+        held = np.frombuffer(base64.b64decode(text, validate=True), np.dtype("<u8")).tolist()
+        if len(held) > LENGTH or len(set(held)) != len(held):
+            raise ValueError("the decisions that had a reward do not fit")
+        return cls(held)

@@ -1,0 +1,91 @@
+"""Assignments of arms to slots that differ in who is eligible: which arms leave one for every later slot.
+
+    arm a may take slot j:   a is eligible for j, not taken, and slots j + 1, ..., k - 1 have an assignment without a
+
+An assignment gives every slot an eligible arm of its own. It is a bipartite matching, found by augmenting paths (Kuhn
+1955): O(k^2 K) for k slots and K arms. Of the later slots only the k - 1 arms of one matching have to be tried.
+"""
+
+import numpy as np
+
+from onepass.foundation.generic import compiled
+
+NONE = -1
+
+
+@compiled
+def augment(
+    among: np.ndarray, slot: int, free: np.ndarray, match: np.ndarray, owner: np.ndarray, reached: np.ndarray
+) -> bool:
+    """Give `slot` an arm, moving other slots to other arms where needed; False, and nothing changed, if none is left.
+
+    among (k, K); free (K,): arms that may be used; match (k,): arms of slots; owner (K,): slots of arms. reached (k,):
+    becomes True for slots that were tried: where it fails, they have one arm fewer between them than they are.
+    """
+    k, count = among.shape
+    before, queue = np.full(count, NONE), np.empty(k, np.int64)
+    reached[:] = False
+    queue[0], first, last, reached[slot] = slot, 0, 1, True
+    while first < last:
+        at = queue[first]
+        first += 1
+        for a in range(count):
+            if not (free[a] and among[at, a] and before[a] == NONE):
+                continue
+            before[a] = at
+            if owner[a] == NONE:
+                arm = a
+                while arm != NONE:
+                    taker = before[arm]
+                    match[taker], owner[arm], arm = arm, taker, match[taker]
+                return True
+            reached[owner[a]] = True
+            queue[last] = owner[a]
+            last += 1
+    return False
+
+
+@compiled
+def unfilled(among: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """Slots (k,) that have fewer arms between them than they are, all False where an assignment exists."""
+    k, count = among.shape
+    match, owner, reached = np.full(k, NONE), np.full(count, NONE), np.zeros(k, np.bool_)
+    for slot in range(k):
+        if not augment(among, slot, free, match, owner, reached):
+            return reached
+    reached[:] = False
+    return reached
+
+
+@compiled
+def close_dead_ends(among: np.ndarray, slot: int, open_arms: np.ndarray, free: np.ndarray) -> None:
+    """Close, in open_arms (K,), arms of `slot` after whose choice a later slot could not be filled.
+
+    among (k, K): who is eligible for each slot; free (K,): arms that no earlier slot has taken.
+    """
+    k, count = among.shape
+    later, enough = k - 1 - slot, True
+    for i in range(slot + 1, k):
+        left = 0
+        for a in range(count):
+            left += free[a] and among[i, a]
+            if left > later:
+                break
+        if left <= later:
+            enough = False
+            break
+    if enough:  # more arms for every later slot than there are slots: each finds one whatever is chosen
+        return
+    match, owner, reached = np.full(k, NONE), np.full(count, NONE), np.zeros(k, np.bool_)
+    for i in range(slot + 1, k):
+        if not augment(among, i, free, match, owner, reached):
+            open_arms[:] = False
+            return
+    for arm in match[slot + 1 :].copy():
+        i = owner[arm]
+        if not open_arms[arm] or i == NONE:  # free again: another arm was found for its slot
+            continue
+        free[arm], owner[arm], match[i] = False, NONE, NONE
+        if not augment(among, i, free, match, owner, reached):
+            open_arms[arm], owner[arm], match[i] = False, i, arm
+        free[arm] = True

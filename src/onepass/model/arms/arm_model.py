@@ -1,0 +1,141 @@
+"""What one arm has learned, as an owner of its own: taken from one bandit, written, given to another, bit for bit."""
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+
+from onepass.arena.arena import NONE
+from onepass.features.feature_map import FeatureMap
+from onepass.foundation import files
+from onepass.foundation import state as states
+from onepass.foundation.check import shown
+from onepass.foundation.registry import built, savable
+from onepass.model.arms.arm_index import ArmIndex
+from onepass.model.arms.merge import direction_of, with_directions
+from onepass.model.arms.parameters import Disjoint, Hybrid, Learned
+from onepass.model.feature_pipeline import FeaturePipeline
+from onepass.model.merge import Parts, agree
+
+
+class Held(NamedTuple):
+    """rows learned; arm, prior: as a store exports them; direction (d_a,) of a reduced factor; features: what the map
+    has learned."""
+
+    rows: int
+    arm: Any
+    prior: Any
+    direction: np.ndarray
+    features: tuple[Any, ...]
+
+
+@final
+@savable
+class ArmModel(files.Owner):
+    """One arm of models per arm, on its own: what `ArmModels.export_arm` gives and `ArmModels.import_arm` takes.
+
+    estimator: the `Disjoint` of its bandit; features: its feature map, or None. `save`, `onepass.to_bytes`, pickles and
+    copies as of any owner. ValueError for a hybrid model, whose shared part knows the arm as well.
+
+    >>> import onepass as op
+    >>> here, there = (op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2)))) for _ in range(2))
+    >>> here.learn([1.0, 0.0], 1.0, arm="left")
+    >>> there.model.import_arm("left", op.from_bytes(op.to_bytes(here.model.export_arm("left"))))
+    >>> there.model.parameter_of("left").round(12).tolist(), there.model.rows_of("left")
+    ([0.5, 0.0], 1)
+    """
+
+    estimator: Disjoint
+    features: FeatureMap | None
+
+    def __init__(self, estimator: Disjoint, features: FeatureMap | None = None) -> None:
+        if not isinstance(estimator, Disjoint):
+            raise ValueError(
+                "estimator must be Disjoint: an arm of a hybrid model is known to its shared part too, "
+                f"got {shown(estimator)}"
+            )
+        self.estimator, self.features = estimator, features
+        store, front = (
+            estimator.store(),
+            FeaturePipeline(features, estimator.arms.design.dim, estimator.arms.design.dtype),
+        )
+        factors = front.factors
+        reduced = factors.right if factors is not None and factors.reduce else 0
+        begun = store.export(NONE)
+        self._held = Held(0, begun, begun, states.zeros(reduced), front.learned)
+
+    @property
+    def rows(self) -> int:
+        """Rows learned by the arm."""
+        return self._held.rows
+
+    @property
+    def held(self) -> Any:
+        """All that the arm has learned, a tree of arrays: not to be written to, and no part of a stable interface."""
+        return self._held
+
+    def contents(self) -> files.Contents:
+        params = {"estimator": self.estimator, "features": self.features}
+        return files.Contents(params, {}, self._held)
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        model = cls(**{name: built(part) for name, part in params.items()})
+        return model.holding(held.take(model._held, model._fits))
+
+    def holding(self, held: Any) -> Self:
+        """This one, once it holds what a store has exported: `held`, taken as it is."""
+        self._held = held
+        return self
+
+    def _fits(self, held: Held) -> bool:
+        design, begun, estimator = self.estimator.arms.design, self._held.prior, self.estimator.arms
+        front = FeaturePipeline(self.features, design.dim, design.dtype)
+        return (
+            held.arm.fits(begun, estimator)
+            and held.prior.fits(begun, estimator)
+            and held.arm.rows == held.rows
+            and held.prior.rows == 0
+            and held.direction.shape == self._held.direction.shape
+            and front.fits(held.features)
+        )
+
+    def __repr__(self) -> str:
+        parts = repr(self.estimator) if self.features is None else f"{self.estimator!r}, features={self.features!r}"
+        return f"<ArmModel: {parts}; {self.rows} rows learned, {states.nbytes(self._held):,} bytes>"
+
+
+def exported(
+    estimator: Any, features: FeatureMap | None, learned: Learned, record: int, moved: tuple[Any, ...]
+) -> ArmModel:
+    """The arm at a record, NONE: as it begins."""
+    store = learned.store
+    arm, prior = store.export(record), store.export(NONE)
+    held = Held(arm.rows, arm, prior, direction_of(learned, record), states.own(moved))
+    with states.abstract():
+        return ArmModel(estimator, features).holding(held)
+
+
+def fitting(
+    estimator: Disjoint | Hybrid, features: FeatureMap | None, learned: Learned, moved: tuple[Any, ...], model: Any
+) -> Held:
+    """What a model holds, for a bandit of these parts. ValueError if it is of other parts, TypeError if it is none."""
+    if not isinstance(model, ArmModel):
+        raise TypeError(f"model must be an ArmModel, as export_arm gives it, got {type(model).__name__}")
+    mine = Parts((estimator.arms, estimator.shared, estimator.compact), features, moved, learned.store.export(NONE))
+    held, theirs = model.held, model.estimator
+    its = Parts((theirs.arms, theirs.shared, theirs.compact), model.features, held.features, held.prior)
+    agree(mine, its, "model")
+    return held
+
+
+def imported(learned: Learned, roster: ArmIndex, arm: Hashable, held: Held) -> Learned:
+    """The models, with one more arm."""
+    if not held.rows:  # an arm that has not learned has no record
+        roster.meet([arm])
+        return learned
+    record = learned.store.open()
+    learned.store.put(record, states.own(held.arm))
+    roster.settle(arm, record)
+    return learned._replace(direction=with_directions(learned.direction, [(record, held.direction)]))

@@ -1,0 +1,440 @@
+"""One model per arm: disjoint (one design an arm) and hybrid (a shared one too). The mathematics is in parameters.py.
+
+Arms are any hashable; they appear when they are added or learned from, and leave by `remove_arm`. Any arm may be
+offered: one never learned from has no model and costs no array, and is scored by its prior, mean 0 and width
+sqrt(||x||^2 / reg).
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any, Self, final
+
+import numpy as np
+
+from onepass.arena.arena import NONE
+from onepass.arena.compact import Compact
+from onepass.arena.separate import Separate
+from onepass.design import contract
+from onepass.estimator.contract import forget
+from onepass.estimator.estimator import known_radius
+from onepass.estimator.half_life import remembered
+from onepass.estimator.ridge import Ridge
+from onepass.exploration.contract import Seen
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.randomness import noise, noise_once
+from onepass.exploration.residuals import Tally, checked_tally, counted, pooled
+from onepass.exploration.rule import Rule
+from onepass.features.feature_map import FeatureMap
+from onepass.foundation import check, files
+from onepass.foundation import state as states
+from onepass.foundation.check import shown
+from onepass.foundation.generic import defined
+from onepass.foundation.interrupts import deferred
+from onepass.foundation.registry import built, savable
+from onepass.foundation.sharing import reading, writing
+from onepass.model.arms.arm_index import ArmIndex
+from onepass.model.arms.arm_model import ArmModel, exported, fitting, imported
+from onepass.model.arms.files import Saved, saved, taken
+from onepass.model.arms.learn import game, learn, pairs
+from onepass.model.arms.merge import Arms, corrected, settled, united
+from onepass.model.arms.parameters import Disjoint, Hybrid, Learned
+from onepass.model.arms.predict import deviations, evaluated, models_of, parameter_of, seen
+from onepass.model.arms.weights import arm_weights
+from onepass.model.clock import Age, clock_of, forgets, same_time
+from onepass.model.contract import Batch, Model, Request, Sides, finite_parameter, rows_of_slots
+from onepass.model.feature_pipeline import FeaturePipeline, split
+from onepass.model.merge import Parts, agree, known_before
+from onepass.model.names import hashable, named
+from onepass.model.shared_loop import DRAWS_AT_ONCE
+from onepass.model.weights import requested, sides_of
+
+
+@final
+@savable
+class ArmModels(Model):
+    """One model per arm.
+
+    estimator: `Disjoint` or `Hybrid`.
+    features: a map of contexts to the designs' rows (default None: rows as they are).
+    half_life: after how many rows, or after which time (a timedelta), a row counts half, above 0 (default None: nothing
+        is forgotten). Models are then kept as one state per arm, not in an arena; an arm that nobody asks for forgets
+        when it is next asked for, in one step. Hybrid: see `older`.
+    A context is (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or (n, K, dim);
+    as factors (`features=OuterProduct(...)`): `Outer` of left (d_u,) or (n, d_u) and right (K, d_a). ValueError for
+    parts that do not fit.
+    """
+
+    def __init__(self, estimator: Disjoint | Hybrid, features: FeatureMap | None = None, half_life: Any = None) -> None:
+        if not isinstance(estimator, Disjoint | Hybrid):
+            raise ValueError(f"estimator must be Disjoint or Hybrid models per arm, got {shown(estimator)}")
+        self._age = Age(clock_of(half_life))
+        if self._age.clock is not None:
+            estimator = estimator.separate()
+            for each in (estimator.arms, *(() if estimator.shared is None else (estimator.shared,))):
+                forgets(each)
+        design, shared = estimator.arms.design, estimator.shared
+        self.estimator: Any = estimator
+        self.features: Any = features
+        self.dtype, self.family = design.dtype, estimator.arms.family
+        self._width: int = design.dim
+        self._pipeline = FeaturePipeline(features, self._width, self.dtype)
+        self.dim: int = self._pipeline.map.input_dim
+        full, factors = self._pipeline.map.output_dim, self._pipeline.factors
+        wanted, sides = (factors.left, factors.right) if factors is not None and factors.reduce else (full, 0)
+        if design.dim != wanted or (shared is not None and shared.design.dim != full):
+            sizes = f"{wanted}" if shared is None else f"{wanted} for the arms and {full} for the shared part"
+            raise ValueError(f"designs must have dim={sizes} to fit features={shown(features)}, got {shown(estimator)}")
+        self.rounds = 0
+        self._tally = Tally(rows=0, squares=0.0)
+        begun = () if shared is None else shared.begin()
+        self._learned = Learned(estimator.store(), begun, np.zeros((0, sides)))
+        self._before = () if shared is None else known_before(shared)
+        self._index = ArmIndex()
+        self._later: tuple[int, Self] | None = None  # ticks, and a model for readers that is so much older
+
+    # ---- arms ----
+
+    @property
+    def named(self) -> bool:
+        return True
+
+    @property
+    @reading
+    def arms(self) -> tuple[Any, ...]:
+        return self._index.names
+
+    @property
+    def index(self) -> ArmIndex:
+        """Names of arms, and where each has its model: not to be written to, and no part of a stable interface."""
+        return self._index
+
+    def add_arm(self, arm: Hashable) -> None:
+        self._index.add(arm)
+
+    def remove_arm(self, arm: Hashable) -> None:
+        """Forget an arm and all it has learned (a shared part keeps what it learned). ValueError if it is not known."""
+        record = self._index.known(arm)
+        if record != NONE:
+            self._learned.store.close(record)
+        self._index.remove(arm)
+
+    @reading
+    def parameter_of(self, arm: Hashable) -> np.ndarray:
+        """theta_a (features,), for hybrid parameters beta + theta_a; the prior's zero for an arm that has not learned.
+
+        ValueError if the arm is not known, or for a hybrid model of contexts given as factors; FloatingPointError when
+        it is not finite.
+        """
+        return finite_parameter(parameter_of(self._learned, self._pipeline, self._index.known(arm), self._width))
+
+    @reading
+    def models_of(self, arms: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """theta_a (K, features) and A_a^-1 (K, features, features) of `arms` (names, each once; default: all known).
+
+        A draw of Thompson sampling is from N(theta_a, beta^2 A_a^-1), a width is sqrt(x^T A_a^-1 x). An arm that has
+        not learned is as the prior has it. O(features^3) an arm. ValueError for hybrid models, names that are not
+        hashable or there twice, and none; FloatingPointError where one is not finite.
+        """
+        thetas, inverses = models_of(self._learned, self._index.request(arms)[1])
+        return finite_parameter(thetas), finite_parameter(inverses)
+
+    @reading
+    def rows_of(self, arm: Hashable) -> int:
+        """Rows learned from an arm; ValueError if it is not known."""
+        record = self._index.known(arm)
+        return self._learned.store.export(record).rows
+
+    @reading
+    def export_arm(self, arm: Hashable) -> ArmModel:
+        """A copy of what an arm has learned: for `import_arm` of another model, for files and `to_bytes`.
+
+        ValueError if the arm is not known, and for hybrid models, whose shared part knows the arm as well.
+        """
+        record = self._index.known(arm)
+        return exported(self.estimator, self.features, self._learned, record, self._pipeline.learned)
+
+    @writing
+    def import_arm(self, arm: Hashable, model: ArmModel) -> None:
+        """Give an arm that has not learned yet what another one of that or any name has learned elsewhere, bit for bit.
+
+        model: what `export_arm` of a model with the same parts gave. ValueError, and nothing has changed, where the
+        parts differ, or if the arm has learned already; TypeError for what is no `ArmModel`.
+        """
+        self._index.unlearned(arm)
+        held = fitting(self.estimator, self.features, self._learned, self._pipeline.learned, model)
+        with deferred():
+            self._learned = imported(self._learned, self._index, arm, held)
+            self.rounds = self.rounds + model.rows
+
+    # ---- decisions ----
+
+    @property
+    def learned(self) -> Any:
+        return self._learned
+
+    @property
+    def half_life(self) -> Any:
+        """After how many rows, or after which time (a timedelta), a row counts half; None: nothing is forgotten."""
+        return None if self._age.clock is None else self._age.clock.said
+
+    @property
+    def timed(self) -> bool:
+        return self._age.clock is not None and self._age.clock.timed
+
+    def require_fit(self, exploration: Exploration) -> None:
+        if self.estimator.shared is not None and exploration.theory is not None:
+            raise ValueError("exploration must be a number for hybrid parameters: no radius is known for them")
+        known_radius(exploration.theory, self.estimator.arms)
+        if (
+            self._age.clock is not None
+            and exploration.theory is not None
+            and not isinstance(self.estimator.arms, Ridge)
+        ):
+            raise ValueError("exploration must be a number beside half_life: only the radius of Ridge is known then")
+
+    def encode(self, context: Any, arms: Any) -> Request:
+        """Return, for every decision, means and squared widths by the arms' models, and rows of the shared one."""
+        names, records = self._index.request(arms)
+        single, means, squares, adjusted = evaluated(self._learned, self._pipeline, context, records)
+        each: list[Any] = [(means[i], squares[i], adjusted[i] if adjusted else None) for i in range(len(means))]
+        return Request(names, len(names), single, each, records, context)
+
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+        shared = self.estimator.shared
+        size = request.size if shared is None else request.size + shared.design.dim  # arms share no data
+        normals = noise_once(pairs, size, rng, 0)[0]
+        rounds = self._age.rounds(self.rounds)
+        means, squares, adjusted = request.each[i]
+        return seen(self._learned, rule, self._tally, rounds, request.arms, means, squares, adjusted, normals)
+
+    def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
+        return self._pipeline.chosen(request.given, None if request.single else i, places, request.size)
+
+    def at(self, time: Any) -> Self:
+        if time is None and self._age.clock is None:
+            return self
+        ticks = self._age.ticks_to(time)
+        if not ticks:
+            return self
+        known = self._later
+        if known is None or known[0] != ticks:
+            known = self._later = ticks, self._older(ticks)
+        return known[1]
+
+    def _older(self, ticks: int) -> Self:
+        """A model for readers; arms alone forget as they are asked for."""
+        twin, (store, shared, _) = self._twin(), self._learned
+        assert isinstance(store, Separate)
+        store = store.later(0, own=shared != ())
+        twin._learned = self._learned._replace(store=store, shared=states.copy(shared))
+        twin._forget(ticks)
+        return twin
+
+    # ---- learning ----
+
+    def observe(self, context: Any, arm: Any) -> Batch:
+        single, rows, right = pairs(self._pipeline, context)
+        if arm is None:
+            raise ValueError("arm must name the arm of every row")
+        names = [arm] if single else named(arm, len(rows), "arm")
+        hashable(names)
+        return Batch(len(rows), single, (rows, right), names)
+
+    def recall(self, slots: list[tuple[Any, int]]) -> Batch:
+        _, rows, right = pairs(self._pipeline, rows_of_slots(slots))
+        return Batch(len(rows), False, (rows, right), [decision.arms[slot] for decision, slot in slots])
+
+    def update(
+        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
+    ) -> Self:
+        if nu is not None:
+            raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
+        (rows, right), names = batch.rows, batch.arms
+        if time is None and self._age.clock is None:
+            self._take(rows, right, rewards, names, residuals)
+            return self
+        for span in self._age.spans(len(rows), time, self._forget):
+            self._take(rows[span], right[span], rewards[span], names[span], residuals)
+        self._later = None
+        return self
+
+    def _take(self, rows: np.ndarray, right: np.ndarray, values: np.ndarray, names: list[Any], residuals: bool) -> None:
+        """Learn rows that are checked."""
+        if not names:
+            return
+        apart: Any = ()
+        if residuals:
+            contexts = np.hstack([rows, right]) if right.shape[1] else rows
+            apart = deviations(
+                self._learned, self._pipeline, contexts, values, names, self._index.record, self.expected
+            )
+        self._learned = learn(self._learned, self._index, self._pipeline, rows, right, values, names)
+        self.rounds += len(rows)
+        for deviation in apart:
+            self._tally = counted(self._tally, float(deviation))
+
+    def _forget(self, ticks: int) -> None:
+        self._learned, self._later = older(self._learned, ticks), None
+        self._age.forgotten(ticks)
+
+    def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Check recorded rounds; contexts may be (T, 1, dim), the same for all arms, which are named 0 .. K - 1."""
+        return *game(self._pipeline, contexts, rewards, nu), None
+
+    def play(
+        self, contexts: np.ndarray, rewards: np.ndarray, nu: Any, rule: Rule, rng: np.random.Generator
+    ) -> np.ndarray | None:
+        """One compiled loop where the arms are disjoint in an arena and the feature map is at rest."""
+        straight = self.family is None or not (rule.rewards or rule.residual)
+        store = self._learned.store
+        if not (straight and self._learned.shared == () and isinstance(store, Compact)) or self._pipeline.moves:
+            return None
+        rows, count = self._pipeline.transform(contexts), rewards.shape[1]
+        step, arms = max(1, DRAWS_AT_ONCE // max(1, rule.pairs * count)), []
+        for start in range(0, len(rows), step):
+            block = slice(start, start + step)
+            normals, lots = noise(rule.pairs, count, rng, len(rows[block]))
+            before = np.array([self._index.record(name) for name in range(count)], np.int64)
+            with deferred():
+                known = rule.rule, self.rounds, self._tally, before.copy()
+                self._tally, found, records = store.play(*known, rows[block], rewards[block], normals, lots)
+                for name in dict.fromkeys(found[found >= 0].tolist()):
+                    if before[name] == NONE:
+                        self._index.settle(name, int(records[name]))
+                self.rounds += int(np.count_nonzero(found >= 0))
+            arms.append(found)
+            if found[-1] < 0:
+                break
+        return np.concatenate(arms) if arms else np.empty(0, np.int64)
+
+    def merge(self, other: Self, since: Self | None) -> Self:
+        """Arms that only `other` knows are moved as they are, bit for bit. An arm of both is united: exactly for
+        `Ridge` and `TruncatedRidge` on `Exact` designs; on sketches that merge the certificates add. Hybrid: exact on
+        `Exact` designs; with sketches no arm may be one of both."""
+        every: list[Self] = [self, other] if since is None else [self, other, since]
+        for name, one in zip(("other", "since"), every[1:], strict=False):
+            agree(self._parts(), one._parts(), name)
+        same_time([one._age for one in every], [one._forget for one in every])
+        for one in every:
+            if isinstance(one._learned.store, Separate):
+                one._learned.store.caught_up()
+        mine, its = Arms(self._index, self._learned), Arms(other._index, other._learned)
+        begun = None if since is None else Arms(since._index, since._learned)
+        union = united(mine, its, begun, self.estimator, self._before)
+        self._learned = settled(mine, other._learned, union)
+        self._tally = pooled(self._tally, other._tally, None if since is None else since._tally)
+        self.rounds += other.rounds - (0 if since is None else since.rounds)
+        self._age.weight = max(
+            self._age.weight + other._age.weight - (0.0 if since is None else since._age.weight), 0.0
+        )
+        return self
+
+    def _parts(self) -> Parts:
+        store, mine = self._learned.store, self.estimator
+        kind = mine.arms, mine.shared, mine.compact
+        return Parts(kind, self.features, self._pipeline.learned, (store.export(NONE), self._before), self._age.clock)
+
+    # ---- questions ----
+
+    def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]]:
+        return self._pipeline.users(contexts)
+
+    def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
+        names, pipeline = self._pipeline.map.input_names(names), self._pipeline
+        rows = requested(pipeline, request.given)
+        rows = np.ascontiguousarray(rows[places if len(rows) > 1 else [0] * len(places)])
+        z = np.concatenate([pipeline.transform(row[None]) for row in rows])
+
+        def sides(m: int) -> Any:
+            pair = split(pipeline.map, rows[:m]) if pipeline.reduced else None
+            weights = arm_weights(self._learned, request.arms[places[:m]], z[:m], pair)
+            return sides_of(pipeline, names, rows[:m], z[:m], weights)
+
+        return sides
+
+    @reading
+    def error_bound(self) -> float:
+        """Return the largest certified ||A_a - A_hat_a||_2 of all arms; infinite behind features without
+        certificates."""
+        if not self._pipeline.map.certified:
+            return float("inf")
+        shared = 0.0 if self._learned.shared == () else float(contract.error_bound(self._learned.shared.design))
+        return max(shared, self._learned.store.error_bound())
+
+    def sketch_loss(self) -> tuple[float, float] | None:
+        estimator = self.estimator.arms
+        if not isinstance(estimator, Ridge):
+            return None
+        return self._learned.store.relative_loss(), float(estimator.design.params["reg"])
+
+    @reading
+    def memory_usage(self) -> int:
+        """Return the bytes of all arrays of the state, the feature map's included."""
+        learned = self._learned
+        return states.nbytes((self._pipeline.state, learned.store.state, learned.shared, (learned.direction,)))
+
+    def __repr__(self) -> str:
+        parts = [repr(self.estimator)]
+        parts += [] if self.features is None else [f"features={self.features!r}"]
+        parts += [] if self._age.clock is None else [f"half_life={self.half_life!r}"]
+        return f"ArmModels({', '.join(parts)})"
+
+    # ---- copies and files ----
+
+    def freeze(self) -> Self:
+        """Return a copy of the arms that have changed since the last copy; it shares the others."""
+        twin, learned = self._twin(), self._learned
+        store, shared = learned.store.published(), states.copy(learned.shared)
+        twin._learned = learned._replace(store=store, shared=shared, direction=learned.direction.copy())
+        twin._index = self._index.copy()
+        return twin
+
+    def _twin(self) -> Self:
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._pipeline, twin._age, twin._later = self._pipeline.at_rest(), self._age.copy(), None
+        return twin
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given."""
+        return {"estimator": self.estimator, "features": self.features, "half_life": self._age.clock}
+
+    def contents(self) -> files.Contents:
+        extra = {"rounds": self.rounds, "tally": list(self._tally), **self._age.extra()}
+        return files.Contents(self.params(), extra, saved(self._learned, self._index, self._pipeline, self._before))
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        model = cls(**{name: built(part) for name, part in params.items()})
+        found: Saved = taken(held, model._learned, model._pipeline, model.estimator)
+        model._learned.store.restore(found.store)
+        model._pipeline.restore(found.features)
+        model._learned = model._learned._replace(shared=found.shared, direction=found.direction)
+        model._index = ArmIndex(zip(found.names, found.records.tolist(), strict=True))
+        model._before = found.before
+        model.rounds, model._tally = check.integer("rounds", extra["rounds"], 0), checked_tally(extra["tally"])
+        model._age.restore(extra)
+        return model
+
+
+def older(learned: Learned, ticks: int) -> Learned:
+    """Return models per arm so many ticks later. Arms alone: each when it is next asked for.
+
+    Hybrid: a row's weight g stands in A_a and B_a, so what arm a has given to the shared design is g Z^T Z - g^2 B_a^T
+    (reg I + g B_aa)^-1 B_a and not g times as much as it was. Where the shared design is exact it gets the difference,
+    f T_a - T_a' with T = B^T A^-1 B before and after: O(dim^3) an arm and tick. On sketches it stays out, which is as
+    if arms decayed towards what they were, not towards their prior.
+    """
+    store, shared, factor = learned.store, learned.shared, remembered(ticks)
+    assert isinstance(store, Separate)
+    later = store.later(ticks)
+    if shared == ():
+        return learned._replace(store=later)
+    exact = defined(contract.adjusted, shared.design)
+    before = [arm.eliminated() for arm in store.caught_up()] if exact else []
+    shared = forget(shared, factor)
+    if before:
+        terms = [tuple(factor * term for term in one) for one in before]
+        terms += [tuple(-term for term in arm.eliminated()) for arm in later.caught_up()]
+        shared = corrected(shared, terms)
+    return learned._replace(store=later, shared=shared)

@@ -1,0 +1,108 @@
+"""Models per arm learn rows: grouped by arm, each arm its rows in their order, arms in parallel."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from onepass.arena.arena import NONE
+from onepass.estimator.contract import update_rows
+from onepass.features.factors import Outer, products
+from onepass.foundation import check
+from onepass.model.arms.arm_index import ArmIndex
+from onepass.model.arms.parameters import Learned
+from onepass.model.arms.rank_one import directions_for, lengths_along
+from onepass.model.feature_pipeline import FeaturePipeline
+
+
+def record_of(learned: Learned, roster: ArmIndex, name: Hashable) -> tuple[Learned, int]:
+    """The record of an arm that is about to learn, and the models with room for it."""
+    record = roster.record(name)
+    if record == NONE:
+        record = learned.store.open()
+        roster.settle(name, record)
+        direction = learned.direction
+        if direction.shape[1] and record >= len(direction):
+            grown = np.zeros((record + 16 + record // 8, direction.shape[1]))
+            grown[: len(direction)] = direction
+            learned = learned._replace(direction=grown)
+    return learned, record
+
+
+def learn(
+    learned: Learned,
+    roster: ArmIndex,
+    front: FeaturePipeline,
+    rows: np.ndarray,
+    right: np.ndarray,
+    values: np.ndarray,
+    names: Any,
+) -> Learned:
+    """`learn_rows`, and the shorter way for a single row of disjoint arms."""
+    if len(names) > 1 or learned.shared != () or right.shape[1]:
+        return learn_rows(learned, roster, front, rows, right, values, names)
+    rows = front.advance(rows)
+    learned, record = record_of(learned, roster, names[0])
+    learned.store.learn_one(record, rows, float(values[0]))
+    return learned
+
+
+def pairs(front: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndarray, np.ndarray]:
+    """Whether it is a single row that is learned; checked rows (n, dim) and none, or factors (n, d_u), (n, d_a)."""
+    if front.factors:
+        return np.ndim(contexts.left if isinstance(contexts, Outer) else contexts) == 1, *front.sides(contexts, True)
+    single, rows = front.pairs(contexts, False)
+    return single, rows, np.empty((len(rows), 0), front.dtype)
+
+
+def game(front: FeaturePipeline, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Checked contexts (T, K or 1, dim) and rewards (T, K) of recorded rounds. ValueError for others."""
+    if front.factors:
+        raise ValueError("play takes full contexts, not factors; use decide and learn")
+    if nu is not None:
+        raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
+    dim = front.map.input_dim
+    rows = check.array("contexts", contexts, front.dtype, (3,), dim)
+    check.finite_rows("contexts", rows.reshape(-1, dim))
+    values = check.finite("rewards", check.array("rewards", rewards, front.dtype, (2,)))
+    if len(values) != len(rows) or rows.shape[1] not in (1, values.shape[1]):
+        raise ValueError(f"rewards must have shape (T, K) as contexts (T, K, dim) has, got {values.shape}")
+    return rows, values
+
+
+def learn_rows(
+    learned: Learned,
+    roster: ArmIndex,
+    front: FeaturePipeline,
+    rows: np.ndarray,
+    right: np.ndarray,
+    values: np.ndarray,
+    names: list[Any],
+) -> Learned:
+    """The models after checked rows x (n, dim), right (n, 0), or factors rows (n, d_u), right (n, d_a).
+
+    values (n,): rewards; names: of the arms. ValueError, and nothing has changed, where a factor has turned or a
+    feature is not finite.
+    """
+    codes: dict[Hashable, int] = {}
+    group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
+    full: Any = products(rows, right) if right.shape[1] and learned.shared != () else None
+    if front.reduced:
+        known = [roster.record(name) for name in codes]
+        directions = directions_for(learned.direction, known, group, right)
+        lengths = lengths_along(directions, group, right)
+        rows, right = np.ascontiguousarray(rows * lengths[:, None]), right[:, :0].copy()
+    starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(codes)))])
+    order = np.argsort(group, kind="stable")
+    if not front.factors:
+        rows = full = front.advance(rows)
+    extra = np.empty((len(rows), 0), rows.dtype) if learned.shared == () else full
+    records = np.empty(len(codes), np.int64)
+    for place, name in enumerate(codes):
+        learned, records[place] = record_of(learned, roster, name)
+    if front.reduced:
+        learned.direction[records] = directions
+    increments, targets = learned.store.learn(records, starts, order, rows, right, values, extra)
+    if learned.shared != ():
+        learned = learned._replace(shared=update_rows(learned.shared, increments, targets.astype(rows.dtype)))
+    return learned

@@ -1,0 +1,153 @@
+"""Means and widths of models per arm, whatever the contexts: one row for all, a row per arm, or factors."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from onepass.design import contract
+from onepass.estimator.contract import parameter
+from onepass.exploration.contract import Seen
+from onepass.exploration.residuals import Tally, residual
+from onepass.exploration.rule import Rule
+from onepass.exploration.statistics import statistics
+from onepass.features.factors import Outer
+from onepass.model.arms.parameters import Learned
+from onepass.model.arms.rank_one import lengths_along
+from onepass.model.feature_pipeline import FeaturePipeline, split
+
+
+def evaluated(
+    learned: Learned, front: FeaturePipeline, contexts: Any, records: np.ndarray
+) -> tuple[bool, np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Whether it is a single decision; means and x^T A^-1 x of the arms' models (n, K); hybrid: n times (K, k) rows
+    of the shared model."""
+    store, shared, count = learned.store, learned.shared, len(records)
+    if isinstance(contexts, Outer):
+        left, right = front.sides(contexts, False)
+        single = np.ndim(contexts.left) == 1
+        if len(right) != count or len(left) == 0:
+            raise ValueError(f"contexts.right must have one row per arm ({count}), got {len(right)}")
+        lengths = lengths_along(learned.direction, records, right) if front.reduced else np.ones(count, front.dtype)
+        if shared == () and front.factors:
+            if front.reduced:
+                means, squares = store.evaluate_users(records, left)
+                return single, means * lengths, squares * lengths**2, []
+            return single, *store.evaluate_users(records, left, right), []
+        each = []
+        for user in left:
+            full = front.met(user, right)
+            each.append(model(learned, records, lengths[:, None] * user if front.reduced else full, full))
+    else:
+        rows = front.rows(contexts, (1, 2, 3))
+        single, listed = rows.ndim < 3, rows.ndim == 2
+        rows = rows.reshape(1, -1, front.map.input_dim) if single else rows
+        if rows.shape[1] != count and (rows.shape[1] != 1 or listed):
+            raise ValueError(f"contexts must have one row, or one per arm ({count}), got shape {np.shape(contexts)}")
+        full = front.transform(rows)
+        if front.reduced:
+            each = [reduced_model(learned, front, records, x, z) for x, z in zip(rows, full, strict=True)]
+        elif full.shape[1] == 1 and shared == ():
+            return single, *store.evaluate_users(records, np.ascontiguousarray(full[:, 0])), []
+        else:
+            each = [model(learned, records, request, None) for request in full]
+    columns = list(zip(*each, strict=True))
+    return single, np.stack(columns[0]), np.stack(columns[1]), [] if shared == () else list(columns[2])
+
+
+def model(
+    learned: Learned, records: np.ndarray, rows: np.ndarray, extra: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means and squares (K,) for rows (K or 1, width), and the rows of the shared model (K, k), which starts from
+    extra (default: the rows themselves)."""
+    if learned.shared == ():
+        extra = np.empty((len(records), 0), rows.dtype)
+    elif extra is None:
+        extra = np.array(np.broadcast_to(rows, (len(records), rows.shape[1])), order="C")
+    return learned.store.evaluate(records, np.ascontiguousarray(rows), extra)
+
+
+def reduced_model(
+    learned: Learned, front: FeaturePipeline, records: np.ndarray, rows: np.ndarray, full: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`model` of rows (u, v), (K or 1, dim), and their z, where arms know ||v|| u."""
+    left, right = split(front.map, rows)
+    right = np.ascontiguousarray(np.broadcast_to(right, (len(records), right.shape[1])))
+    lengths = lengths_along(learned.direction, records, right)
+    extra = np.array(np.broadcast_to(full, (len(records), full.shape[1])), order="C")
+    return model(learned, records, lengths[:, None] * left, extra)
+
+
+def seen(
+    learned: Learned,
+    explores: Rule,
+    tally: Tally,
+    rounds: int,
+    records: np.ndarray,
+    means: np.ndarray,
+    squares: np.ndarray,
+    rows: np.ndarray | None,
+    normals: np.ndarray,
+) -> Seen:
+    """What a rule sees of arms with means and squares x^T A_a^-1 x (K,).
+
+    rows (K, k): of the shared model of a hybrid one, which adds its part to the means. normals (pairs, K, and those of
+    the shared model): arms share no data, so draws from N(theta_a, A_a^-1) are independent: one normal an arm will do.
+    """
+    shared, count, wanted = learned.shared, len(records), explores.strength
+    widths, shifts = np.sqrt(np.maximum(squares, 0.0)), normals
+    if len(normals):
+        shifts = normals[:, :count] * widths
+    if rows is not None:
+        means = means + rows @ parameter(shared)
+        if explores.widths:
+            widths = np.sqrt(np.maximum(squares + contract.inverse_quadratic(shared.design, rows), 0.0))
+        if len(normals):
+            shifts = shifts + contract.roots(shared.design, normals[:, count:].astype(rows.dtype)) @ rows.T
+    beta = learned.store.scales(records, wanted.theory)
+    return statistics(explores, means, widths, beta * wanted.scale, shifts, residual(tally), rounds)
+
+
+def deviations(
+    learned: Learned,
+    front: FeaturePipeline,
+    contexts: Any,
+    values: np.ndarray,
+    names: list[Any],
+    record_of: Callable[[Any], int],
+    expected: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Rewards (n,) less their means under the models as they are, of contexts that are learned and the names of their
+    arms; expected: from scores x^T theta to means, which leaves those of a hybrid model as they are."""
+    if isinstance(contexts, Outer):
+        contexts = np.hstack([np.atleast_2d(contexts.left), np.atleast_2d(contexts.right)])
+    rows, out = front.rows(contexts, (1, 2)).reshape(-1, front.map.input_dim), values.astype(np.float64)
+    places: dict[Any, list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(name, []).append(place)
+    for name, own in places.items():
+        record = np.array([record_of(name)])
+        _, means, _, adjusted = evaluated(learned, front, np.ascontiguousarray(rows[own][:, None]), record)
+        out[own] -= expected(means[:, 0])
+        for place, z in zip(own, adjusted, strict=False):
+            out[place] -= float(z[0] @ parameter(learned.shared))
+    return out
+
+
+def parameter_of(learned: Learned, front: FeaturePipeline, record: int, width: int) -> np.ndarray:
+    """theta_a (width,) of the arm at a record, beta + theta_a in a hybrid model; ValueError for one of factors."""
+    shared = learned.shared
+    if shared == ():
+        return learned.store.export(record).parameter()
+    if front.factors:
+        raise ValueError("parameter_of is defined for hybrid parameters of rows only, not of factors")
+    each = [model(learned, np.array([record]), row[None], None) for row in np.eye(width, dtype=front.dtype)]
+    return np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], front.dtype)
+
+
+def models_of(learned: Learned, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """theta_a (K, width) and A_a^-1 (K, width, width) of the arms at records; ValueError in a hybrid model."""
+    if learned.shared != ():
+        raise ValueError("models_of is not defined for hybrid models: their widths are those of two models")
+    arms = [learned.store.export(record) for record in records.tolist()]
+    return np.stack([arm.parameter() for arm in arms]), np.stack([arm.inverse() for arm in arms])

@@ -1,0 +1,51 @@
+"""What the scores of one arm, or the difference of two, are made of by models per arm: weights of z, part by part.
+
+arm         theta_a,                             s_a = +-A_a^-1 z_a
+hybrid      shared: beta, h = A_0^-1 sum of +-(z_a - B_a^T A_a^-1 x_a);      arm: A_a^-1 (b_a - B_a beta),
+            +-A_a^-1 x_a - A_a^-1 B_a h
+"""
+
+import numpy as np
+
+from onepass.arena.arena import NONE
+from onepass.design import contract
+from onepass.estimator.contract import parameter
+from onepass.features.factors import Outer
+from onepass.model.arms.parameters import Learned
+from onepass.model.arms.rank_one import lengths_along
+from onepass.model.weights import SIGNS, Weights
+
+
+def arm_weights(learned: Learned, records: np.ndarray, z: np.ndarray, sides: Outer | None) -> list[list[Weights]]:
+    """Of one arm or two, z (m, D), by models per arm; sides: u and v of each where arms know ||v|| u."""
+    store, shared, rows = learned.store, learned.shared, z
+    whole = lambda vector, i: vector  # noqa: E731
+    if sides is not None:
+        lengths, axes = lengths_along(learned.direction, records, sides.right), axes_of(learned, records, sides.right)
+        rows = np.ascontiguousarray(lengths[:, None] * sides.left)
+        whole = lambda vector, i: np.outer(vector, axes[i]).ravel()  # noqa: E731
+    arms = [store.export(record) for record in records.tolist()]
+    theta = [arm.parameter() for arm in arms]
+    solved = [sign * arm.solve(row) for sign, arm, row in zip(SIGNS, arms, rows, strict=False)]
+    if shared == ():
+        return [[Weights("arm", whole(theta[i], i), whole(solved[i], i))] for i in range(len(z))]
+    own, beta = z.copy(), parameter(shared)
+    _, _, own = store.evaluate(records, rows, own)
+    total = np.ascontiguousarray(sum(sign * row for sign, row in zip(SIGNS, own, strict=False)), z.dtype)
+    common = contract.solve(shared.design, total)
+    for i, arm in enumerate(arms):
+        theta[i], solved[i] = theta[i] - arm.coupled(beta), solved[i] - arm.coupled(common)
+    return [
+        [Weights("shared", beta, common), Weights("arm", whole(theta[i], i), whole(solved[i], i))]
+        for i in range(len(z))
+    ]
+
+
+def axes_of(learned: Learned, records: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The unit vector along which every arm knows its side v, (m, d_a): of one never learned from, its v's own."""
+    norms = np.linalg.norm(right.astype(np.float64), axis=1, keepdims=True)
+    axes = np.divide(right, norms, out=np.zeros(right.shape), where=norms > 0.0)
+    for i, record in enumerate(records):
+        if record != NONE and learned.direction[record].any():
+            axes[i] = learned.direction[record]
+    return axes

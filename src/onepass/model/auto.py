@@ -1,0 +1,284 @@
+"""The model that has learned nothing yet: what it learns first decides which model takes its place.
+
+    contexts                    arms                                    model
+    rows of numbers             names                                   AveragedModels, on rows
+    records                     names, FEW at most                      AveragedModels, on a column for every term
+    records                     more names                              InteractionModel
+    either                      records or rows of features, by name    InteractionModel
+
+A record of a decision says it as well: a row; or terms of the request and of the arms that were chosen. Before that it
+decides for whatever it is given, as a fresh model of that kind does. Later that model refuses what asks for another.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any, Self, final
+
+import numpy as np
+
+from onepass.exploration.contract import Seen
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.rule import Rule, rule_of
+from onepass.features.records import Records
+from onepass.foundation import check, files
+from onepass.foundation.check import shown
+from onepass.foundation.registry import built, plain, savable
+from onepass.foundation.sharing import reading
+from onepass.foundation.state import objects
+from onepass.model.arms.arm_index import ArmIndex
+from onepass.model.averaged.averaged_models import MEGABYTES, PATIENCE, RULE, WARM_UP, AveragedModels
+from onepass.model.averaged.columns import WIDTH
+from onepass.model.averaged.span import WIDE
+from onepass.model.contract import Batch, Choice, Model, Request, Sides
+from onepass.model.interaction.interaction_model import InteractionModel
+from onepass.model.records import are_records, checked_evidence, have_features, is_frame, says_names_alone
+
+FEW = 20  # arms: of 30 to 300, clicked now and then, one model of all earns as much (docs/recommended_measured.md)
+CROSSED = {"own": False, "crossed": True}  # whether all arms share one model, where the user says so
+Kind = tuple[bool, bool]  # whether arms share one model, and whether contexts are rows that each has models of
+
+
+@final
+@savable
+class AutoModel(Model):
+    """The model that the data asks for, as long as there is none.
+
+    dim, landmarks, reg, warm_up, megabytes, patience, seed: as of `AveragedModels`.
+    models: "own" (of every arm, features are left out), "crossed" (one of all arms), None (default): as said above.
+    context, item: the `Records` of requests and of arms, learned further in copies; None (default): 256 wide. With
+        more than 300 places of requests models are crossed.
+    Contexts and arms are as `AveragedModels` or `InteractionModel` take them. ValueError for values out of range.
+    """
+
+    def __init__(
+        self,
+        dim: int | None = None,
+        *,
+        landmarks: int = 150,
+        reg: float = 0.1,
+        warm_up: int = WARM_UP,
+        megabytes: float = MEGABYTES,
+        patience: float | None = PATIENCE,
+        seed: int = 0,
+        models: str | None = None,
+        context: Records | None = None,
+        item: Records | None = None,
+    ) -> None:
+        for argument, value in (("context", context), ("item", item)):
+            if not isinstance(value, Records | None):
+                raise ValueError(f"{argument} must be Records(size=256), got {shown(value)}")
+        crossed = None if models is None else CROSSED[check.choice("models", models, tuple(CROSSED))]
+        if context is not None and context.size > WIDE:
+            if crossed is False:
+                raise ValueError(f"context must have at most {WIDE} places where arms have models of their own")
+            crossed = True
+        self._options: dict[str, Any] = {
+            "landmarks": landmarks,
+            "reg": reg,
+            "warm_up": warm_up,
+            "megabytes": megabytes,
+            "patience": patience,
+            "seed": seed,
+        }
+        self.dim: int | None = None if dim is None else check.integer("dim", dim, 1)
+        self.rounds = 0
+        self._models, self._crossed = models, crossed
+        self._context, self._item = (None if one is None else one.copy() for one in (context, item))
+        self._index = ArmIndex()
+        self._fresh: dict[Kind, Model] = {}
+        self._model_of((False, True))  # checks the options
+
+    # ---- kinds ----
+
+    def _new_model(self, kind: Kind) -> Model:
+        """Return a model that has learned nothing, and knows the arms that were added."""
+        crossed, rows = kind
+        if crossed:
+            return InteractionModel(self._context, self._item, dim=self.dim, arms=self._index.names)
+        context = None if rows else Records(size=WIDTH) if self._context is None else self._context
+        made = AveragedModels(self.dim, **self._options, context=context, ignore_features=self._crossed is False)
+        for name in self._index.names:
+            made.add_arm(name)
+        return made
+
+    def _model_of(self, kind: Kind) -> Model:
+        """Return the model that decisions of a kind are made by. It never learns."""
+        made = self._fresh.get(kind)
+        if made is None:
+            made = self._fresh[kind] = self._new_model(kind)
+        return made
+
+    def _kind(self, contexts: Any, featured: bool, count: int) -> Kind:
+        """Return the kind that contexts ask for, beside `count` arms, with features or not."""
+        rows = not are_records(contexts)
+        if self.dim is not None and not rows:
+            if not is_frame(contexts):
+                raise ValueError(f"contexts must be rows of dim = {self.dim} numbers, got {shown(contexts)}")
+            rows = True
+        return self._kind_of(rows, featured, count)
+
+    def _kind_of(self, rows: bool, featured: bool, count: int) -> Kind:
+        crossed = self._crossed
+        if crossed is None:
+            crossed = featured or (count > FEW and not rows)
+        return crossed, rows and not crossed
+
+    def _kind_of_decision(self, decision: Any) -> Kind:
+        """Return the kind that a decision's record asks for; ValueError where it holds no context."""
+        if isinstance(decision.context, np.ndarray):
+            return self._kind_of(True, False, 0)
+        checked_evidence(decision)
+        return self._kind_of(False, not says_names_alone(decision), len(decision.offered or ()))
+
+    def can_become(self, other: Model) -> bool:
+        """Return True for an automatic model of equal parameters, and for a model of one of its kinds."""
+        found = [self, *map(self._model_of, ((False, True), (False, False), (True, False)))]
+        return any(_settings(one) == _settings(other) for one in found)
+
+    # ---- arms ----
+
+    @property
+    def named(self) -> bool:
+        return True
+
+    @property
+    @reading
+    def arms(self) -> tuple[Any, ...]:
+        return self._index.names
+
+    @property
+    def index(self) -> ArmIndex:
+        """Names of arms: not to be written to, and no part of a stable interface."""
+        return self._index
+
+    def add_arm(self, arm: Hashable) -> None:
+        self._index.add(arm)
+        self._fresh = {}
+
+    def remove_arm(self, arm: Hashable) -> None:
+        self._index.known(arm)
+        self._index.remove(arm)
+        self._fresh = {}
+
+    # ---- decisions ----
+
+    def encode(self, context: Any, arms: Any) -> Request:
+        """Return the request of the model that a context and arms ask for, beside that model."""
+        count = len(self._index) if arms is None else len(arms) if hasattr(arms, "__len__") else 0
+        model = self._model_of(self._kind(context, have_features(arms), count))
+        request = model.encode(context, arms)
+        return request._replace(given=(model, request))
+
+    def reread(self, decision: Any) -> Request:
+        model = self._model_of(self._kind_of_decision(decision))
+        request = model.reread(decision)
+        return request._replace(given=(model, request))
+
+    def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
+        model, inner = _inner(request)
+        return model.evidence(inner, i, places)
+
+    def choose(
+        self,
+        request: Request,
+        i: int,
+        rule: Rule,
+        rng: np.random.Generator,
+        among: np.ndarray,
+        k: int,
+        greedy: bool,
+    ) -> Choice:
+        model, inner = _inner(request)
+        return model.choose(inner, i, rule, rng, among, k, greedy)
+
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+        model, inner = _inner(request)
+        return model.predict(inner, i, rule, rng, pairs)
+
+    def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
+        model, inner = _inner(request)
+        return model.scores(inner, rule, rng)
+
+    def default_exploration(self) -> Exploration:
+        return RULE
+
+    def acting(self, rule: Rule, request: Request | None = None) -> Rule:
+        """Return the rule; the default one of the model that a request is for, where it is the default one."""
+        if request is None or rule.exploration is not RULE:
+            return rule
+        return rule_of(_inner(request)[0].default_exploration())
+
+    # ---- learning ----
+
+    def observe(self, context: Any, arm: Any) -> Batch:
+        several = arm if isinstance(arm, list | tuple) else ()
+        kind = self._kind(context, have_features(arm) or any(map(have_features, several)), len(self._index))
+        batch = self._model_of(kind).observe(context, arm)
+        return batch._replace(rows=(kind, batch))
+
+    def recall(self, slots: list[tuple[Any, int]]) -> Batch:
+        kind = self._kind_of_decision(slots[0][0])
+        batch = self._model_of(kind).recall(slots)
+        return batch._replace(rows=(kind, batch))
+
+    def update(
+        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
+    ) -> Model:
+        """Return a model of the kind that the batch asks for, which has learned it."""
+        kind, inner = batch.rows
+        return self._new_model(kind).update(inner, rewards, nu=nu, time=time, residuals=residuals)
+
+    def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        return self._model_of(self._kind(contexts, False, 0)).game(contexts, rewards, nu)
+
+    # ---- questions ----
+
+    def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]]:
+        rows = not are_records(contexts) or self.dim is not None
+        return self._model_of((False, rows)).users(contexts)
+
+    def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
+        model, inner = _inner(request)
+        return model.attribute(inner, places, names)
+
+    def memory_usage(self) -> int:
+        return 0
+
+    def summary(self) -> str:
+        return "nothing learned yet"
+
+    def __repr__(self) -> str:
+        return f"AutoModel({', '.join(f'{name}={value!r}' for name, value in self.params().items())})"
+
+    # ---- copies and files ----
+
+    def freeze(self) -> Self:
+        return self.copy()
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given."""
+        parts = {"models": self._models, "context": self._context, "item": self._item}
+        return {"dim": self.dim, **self._options, **parts}
+
+    def contents(self) -> files.Contents:
+        return files.Contents(self.params(), {}, (objects(list(self._index.names)),))
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        model = cls(**{name: built(part) for name, part in params.items()})
+        for name in held.take((objects([]),), lambda found: True)[0].tolist():
+            model.add_arm(name)
+        return model
+
+
+def _inner(request: Request) -> tuple[Model, Request]:
+    """Return the model that a request is for, and its own request."""
+    found: tuple[Model, Request] = request.given
+    return found
+
+
+def _settings(model: Model) -> dict[str, Any]:
+    """Return the parameters of a model as plain data, without the arms that it was told of."""
+    found = plain(model)
+    found.pop("arms", None)
+    return dict(found)

@@ -1,0 +1,212 @@
+"""Models of arms in slots, by their names, and when the views of these are made again."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.foundation import check, files
+from onepass.foundation.generic import call_direct
+from onepass.foundation.state import objects
+from onepass.model.arms.arm_index import ArmIndex
+from onepass.model.averaged.mixture import (
+    ALARMS,
+    CLOCK,
+    KNOWN,
+    NAMES,
+    NEVER,
+    asked,
+    begin_arm,
+    begun_mixture,
+    bytes_of,
+    consistent,
+    erase,
+    grown,
+    sigma_of,
+    survey,
+    take,
+    weights,
+)
+from onepass.model.averaged.new_columns import widened
+from onepass.model.averaged.remake import (
+    begun_remaking,
+    drop,
+    drop_all,
+    go_on,
+    grow,
+    is_due,
+    remaking_fits,
+    spare,
+    start,
+    widen,
+)
+from onepass.model.averaged.rewards import SPREAD, prior
+from onepass.model.averaged.span import LEAST
+
+LEAST_SLOTS = 4  # room for arms to begin with
+ALWAYS = 2_000  # columns that are taken whatever `megabytes` says
+
+
+class Settings(NamedTuple):
+    """What `AveragedModels` was given, but for contexts."""
+
+    landmarks: int
+    reg: float
+    warm_up: int
+    megabytes: float
+    patience: float | None
+    seed: int
+
+    def checked(self) -> "Settings":
+        """Return them as numbers; ValueError for values out of range."""
+        return Settings(
+            check.integer("landmarks", self.landmarks, 0, 2_000),
+            check.positive("reg", self.reg),
+            check.integer("warm_up", self.warm_up, 1, 1 << 20),
+            check.positive("megabytes", self.megabytes),
+            None if self.patience is None else check.positive("patience", self.patience),
+            check.integer("seed", self.seed, 0, None),
+        )
+
+    @property
+    def bytes(self) -> float:
+        """What models may take."""
+        return 1e6 * self.megabytes
+
+    def columns_within(self, rows: int) -> int:
+        """Return the most columns with which so many rows, in double precision, and two spans fit into `megabytes`."""
+        return max(ALWAYS, int(self.bytes / (8 * rows + 8 * LEAST)))
+
+    def rows_kept(self, width: int) -> int:
+        """Return how many of the first rows are kept: with spare ones, for work in slices, where these fit as well."""
+        more = self.warm_up + spare(self.warm_up)
+        return more if width <= self.columns_within(more) else self.warm_up
+
+
+class Saved(NamedTuple):
+    """What is written: the models, () where no row was seen; new ones that are being made, or (); names of the arms and
+    their slots."""
+
+    mixture: Any
+    remaking: Any
+    names: np.ndarray
+    slots: np.ndarray
+
+
+class ArmMixtures:
+    """models: a `Mixture`, () until the width of rows is known; remaking: a `Remaking`, () while there is none; index:
+    names and slots."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.models: Any = ()
+        self.remaking: Any = ()
+        self.index = ArmIndex()
+        self._code: dict[Any, Callable] = {}  # compiled for the types of the models
+
+    def begin(self, width: int) -> None:
+        """Rows are known to be of that width."""
+        self.models = begun_mixture(width, self.settings.rows_kept(width), self.settings.reg)
+
+    def remove(self, arm: Any) -> None:
+        """Forget an arm and its models. ValueError if it is not known."""
+        slot = self.index.known(arm)
+        if slot != NEVER:
+            erase(self.models, slot)
+            if self.remaking != ():
+                drop(self.remaking, self.models, slot)
+        self.index.remove(arm)
+
+    def widen(self, fills: np.ndarray, sizes: np.ndarray) -> None:
+        """Let rows have columns more (new_columns.py)."""
+        if self.remaking != ():
+            self.remaking = widen(self.remaking, self.models, fills, sizes)
+        self.models = widened(self.models, fills, sizes)
+
+    def take(self, row: np.ndarray, reward: float, arm: Any) -> None:
+        """Learn one row, and do a slice of making views again, where there is some of it to do."""
+        settings, slot = self.settings, self._slot(arm)
+        state = self.models
+        if state.last[slot] == NEVER:
+            begin_arm(state, slot)
+        call_direct(self._code, take, state, row, slot, reward, settings.patience or 0.0)
+        seen = int(state.counts[CLOCK])
+        if self.remaking != () and state.counts[KNOWN] == 0:  # after an alarm
+            drop_all(self.remaking, state)
+        if seen <= settings.warm_up and is_due(seen, settings.warm_up):
+            self.remaking = start(state, settings.landmarks)
+        if self.remaking != ():
+            known, memory = len(self.index), settings.bytes
+            self.models, self.remaking = go_on(state, self.remaking, known, memory, settings.seed, settings.warm_up)
+
+    def _slot(self, arm: Any) -> int:
+        """Return the slot of an arm that is to learn: the lowest that is free."""
+        slot = self.index.record(arm)
+        if slot != NEVER:
+            return slot
+        taken = set(self.index.records.tolist())
+        slot = next(free for free in range(len(taken) + 1) if free not in taken)
+        room = len(self.models.last)
+        if slot >= room:
+            room = max(2 * room, LEAST_SLOTS)
+            if self.remaking != ():
+                self.remaking = grow(self.remaking, self.models, room)
+            self.models = grown(self.models, room)
+        self.index.settle(arm, slot)
+        return slot
+
+    def survey(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int]:
+        """Return means and widths of arms for rows (1 or K, dim), sigma, and how many rows that is learned from."""
+        if self.models == ():
+            return np.zeros(slots.size), np.ones(slots.size), 0.0, 0
+        return *call_direct(self._code, survey, self.models, rows, slots), int(self.models.counts[KNOWN])
+
+    def choices(self) -> dict[str, Any]:
+        """Return what was chosen so far, as `AveragedModels.choices` says; {} before the first row."""
+        state = self.models
+        if state == () or not state.plan.any():
+            return {}
+        w, width, sketched = weights(state), state.rows.shape[1], state.sketches.root.shape[1]
+        believed = {
+            name: round(float(one), 3)
+            for m, (name, one) in enumerate(zip(NAMES, w, strict=True))
+            if asked(state.plan, sketched > 0, m)
+        }
+        return {
+            "weights": believed,
+            "landmarks": [len(view.landmarks) for view in state.views],
+            "directions": sketched or state.views[0].span.basis.shape[1],
+            "residual": float(sigma_of(state, w)),
+            "prior": float(prior(state.rewards)),
+            "unit": float(state.rewards.numbers[SPREAD]),
+            "alarms": int(state.counts[ALARMS]),
+            "bytes_per_arm": bytes_of(state.plan, width, sketched // 2),
+        }
+
+    # ---- files ----
+
+    def saved(self) -> Saved:
+        """Return what is written."""
+        return Saved(self.models, self.remaking, objects(list(self.index.names)), self.index.records)
+
+    def restore(self, held: files.Holds) -> None:
+        """Take what was written; ValueError where that does not fit."""
+        begun, landmarks = self.models, self.settings.landmarks
+        works = begun != () and any(name.startswith("remaking.") for name in held.arrays)
+        none = Saved(begun, begun_remaking(begun) if works else (), objects([]), np.zeros(0, np.int64))
+        found: Saved = held.take(none, lambda saved: _fits(saved, begun, landmarks))
+        if len(set(found.names.tolist())) != len(found.names):
+            raise ValueError("an arm is there twice")
+        self.models, self.remaking = found.mixture, found.remaking
+        self.index = ArmIndex(zip(found.names, found.slots.tolist(), strict=True))
+
+
+def _fits(found: Saved, begun: Any, landmarks: int) -> bool:
+    """Return whether what a file holds can have been learned."""
+    slots = found.slots[found.slots != NEVER].tolist()
+    few = len(found.names) == len(found.slots) and len(set(slots)) == len(slots) and min(slots, default=0) >= 0
+    if not few or begun == ():
+        return few
+    state, more, arms = found.mixture, found.remaking, max(slots, default=NEVER) + 1
+    whole = consistent(state, begun, arms)
+    return whole and (more == () or remaking_fits(more, state, begun, arms, landmarks))

@@ -1,0 +1,131 @@
+"""What the mean and the width of an arm are made of, column by column.
+
+    mean  = prior + sum_m w_m (sum_j theta_mj phi_mj)
+    width = cut ||phi||_P = cut (sum_j phi_j (P phi)_j) / ||phi||_P,   of the model with the largest w_m
+
+cut: the stretch of widths, and what the arm's rows leave of them (mixture.py).
+
+Column j has a feature in every model that is believed, of wide rows as Q has it; what the kernel's features say is
+one term.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from onepass.design.subspace import solve_in
+from onepass.features.attribution import Terms
+from onepass.foundation.check import shown
+from onepass.model.averaged.mixture import (
+    CLOCK,
+    DRIFT,
+    NEVER,
+    REG,
+    SEES,
+    SIZE,
+    START,
+    STRETCH,
+    Mixture,
+    cut,
+    kept_of,
+    weights,
+)
+from onepass.model.averaged.regression import length
+from onepass.model.averaged.rewards import prior
+from onepass.model.averaged.sketches import state_of
+from onepass.model.averaged.view import View, embedded, width
+from onepass.model.contract import Side
+
+
+def called(dim: int, names: Iterable[str] | None) -> tuple[str, ...]:
+    """The names of columns, x0, x1, ... where there are none; ValueError for others than `dim` different ones."""
+    columns = tuple(f"x{j}" for j in range(dim)) if names is None else tuple(names)
+    if len(columns) != dim or len(set(columns)) != len(columns):
+        raise ValueError(f"names must be {dim} different strings, got {shown(columns)}")
+    return columns
+
+
+def sides_of(
+    state: Mixture, rows: list[np.ndarray], slots: list[int], names: tuple[str, ...], count: int
+) -> list[list[Side]]:
+    """Of the first `count` of two arms, in slots for their rows (d,): the squared width of the second one counts
+    against that of the first."""
+    each = zip(rows, slots, (1.0, -1.0)[:count], strict=False)
+    return [[side(state, x, slot, sign, names)] for x, slot, sign in each]
+
+
+def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str, ...]) -> Side:
+    """Of an arm in a slot, for x (d,); sign: of the square of its width."""
+    dim = x.size
+    means, halves, slopes = np.zeros(dim + 2), np.zeros(dim + 2), np.zeros((2, dim + 2))
+    if state != ():
+        means[-1] = prior(state.rewards)
+        w = weights(state)
+        for m, weight in enumerate(w):
+            if weight > 0.0:
+                view = state.views[state.plan[m, SEES]]
+                phi = embedded(view, x)[state.plan[m, START] :].astype(np.float64)
+                theta, solved = known(state, m, slot, phi)
+                across = width(view)
+                square = max(float(phi @ solved), np.finfo(np.float64).tiny)
+                left = np.sqrt(cut(square, phi @ phi, 0 if slot == NEVER else state.learned[slot]))
+                widened = float(m == np.argmax(w)) * state.settings[m, STRETCH] * left / square
+                z = columns_of(view, x, phi)
+                for total, by in ((means, weight * theta), (halves, widened * solved)):
+                    total[:dim] += z * of_columns(view, by[-across - 1 : -1])
+                    total[dim] += (by * phi)[: -across - 1].sum()
+                    total[dim + 1] += by[-1] * phi[-1]
+                slopes[0, :dim] += of_columns(view, weight * theta[-across - 1 : -1]) * moving(view, x)
+    wide = halves.sum()
+    terms = Terms(
+        names=(*names, "landmarks", "prior"),
+        values=np.append(x, [1.0, 1.0]),
+        slopes=slopes,
+        parts=np.stack([means, sign * wide * halves]),
+    )
+    return Side("arm", terms, float(means.sum()), float(sign * wide**2))
+
+
+def known(state: Mixture, m: int, slot: int, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """theta, and P phi, of an arm in model m, as they are now."""
+    reg = state.settings[m, REG]
+    if slot == NEVER or state.last[slot] == NEVER:
+        return np.zeros(phi.size), phi / reg
+    if state.sketches.root.shape[1] > 0:
+        space = state_of(state.sketches, slot, reg).space
+        return state.sketches.theta[slot].astype(np.float64), solve_in(space, phi.astype(np.float32)).astype(np.float64)
+    sizes = state.plan[:, SIZE]
+    t, p, lower = sizes[:m].sum(), length(sizes[:m]).sum(), np.zeros((phi.size, phi.size))
+    lower[np.tril_indices(phi.size)] = state.inverse[slot, p : p + length(phi.size)]
+    whole, kept = lower + np.tril(lower, -1).T, kept_of(state.settings[m, DRIFT], state.last[slot], state.counts[CLOCK])
+    return np.sqrt(kept) * state.theta[slot, t : t + phi.size], kept * (whole @ phi) + (1.0 - kept) * phi / reg
+
+
+def columns_of(view: View, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
+    """The columns' own features, (d,): those of phi, or of wide rows scale z, before they are mapped."""
+    if view.span.basis.shape[1] == 0:
+        return phi[-x.size - 1 : -1]
+    limit, scale, _ = view.numbers
+    return scale * np.clip((x - view.center) * view.unit, -limit, limit)
+
+
+def of_columns(view: View, linear: np.ndarray) -> np.ndarray:
+    """Weights of the columns, (d,), by those of linear features: Q times them, of wide rows."""
+    basis = view.span.basis
+    return basis @ linear if basis.shape[1] else linear
+
+
+def moving(view: View, x: np.ndarray) -> np.ndarray:
+    """By how much the columns' features move with the columns, (d,): not at all where they are cut."""
+    limit, scale, _ = view.numbers
+    if view.knots.shape[1] > 0:
+        return scale * np.array([slope(*line) for line in zip(x, view.knots, view.heights, strict=True)])
+    return np.where(np.abs((x - view.center) * view.unit) < limit, view.unit * scale, 0.0)
+
+
+def slope(x: float, knots: np.ndarray, heights: np.ndarray) -> float:
+    """Of the line through (knots, heights) at x; 0 beyond the ends."""
+    place = int(np.searchsorted(knots, x, side="right"))
+    if place in (0, len(knots)):
+        return 0.0
+    return float((heights[place] - heights[place - 1]) / (knots[place] - knots[place - 1]))

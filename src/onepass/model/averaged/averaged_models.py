@@ -1,0 +1,296 @@
+"""Of every arm several models, weighted by how well they predict: nothing has to be tuned.
+
+Of every arm a few ridge regressions, on the columns, those of records too (columns.py), and on features of a kernel
+(view.py, regression.py), weighed by how well they have predicted (mixture.py). Widths are in units of what they leave
+(rewards.py). What each part is worth: docs/recommended_measured.md. Cost of a round: n^2 / 2 an arm for widths, n =
+landmarks + dim + 1 of the models that are believed, and n^2 of every model to learn. Of more than 300 columns span.py
+and sketches.py say which models, and what they cost. When the views of models are made again says remake.py.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Any, Self, final
+
+import numpy as np
+
+from onepass.exploration.contract import Seen
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.optimistic_gap import OptimisticGap
+from onepass.exploration.randomness import noise_once
+from onepass.exploration.rule import Rule
+from onepass.exploration.statistics import statistics
+from onepass.features.records import Records
+from onepass.foundation import check, files
+from onepass.foundation import state as states
+from onepass.foundation.check import shown
+from onepass.foundation.registry import built, savable
+from onepass.foundation.sharing import reading
+from onepass.model.arms.arm_index import ArmIndex
+from onepass.model.averaged.arm_mixtures import ArmMixtures, Settings
+from onepass.model.averaged.attribution import called, sides_of
+from onepass.model.averaged.contexts import Contexts, RecordContexts, RowContexts, check_width
+from onepass.model.averaged.span import WIDE
+from onepass.model.contract import Batch, Model, Request, Sides
+from onepass.model.names import PLAIN, hashable
+from onepass.model.records import have_features
+
+WARM_UP = 256  # rows from which the views are made
+MEGABYTES = 64.0  # that models may take when the views are made
+PATIENCE = 50.0  # of the alarm, in units of surprise
+RULE = OptimisticGap()
+
+
+@final
+@savable
+class AveragedModels(Model):
+    """Several models of every arm, which is known by its name.
+
+    dim: of contexts that are rows, from 1 to 2,000, or to what `megabytes` allow, 27,777 at the defaults: the first
+        rows and two spans fit into them (default None: that of the first row learned).
+    landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where `megabytes` say.
+    reg: penalty on every parameter, above 0 (default 0.1).
+    warm_up: rows from which scales and landmarks are made, again after 1, 2, 4, ... of them, from 1 (default 256).
+    megabytes: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms that
+        come later, and columns of records, take more.
+    patience: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
+    seed: of landmarks, at least 0 (default 0).
+    context: the `Records` of contexts that are records, at most 300 wide, learned further in a copy (default None:
+        contexts are rows).
+    ignore_features: True to leave out features of arms (default False: they are refused).
+    A context is a row (dim,), the same for all arms, or (K, dim), a row per arm, and n decisions take (n, 1, dim) or
+    (n, K, dim); or it is a dictionary, and n decisions take a list of them, or a frame. ValueError for values out of
+    range.
+    """
+
+    def __init__(
+        self,
+        dim: int | None = None,
+        *,
+        landmarks: int = 150,
+        reg: float = 0.1,
+        warm_up: int = WARM_UP,
+        megabytes: float = MEGABYTES,
+        patience: float | None = PATIENCE,
+        seed: int = 0,
+        context: Records | None = None,
+        ignore_features: bool = False,
+    ) -> None:
+        settings = Settings(landmarks, reg, warm_up, megabytes, patience, seed).checked()
+        most = settings.columns_within(settings.warm_up)
+        self._ignores: bool = check.choice("ignore_features", ignore_features, (False, True))
+        self.rounds, self._dim = 0, None if dim is None else check_width(dim, most)
+        self._mixtures = ArmMixtures(settings)
+        if context is None:
+            self._contexts: Contexts = RowContexts(self._dim or 0, most)
+        elif not isinstance(context, Records) or dim is not None:
+            raise ValueError(f"context must be Records(size=256), and dim None beside it, got {shown(context)}")
+        elif context.size > WIDE:
+            raise ValueError(f"context must have at most {WIDE} places where arms have models of their own")
+        else:
+            self._contexts = RecordContexts(context.copy())
+        if self._dim is not None:
+            self._mixtures.begin(self._dim)
+
+    def default_exploration(self) -> Exploration:
+        return RULE
+
+    @property
+    def dim(self) -> int:
+        """The width of rows; 0 before the first one."""
+        return self._contexts.width
+
+    @property
+    def learned(self) -> Any:
+        return self._mixtures.models
+
+    # ---- arms ----
+
+    @property
+    def named(self) -> bool:
+        return True
+
+    @property
+    @reading
+    def arms(self) -> tuple[Any, ...]:
+        return self._mixtures.index.names
+
+    @property
+    def index(self) -> ArmIndex:
+        """Names of arms, and where each has its models: not to be written to, and no part of a stable interface."""
+        return self._mixtures.index
+
+    def add_arm(self, arm: Hashable) -> None:
+        self._mixtures.index.add(arm)
+
+    def remove_arm(self, arm: Hashable) -> None:
+        """Forget an arm and all it has learned; its place is taken by the next new one. ValueError if it is not
+        known."""
+        self._mixtures.remove(arm)
+
+    def _names(self, arms: Any) -> Any:
+        """Return arms on offer by their names; ValueError for features, unless these are left out."""
+        if arms is None or (type(arms) in (list, tuple) and len(arms) > 0 and type(arms[0]) in PLAIN):
+            return arms
+        featured = have_features(arms)
+        if featured:
+            self._refuse_features()
+        if isinstance(arms, Mapping):
+            return list(arms)
+        if featured:
+            raise ValueError(f"arms must have names where each has models of its own, got {shown(arms)}")
+        return arms
+
+    def _names_to_learn(self, arms: list[Any]) -> list[Any]:
+        """Return the names of arms that are learned; ValueError for features, unless these are left out."""
+        if PLAIN.issuperset(map(type, arms)):
+            return arms
+        if any(map(have_features, arms)):
+            self._refuse_features()
+        names = list(map(_name_to_learn, arms))
+        hashable(names)
+        return names
+
+    def _refuse_features(self) -> None:
+        if not self._ignores:
+            raise ValueError(
+                "arms have features, and this bandit has learned models of every arm: say models='own' to leave "
+                "features out, or models='crossed' from the start"
+            )
+
+    # ---- decisions ----
+
+    def encode(self, context: Any, arms: Any) -> Request:
+        """Return rows (n, K or 1, dim), and slots of arms."""
+        names, slots = self._mixtures.index.request(self._names(arms))
+        single, rows, given = self._contexts.requests(context, len(names))
+        each: Any = rows
+        return Request(names, len(names), single, each, slots, given)
+
+    def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
+        names: Any = request.names
+        chosen = [names[place] for place in places.tolist()]
+        return self._contexts.evidence(request.given, i, request.each[i], places, chosen)
+
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+        normals = noise_once(pairs, request.size, rng, 0)[0]
+        means, widths, sigma, known = self._mixtures.survey(request.each[i], request.arms)
+        return statistics(rule, means, widths, rule.strength.scale * sigma, normals * widths, sigma, known)
+
+    # ---- learning ----
+
+    def observe(self, context: Any, arm: Any) -> Batch:
+        single, examples, arms = self._contexts.examples(context, arm)
+        return Batch(len(examples), single, examples, self._names_to_learn(arms))
+
+    def recall(self, slots: list[tuple[Any, int]]) -> Batch:
+        names = [decision.arms[slot] for decision, slot in slots]
+        hashable(names)
+        return Batch(len(slots), False, self._contexts.recall(slots), names)
+
+    def update(
+        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
+    ) -> Self:
+        self.at(time)
+        if nu is not None:
+            raise ValueError("nu must be None for this model, which finds the scale of the noise by itself")
+        for example, reward, arm in zip(batch.rows, rewards.tolist(), batch.arms, strict=True):
+            row, (fills, sizes) = self._contexts.advance(example)
+            if self._mixtures.models == ():
+                self._mixtures.begin(len(row))
+            elif len(fills):
+                self._mixtures.widen(fills, sizes)
+            self._mixtures.take(row, reward, arm)
+            self.rounds += 1
+        return self
+
+    def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Check recorded rounds; contexts may be (T, 1, dim), the same for all arms, which are named 0 .. K - 1."""
+        if nu is not None:
+            raise ValueError(f"nu must be None for this model, got {shown(nu)}")
+        return *self._contexts.game(contexts, rewards), None
+
+    # ---- questions ----
+
+    def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]]:
+        return self._contexts.users(contexts) or super().users(contexts)
+
+    def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
+        rows, slots = request.each[0], [int(request.arms[place]) for place in places]
+        columns = called(rows.shape[1], self._contexts.names if names is None else names)
+        of_arms = [rows[place if len(rows) > 1 else 0] for place in places]
+        return partial(sides_of, self._mixtures.models, of_arms, slots, columns)
+
+    def reread(self, decision: Any) -> Request:
+        rows: Any = self._contexts.reread(decision)[None]
+        names, slots = self._mixtures.index.request(tuple(decision.arms))
+        return Request(names, len(names), True, rows, slots)
+
+    @reading
+    def choices(self) -> dict[str, Any]:
+        """Return {"models": "rows", or "records", "weights": of the models by their names, "landmarks": of each view,
+        "directions": that wide rows are mapped on, 0: they are not wide, "residual": sigma, the unit of exploration,
+        "prior": mean of an unknown arm, "unit": D of the rewards, "alarms": how often all was forgotten,
+        "bytes_per_arm": memory}; {} before the first row."""
+        found = self._mixtures.choices()
+        return {"models": self._contexts.models, **found} if found else {}
+
+    @reading
+    def memory_usage(self) -> int:
+        """Return the bytes of all arrays, and of the names in the dictionary of records."""
+        records = self._contexts.records
+        return states.nbytes((self._mixtures.models, self._mixtures.remaking)) + (
+            0 if records is None else records.memory_usage()
+        )
+
+    def summary(self) -> str:
+        said, found = (
+            f"{self.rounds} rows learned of {len(self._mixtures.index)} arms, {self.memory_usage():,} bytes",
+            self.choices(),
+        )
+        if not found:
+            return said
+        believed = ", ".join(f"{name} {w:.2f}" for name, w in found["weights"].items() if w > 0.0)
+        directions = f"{found['directions']} directions, " if found["directions"] else ""
+        return (
+            f"{said}; {found['models']} of {self.dim} columns; {believed}; {directions}{found['landmarks'][0]} "
+            f"landmarks, residual {found['residual']:.3g}, {found['alarms']} alarms, {found['bytes_per_arm']:,} bytes "
+            "an arm"
+        )
+
+    def __repr__(self) -> str:
+        return f"AveragedModels({', '.join(f'{name}={value!r}' for name, value in self.params().items())})"
+
+    # ---- copies and files ----
+
+    def freeze(self) -> Self:
+        return self.copy()
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given."""
+        settings = self._mixtures.settings._asdict()
+        return {"dim": self._dim, **settings, "context": self._contexts.records, "ignore_features": self._ignores}
+
+    def contents(self) -> files.Contents:
+        extra = {"rounds": self.rounds, "width": self.dim, **self._contexts.extra()}
+        return files.Contents(self.params(), extra, self._mixtures.saved())
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        model = cls(**{name: built(part) for name, part in params.items()})
+        model._contexts.restore(extra)
+        if model._mixtures.models == () and model.dim > 0:
+            model._mixtures.begin(model.dim)
+        model._mixtures.restore(held)
+        model.rounds = check.integer("rounds", extra["rounds"], 0)
+        return model
+
+
+def _name_to_learn(arm: Any) -> Any:
+    """Return the name of an arm that is learned, {name: features} or a name; ValueError where it has none, or
+    several."""
+    if isinstance(arm, Mapping) and len(arm) == 1:
+        return next(iter(arm))
+    if isinstance(arm, Mapping) or have_features(arm):
+        raise ValueError(f"arm must be a name or {{name: features}} where each has models of its own, got {shown(arm)}")
+    return arm

@@ -1,0 +1,84 @@
+"""Records as rows of numbers that grow wider: a column for every term that was learned.
+
+    row[column of the term's place] = its number        1 of a name, 34 of {"age": 34}; else what is filled in:
+    fill = 0 of a name, the mean of the numbers learned so far of a number: missing ones count as the mean
+
+The dictionary is that of `Records`: a term has a place once it is learned, and then a column; terms beyond its size
+share the last places by a hash. Where models have learned rows without a column, these rows had there what is filled
+in, so that a model with a column more is exactly what it would have been with it from the start (new_columns.py).
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from onepass.features.pairs import Pairs
+from onepass.features.records import Records
+from onepass.features.terms import is_number
+
+NONE = -1  # the column of a place that has none
+WIDTH = 256  # of the dictionary: with 150 landmarks an arm then takes 1.6 MB
+
+
+class Columns:
+    """records: the dictionary, which learns; places: of each column, in the order in which they came."""
+
+    def __init__(self, records: Records, places: list[int]) -> None:
+        self.records, self.places = records, places
+        self._column = np.full(records.size, NONE)
+        self._column[places] = np.arange(len(places))
+        self._refill()
+
+    def copy(self) -> "Columns":
+        """The same, which goes on by itself."""
+        return Columns(self.records.copy(), list(self.places))
+
+    @property
+    def width(self) -> int:
+        """Of rows: 0 before the first record is learned, later at least 1."""
+        return len(self.places)
+
+    def names(self) -> list[str]:
+        """Of each column the term that it is of."""
+        every = self.records.feature_names()
+        return [every[place] for place in self.places]
+
+    def rows(self, records: list[Any]) -> np.ndarray:
+        """Rows (n, width) of records; nothing changes. ValueError for what is no record, NaN, and infinities."""
+        return self._dense(self.records.pairs(records))
+
+    def rows_of_terms(self, every: list[dict[str, float]]) -> np.ndarray:
+        """The same of records of which the terms alone are known."""
+        return self._dense(self.records.pairs_of_terms(every))
+
+    def advance(self, found: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
+        """Learn the terms of a record: its row (width,), and what is known of the columns that are new, (2, n): their
+        fill, and the size of the number there, 0 of a name."""
+        places, values = self.records.learn_terms(found)
+        new = list(dict.fromkeys(places[self._column[places] == NONE].tolist()))
+        if not (new or self.places):  # a record that says nothing: a column that only a hash can hit
+            new = [self.records.size - 1]
+        for place in new:
+            self._column[place] = len(self.places)
+            self.places.append(place)
+        self._refill()
+        row = self._one(places, values)
+        if not new:
+            return row, np.zeros((2, 0))
+        names, first = self.records.feature_names(), len(row) - len(new)
+        sizes = [(abs(row[j]) or 1.0) if is_number(names[self.places[j]]) else 0.0 for j in range(first, len(row))]
+        return row, np.stack([self._fill[first:], sizes])
+
+    def _refill(self) -> None:
+        self._fill = self.records.means()[self.places]
+
+    def _dense(self, pairs: Pairs) -> np.ndarray:
+        ends = pairs.starts.tolist()
+        parts = [slice(start, end) for start, end in pairwise(ends)]
+        return np.array([self._one(pairs.places[part], pairs.values[part]) for part in parts])
+
+    def _one(self, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+        columns, row = self._column[places], self._fill.copy()
+        row[columns[columns != NONE]] = values[columns != NONE]
+        return row

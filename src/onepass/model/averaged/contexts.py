@@ -1,0 +1,237 @@
+"""How contexts become the rows of numbers that averaged models learn: they are rows, or records on columns."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from onepass.features.records import Records
+from onepass.features.terms import terms
+from onepass.foundation import check
+from onepass.foundation.check import shown
+from onepass.model.averaged.columns import Columns
+from onepass.model.contract import checked_game, rows_of_slots
+from onepass.model.names import named
+from onepass.model.records import (
+    NUMBERS,
+    are_records,
+    checked_evidence,
+    evidence_of_names,
+    examples_of,
+    is_frame,
+    records_of,
+)
+
+NO_COLUMNS = np.zeros((2, 0))
+
+
+class Contexts(ABC):
+    """The contexts of a model.
+
+    models: how `choices` calls models of these.
+    """
+
+    models: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Columns of rows: 0 before the first one is learned."""
+
+    @property
+    def records(self) -> Records | None:
+        """The dictionary of terms; None where contexts are rows."""
+        return None
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """The names of columns; None where they have none."""
+        return None
+
+    @abstractmethod
+    def requests(self, contexts: Any, count: int) -> tuple[bool, np.ndarray, Sequence[Any]]:
+        """Return whether it is a single decision among `count` arms, rows (n, count or 1, width), and the contexts that
+        `evidence` is made of."""
+
+    @abstractmethod
+    def evidence(self, given: Sequence[Any], i: int, rows: np.ndarray, places: np.ndarray, names: list[Any]) -> Any:
+        """Return what the record of the i-th decision keeps, of the arms of these names at `places` (k,)."""
+
+    @abstractmethod
+    def examples(self, contexts: Any, arm: Any) -> tuple[bool, Sequence[Any], list[Any]]:
+        """Return whether one context is to be learned by itself, what `advance` takes of each, and their arms."""
+
+    @abstractmethod
+    def recall(self, slots: list[tuple[Any, int]]) -> Sequence[Any]:
+        """Return what `advance` takes of every slot of decisions, from their records."""
+
+    @abstractmethod
+    def reread(self, decision: Any) -> np.ndarray:
+        """Return the rows (k or 1, width) of the arms that a decision chose, from its record."""
+
+    @abstractmethod
+    def advance(self, example: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the row (width,) of a context that is learned now, and of columns that are new their fills and sizes
+        (2, n)."""
+
+    @abstractmethod
+    def game(self, contexts: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Check recorded rounds, contexts (T, K or 1, width) and rewards (T, K)."""
+
+    def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]] | None:
+        """Return what a model's `users` does; None: as of rows."""
+        return None
+
+    @abstractmethod
+    def restore(self, extra: dict[str, Any]) -> None:
+        """Take what a file holds; ValueError where that does not fit."""
+
+    def extra(self) -> dict[str, Any]:
+        """Return what a file holds of them beside the width and the records."""
+        return {}
+
+
+@final
+class RowContexts(Contexts):
+    """Rows of numbers. width: 0: that of the first row learned; most: columns that rows may have."""
+
+    models = "rows"
+
+    def __init__(self, width: int, most: int) -> None:
+        self._width, self._most = width, most
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    def _array(self, contexts: Any, dims: tuple[int, ...]) -> np.ndarray:
+        if type(contexts) is not np.ndarray and are_records(contexts) and not is_frame(contexts):
+            raise ValueError(f"contexts must be rows, as those that this bandit has learned, got {shown(contexts)}")
+        return check.array("contexts", contexts, NUMBERS, dims, self._width or None)
+
+    def requests(self, contexts: Any, count: int) -> tuple[bool, np.ndarray, Sequence[Any]]:
+        rows = self._array(contexts, (1, 2, 3))
+        if rows.size == 0 or (rows.ndim > 1 and rows.shape[-2] not in (1, count)):
+            raise ValueError(f"contexts must have one row, or one per arm ({count}), got shape {rows.shape}")
+        flat = rows.reshape(-1, rows.shape[-1])
+        check.finite_rows("contexts", flat)
+        return rows.ndim < 3, rows if rows.ndim == 3 else flat[None], ()
+
+    def evidence(self, given: Sequence[Any], i: int, rows: np.ndarray, places: np.ndarray, names: list[Any]) -> Any:
+        if len(places) == 1:
+            return rows[places[0] if len(rows) > 1 else 0].copy()
+        return rows[places if len(rows) > 1 else [0] * len(places)]
+
+    def examples(self, contexts: Any, arm: Any) -> tuple[bool, Sequence[Any], list[Any]]:
+        rows = self._array(contexts, (1, 2))
+        if arm is None:
+            raise ValueError("arm must name the arm of every row")
+        single = rows.ndim == 1
+        rows = self._learnable(np.atleast_2d(rows))
+        return single, rows, [arm] if single else named(arm, len(rows), "arm")
+
+    def recall(self, slots: list[tuple[Any, int]]) -> Sequence[Any]:
+        return self._learnable(self._array(rows_of_slots(slots), (2,)))
+
+    def _learnable(self, rows: np.ndarray) -> Any:
+        check.finite_rows("contexts", rows)
+        if self._width == 0:
+            check_width(rows.shape[1], self._most)
+        return rows
+
+    def reread(self, decision: Any) -> np.ndarray:
+        return self.requests(
+            rows_of_slots([(decision, slot) for slot in range(len(decision.arms))]), len(decision.arms)
+        )[1][0]
+
+    def advance(self, example: Any) -> tuple[np.ndarray, np.ndarray]:
+        self._width = example.size
+        return example, NO_COLUMNS
+
+    def game(self, contexts: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
+        return checked_game(self._array(contexts, (3,)), rewards, NUMBERS, True)
+
+    def restore(self, extra: dict[str, Any]) -> None:
+        self._width = check.integer("width", extra["width"], self._width, self._most)
+
+
+@final
+class RecordContexts(Contexts):
+    """Records, on a column for every term that was learned (columns.py)."""
+
+    models = "records"
+
+    def __init__(self, records: Records) -> None:
+        self._columns = Columns(records, [])
+
+    @property
+    def width(self) -> int:
+        return self._columns.width
+
+    @property
+    def records(self) -> Records:
+        return self._columns.records
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._columns.names()
+
+    @staticmethod
+    def _require(contexts: Any) -> None:
+        if not are_records(contexts):
+            raise ValueError(f"contexts must be records, as those that this bandit has learned, got {shown(contexts)}")
+
+    def requests(self, contexts: Any, count: int) -> tuple[bool, np.ndarray, Sequence[Any]]:
+        self._require(contexts)
+        single, records = records_of(contexts)
+        return single, self._columns.rows(records)[:, None, :], records
+
+    def evidence(self, given: Sequence[Any], i: int, rows: np.ndarray, places: np.ndarray, names: list[Any]) -> Any:
+        return evidence_of_names(given[i], names)
+
+    def examples(self, contexts: Any, arm: Any) -> tuple[bool, Sequence[Any], list[Any]]:
+        self._require(contexts)
+        single, records, arms = examples_of(contexts, arm)
+        return single, _finite(map(terms, records)), arms
+
+    def recall(self, slots: list[tuple[Any, int]]) -> Sequence[Any]:
+        return _finite(checked_evidence(decision)[0] for decision, _ in slots)
+
+    def reread(self, decision: Any) -> np.ndarray:
+        return self._columns.rows_of_terms([checked_evidence(decision)[0]])
+
+    def advance(self, example: Any) -> tuple[np.ndarray, np.ndarray]:
+        return self._columns.advance(example)
+
+    def game(self, contexts: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
+        raise ValueError("contexts of this bandit are records: only rows of numbers are played")
+
+    def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]] | None:
+        self._require(contexts)
+        records = records_of(contexts)[1]
+        return len(records), lambda part: records[part]
+
+    def extra(self) -> dict[str, Any]:
+        return {"places": list(self._columns.places)}
+
+    def restore(self, extra: dict[str, Any]) -> None:
+        places, records = extra["places"], self._columns.records
+        whole = len(set(places)) == len(places) == extra["width"] and all(type(place) is int for place in places)
+        if not whole or not all(0 <= place < records.size for place in places):
+            raise ValueError("the columns of records do not fit")
+        self._columns = Columns(records, places)
+
+
+def check_width(width: Any, most: int) -> int:
+    """Return the width of rows that are learned; ValueError for more than `most` columns."""
+    way = "as `megabytes` and `warm_up` say: raise the one, or map rows before (onepass.GaussianProjection)"
+    return check.integer("dim", width, 1, most, way)
+
+
+def _finite(each: Iterable[dict[str, float]]) -> list[dict[str, float]]:
+    """Return terms of records; ValueError where numbers are too large together."""
+    every = list(each)
+    for one in every:
+        check.finite_rows("contexts", np.array([list(one.values())]))
+    return every

@@ -1,0 +1,397 @@
+"""Several models side by side, weighed by how well they have predicted; a map made again while rows are few; an alarm.
+
+    w_m ~ exp(-TRUST (L_m - L_min) / (2 L_min / n)),  L_m = sum of e^2 as it was before each row;  below FEW of the
+    largest: 0
+    mean_a = prior + sum_m w_m phi_m^T theta_ma,   sigma = sum_m w_m sqrt(S_m / n),   S_m = sum of e^2 / (1 + h)
+    width_a = stretch / sqrt(1 / h_a + ANYWHERE n_a / ||phi||^2),   h_a = phi^T P_a phi of the largest w_m alone
+
+Every model learns from every reward, of the arm that was played. A width is cut as if each of the arm's n_a rows had
+said a little of every direction: what has not been met in so many rows is not worth as many again. They are multiplied
+by sigma, and by no less than SHARE D (rewards.py): where nothing errs any more, what was not tried is still unknown.
+After 1, 2, 4, ..., 256 rows the views (view.py) are made again of all rows so far, which are then learned again, a
+slice with every row that comes (remake.py); later they stay. Of rows of more than 300 columns the views have
+coordinates on a span (span.py), or, where over 90% are zeros, every arm has one model on a sketch of its own
+(sketches.py).
+
+Alarm of change: g <- max(0, g + min(e^2 / ((1 + h) sigma^2), 20) - 2) of the model with the largest weight, 0 while
+recent rewards are not clearly worse than all; above `patience` all is forgotten but the views.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.foundation.generic import compiled
+from onepass.foundation.state import cleared_late, zeros
+from onepass.model.averaged.regression import begin, guess, learn, length, look, unknown
+from onepass.model.averaged.rewards import FAR, SEEN, SPREAD, SQUARES, Rewards, no_rewards, paid, prior, worse
+from onepass.model.averaged.sketches import (
+    Sketches,
+    ask_sketch,
+    begin_sketch,
+    bytes_of_sketch,
+    learn_sketch,
+    middle_of,
+    no_sketches,
+    sketches_fit,
+    sparse_row,
+)
+from onepass.model.averaged.span import WIDE
+from onepass.model.averaged.view import SPARSE, View, embedded, no_view, view_fits, width
+
+TRUST = 0.2  # of the evidence: .1 to .4 are alike (docs/recommended_measured.md)
+FEW = 0.05  # of the largest weight: models below are not asked; .01 to .1 are alike, and asking costs a product an arm
+ANYWHERE = 0.01  # of a row, that it says of every direction: .005 to .02 are alike, and without widths stay too long
+SHARE = 0.1  # of D, that a width counts: with 0 an arm that is right may stay untried, .2 explores for nothing
+EXPECTED = 2.0  # twice what e^2 / ((1 + h) sigma^2) is on average
+SURPRISE = 20.0  # the most that one reward adds to the suspicion
+SETTLED = 100  # rows before which there is no alarm
+SMALLEST = 1e-12  # of the sum of squared rewards: a loss that small is none
+TINY = 1e-300  # above 0, where all rewards were 0
+NEVER = -1  # the slot of an arm that has not learned, and the round in which it did
+STANDARD, RAW, RANKED = range(3)
+KERNEL, COLUMNS = True, False
+# view; kernel and columns, or columns alone; drift; reg, None: the user's; stretch of widths
+MODELS = (
+    (STANDARD, KERNEL, 0.0, None, 1.0),
+    (STANDARD, COLUMNS, 0.0, None, 1.0),
+    (RAW, KERNEL, 0.0, None, 1.0),
+    (STANDARD, COLUMNS, 1e-4, 1.0, 1.0),
+    (STANDARD, COLUMNS, 1e-3, 1.0, 1.0),
+    (RAW, COLUMNS, 0.0, None, 3.0),
+    (RANKED, KERNEL, 0.0, None, 1.0),
+)
+NAMES = ("kernel", "linear", "raw kernel", "drifting linear", "fast linear", "raw linear", "ranked kernel")
+SEES, START, SIZE = range(3)  # places in a row of `Mixture.plan`
+REG, DRIFT, STRETCH = range(3)  # and of `Mixture.settings`
+CLOCK, KNOWN, ALARMS = range(3)  # and in `Mixture.counts`
+FEW_COLUMNS = 256  # up to here sparse rows are mostly names, better served by all models (docs/recommended_measured.md)
+SPARSE_MODEL = 5  # the one where rows are sparse; elsewhere it says little that others do not
+RANKED_MODEL = 6  # the first to go where memory is short
+
+
+class Mixture(NamedTuple):
+    """views; plan (M, 3): of every model its view, its first feature of that, and how many, 0: not used; settings
+    (M, 3): reg, drift, stretch; scores (2, M): L and S.
+
+    Of arms in slots, all models one after the other: theta (slots, T), inverse (slots, P), last (slots,): the row with
+    which they learned last, learned (slots,): n_a. counts (3,): rows learned, rows since the last alarm, alarms;
+    suspicion (1,): g.
+    An arm that has not learned since it came, or since the last alarm, has last = -1: what stands in its slot is void.
+    rows (R, d), arms, gains (R,): the first rows, those of the warm-up and some more, the slots that were played and
+    their rewards; rows (0, d) once views stay.
+    sketches: of wide rows that are mostly zeros, in place of theta and inverse.
+    """
+
+    views: tuple[View, View, View]
+    plan: np.ndarray
+    settings: np.ndarray
+    scores: np.ndarray
+    theta: np.ndarray
+    inverse: np.ndarray
+    last: np.ndarray
+    learned: np.ndarray
+    rewards: Rewards
+    counts: np.ndarray
+    suspicion: np.ndarray
+    rows: np.ndarray
+    arms: np.ndarray
+    gains: np.ndarray
+    sketches: Sketches
+
+
+@compiled
+def asked(plan, sketched, m):
+    """Whether a model is used; sketched: whether arms have sketches. Not given the state: every array that a call is
+    given is counted, and there are sixty."""
+    return plan[m, SIZE] > 0 or (m == SPARSE_MODEL and sketched)
+
+
+@compiled
+def weights(state):
+    """w (M,)."""
+    losses, n = state.scores[0], max(float(state.counts[KNOWN]), 1.0)
+    plan, sketched = state.plan, state.sketches.root.shape[1] > 0
+    w, least = np.zeros(losses.size), np.inf
+    for m in range(w.size):
+        if asked(plan, sketched, m):
+            least = min(least, losses[m])
+    floor = max(SMALLEST * state.rewards.numbers[SQUARES], TINY)
+    for m in range(w.size):
+        if asked(plan, sketched, m):
+            w[m] = np.exp(-TRUST * (losses[m] - least) * n / (2.0 * max(least, floor)))
+            if w[m] < FEW:
+                w[m] = 0.0
+    return w / max(w.sum(), 1.0)
+
+
+@compiled
+def sigma_of(state, w):
+    """The residual that exploration is in units of, unless it is too small."""
+    total, n = 0.0, max(float(state.counts[KNOWN]), 1.0)
+    for m in range(w.size):
+        total += w[m] * np.sqrt(state.scores[1, m] / n)
+    return total
+
+
+@compiled
+def unit_of(state, w):
+    """What widths are multiplied by."""
+    return max(sigma_of(state, w), SHARE * state.rewards.numbers[SPREAD])
+
+
+@compiled
+def kept_of(drift, last, now):
+    """What the posterior of an arm that learned last in round `last` keeps until now."""
+    return (1.0 - drift) ** (now - last) if drift > 0.0 and last != NEVER else 1.0
+
+
+@compiled
+def cut(square, norm, learned):
+    """A squared width h, as rows that an arm has learned cut it; norm: ||phi||^2, above 0."""
+    return square / (1.0 + ANYWHERE * learned * square / norm)
+
+
+@compiled
+def survey(state, rows, slots):
+    """Means and widths (K,) of arms in slots for rows (K, d), or (1, d) of all arms alike; and their unit."""
+    if state.sketches.root.shape[1] > 0:
+        return survey_sketches(state, rows, slots)
+    w, now = weights(state), state.counts[CLOCK]
+    means, widths, best = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size), np.argmax(w)
+    for i in range(rows.shape[0]):
+        first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
+        for v in range(len(state.views)):
+            phi, t, p = np.empty(0, np.float32), 0, 0
+            for m in range(w.size):
+                n, reg, wide = state.plan[m, SIZE], state.settings[m, REG], state.settings[m, STRETCH]
+                if w[m] > 0.0 and state.plan[m, SEES] == v:
+                    if phi.size == 0:
+                        phi = embedded(state.views[v], rows[i])
+                    own = phi[state.plan[m, START] :]
+                    norm = unknown(own, 1.0)
+                    for a in range(first, last):
+                        slot, square = slots[a], norm / reg
+                        if slot != NEVER and state.last[slot] != NEVER:
+                            theta = state.theta[slot, t : t + n]
+                            kept = kept_of(state.settings[m, DRIFT], state.last[slot], now)
+                            means[a] += w[m] * guess(theta, own, kept)
+                            if m == best:
+                                square = look(state.inverse[slot, p : p + length(n)], own, kept, reg)
+                                square = cut(square, norm, state.learned[slot])
+                        if m == best:
+                            widths[a] = wide * np.sqrt(square)
+                t, p = t + n, p + length(n)
+    return means, widths, unit_of(state, w)
+
+
+@compiled
+def survey_sketches(state, rows, slots):
+    """The same of sketches."""
+    reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
+    means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
+    for i in range(rows.shape[0]):
+        first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
+        places, values, norm = sparse_row(state.views[RAW], rows[i])
+        for a in range(first, last):
+            slot, square = slots[a], norm / reg
+            if slot != NEVER and state.last[slot] != NEVER:
+                mean, square = ask_sketch(state.sketches, slot, places, values, norm)
+                means[a] += mean
+                square = cut(square, norm, state.learned[slot])
+            widths[a] = wide * np.sqrt(square)
+    return means, widths, unit_of(state, weights(state))
+
+
+@compiled
+def improve(state, slot, x, now, reward):
+    """Let every model learn a reward of the arm in a slot, which has begun: e, h of the best one, and which that is."""
+    best, error, spread = np.argmax(weights(state)), 0.0, 0.0
+    rest, bound = reward - prior(state.rewards), FAR * state.rewards.numbers[SPREAD]
+    for v in range(len(state.views)):
+        phi, t, p = np.empty(0, np.float32), 0, 0
+        for m in range(state.plan.shape[0]):
+            n = state.plan[m, SIZE]
+            if n > 0 and state.plan[m, SEES] == v:
+                if phi.size == 0:
+                    phi = embedded(state.views[v], x)
+                own = phi[state.plan[m, START] :]
+                theta, inverse = state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)]
+                kept = kept_of(state.settings[m, DRIFT], state.last[slot], now)
+                e, h = learn(theta, inverse, own, kept, state.settings[m, REG], rest, bound)
+                state.scores[0, m] += e * e
+                state.scores[1, m] += e * e / (1.0 + h)
+                if m == best:
+                    error, spread = e, h
+            t, p = t + n, p + length(n)
+    if state.sketches.root.shape[1] > 0:
+        m, view = SPARSE_MODEL, state.views[RAW]
+        phi, middle = embedded(view, x), middle_of(view)
+        error, spread = learn_sketch(state.sketches, slot, phi, middle, state.settings[m, REG], rest, bound)
+        state.scores[0, m] += error * error
+        state.scores[1, m] += error * error / (1.0 + spread)
+    state.last[slot] = now
+    state.learned[slot] += 1
+    state.counts[KNOWN] += 1
+    return error, spread, best
+
+
+@compiled
+def begin_arm(state, slot):
+    """Let the models of an arm know nothing, before its first reward."""
+    t, p = 0, 0
+    for m in range(state.plan.shape[0]):
+        n = state.plan[m, SIZE]
+        begin(state.theta[slot, t : t + n], state.inverse[slot, p : p + length(n)], state.settings[m, REG])
+        t, p = t + n, p + length(n)
+    if state.sketches.root.shape[1] > 0:
+        begin_sketch(state.sketches, slot, state.settings[SPARSE_MODEL, REG])
+
+
+@compiled
+def vacate(state, slot):
+    """Let a slot know nothing, and its first rows be of no arm."""
+    state.last[slot] = NEVER
+    state.learned[slot] = 0
+    for i in range(state.arms.size):
+        if state.arms[i] == slot:
+            state.arms[i] = NEVER
+
+
+def erase(state: Mixture, slot: int) -> None:
+    """Forget the arm in a slot, and leave nothing of it there."""
+    vacate(state, slot)
+    for array in (state.theta, state.inverse, *state.sketches):
+        array[slot] = 0
+
+
+@compiled
+def forget(state):
+    """Forget everything but the views and the rewards' unit."""
+    for slot in range(state.last.size):
+        vacate(state, slot)
+    state.scores[:] = 0.0
+    state.counts[KNOWN], state.suspicion[0] = 0, 0.0
+    state.counts[ALARMS] += 1
+
+
+@compiled
+def take(state, x, slot, reward, patience):
+    """Learn one row x (d,) and its reward; patience 0: there are no alarms."""
+    now = state.counts[CLOCK]
+    if now < state.rows.shape[0]:
+        state.rows[now], state.arms[now], state.gains[now] = x, slot, reward
+    state.counts[CLOCK] += 1
+    paid(state.rewards, reward)
+    e, h, best = improve(state, slot, x, now, reward)
+    variance = state.scores[1, best] / state.counts[KNOWN]
+    if variance > 0.0:
+        surprise = min(e * e / ((1.0 + h) * variance), SURPRISE)
+        state.suspicion[0] = max(0.0, state.suspicion[0] + surprise - EXPECTED)
+    if not worse(state.rewards):
+        state.suspicion[0] = 0.0
+    if 0.0 < patience < state.suspicion[0] and state.counts[KNOWN] > SETTLED:
+        forget(state)
+
+
+@compiled
+def learn_again(state, first, last):
+    """Learn the kept rows from the first of these to before the last."""
+    for i in range(first, last):
+        if state.arms[i] != NEVER:
+            improve(state, state.arms[i], state.rows[i], i, state.gains[i])
+
+
+def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
+    """Nothing is known, and no model is used yet; room: of the first rows that are kept."""
+    count = len(MODELS)
+    return Mixture(
+        views=(no_view(dim), no_view(dim), no_view(dim)),
+        plan=zeros(count, SIZE + 1, dtype=np.int64),
+        settings=np.array([[own or reg, drift, stretch] for _, _, drift, own, stretch in MODELS]),
+        scores=zeros(2, count),
+        theta=zeros(0, 0, dtype=np.float32),
+        inverse=zeros(0, 0, dtype=np.float32),
+        last=zeros(0, dtype=np.int64),
+        learned=zeros(0, dtype=np.int64),
+        rewards=no_rewards(),
+        counts=zeros(ALARMS + 1, dtype=np.int64),
+        suspicion=zeros(1),
+        rows=zeros(room, dim),
+        arms=zeros(room, dtype=np.int64),
+        gains=zeros(room),
+        sketches=no_sketches(0, dim, 0),
+    )
+
+
+def planned(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarray:
+    """The plan of these views, (M, 3), and of which models are used, (M,)."""
+    plan = np.zeros((len(MODELS), SIZE + 1), np.int64)
+    for row, (sees, kernel, *_), wanted in zip(plan, MODELS, used, strict=True):
+        landmarks = len(views_made[sees].landmarks)
+        start = 0 if kernel else landmarks
+        row[:] = sees, start, landmarks + width(views_made[sees]) + 1 - start if wanted else 0
+    return plan
+
+
+def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
+    """Which models are used, (M,): where rows are wide and sparse the raw linear one alone, or none where they are
+    wider yet; else all others that say more; that of the ranked view where it is wanted, and rows are not that wide."""
+    if rows.shape[1] > FEW_COLUMNS and np.mean(rows == 0.0) > SPARSE:
+        return (np.arange(len(MODELS)) == SPARSE_MODEL) & (rows.shape[1] <= WIDE)
+    used = np.array([kernel == COLUMNS or landmarks > 0 for _, kernel, *_ in MODELS])
+    used[SPARSE_MODEL] = False
+    used[RANKED_MODEL] &= ranked and rows.shape[1] <= WIDE
+    return used
+
+
+def bytes_of(plan: np.ndarray, dim: int, size: int) -> int:
+    """Memory of an arm, of the models of a plan (M, 3) and of a sketch of rows of that width and size."""
+    sizes = plan[:, SIZE]
+    return int((4 * sizes + 4 * length(sizes)).sum()) + bytes_of_sketch(dim, size)
+
+
+def grown(state: Mixture, slots: int) -> Mixture:
+    """The state with room for so many arms."""
+    sizes, before = state.plan[:, SIZE], len(state.last)
+    more = state._replace(
+        theta=cleared_late(slots, int(sizes.sum()), dtype=np.float32),
+        inverse=cleared_late(slots, int(length(sizes).sum()), dtype=np.float32),
+        last=np.full(slots, NEVER),
+        learned=np.zeros(slots, np.int64),
+        sketches=no_sketches(slots, state.rows.shape[1], state.sketches.root.shape[1] // 2),
+    )
+    for name in ("theta", "inverse", "last", "learned"):
+        getattr(more, name)[:before] = getattr(state, name)
+    for array, old in zip(more.sketches, state.sketches, strict=True):
+        array[:before] = old
+    return more
+
+
+def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
+    """Whether arrays fit together, and a state that has begun; arms: slots that must be there."""
+    dim = begun.rows.shape[1]
+    flat = ("plan", "settings", "scores", "counts", "suspicion", "arms", "gains")
+    same = all(getattr(state, name).shape == getattr(begun, name).shape for name in flat)
+    if not same or [one.shape for one in state.rewards] != [one.shape for one in begun.rewards]:
+        return False
+    if state.rows.shape != begun.rows.shape and state.rows.shape != (0, dim):
+        return False
+    if not all(view_fits(view, dim) for view in state.views):
+        return False
+    clock, known, alarms = state.counts.tolist()
+    sizes, top = state.plan[:, SIZE], max(arms, int(state.arms.max()) + 1)
+    room = (len(state.last), int(sizes.sum())), (len(state.last), int(length(sizes).sum()))
+    return bool(
+        np.array_equal(state.settings, begun.settings)
+        and (np.array_equal(state.plan, planned(state.views, sizes > 0)) or (clock == 0 and not state.plan.any()))
+        and (state.theta.shape, state.inverse.shape) == room
+        and (len(state.last) >= top or clock == 0)
+        and ((state.last >= NEVER) & (state.last <= clock)).all()
+        and np.array_equal(state.learned > 0, state.last > NEVER)
+        and state.learned.sum() <= known
+        and (state.arms >= NEVER).all()
+        and 0 <= known <= clock == state.rewards.numbers[SEEN]
+        and alarms >= 0
+        and sketches_fit(state.sketches, state.last > NEVER, dim)
+    )

@@ -1,0 +1,95 @@
+"""A mixture whose rows have columns more, where all rows so far have been what is filled in: means stay.
+
+    z = clip((x - fill) / size, +-3), of a name 0 or 3; landmarks have z = 0 there
+    P -> [P  0; 0  I / reg],   theta -> [theta, 0]                  exactly, for phi was 0 in the new columns
+    the constant's feature 1 / sqrt(d + 1) shrinks by s = sqrt((d + 1) / (d' + 1)):  theta_c / s, row and column P_c / s
+
+So means stay what they were; widths, whose prior and cut are in units of ||phi||, shrink with the constant. When views
+are made again (mixture.py) units become those of the rows. Rows are never wide here: dictionaries of more than 300
+terms ask for an `InteractionModel` (auto.py).
+"""
+
+import numpy as np
+
+from onepass.model.averaged.mixture import REG, SIZE, Mixture, planned
+from onepass.model.averaged.regression import length
+from onepass.model.averaged.sketches import no_sketches
+from onepass.model.averaged.span import no_span
+from onepass.model.averaged.view import CLIP, View
+
+
+def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
+    """The state with n columns more, the last ones. fills (n,): what stood there; sizes (n,): of a number there, 0: a
+    name, which is 0 or 1."""
+    standard, raw, ranked = (wider(view, fills, sizes) for view in state.views)
+    views = standard, raw, ranked
+    before, after = state.rows.shape[1], state.rows.shape[1] + len(fills)
+    plan = planned(views, state.plan[:, SIZE] > 0) if state.plan.any() else state.plan
+    grown, thetas, inverses, t, p = np.float32(np.sqrt((after + 1.0) / (before + 1.0))), [], [], 0, 0
+    for m, n in enumerate(state.plan[:, SIZE].tolist()):
+        if n:
+            mine, its = state.theta[:, t : t + n], state.inverse[:, p : p + length(n)]
+            thetas.append(wider_theta(mine, len(fills), grown))
+            inverses.append(wider_inverse(its, n, len(fills), grown, state.settings[m, REG]))
+        t, p = t + n, p + length(n)
+    return state._replace(
+        views=views,
+        plan=plan,
+        theta=beside(*thetas) if thetas else state.theta,
+        inverse=beside(*inverses) if inverses else state.inverse,
+        rows=beside(state.rows, np.tile(fills, (len(state.rows), 1))),
+        sketches=no_sketches(len(state.last), after, 0),
+    )
+
+
+def beside(*parts: np.ndarray) -> np.ndarray:
+    """Columns of the one, then of the other, row by row, as compiled code wants them."""
+    return np.ascontiguousarray(np.hstack(parts))
+
+
+def wider_theta(theta: np.ndarray, count: int, grown: np.float32) -> np.ndarray:
+    """theta (slots, n) with `count` features of no weight before the constant, whose feature has shrunk."""
+    return np.hstack([theta[:, :-1], np.zeros((len(theta), count), np.float32), grown * theta[:, -1:]])
+
+
+def wider_inverse(inverse: np.ndarray, n: int, count: int, grown: np.float32, reg: float) -> np.ndarray:
+    """Triangles of P (slots, n (n + 1) / 2) with `count` features that have not been seen."""
+    slots, same = len(inverse), length(n - 1)
+    out = np.zeros((slots, length(n + count)), np.float32)
+    out[:, :same] = inverse[:, :same]
+    for j in range(n - 1, n - 1 + count):
+        out[:, length(j) + j] = 1.0 / reg
+    last = length(n - 1 + count)
+    out[:, last : last + n - 1] = grown * inverse[:, same:-1]
+    out[:, -1] = grown * grown * inverse[:, -1]
+    return out
+
+
+def wider(view: View, fills: np.ndarray, sizes: np.ndarray) -> View:
+    """A view with columns more. The raw view, which has no end, gives them the unit that all its columns have."""
+    count, (before, knots) = len(fills), view.knots.shape
+    names, common = sizes == 0.0, view.unit.max(initial=0.0)
+    units = np.where(names, CLIP, 1.0 / np.where(names, 1.0, sizes))
+    if knots == 0 and view.numbers[0] > CLIP and common > 0.0:
+        units = np.full(count, common)
+    lines = [view.knots, view.heights]
+    if knots > 0:  # the same by two knots, where z is cut
+        room = max(knots, 2)
+        lines = [beside(line, np.repeat(line[:, -1:], room - knots, axis=1)) for line in lines]
+        ends = np.repeat((fills + CLIP / units)[:, None], room, axis=1)
+        ends[:, 0] = fills - CLIP / units
+        heights = np.repeat([[-CLIP] + [CLIP] * (room - 1)], count, axis=0)
+        lines = [np.vstack([lines[0], ends]), np.vstack([lines[1], heights])]
+        fills = units = np.zeros(count)
+    else:
+        lines = [np.zeros((before + count, 0)), np.zeros((before + count, 0))]
+    return View(
+        center=np.append(view.center, fills),
+        unit=np.append(view.unit, units),
+        numbers=view.numbers,
+        landmarks=beside(view.landmarks, np.zeros((len(view.landmarks), count), np.float32)),
+        half=view.half,
+        knots=lines[0],
+        heights=lines[1],
+        span=no_span(before + count),
+    )

@@ -1,0 +1,327 @@
+"""Views made again of the first rows, which then learn these rows again: a slice of the work with every row that comes.
+
+    scales of n = 1, 2, 4, ..., warm_up rows;  directions, FOLD rows at a time, of wide ones;  landmarks, view by view;
+    models, fewer where memory is short;  the rows so far and those that came since, in their order
+
+Until all have been learned again the bandit decides by the models that it has; then the new ones take their place, at
+once. A call goes on until its steps have cost WORK, by sizes of arrays and never by time: a replay is exact. Of fewer
+than AT_LEAST rows all is done at once. What is
+half done is part of the state (`Remaking`), is copied and saved with it, and grows wider and forgets with it. Rows
+after the last of the warm-up are kept meanwhile, SPARE of them; if these do not suffice the rest is done at once.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.foundation.state import zeros
+from onepass.model.averaged.mixture import (
+    ALARMS,
+    CLOCK,
+    KNOWN,
+    NEVER,
+    RANKED,
+    RAW,
+    SIZE,
+    STANDARD,
+    Mixture,
+    begin_arm,
+    begun_mixture,
+    bytes_of,
+    choice,
+    consistent,
+    erase,
+    forget,
+    grown,
+    learn_again,
+    planned,
+)
+from onepass.model.averaged.new_columns import widened, wider
+from onepass.model.averaged.regression import length
+from onepass.model.averaged.sketches import FEWEST_KEPT, ROWS_KEPT, Sketches, no_sketches, sketches_fit
+from onepass.model.averaged.span import FOLD, LEAST, directions, folded, span_of
+from onepass.model.averaged.view import (
+    AT_ONCE,
+    SPARSE,
+    View,
+    rank_columns,
+    raw_alone,
+    scaled_views,
+    standardized,
+    view_fits,
+    with_landmarks,
+)
+
+WORK = 5_000_000  # of a call, in numbers of a model that learning reads: some 1.3 ms
+ROW, STEP = 10_000, 600_000  # that a row and a step cost beside their numbers
+SCALES, RANKS = 10, 60  # that a number costs of which scales, or ranks, are made
+AT_LEAST = 8  # rows that a call learns again, whatever they cost
+VIEWS_MADE, LEARNING = 3, 4  # stages: before them the number of the view that is made
+ROWS, STAGE, DONE, NEXT, LANDMARKS, ACROSS, KEPT = range(7)  # places in `Remaking.progress`
+FIELDS = ("views", "plan", "scores", "theta", "inverse", "last", "learned", "counts", "sketches")  # as of a `Mixture`
+
+
+class Remaking(NamedTuple):
+    """progress (7,): rows of the views, stage, rows folded or columns ranked of the view that is made, the row to be
+    learned again next, landmarks, directions and rows of sketches, at most; fold (k, d): of that view the rows folded
+    so far (span.py), or z of all rows in columns ranked so far; added (2, n): fills and sizes of columns that came
+    since, which views have once all are made. The others are those of `Mixture`, once there are models."""
+
+    progress: np.ndarray
+    fold: np.ndarray
+    added: np.ndarray
+    views: tuple[View, View, View]
+    plan: np.ndarray
+    scores: np.ndarray
+    theta: np.ndarray
+    inverse: np.ndarray
+    last: np.ndarray
+    learned: np.ndarray
+    counts: np.ndarray
+    sketches: Sketches
+
+
+def spare(warm_up: int) -> int:
+    """Return how many rows are kept beside those of the warm-up."""
+    return 16 + warm_up // 4
+
+
+def is_due(seen: int, warm_up: int) -> bool:
+    """Whether views are made of so many rows, up to those of the warm-up."""
+    return seen & (seen - 1) == 0 or seen == warm_up
+
+
+def begun_remaking(begun: Mixture) -> Remaking:
+    """Return the remaking of a mixture that has begun and learned nothing: no step of it is done."""
+    same = {name: getattr(begun, name) for name in FIELDS}
+    return Remaking(
+        progress=zeros(KEPT + 1, dtype=np.int64), fold=zeros(0, begun.rows.shape[1]), added=zeros(2, 0), **same
+    )
+
+
+def start(state: Mixture, landmarks: int) -> Remaking:
+    """Begin to make views of all rows so far, which are learned again."""
+    rows = state.rows[: state.counts[CLOCK]]
+    across = directions(rows.shape[1])
+    kept = ROWS_KEPT if across > 0 and np.mean(rows == 0.0) > SPARSE else 0
+    return scaled(rows, landmarks, across, kept, np.zeros((2, 0)))
+
+
+def scaled(rows: np.ndarray, landmarks: int, across: int, kept: int, added: np.ndarray) -> Remaking:
+    """Return a remaking whose views have the scales of rows (n, d), and no landmarks."""
+    bare = begun_remaking(begun_mixture(rows.shape[1], 0, 1.0))
+    bare.progress[:] = len(rows), VIEWS_MADE if kept else STANDARD, 0, 0, landmarks, across, kept
+    views = raw_alone(rows) if kept else (*scaled_views(rows), bare.views[RANKED])
+    return bare._replace(added=added, views=views)
+
+
+def joined(state: Mixture, remaking: Remaking) -> Mixture:
+    """Return the state with the new views and models in place of its own."""
+    remaking.counts[CLOCK], remaking.counts[ALARMS] = state.counts[CLOCK], state.counts[ALARMS]
+    return state._replace(**{name: getattr(remaking, name) for name in FIELDS})
+
+
+def parted(state: Mixture, remaking: Remaking) -> Remaking:
+    """Return the remaking with the views and models of a state."""
+    return remaking._replace(**{name: getattr(state, name) for name in FIELDS})
+
+
+# ---- a slice ----
+
+
+def go_on(state: Mixture, remaking: Remaking, arms: int, memory: float, seed: int, warm_up: int) -> tuple[Mixture, Any]:
+    """Do a slice of the work. Returns the state, with new views once all is done, and the work that is left or ().
+
+    arms: how many are known; memory: bytes that their models may take.
+    """
+    progress, clock = remaking.progress, state.counts[CLOCK]
+    most = np.inf if clock >= len(state.rows) or progress[ROWS] < AT_LEAST else WORK
+    spent = SCALES * remaking.fold.shape[1] * clock if clock == progress[ROWS] else 0
+    while True:
+        cost = step_cost(remaking)
+        if spent > 0 and spent + cost > most:
+            return state, remaking
+        if progress[STAGE] == LEARNING:
+            break
+        remaking = (
+            with_models(state, remaking, arms, memory)
+            if progress[STAGE] == VIEWS_MADE
+            else seen_further(state, remaking, seed)
+        )
+        progress, spent = remaking.progress, spent + cost
+    made, first = joined(state, remaking), progress[NEXT]
+    progress[NEXT] = begun_rows(made, first, most - spent)
+    learn_again(made, first, progress[NEXT])
+    if progress[NEXT] < clock:
+        return state, remaking
+    return made._replace(rows=made.rows[:0].copy()) if progress[ROWS] == warm_up else made, ()
+
+
+def step_cost(remaking: Remaking) -> int:
+    """Return the cost of the next step, of learning that of AT_LEAST rows."""
+    count, stage, done, _, landmarks, across, _ = remaking.progress.tolist()
+    dim = remaking.fold.shape[1]
+    if stage == LEARNING:
+        return AT_LEAST * row_cost(remaking)
+    if stage == VIEWS_MADE:
+        return STEP
+    if across > 0 and done < count:
+        rows = len(remaking.fold) + min(FOLD, count - done)
+        return STEP + rows * rows * (dim // 6 + rows * 5 // 4)
+    if stage == RANKED and done < dim:
+        return STEP + RANKS * count * min(AT_ONCE, dim - done)
+    some, width = min(count, landmarks), across or dim
+    return STEP + SCALES * count * dim + some * some * (40 + some // 4 + width // 12)
+
+
+def row_cost(models: Mixture | Remaking) -> int:
+    """Return the cost of learning a row: of its features, of the inverse and of a sketch."""
+    near = sum(view.half.size // 2 + view.landmarks.size + view.span.basis.size for view in models.views)
+    return ROW + near + models.inverse.shape[1] + models.sketches.basis[:1].size
+
+
+def begun_rows(made: Mixture, first: int, most: float) -> int:
+    """Return the row to stop before, from `first` on, for a cost of `most`, and let the arms of these rows begin: each
+    costs as much again."""
+    cost, last, known = row_cost(made), first, made.last.tolist()
+    for arm in made.arms[first : made.counts[CLOCK]].tolist():
+        begins = arm != NEVER and known[arm] == NEVER
+        most -= cost + cost * begins
+        if most < 0.0 and last - first >= AT_LEAST:
+            break
+        if begins:
+            begin_arm(made, arm)
+            known[arm] = first
+        last += 1
+    return last
+
+
+def seen_further(state: Mixture, remaking: Remaking, seed: int) -> Remaking:
+    """Fold rows into the span of the view that is made, rank columns of it, or give it its landmarks."""
+    count, stage, done, _, landmarks, across, _ = remaking.progress.tolist()
+    view, fold, dim = remaking.views[stage], remaking.fold, remaking.fold.shape[1]
+    rows, progress = state.rows[:count, :dim], remaking.progress.copy()
+    if across > 0 and done < count:
+        progress[DONE] = min(done + FOLD, count)
+        fold = folded(fold, standardized(view, rows[done : progress[DONE]]), across)
+        if progress[DONE] == count:
+            span = span_of(fold, standardized(view, np.zeros((1, dim)))[0])
+            view = view._replace(span=span, landmarks=np.zeros((0, span.basis.shape[1] + 2), np.float32))
+            fold = fold[:0].copy()
+    elif stage == RANKED and done < dim:
+        progress[DONE] = min(done + AT_ONCE, dim)
+        fold = fold.copy() if done > 0 else np.zeros((count, dim))
+        view, fold[:, done : progress[DONE]] = rank_columns(view, rows, remaking.views[STANDARD].unit > 0.0, done)
+    else:
+        z = fold if stage == RANKED else standardized(view, rows)
+        view = with_landmarks(view, z, landmarks, orders(seed, count)[2 * stage : 2 * stage + 2])
+        fold, last = fold[:0].copy(), RAW if across > 0 else RANKED
+        progress[STAGE], progress[DONE] = VIEWS_MADE if stage == last else stage + 1, 0
+    standard, raw, ranked = (view if i == stage else one for i, one in enumerate(remaking.views))
+    return remaking._replace(progress=progress, fold=fold, views=(standard, raw, ranked))
+
+
+def orders(seed: int, count: int) -> list[np.ndarray]:
+    """Return random orders of rows, two of every view."""
+    rng = np.random.default_rng([seed, count])
+    return [rng.permutation(count) for _ in range(2 * VIEWS_MADE)]
+
+
+def with_models(state: Mixture, remaking: Remaking, arms: int, memory: float) -> Remaking:
+    """Return the remaking with models that have learned nothing; where those of the arms known would take more than
+    `memory` bytes, without that of the ranked view, or at its beginning with fewer landmarks and directions."""
+    count, _, _, _, size, across, kept = remaking.progress.tolist()
+    views, rows = remaking.views, state.rows[:count]
+    if remaking.added.size > 0:
+        fills, sizes = remaking.added
+        views = wider(views[0], fills, sizes), wider(views[1], fills, sizes), wider(views[2], fills, sizes)
+    plans = [planned(views, choice(rows, size, ranked)) for ranked in (True, False)]
+    least = kept <= FEWEST_KEPT if kept else size == 0 and across <= LEAST
+    fitting = [plan for plan in plans if least or arms * bytes_of(plan, rows.shape[1], kept) <= memory]
+    if not fitting:
+        fewer = max(across // 2, LEAST) if across else 0
+        return scaled(rows[:, : remaking.fold.shape[1]], size // 2, fewer, kept // 2, remaking.added)
+    plan = fitting[0]
+    bare = state._replace(
+        views=views,
+        plan=plan,
+        scores=np.zeros_like(state.scores),
+        counts=np.zeros_like(state.counts),
+        last=state.last[:0],
+        theta=np.zeros((0, int(plan[:, SIZE].sum())), np.float32),
+        inverse=np.zeros((0, int(length(plan[:, SIZE]).sum())), np.float32),
+        learned=state.learned[:0],
+        sketches=no_sketches(0, rows.shape[1], kept),
+    )
+    remaking.progress[STAGE] = LEARNING
+    more = remaking._replace(fold=np.zeros((0, rows.shape[1])), added=np.zeros((2, 0)))
+    return parted(grown(bare, len(state.last)), more)
+
+
+# ---- what comes in between ----
+
+
+def widen(remaking: Remaking, state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Remaking:
+    """Return the remaking where rows have columns more; state: as it was before (new_columns.py)."""
+    if remaking.progress[STAGE] < LEARNING:
+        return remaking._replace(added=np.hstack([remaking.added, np.stack([fills, sizes])]))
+    wide = parted(widened(joined(state, remaking), fills, sizes), remaking)
+    return wide._replace(fold=np.zeros((0, state.rows.shape[1] + len(fills))))
+
+
+def grow(remaking: Remaking, state: Mixture, slots: int) -> Remaking:
+    """Return the remaking with room for so many arms."""
+    begun = remaking.progress[STAGE] == LEARNING
+    return parted(grown(joined(state, remaking), slots), remaking) if begun else remaking
+
+
+def drop(remaking: Remaking, state: Mixture, slot: int) -> None:
+    """Forget the arm in a slot."""
+    if remaking.progress[STAGE] == LEARNING:
+        erase(joined(state, remaking), slot)
+
+
+def drop_all(remaking: Remaking, state: Mixture) -> None:
+    """Forget all arms, after an alarm."""
+    if remaking.progress[STAGE] == LEARNING:
+        forget(joined(state, remaking))
+
+
+# ---- files ----
+
+
+def remaking_fits(remaking: Remaking, state: Mixture, begun: Mixture, arms: int, landmarks: int) -> bool:
+    """Whether arrays fit together, and a consistent state (mixture.py); arms: slots that must be there."""
+    dim, clock, template = begun.rows.shape[1], int(state.counts[CLOCK]), begun_remaking(begun)
+    if any(
+        getattr(remaking, name).shape != getattr(template, name).shape
+        for name in ("progress", "plan", "scores", "counts")
+    ):
+        return False
+    count, stage, done, following, size, across, kept = remaking.progress.tolist()
+    width, known = remaking.fold.shape[1], int(remaking.counts[KNOWN])
+    if not (
+        1 <= count <= clock <= len(state.rows)
+        and STANDARD <= stage <= LEARNING
+        and 0 <= done <= (0 if stage >= VIEWS_MADE else width if stage == RANKED else count if across else 0)
+        and 0 <= following <= clock
+        and 0 <= size <= landmarks
+        and 0 <= across <= directions(dim)
+        and 0 <= kept <= (ROWS_KEPT if across else 0)
+        and len(remaking.fold) == (count if done and stage == RANKED else len(remaking.fold) if 0 < done < count else 0)
+        and (stage == RANKED or len(remaking.fold) <= across)
+        and remaking.added.shape == (2, dim - width)
+        and 0 <= known <= following
+    ):
+        return False
+    if stage == LEARNING:
+        return width == dim and consistent(joined(state, remaking), begun, arms)
+    return (
+        following == 0
+        and (stage != RANKED or across == 0)
+        and (stage == VIEWS_MADE or kept == 0)
+        and all(view_fits(view, width) for view in remaking.views)
+        and remaking.theta.shape == remaking.inverse.shape == (0, 0)
+        and remaking.last.size == remaking.learned.size == 0
+        and sketches_fit(remaking.sketches, np.zeros(0, np.bool_), width)
+    )

@@ -1,0 +1,259 @@
+"""Three views of a context, each with features of a Gaussian kernel beside the columns themselves.
+
+    standard   z = clip((x - mean) / deviation, +-3)             every column counts alike
+    raw        z = (x - mean) / rms ||x - mean||                 columns count by what they spread
+    ranked     z = clip((s - mean s) / deviation s, +-3)         s: normal scores of ranks, linear between the knots
+    phi(x) = [L^-1 k(z), scale z, 1 / sqrt(d + 1)],   k_i = exp(-||z - s_i||^2 / (2 w^2)),   L L^T = k(S, S)
+Of wide rows z and S are coordinates on a span of the first rows (span.py), and the ranked view is not made.
+
+Means, deviations, scales, landmarks S (random rows) and w^2 = WIDTH median ||z - z'||^2 come from the rows at hand. The
+columns and the constant together have a mean square of about 1, as the kernel's features have, so that neither needs a
+penalty of its own. Deviations of constant columns count as none: z_j = 0. Normal scores are Phi^-1 of a value's middle
+rank, so that a column may be bent by any growing function, as amounts and counts with long tails are.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
+
+from onepass.foundation.generic import compiled
+from onepass.foundation.state import zeros
+from onepass.model.averaged.span import Span, landmarks_on, no_span, place
+
+CLIP = 3.0  # standard deviations: .68 against .74 of the mistakes without (docs/recommended_measured.md)
+WIDTH = 0.35  # of the median squared distance
+CONSTANT = 1e-9  # of a column's largest entry: one that spreads less does not vary
+IN_SPAN = 1e-6  # of k(s, s) = 1: a landmark of which the others leave less is dropped; features are in float32
+SPARSE = 0.9  # share of zeros from which on rows are sparse
+MANY = 128  # rows of which distances are measured, at most
+NO_END = 1e30  # no clipping, as a finite number
+AT_ONCE = 64  # columns that are ranked at once
+KNOTS = 64  # of a ranked column, at most: 256 rows say no more
+
+
+class View(NamedTuple):
+    """center, unit (d,): z = (x - center) unit; numbers (3,): where z is cut, its scale, 1 / (2 w^2); landmarks (N, d);
+    half (N, N) = L^-1; knots, heights (d, Q): of a ranked view, whose z_j goes through (knots_jq, heights_jq); Q = 0
+    elsewhere; span: of wide rows, on which landmarks are (N, r + 2)."""
+
+    center: np.ndarray
+    unit: np.ndarray
+    numbers: np.ndarray
+    landmarks: np.ndarray
+    half: np.ndarray
+    knots: np.ndarray
+    heights: np.ndarray
+    span: Span
+
+
+@compiled
+def between(x, knots, heights):
+    """The line through (knots, heights) at x; constant beyond the ends."""
+    first, last = 0, knots.size  # the number of knots up to x lies between these
+    while first < last:
+        middle = (first + last) // 2
+        if knots[middle] <= x:
+            first = middle + 1
+        else:
+            last = middle
+    if first == 0 or first == knots.size:
+        return heights[max(first - 1, 0)]
+    share = (x - knots[first - 1]) / (knots[first] - knots[first - 1])
+    return heights[first - 1] + share * (heights[first] - heights[first - 1])
+
+
+@compiled
+def seen(view, x):
+    """z (d,) of a row that is not mapped, or its coordinates on the span (r + 2,)."""
+    z, limit = np.zeros(x.size, np.float32), view.numbers[0]
+    if view.knots.shape[1] > 0:
+        for j in range(x.size):
+            z[j] = between(x[j], view.knots[j], view.heights[j])
+    elif view.span.basis.shape[1] == 0:
+        for j in range(x.size):
+            z[j] = min(max((x[j] - view.center[j]) * view.unit[j], -limit), limit)
+    else:
+        for j in range(x.size):
+            if x[j] != 0.0:
+                z[j] = cut_at(view, j, x[j]) - cut_at(view, j, 0.0)
+        square = view.span.origin[-1]
+        for j in range(x.size):
+            if z[j] != 0.0:
+                square += z[j] * (z[j] + 2.0 * cut_at(view, j, 0.0))
+        return place(view.span, z, square)
+    return z
+
+
+@compiled
+def cut_at(view, j, value):
+    """z_j of a value."""
+    return min(max((value - view.center[j]) * view.unit[j], -view.numbers[0]), view.numbers[0])
+
+
+@compiled
+def width(view):
+    """Columns, or directions of wide rows: how many features are linear."""
+    dim, count = view.span.basis.shape
+    return count if count > 0 else dim
+
+
+@compiled
+def embedded(view, x):
+    """phi(x), (N + d + 1,), or (N + r + 1,) of wide rows, in float32."""
+    (count, across), dim, z = view.landmarks.shape, width(view), seen(view, x)
+    phi, near = np.empty(count + dim + 1, np.float32), np.empty(count, np.float32)
+    scale, precision = view.numbers[1], np.float32(view.numbers[2])
+    for j in range(dim):
+        phi[count + j] = z[j] * scale
+    phi[count + dim] = 1.0 / np.sqrt(x.size + 1.0)
+    for i in range(count):
+        square, landmark = np.float32(0.0), view.landmarks[i]
+        for j in range(across):
+            gap = z[j] - landmark[j]
+            square += gap * gap
+        near[i] = np.exp(-precision * square)
+    for i in range(count):
+        total, row = np.float32(0.0), view.half[i]
+        for j in range(i + 1):
+            total += row[j] * near[j]
+        phi[i] = total
+    return phi
+
+
+def no_view(dim: int) -> View:
+    """Of contexts of which nothing is known: all are alike."""
+    return View(
+        center=zeros(dim),
+        unit=zeros(dim),
+        numbers=zeros(3),
+        landmarks=zeros(0, dim, dtype=np.float32),
+        half=zeros(0, 0, dtype=np.float32),
+        knots=zeros(dim, 0),
+        heights=zeros(dim, 0),
+        span=no_span(dim),
+    )
+
+
+def scaled_views(rows: np.ndarray) -> tuple[View, View]:
+    """Return the standard and the raw view of rows (n, d), with scales but without landmarks."""
+    center, deviation = rows.mean(axis=0), rows.std(axis=0)
+    varies = deviation > CONSTANT * np.abs(rows).max(axis=0)
+    unit = np.divide(1.0, deviation, out=np.zeros(center.size), where=varies)
+    return bare_view(center, unit, CLIP), bare_view(center, common_unit(rows, center), NO_END)
+
+
+def bare_view(center: np.ndarray, unit: np.ndarray, limit: float) -> View:
+    """Return a view of these scales that has no landmarks yet."""
+    return no_view(center.size)._replace(center=center, unit=unit, numbers=np.array([limit, 1.0, 1.0]))
+
+
+def common_unit(rows: np.ndarray, center: np.ndarray) -> np.ndarray:
+    """Return the unit of the raw view, (d,): 1 / rms ||x - center|| in every column."""
+    length = np.sqrt(np.mean(((rows - center) ** 2).sum(axis=1)))
+    return np.full(center.size, 1.0 / length if length > 0.0 else 0.0)
+
+
+def standardized(view: View, rows: np.ndarray) -> np.ndarray:
+    """Return z (n, d) of rows in a view that is not ranked, before they are mapped."""
+    return np.clip((rows - view.center) * view.unit, -view.numbers[0], view.numbers[0])
+
+
+def raw_alone(rows: np.ndarray) -> tuple[View, View, View]:
+    """The raw view without landmarks, beside no others: of wide rows that are mostly zeros."""
+    center, none = rows.mean(axis=0), no_view(rows.shape[1])
+    return none, bare_view(center, common_unit(rows, center), NO_END), none
+
+
+def rank_columns(view: View, rows: np.ndarray, varies: np.ndarray, first: int) -> tuple[View, np.ndarray]:
+    """Return the ranked view with lines of AT_ONCE columns more, from the first on, and their z (n, AT_ONCE) of rows
+    (n, d); columns that do not vary have 0."""
+    block = slice(first, first + AT_ONCE)
+    z, knots, heights = ranked(rows[:, block].T, varies[block])
+    lines = np.zeros((2, rows.shape[1], max(knots.shape[1], view.knots.shape[1])))
+    for line, before, new in zip(lines, (view.knots, view.heights), (knots, heights), strict=True):
+        for part, columns in ((before[:first], slice(first)), (new, block)):
+            if part.size > 0:
+                line[columns] = np.pad(part, ((0, 0), (0, lines.shape[2] - part.shape[1])), "edge")
+    return view._replace(knots=lines[0], heights=lines[1]), z.T
+
+
+def ranked(columns: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return z (d, n), knots and heights (d, Q) of columns (d, n): all at once, ties with the middle of their ranks."""
+    from scipy.special import ndtri
+
+    count = columns.shape[1]
+    order, places = np.argsort(columns, axis=1), np.arange(count)
+    columns = np.take_along_axis(columns, order, axis=1)
+    opens, closes = np.ones((2, *columns.shape), np.bool_)  # whether an entry is the first, the last of its ties
+    opens[:, 1:] = columns[:, 1:] != columns[:, :-1]
+    closes[:, :-1] = opens[:, 1:]
+    first = np.maximum.accumulate(np.where(opens, places, 0), axis=1)
+    last = np.minimum.accumulate(np.where(closes, places, count - 1)[:, ::-1], axis=1)[:, ::-1]
+    scores = ndtri(np.arange(1, 2 * count) * 0.5 / count)[first + last]  # every middle rank there can be
+    scores -= scores.mean(axis=1, keepdims=True)
+    spread = np.where(varies, scores.std(axis=1), np.inf)
+    scores = np.clip(scores / spread[:, None], -CLIP, CLIP)
+    at = knots_among(opens)
+    knots, heights = columns.ravel()[at], scores.ravel()[at]
+    if knots.shape[1] == KNOTS:  # what lies between two knots is on their line
+        scores = np.array([np.interp(*lines) for lines in zip(columns, knots, heights, strict=True)])
+    z = np.empty_like(scores)
+    np.put_along_axis(z, order, scores, axis=1)
+    return z, knots, heights
+
+
+def knots_among(opens: np.ndarray) -> np.ndarray:
+    """Return places (d, Q) of the knots of sorted columns, in all their entries one after the other: every value that
+    there is, or KNOTS of them at equal steps; what is too many repeats the last. opens (d, n): where values begin."""
+    values = opens.sum(axis=1)[:, None]
+    steps = np.arange(min(int(values.max()), KNOTS))
+    few = np.where(values > KNOTS, steps * (values - 1) // (KNOTS - 1), np.minimum(steps, values - 1))
+    return np.flatnonzero(opens)[np.cumsum(values)[:, None] - values + few]
+
+
+def with_landmarks(view: View, z: np.ndarray, size: int, orders: list[np.ndarray]) -> View:
+    """Return the view with at most `size` landmarks from rows that it sees as z (n, d); orders: of these rows, random,
+    for distances and for landmarks."""
+    length = np.sqrt(np.mean((z**2).sum(axis=1)))
+    if view.span.basis.shape[1] > 0:
+        z = landmarks_on(view.span, z)
+    precision = 0.5 / (WIDTH * median_square(z[orders[0][:MANY]]))
+    some = z[orders[1][:size]]
+    factor, order, rank, _ = dpstrf(np.exp(-precision * squares(some)), tol=IN_SPAN, lower=1)
+    kept = order[:rank] - 1
+    half = solve_triangular(np.tril(factor[:rank, :rank]), np.eye(rank), lower=True) if rank else np.zeros((0, 0))
+    return view._replace(
+        numbers=np.array([view.numbers[0], 1.0 / length if length > 0.0 else 1.0, precision]),
+        landmarks=np.ascontiguousarray(some[kept], np.float32),
+        half=np.ascontiguousarray(half, np.float32),
+    )
+
+
+def view_fits(view: View, dim: int) -> bool:
+    """Whether shapes read from a file are those of a view of `dim` columns."""
+    count, across = len(view.landmarks), view.span.basis.shape[1]
+    return (
+        view.landmarks.shape == (count, across + 2 if across else dim)
+        and view.half.shape == (count, count)
+        and view.span.basis.shape == (dim, across)
+        and view.span.origin.shape == (across + 1,)
+        and view.knots.shape == view.heights.shape == (dim, view.knots.shape[1])
+        and view.center.shape == view.unit.shape == (dim,)
+        and view.numbers.shape == (3,)
+    )
+
+
+def squares(z: np.ndarray) -> np.ndarray:
+    """||z_i - z_j||^2, (n, n)."""
+    gram = z @ z.T
+    norms = np.diagonal(gram)
+    return np.maximum(norms[:, None] + norms[None, :] - 2.0 * gram, 0.0)
+
+
+def median_square(z: np.ndarray) -> float:
+    """The median squared distance of rows that differ; 1 where none do."""
+    found = squares(z)[np.tril_indices(len(z), -1)]
+    found = found[found > CONSTANT * (z**2).sum(axis=1).max()] if found.size else found
+    return float(np.median(found)) if found.size else 1.0

@@ -1,0 +1,168 @@
+"""What stands before the models of a bandit: contexts are checked, and mapped to the rows z that models see.
+
+Deciding maps rows by the features as they are; learning moves them first (features/contract.py). One path for all maps:
+models know rows z only.
+"""
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from onepass.features import contract
+from onepass.features.factors import Outer, sides_of
+from onepass.features.feature_map import Factors, FeatureMap, arrays, checked_map, fits, write
+from onepass.features.identity import Identity
+from onepass.foundation import check
+from onepass.foundation import state as states
+
+
+class FeaturePipeline:
+    """A feature map at work in one bandit. features: None for rows as they are, `width` of them."""
+
+    dtype: np.dtype[Any]
+    factors: Factors | None
+    _state: Any
+    _transform: Callable[[Any, np.ndarray], np.ndarray]
+    _advance: Callable[[Any, np.ndarray], np.ndarray]
+    _held: tuple[Any, ...] | None  # what a file or a copy holds, until the state is drawn
+
+    def __init__(self, features: FeatureMap | None, width: int, dtype: np.dtype) -> None:
+        self.map: FeatureMap = Identity(dim=width) if features is None else checked_map("features", features)
+        self.dtype, self._state, self._held = dtype, None, None
+        self.factors, self._plain = self.map.factors, features is None
+        self.reduced: bool = self.factors is not None and self.factors.reduce  # whether arms work in d_u dimensions
+        with states.abstract():
+            self.moves: bool = bool(arrays(self.learned))
+
+    @property
+    def state(self) -> Any:
+        """The map's state, drawn when it is first asked for."""
+        if self._state is None:
+            begun = self.map.started(self.dtype)
+            if states.is_abstract():
+                return begun
+            if self._held is not None:
+                write(self.map.learned(begun), self._held)
+            self._transform = contract.transform.dispatch(type(begun))  # found once: that takes as long as a small map
+            self._advance = contract.advance.dispatch(type(begun))
+            self._state = begun
+        return self._state
+
+    @property
+    def learned(self) -> tuple[Any, ...]:
+        """What the map has learned; () for one at rest."""
+        return self.map.learned(self.state)
+
+    # ---- contexts ----
+
+    def rows(self, contexts: Any, dims: tuple[int, ...], some: bool = True) -> np.ndarray:
+        """Checked rows x, with as many axes as they were given; ValueError for NaN, a wrong shape, or (some) none."""
+        if isinstance(contexts, Outer):
+            sides_of(self.map, contexts, self.dtype, False)
+            raise ValueError(f"contexts must be rows (u, v) of length {self.map.input_dim} here, not Outer")
+        wanted, sides = self.map.input_dim, self.map.sides
+        out = check.array("contexts", contexts, self.dtype, dims, wanted if sides is None else None)
+        if out.shape[-1] != wanted:
+            raise ValueError(
+                f"contexts must be onepass.Outer(left, right), or rows (u, v) of length {wanted}, got shape {out.shape}"
+            )
+        if some and out.size == 0:
+            raise ValueError(f"contexts must have at least one row, got shape {out.shape}")
+        check.finite_rows("contexts", out if out.ndim == 2 else out.reshape(-1, wanted))
+        return out
+
+    def sides(self, contexts: Any, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Checked u (n, d_u) and v (m, d_a) of an `Outer`, or of rows x = (u, v), one (dim,) or many (n, dim)."""
+        if not isinstance(contexts, Outer):
+            contexts = split(self.map, self.rows(contexts, (1, 2), False).reshape(-1, self.map.input_dim))
+        return sides_of(self.map, contexts, self.dtype, pairs)
+
+    def pairs(self, contexts: Any, some: bool = True) -> tuple[bool, np.ndarray]:
+        """Whether it is a single row, and rows x (n, dim) to be learned, also of an `Outer`, taken in pairs."""
+        if isinstance(contexts, Outer):
+            return np.ndim(contexts.left) == 1, np.hstack(self.sides(contexts, True))
+        rows = self.rows(contexts, (1, 2), some)
+        return rows.ndim == 1, rows if rows.ndim == 2 else rows.reshape(1, -1)
+
+    def chosen(self, contexts: Any, request: int | None, places: np.ndarray, count: int) -> np.ndarray:
+        """The rows x of the arms at `places`, (dim,) or (k, dim), a copy, of checked contexts for `count` arms.
+
+        request: which of n, None where there is one.
+        """
+        if isinstance(contexts, Outer):
+            left = np.asarray(contexts.left if request is None else contexts.left[request], self.dtype)
+            right = np.asarray(contexts.right, self.dtype)[places]
+            rows = np.hstack([np.broadcast_to(left, (len(places), left.size)), right])
+        else:
+            every = check.array("contexts", contexts, self.dtype, (1, 2, 3))
+            if request is None and len(places) == 1 and (every.ndim == 1 or (every.ndim == 2 and len(every) == count)):
+                return every.copy() if every.ndim == 1 else every[places[0]].copy()
+            rows = (every if request is None else every[request]).reshape(-1, self.map.input_dim)
+            rows = rows[places] if len(rows) == count else np.repeat(rows, len(places), axis=0)
+        return rows[0] if len(rows) == 1 else rows
+
+    def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]]:
+        """Return the number of users in contexts, (n, dim) or (n, K, dim) or `Outer`, and a function of a slice."""
+        if isinstance(contexts, Outer):
+            left = check.array("contexts.left", contexts.left, self.dtype, (2,))
+            return len(left), lambda part: Outer(left[part], contexts.right)
+        rows = check.array("contexts", contexts, self.dtype, (2, 3), self.map.input_dim)
+        rows = rows[:, None, :] if rows.ndim == 2 else rows
+        return len(rows), lambda part: rows[part]
+
+    # ---- maps ----
+
+    def transform(self, rows: np.ndarray) -> np.ndarray:
+        """z of checked rows (..., dim), shape (..., width). Nothing changes."""
+        if self._plain:
+            return rows
+        flat = rows if rows.ndim == 2 else rows.reshape(-1, rows.shape[-1])
+        state = self.state
+        z = self._transform(state, flat)
+        return z if rows.ndim == 2 else z.reshape(*rows.shape[:-1], z.shape[1])
+
+    def met(self, user: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """z (K, width) of one user u (d_u,) and K arms v (K, d_a)."""
+        return self.transform(np.hstack([np.broadcast_to(user, (len(right), user.size)), right]))
+
+    def advance(self, rows: np.ndarray) -> np.ndarray:
+        """z of checked rows (n, dim) that are learned now; a map that learns moves. ValueError, and it has not moved,
+        where z is not finite."""
+        if self._plain:
+            return rows
+        state = self.state
+        if not self.moves:
+            return check.finite_rows("features of contexts", self._advance(state, rows))
+        before = [array.copy() for array in arrays(self.learned)]
+        try:
+            return check.finite_rows("features of contexts", self._advance(state, rows))
+        except BaseException:
+            write(self.learned, tuple(before))
+            raise
+
+    def at_rest(self) -> "FeaturePipeline":
+        """The map as it is now, which stays so; itself where it never moves."""
+        if not self.moves:
+            return self
+        twin = copy(self)
+        twin._state, twin._held = None, tuple(array.copy() for array in arrays(self.learned))
+        return twin
+
+    # ---- files ----
+
+    def fits(self, learned: tuple[Any, ...]) -> bool:
+        """Whether what a file holds fits this map."""
+        return fits(self.map, self.learned, learned)
+
+    def restore(self, learned: tuple[Any, ...]) -> None:
+        """Take what a file or a copy holds."""
+        self._state, self._held = None, learned
+
+
+def split(features: FeatureMap, rows: np.ndarray) -> Outer:
+    """Rows (n, d_u + d_a) as the sides they are made of."""
+    assert features.sides is not None
+    left, _ = features.sides
+    return Outer(np.ascontiguousarray(rows[:, :left]), np.ascontiguousarray(rows[:, left:]))

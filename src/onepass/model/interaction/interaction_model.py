@@ -1,0 +1,295 @@
+"""One model of all arms: every feature of a request with every feature of an arm, never forming their product.
+
+Requests are records, arms have features of their own and come and go; clicks, counts or numbers; nothing to tune. The
+mathematics is in interactions.py, what becomes of a record in features/terms.py. A decision's record holds the terms of
+the request and of the arms that were chosen, so that its reward can be learned later, by another process, or by another
+model.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Self, final
+
+import numpy as np
+
+from onepass.exploration.contract import Seen
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.optimistic_gap import OptimisticGap
+from onepass.exploration.randomness import noise_once
+from onepass.exploration.rule import Rule
+from onepass.features.records import Records
+from onepass.features.terms import checked_terms, terms
+from onepass.foundation import check, files
+from onepass.foundation import state as states
+from onepass.foundation.check import shown
+from onepass.foundation.generic import call_direct
+from onepass.foundation.registry import built, savable
+from onepass.foundation.sharing import reading
+from onepass.foundation.state import objects
+from onepass.model.contract import Batch, Choice, Model, Request, Sides, checked_game
+from onepass.model.interaction.attribution import sides_of
+from onepass.model.interaction.interactions import (
+    PRIORS,
+    InteractionRow,
+    InteractionState,
+    decide_request,
+    init_state,
+    learn_row,
+    look,
+    prior_weights,
+    rescale,
+)
+from onepass.model.interaction.recent_arms import RecentArms, SavedArms
+from onepass.model.names import distinct, everyone, hashable
+from onepass.model.records import are_records, arms_of, checked_evidence, evidence_of, examples_of, requests_of
+
+WIDTH = 256  # of users and of items: 5.2 MB of weights and variances
+BANDS = 16  # values of an arm's number that have a weight each, beside the number's own: ten prices, say
+RECENT = 1000
+RULE = OptimisticGap(0.8, scale=30.0, floor=0.001)  # chosen on generated news sites (docs/news.md)
+NO_LOTS = np.zeros(2)  # of who looks at scores alone
+
+
+@final
+@savable
+class InteractionModel(Model):
+    """One linear model of the features of requests, of arms, and of all pairs of them.
+
+    context, item: the `Records` of requests and of arms, learned further in copies (None, the default: 256 wide, with
+        standardized numbers, and 16 bands a number of arms).
+    recent: arms whose own appeal, beside that of their features, is kept: those learned last, at least 1 (default
+        1000).
+    dim: of requests that are rows of numbers (default None: any).
+    arms: names that are offered where none are named, each then an arm's only feature (default: none).
+    A context is a dictionary, or a row (dim,), which is read as {"x0": ..., "x1": ..., ...}; n decisions take a list of
+    dictionaries, a frame, or rows (n, 1, dim). Arms are {name: record or row}, names, or records without names. Memory
+    80 bytes times the product of both widths; a decision costs the product of the terms of the request and of all arms,
+    a reward that of those of one. Nothing is forgotten but what arms are in themselves. ValueError for parts that do
+    not fit.
+    """
+
+    compares = False
+    common_draw = True
+
+    def __init__(
+        self,
+        context: Records | None = None,
+        item: Records | None = None,
+        *,
+        recent: int = RECENT,
+        dim: int | None = None,
+        arms: Sequence[Hashable] = (),
+    ) -> None:
+        for argument, value in (("context", context), ("item", item)):
+            if not isinstance(value, Records | None):
+                raise ValueError(f"{argument} must be Records(size=256, standardize=True), got {shown(value)}")
+        self.context: Records = Records(size=WIDTH, standardize=True) if context is None else context.copy()
+        self.item: Records = Records(size=WIDTH, standardize=True, bands=BANDS) if item is None else item.copy()
+        self.recent: int = check.integer("recent", recent, 1)
+        self.dim: int | None = None if dim is None else check.integer("dim", dim, 1)
+        self.rounds = 0
+        self._offered = distinct(arms)
+        self._learned = init_state(self.context.size, self.item.size, self.recent)
+        self._code: dict[Any, Callable] = {}  # compiled for the types of the state
+        self._recent = RecentArms(self.recent)
+
+    def default_exploration(self) -> Exploration:
+        return RULE
+
+    @property
+    def learned(self) -> Any:
+        return self._learned
+
+    # ---- arms ----
+
+    @property
+    def named(self) -> bool:
+        return True
+
+    @property
+    @reading
+    def arms(self) -> tuple[Any, ...]:
+        """The names of the arms whose own appeal is kept, the one learned longest ago first."""
+        return self._recent.names
+
+    def add_arm(self, arm: Hashable) -> None:
+        """Refuse: an arm is known once it is learned from."""
+        raise ValueError("arm must be offered with its features: such arms are known once they are learned from")
+
+    def remove_arm(self, arm: Hashable) -> None:
+        """Forget what an arm is in itself, beside its features. ValueError if that is not kept."""
+        hashable([arm])
+        if arm not in self._recent.names:
+            known = len(self._recent.names)
+            raise ValueError(f"arm {shown(arm)} is not known; known are {known} arms, see bandit.arms")
+        self._recent.remove(arm, self._learned)
+
+    # ---- decisions ----
+
+    def encode(self, context: Any, arms: Any) -> Request:
+        """Return records of the requests with their pairs; of the arms records, pairs, and places of their own."""
+        names, items = arms_of(self._offered if arms is None and self._offered else arms)
+        single, records = requests_of(context, self.dim)
+        each = [(record, self.context.pairs(record)) for record in records]
+        own = self._recent.places(names, len(items))
+        return Request(names, len(items), single, each, (items, self.item.pairs(items), own))
+
+    def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
+        return evidence_of(request.each[i][0], [request.arms[0][place] for place in places.tolist()])
+
+    def choose(
+        self,
+        request: Request,
+        i: int,
+        rule: Rule,
+        rng: np.random.Generator,
+        among: np.ndarray,
+        k: int,
+        greedy: bool,
+    ) -> Choice:
+        normals, lots = noise_once(rule.pairs, request.size, rng, k)
+        return self._chosen(request, i, rule, normals, among, lots, greedy)
+
+    def _chosen(
+        self, request: Request, i: int, rule: Rule, normals: np.ndarray, among: Any, lots: Any, greedy: bool
+    ) -> Choice:
+        (_, user), (_, items, own) = request.each[i], request.arms
+        pairs = user.places, user.values, *items
+        found: Choice = call_direct(
+            rule.code, decide_request, self._learned, rule.rule, *pairs, own, normals, among, lots, greedy
+        )
+        return found
+
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+        (_, user), (_, items, own) = request.each[i], request.arms
+        normals = noise_once(pairs, request.size, rng, 1)[0]
+        found: Seen = look(self._learned, rule.rule, user.places, user.values, *items, own, normals)
+        return found
+
+    def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
+        """One draw serves all requests."""
+        normals, among = noise_once(min(rule.pairs, 1), request.size, rng, 1)[0], everyone(request.size)
+        each = range(len(request.each))
+        return np.stack([self._chosen(request, i, rule, normals, among, NO_LOTS, False)[2] for i in each])
+
+    # ---- learning ----
+
+    def observe(self, context: Any, arm: Any) -> Batch:
+        single, records, arms = examples_of(context, arm, self.dim)
+        rows = [(terms(record), *_learned_arm(one)) for record, one in zip(records, arms, strict=True)]
+        return Batch(len(rows), single, rows)
+
+    def recall(self, slots: list[tuple[Any, int]]) -> Batch:
+        rows = []
+        for decision, slot in slots:
+            user, items = checked_evidence(decision)
+            name = None if decision.offered is None else (decision.arms[slot],)
+            rows.append((user, checked_terms(items[slot]), name))
+        return Batch(len(rows), False, rows)
+
+    def update(
+        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
+    ) -> Self:
+        self.at(time)
+        if nu is not None:
+            raise ValueError("nu must be None for this model, which finds the scale of the noise by itself")
+        for (user, item, name), reward in zip(batch.rows, rewards.tolist(), strict=True):
+            pairs = *self.context.learn_terms(user), *self.item.learn_terms(item)
+            users, items = self.context.take_rescaled(), self.item.take_rescaled()
+            if users or items:
+                rescale(self._learned, users, items)
+            row = InteractionRow(*pairs, self._recent.assign(name, self._learned))
+            call_direct(self._code, learn_row, self._learned, row, reward)
+            self.rounds += 1
+        return self
+
+    def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Check recorded rounds, contexts (T, 1, dim); the arms are named 0 .. K - 1."""
+        rows = check.array("contexts", contexts, self.dtype, (3,), self.dim)
+        if rows.shape[1] != 1 or nu is not None:
+            raise ValueError(f"contexts must be (T, 1, dim) and nu None, got shape {rows.shape} and nu {shown(nu)}")
+        return *checked_game(rows, rewards, self.dtype, True), None
+
+    # ---- questions ----
+
+    def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]]:
+        if not are_records(contexts):
+            contexts = super().users(contexts)[1](slice(None))
+        records = requests_of(contexts, self.dim)[1]
+        return len(records), lambda part: records[part]
+
+    def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
+        if names is not None:
+            raise ValueError(f"names must be None where terms of records have names, got {shown(names)}")
+        (_, user), (_, items, own) = request.each[0], request.arms
+        item = slice(*items.starts[places[0] : places[0] + 2])
+        row = InteractionRow(user.places, user.values, items.places[item], items.values[item], int(own[places[0]]))
+        return lambda m: sides_of(self._learned, row, self.context.feature_names(), self.item.feature_names())
+
+    def reread(self, decision: Any) -> Request:
+        user, items = checked_evidence(decision)
+        names, pairs = list(decision.arms), self.item.pairs_of_terms(items)
+        own = self._recent.places(None if decision.offered is None else names, len(names))
+        return Request(names, len(names), True, [(None, self.context.pairs_of_terms([user]))], (None, pairs, own))
+
+    @reading
+    def choices(self) -> dict[str, Any]:
+        """Return {"models": "crossed", "weights": of the priors, "residual": sigma, the unit of exploration, "terms":
+        names learned of requests and of arms}."""
+        weights, sigma = prior_weights(self._learned)
+        by_prior = {f"{prior:g}": round(float(weight), 3) for prior, weight in zip(PRIORS, weights, strict=True)}
+        known = self.context.known, self.item.known
+        return {"models": "crossed", "weights": by_prior, "residual": float(sigma), "terms": known}
+
+    @reading
+    def memory_usage(self) -> int:
+        """Return the bytes of all arrays, and of the names in the dictionaries."""
+        return states.nbytes(self._learned) + self.context.memory_usage() + self.item.memory_usage()
+
+    def summary(self) -> str:
+        found = self.choices()
+        users, items = found["terms"]
+        return (
+            f"{self.rounds} rewards of records crossed with those of arms, {users} and {items} terms, "
+            f"{self.memory_usage():,} bytes; residual {found['residual']:.3g}"
+        )
+
+    def __repr__(self) -> str:
+        return f"InteractionModel({self.context!r}, {self.item!r}, recent={self.recent})"
+
+    # ---- copies and files ----
+
+    def freeze(self) -> Self:
+        return self.copy()
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given, but arms."""
+        return {"context": self.context, "item": self.item, "recent": self.recent, "dim": self.dim}
+
+    def contents(self) -> files.Contents:
+        return files.Contents(self.params(), {}, (self._learned, self._recent.saved(), (objects(self._offered),)))
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        model = cls(**{name: built(part) for name, part in params.items()})
+        begun = model._learned, model._recent.saved(), (objects([]),)
+        learned, recent, (offered,) = held.take(begun, lambda found: _fits(begun[0], found[0], found[1], model.recent))
+        model._learned, model._recent = learned, RecentArms(model.recent, recent)
+        model._offered, model.rounds = distinct(offered), int(learned.totals[0])
+        return model
+
+
+def _learned_arm(arm: Any) -> tuple[Any, Any]:
+    """Return the terms of one arm, and its name, (name,), None without one; ValueError for several arms, or none."""
+    names, records = arms_of(arm if isinstance(arm, Mapping | list) else [arm])
+    if len(records) != 1:
+        raise ValueError(f"arm must be one arm: a name, {{name: features}} or [features], got {shown(arm)}")
+    return terms(records[0]), None if names is None else (names[0],)
+
+
+def _fits(begun: InteractionState, learned: InteractionState, recent: SavedArms, most: int) -> bool:
+    """Return whether what a file holds can have been learned."""
+    shapes = [one.shape for one in learned] == [one.shape for one in begun]
+    priors = begun.losses.size
+    counted = *learned[2:], learned.cells[..., priors:], learned.own[:, priors:]
+    return shapes and all(bool((part >= 0.0).all()) for part in counted) and recent.fits(most)

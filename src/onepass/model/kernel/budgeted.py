@@ -1,0 +1,317 @@
+"""BKB (Calandriello et al., algorithm 1): GP-UCB on a dictionary S of played points, drawn by their own posterior
+variances.
+
+    z(x) = L^-1 k_S(x), L L^T = K_S        V = reg I + sum of z z^T over all plays = (R R^T)^-1        rows: z
+    mean = z^T V^-1 sum of z y             sigma~^2 = (k(x, x) - z^T z) / reg + z^T V^-1 z
+    S: every played point with probability 1 - (1 - p)^plays, p = min(1, oversampling sigma~^2)
+
+(k(x, x) - z^T z) / reg, the variance outside the span of S, is what keeps points far from S uncertain (no variance
+starvation). Calandriello et al.'s eq. 2 has no 1 / reg, its eq. 4 has: with it sigma^2 is the ridge leverage score that
+the proofs need.
+
+Lazily: S is drawn again only when 1 + the sum of sigma~^2 over the plays since whose point did not join exceeds
+`staleness`: until then no variance has fallen by more than that factor for their sake (Calandriello et al. 2020, whose
+batches we only use for S: means and variances follow every play). Meanwhile a played point joins S with its probability
+p, which makes a row of z and a column of V in O(A m); any other play is a rank-one step in O(A m). staleness = 1 is the
+paper's algorithm. A point whose variance is, but for the share `redundancy`, in the span of S anyway is left out of it:
+under much noise that halves the dictionary (redundancy = 0 is the paper's).
+
+Incrementally (a remark in section 3, and Calandriello, Lazaric and Valko 2017 for streams): a drawing keeps every copy
+of a point in S with probability p / p', p' its p before, and only the new play may come: c copies, binomial, stand for
+the plays of a point. A play is then in S with the running minimum of p since it came, as if S were drawn from scratch,
+but never comes back. Nothing is proved of it where plays depend on S, as they do here.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.lapack import dtrtri
+
+from onepass.exploration.randomness import DRAWING, coin, normals, uniforms
+from onepass.exploration.theory import Theory
+from onepass.features.kernels import Kernel
+from onepass.features.nystrom import IN_SPAN, pivoted
+from onepass.foundation import check
+from onepass.foundation.check import shown
+from onepass.foundation.registry import savable
+from onepass.model.kernel.dictionary import play_beside, play_kept
+from onepass.model.kernel.posterior import KernelPosterior
+from onepass.model.kernel.state import LOG_DET, ROOM, STALE, USED, KernelState, begun, counted, with_room
+from onepass.model.kernel.values import gram_of, priors_of, rounded, row_of
+
+EPSILON = 0.5  # of Calandriello et al.'s theorems
+FACTOR = (1.0 + EPSILON) / (1.0 - EPSILON)  # their a
+STEEP = 1e9
+"""Sum of k(x, x) / reg over the plays from which a joining point has V factored anew: `grown` subtracts numbers as
+large as that, and beside points of large k(x, x) small ones would lose their digits."""
+SPARE = 0.03  # of a drawing's points: so many more stay rather than that all is made anew, which costs O(A m^2)
+ROUNDINGS = 16.0  # of a sum of squares that cancels, as `variance_factor` counts them: 3.4 at most in 10,000 draws
+
+
+@savable
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How a dictionary is drawn.
+
+    oversampling: qbar, above 0 (default 10.0): a drawing has in expectation at most qbar (d + v) points (or the one
+        that is kept when all are lost), d the `effective_dimension` and v the variance of the played point, both
+        *before* that play: the variances under the new dictionary may be less. Points that join until the next drawing
+        come on top, in expectation at most qbar times their variances then, and 3% that were there before, where
+        staleness is above 1. For theorem 3.1, of variances and of sizes, it must be `bkb_oversampling`, with
+        staleness=1, redundancy=0 and incremental=False; far less does: what holds is in `variance_factor`.
+    staleness: at least 1 (default 2.0), inf: never drawn again; 1 is the paper's algorithm, O((A + u) m^2) a round for
+        u distinct points played.
+    redundancy: from 0 (the paper) to below 1 (default 0.001): the share of a point's variance that must lie outside the
+        span of the dictionary for it to join.
+    incremental: drawings only thin the dictionary that is, and add the new play; no theorem, and no faster by orders,
+        but no point comes back that was not played again (default False).
+    ValueError for arguments out of range.
+    """
+
+    oversampling: float = 10.0
+    staleness: float = 2.0
+    redundancy: float = 0.001
+    incremental: bool = False
+
+    def __post_init__(self) -> None:
+        stale = self.staleness
+        object.__setattr__(self, "oversampling", check.positive("oversampling", self.oversampling))
+        object.__setattr__(self, "staleness", stale if stale == float("inf") else check.real("staleness", stale))
+        if self.staleness < 1.0:
+            raise ValueError(f"staleness must be at least 1, where every play draws a dictionary, got {shown(stale)}")
+        object.__setattr__(self, "redundancy", check.fraction("redundancy", self.redundancy))
+        if self.redundancy == 1.0:
+            raise ValueError("redundancy must be below 1, or nothing joins the dictionary, got 1.0")
+        if not isinstance(self.incremental, bool):
+            raise ValueError(f"incremental must be True or False, got {shown(self.incremental)}")
+
+    def params(self) -> dict[str, Any]:
+        """Return the arguments of the constructor, as plain data."""
+        return asdict(self)
+
+
+@final
+class BudgetedPosterior(KernelPosterior):
+    """A dictionary of some of the points played; budget: how it is drawn, seed: of its coins."""
+
+    coins: np.random.Generator
+
+    def __init__(self, budget: Budget, seed: int, kernel: Kernel, reg: float, points: np.ndarray) -> None:
+        self._budget, self.copies = budget, 2 * budget.incremental
+        self.coins = np.random.default_rng([seed, 1])  # not those of decisions: equal posteriors decide alike
+        super().__init__(kernel, reg, points)
+
+    def play(self, place: int, reward: float) -> None:
+        state = self.state
+        variance = float(state.variances[place])
+        chance = min(self._budget.oversampling * variance, 1.0) if state.used else 1.0
+        kept = 0.0
+        if self._budget.incremental:
+            kept, chance = self._thinned(state, place, chance)
+        joins = coin(self.coins) < chance
+        stale = 0.0 if joins and self._budget.staleness > 1.0 else variance
+        if 1.0 + state.tally[STALE] + stale > self._budget.staleness:
+            heard, chosen = self._drawn(place, reward, joins)
+            if self._budget.incremental or not self._stands(chosen, place):
+                self.state = self._resting_on(heard, chosen, self._least(chosen)) if chosen.size else heard
+                return
+            joins, stale = place in chosen, -float(state.tally[STALE])
+        least = max(IN_SPAN * state.prior[place], self._budget.redundancy * self.reg * variance) if joins else np.inf
+        counts = stale, place, reward, self.reg, kept + joins, chance
+        rest = play_kept(state, least, *counts)
+        if rest == 0.0:
+            return
+        rest = rest if rest > 0.0 else rounded(self.kernel, state, rest)
+        row = np.empty(0)
+        if rest > 0.0:
+            if state.plays @ state.prior > STEEP * self.reg:
+                heard = self._heard(place, reward)
+                heard.tally[STALE] += stale
+                if self._budget.incremental:
+                    heard = heard._replace(copies=heard.copies.copy())
+                    heard.copies[:, place] = kept + joins, chance
+                self.state = self._resting_on(heard, np.append(state.members[: state.used], place), 0.0)
+                return
+            self.state = state = with_room(state)
+            row = row_of(self.kernel, state, place)
+        play_beside(state, row, rest, *counts)
+
+    def _thinned(self, state: KernelState, places: Any, chances: Any) -> Any:
+        """The copies of points that stay when their plays are to be there with these chances, and what these become."""
+        copies, before = state.copies[:, places]
+        before = np.where(copies > 0.0, before, 1.0)
+        now = np.minimum(chances, before)
+        with DRAWING:
+            return 1.0 * self.coins.binomial(copies.astype(np.int64), now / before), now
+
+    def _heard(self, place: int, reward: float) -> KernelState:
+        """A play on the same dictionary, counted and nothing else, for `_resting_on`."""
+        old = self.state
+        state = old._replace(plays=old.plays.copy(), sums=old.sums.copy(), tally=old.tally.copy())
+        state.plays[place] += 1.0
+        state.sums[place] += reward
+        counted(state.tally, reward)
+        return state
+
+    def _drawn(self, place: int, reward: float, joins: bool) -> tuple[KernelState, np.ndarray]:
+        """A play, counted, and the places of a new dictionary, drawn with the variances before it (Calandriello et al.:
+        cached, and no less than after it).
+
+        joins: whether the play does, where the drawing is incremental.
+        """
+        state = self._heard(place, reward)
+        state.tally[STALE] = 0.0
+        seen = np.flatnonzero(state.plays * state.prior)  # a point without variance has no place in a dictionary
+        if not seen.size:
+            return state, seen
+        chance = np.minimum(self._budget.oversampling * state.variances[seen], 1.0)
+        if self._budget.incremental:
+            there = (state.copies[0, seen] > 0.0) | (seen == place)
+            kept, chance = self._thinned(state, seen, chance)
+            kept += joins * (seen == place)
+            state = state._replace(copies=state.copies.copy())
+            state.copies[:, seen] = kept, chance
+            drawn, chance = kept > 0.0, chance * there
+        else:
+            with np.errstate(divide="ignore"):
+                drawn = uniforms(self.coins, len(seen)) < -np.expm1(state.plays[seen] * np.log1p(-chance))
+        return state, seen[drawn] if drawn.any() else seen[[chance.argmax()]]
+
+    def _stands(self, chosen: np.ndarray, place: int) -> bool:
+        """Whether a dictionary that was drawn is the one that is, but for the played point, redundant ones, and, where
+        it is drawn lazily anyway, a few that may stay: more points than were drawn are no less accurate.
+        """
+        s = self.state
+        members, drawn, there = s.members[: s.used], *np.zeros((2, s.size), np.bool_)
+        drawn[chosen] = there[members] = True
+        others = chosen[~there[chosen] & (chosen != place)]
+        more = s.used - drawn[members].sum()
+        if not s.used or more > (SPARE * len(chosen) if self._budget.staleness > 1.0 else 0):
+            return False
+        rest = s.prior[others] - (s.rows[: s.used, others] ** 2).sum(axis=0)
+        return bool((rest <= np.maximum(IN_SPAN * s.prior[others], self._least(others))).all())
+
+    def _least(self, places: Any) -> Any:
+        """The part of a point's k(x, x) that must lie outside the span of the others."""
+        return self._budget.redundancy * self.reg * self.state.variances[places]
+
+    def _resting_on(self, state: KernelState, places: np.ndarray, least: np.ndarray | float) -> KernelState:
+        """The same plays on the dictionary of these places, less those of which others leave no more than `least`."""
+        points, size = state.points[: state.size], state.size
+        kept, lower = pivoted(self.kernel, gram_of(self.kernel, points[places], points[places]), least)
+        used, members, room = len(kept), places[kept], max(len(state.members), len(kept) + ROOM)
+        gram = gram_of(self.kernel, points[members], points)
+        z = solve_triangular(lower, gram, lower=True, overwrite_b=True, check_finite=False)
+        seen = np.flatnonzero(state.plays)
+        own, plays = z[:, seen], state.plays[seen]
+        design = (own * plays) @ own.T + self.reg * np.eye(used)
+        factor = cholesky(design, lower=True, check_finite=False)
+        inverse = dtrtri(factor, lower=1)[0]
+        answers = inverse.T @ (inverse @ (own @ np.stack([state.sums[seen], plays], axis=1)))
+        half = inverse @ z
+        rows, root = np.zeros((room, state.rows.shape[1])), np.zeros((room, room))
+        rows[:used, :size], root[:used, :used] = z, inverse.T
+        means, ones, variances = np.zeros((3, len(state.plays)))
+        means[:size], ones[:size] = answers.T @ z
+        rest = np.maximum(state.prior[:size] - np.einsum("ij,ij->j", z, z), 0.0)
+        variances[:size] = rest / self.reg + np.einsum("ij,ij->j", half, half)
+        tally = state.tally.copy()
+        tally[USED] = used
+        tally[LOG_DET] = 2.0 * float(np.log(np.diagonal(factor)).sum()) - used * float(np.log(self.reg))
+        return state._replace(
+            means=means, ones=ones, variances=variances, rows=rows, root=root, tally=tally,
+            members=np.concatenate([members, np.zeros(room - used, np.int64)]),
+        )  # fmt: skip
+
+    def rebuild(self, state: KernelState) -> KernelState:
+        tally = state.tally.copy()
+        tally[USED] = tally[LOG_DET] = tally[STALE] = 0.0
+        copies = np.stack([state.plays, np.ones_like(state.plays)]) if self._budget.incremental else state.copies
+        state = begun(state.points, priors_of(self.kernel, state), self.reg, 0)._replace(
+            plays=state.plays, sums=state.sums, size=state.size, tally=tally, copies=copies
+        )
+        seen = np.flatnonzero(state.plays * state.prior)
+        return self._resting_on(state, seen, 0.0) if seen.size else state
+
+    def column(self, gram: np.ndarray) -> np.ndarray:
+        state = self.state
+        if state.used == 0:
+            return gram
+        lower = state.rows[: state.used, state.members[: state.used]].T  # row i of L is z of point i
+        return solve_triangular(lower, gram, lower=True, check_finite=False)
+
+    def predict(self, gram: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        state = self.state
+        z, root = self.column(gram), state.root[: state.used, : state.used]
+        heard = np.stack([state.sums[: state.size], state.plays[: state.size]], axis=1)
+        half = root.T @ z
+        means, ones = (root.T @ (state.rows[: state.used, : state.size] @ heard)).T @ half
+        rest = np.maximum(prior - np.einsum("ij,ij->j", z, z), 0.0)
+        return means, ones, rest / self.reg + np.einsum("ij,ij->j", half, half)
+
+    def _draws(self, z: np.ndarray, prior: np.ndarray, rng: np.random.Generator, count: int) -> np.ndarray:
+        root = self.state.root[: len(z), : len(z)]
+        rest = np.maximum(prior - np.einsum("ij,ij->j", z, z), 0.0) / self.reg
+        return normals(rng, (count, len(z))) @ root.T @ z + np.sqrt(rest) * normals(rng, (count, len(prior)))
+
+    def draw_table(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        return self._draws(self.state.rows[: self.state.used], self.state.prior, rng, count)
+
+    def draw_rows(
+        self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator, count: int
+    ) -> np.ndarray:
+        return self._draws(self.column(gram), prior, rng, count)
+
+    def radius(self, theory: Theory) -> float:
+        """Calandriello et al. theorem 4.1 for its oversampling, at epsilon = 1/2, from its proof: D.1, with the / reg
+        that it drops, and Det^1/2 for its Det. At less oversampling a heuristic.
+
+        beta = R sqrt(a (1 + log(1 + kappa^2 t / reg)) sum of sigma~^2 + 2 log(1 / delta))
+               + (1 + 1 / sqrt(1 - epsilon)) sqrt(reg) H
+        """
+        kappa = float(self.state.prior[: self.state.size].max(initial=0.0))
+        growth = 1.0 + np.log1p(kappa * self.state.rounds / self.reg)
+        spread = np.sqrt(growth * FACTOR * self.effective_dimension + 2.0 * np.log(1.0 / theory.delta))
+        return float(theory.noise * spread + (1.0 + (1.0 - EPSILON) ** -0.5) * self.reg**0.5 * theory.parameter_bound)
+
+    def variance_factor(self) -> float:
+        """A certified f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, whatever the dictionary.
+
+        f = (1 + sqrt(tau))^2 (1 + rho) / (1 - rho), tau = sum over plays of (k(x, x) - z^T z) / reg: of the trace of
+        K - Z Z^T, which bounds its norm. (With E what is outside, (Z + E)^T (Z + E) <= (1 + c) Z^T Z + (1 + 1 / c) tau
+        reg I, c = sqrt(tau), and the other way round.)
+        rho is rounding. z^T z = a^T K_S a, a = L^-T z, is off by w = (sum of |a_i| sqrt(k_ii))^2 roundings, relative to
+        sigma^2 by no more than the sum of w over the plays, over reg, plus the trace of the inverse of K_S in units of
+        its diagonal; and every play rounds once. f is (1 + rho) / (1 - rho) where all points played are in S, and inf
+        from rho = 1, where nothing is certified: from a sum of k(x, x) / reg over the plays of about 1e14.
+        Cost O(u m^2).
+        """
+        s = self.state
+        members, seen = s.members[: s.used], np.flatnonzero(s.plays * s.prior)
+        if not seen.size:
+            return 1.0
+        lower, scale, z = s.rows[: s.used, members].T, np.sqrt(s.prior[members]), s.rows[: s.used, seen]
+        weights = np.abs(solve_triangular(lower, z, lower=True, trans=1, check_finite=False))
+        unit = ROUNDINGS * np.finfo(float).eps
+        rounded = unit * np.maximum((scale @ weights) ** 2, s.prior[seen])
+        spread = np.sum(solve_triangular(lower, np.diag(scale), lower=True, check_finite=False) ** 2)
+        plays = s.plays[seen] / self.reg
+        rho = float(plays @ rounded + unit * (spread + s.rounds))
+        if rho >= 1.0:
+            return float("inf")
+        left = np.maximum(s.prior[seen] - np.einsum("ij,ij->j", z, z), 0.0) + rounded
+        tau = plays @ np.where(np.isin(seen, members), 0.0, left)
+        return float((1.0 + np.sqrt(tau)) ** 2 * (1.0 + rho) / (1.0 - rho))
+
+    def weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        state, used, size = self.state, self.state.used, self.state.size
+        if used == 0:
+            return np.zeros((0, 2)), near
+        lower, root = state.rows[:used, state.members[:used]].T, state.root[:used, :used]
+        z = self.column(near)
+        heard = state.rows[:used, :size] @ np.stack([state.sums[:size], state.plays[:size]], axis=1)
+        wanted = np.column_stack([root @ (root.T @ heard), z / self.reg - root @ (root.T @ z)])
+        found = solve_triangular(lower, wanted, lower=True, trans=1, check_finite=False)
+        return found[:, :2], found[:, 2]

@@ -1,0 +1,124 @@
+"""A play of a budgeted kernel bandit, in compiled code: on the dictionary as it is, or of a point that joins it.
+
+    z(x) = L^-1 k_S(x), L L^T = K_S        V = reg I + sum of z z^T over all plays = (R R^T)^-1        rows: z
+
+The point that joins gives z one more coordinate, and V a row and a column; a play is a rank-one step. O(A m) both.
+"""
+
+import numpy as np
+
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
+from onepass.foundation.roots import shift_root
+from onepass.model.kernel.state import LOG_DET, STALE, USED, combined, combined_both, played
+
+
+@compiled
+def outside(state, place):
+    """k(x, x) - z^T z of the point at `place`; 0 in the dictionary."""
+    used, rest = int(state.tally[USED]), state.prior[place]
+    for i in range(used):
+        if state.members[i] == place:
+            return 0.0
+    for i in range(used):
+        rest -= state.rows[i, place] * state.rows[i, place]
+    return rest
+
+
+@compiled
+def rank_one(state, place, reward, rest, reg):
+    """A play of a point with the dictionary as it is, rest: `outside`."""
+    used = int(state.tally[USED])
+    root, z = state.root[:used], np.empty(used)
+    for i in range(used):
+        z[i] = state.rows[i, place]
+    v = dot(z, root)
+    q, u = float(dot(v, v)), dot(root, v)
+    covariance = combined(u, state.rows)
+    for a in range(covariance.size):
+        covariance[a] *= reg
+    played(state, covariance, reg * q, place, reward, reg)
+    state.variances[place] = rest / reg + q / (1.0 + q)
+    if q > 0.0:
+        shift_root(root, v, u, q, 1.0)
+
+
+@compiled
+def grown(state, row, place, reward, rest, reg):
+    """The dictionary gains the point at `place`, which is then played; row: k(x_place, table), rest: `outside`.
+
+    z gains the coordinate g = (k(x, .) - z(x)^T z) / sqrt(rest), 0 in the dictionary; V a row w = sum of z g over all
+    plays and a column, V^-1 the square of (R, -V^-1 w / sqrt(s); 0, 1 / sqrt(s)), s = reg + sum of g^2 - w^T V^-1 w.
+    Where all played points are in the dictionary, g is 0 at all of them: w = 0, s = reg, and before the play nothing
+    moves. There must be room.
+    """
+    used, size = int(state.tally[USED]), state.size
+    z, known = np.empty(used), np.zeros(size, np.bool_)
+    for i in range(used):
+        z[i] = state.rows[i, place]
+        known[state.members[i]] = True
+    scale, total, weighted, others = 1.0 / np.sqrt(rest), 0.0, np.zeros(used), False
+    for a in range(size):
+        if state.plays[a] > 0.0 and not known[a]:
+            column, others = state.rows[:used, a].copy(), True
+            own = (row[a] - (float(dot(z, column)) if used > 0 else 0.0)) * scale
+            total += state.plays[a] * own * own
+            for i in range(used):
+                weighted[i] += state.plays[a] * own * column[i]
+    root, across = state.root[:used], np.zeros(used)
+    if others and used > 0:
+        across = dot(root, dot(weighted, root))
+    s = reg + max(total - (float(dot(weighted, across)) if used > 0 else 0.0), 0.0)
+    state.root[:used, used] = -across / np.sqrt(s)
+    state.root[used, used] = 1.0 / np.sqrt(s)
+    longer = state.root[: used + 1]
+    v = dot(np.append(z, np.sqrt(rest)), longer)
+    q, u = float(dot(v, v)), dot(longer, v)
+    z_rows, covariance = combined_both(z, u, state.rows)
+    new = state.rows[used]
+    for a in range(size):
+        new[a] = 0.0 if known[a] else (row[a] - z_rows[a]) * scale
+    for a in range(size):
+        covariance[a] = reg * (covariance[a] + u[used] * new[a])
+    if others:
+        part = new[:size] - combined(across, state.rows)[:size]
+        paid, ones = float(dot(state.sums[:size], part)), float(dot(state.plays[:size], part))
+        for a in range(size):
+            state.variances[a] = max(state.variances[a] + part[a] * part[a] / s - new[a] * new[a] / reg, 0.0)
+            state.means[a] += part[a] * paid / s
+            state.ones[a] += part[a] * ones / s
+    state.members[used] = place
+    state.tally[USED] += 1.0
+    state.tally[LOG_DET] += np.log(s / reg)
+    played(state, covariance, reg * q, place, reward, reg)
+    state.variances[place] = q / (1.0 + q)
+    shift_root(longer, v, u, q, 1.0)
+
+
+@compiled
+def noted(state, stale, place, copies, chance):
+    """The counters of a play; copies, chance: of the point, where the dictionary is drawn incrementally."""
+    state.tally[STALE] += stale
+    if state.copies.shape[0] > 0:
+        state.copies[0, place], state.copies[1, place] = copies, chance
+
+
+@compiled
+def play_kept(state, least, stale, place, reward, reg, copies, chance):
+    """A play under the dictionary as it is, and 0; or nothing, and `outside`, where that is below 0 or above least."""
+    rest = outside(state, place)
+    if rest < 0.0 or rest > least:
+        return rest
+    rank_one(state, place, reward, rest, reg)
+    noted(state, stale, place, copies, chance)
+    return 0.0
+
+
+@compiled
+def play_beside(state, row, rest, stale, place, reward, reg, copies, chance):
+    """A play of a point that joins the dictionary, or, with an empty row, one that has nothing outside it."""
+    if row.size > 0:
+        grown(state, row, place, reward, rest, reg)
+    else:
+        rank_one(state, place, reward, 0.0, reg)
+    noted(state, stale, place, copies, chance)

@@ -1,0 +1,177 @@
+"""Exact GP-UCB (Srinivas et al. 2010; Calandriello et al. eq. 1 to 3), the strong way: one pass over u rows a play, u
+distinct points.
+
+    K_U + reg N^-1 = (R R^T)^-1      U: the distinct points played, N: how often; rows: K(U, table)
+    new point    w = R R^T k_U(x),                       covariance = k(x, table) - w^T rows,      R grows by a column
+    replayed     w = (reg / n) R R^T e_j,                covariance = w^T rows,      R turns: n becomes n + 1
+
+Plays of one point are one row with less noise, so a round costs O(A u + u^2), not the O(A t) of one row a play
+(V = L^-1 K(X_t, A); the same posterior), and memory stops growing when new points stop. The root of the inverse keeps a
+replayed point's small covariance free of cancellation. The posterior is that of scikit-learn's GaussianProcessRegressor
+with alpha = reg, whose variance is reg times ours.
+"""
+
+from typing import final
+
+import numpy as np
+from scipy.linalg import cholesky
+from scipy.linalg.lapack import dpstrf, dtrtri
+
+from onepass.exploration.randomness import normals
+from onepass.exploration.theory import Theory
+from onepass.features.kernels import indefinite
+from onepass.features.nystrom import IN_SPAN, NONE
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
+from onepass.foundation.roots import shift_root
+from onepass.model.kernel.posterior import KernelPosterior
+from onepass.model.kernel.state import LOG_DET, USED, KernelState, combined, played, with_room
+from onepass.model.kernel.values import gram_of, priors_of, rounded, row_of
+
+ROUNDING = 1e-13  # of k(x, x): what a posterior variance loses to the subtraction that it comes from
+
+
+@compiled
+def replay(state, member, reward, reg):
+    """Play a point again, the one of row `member`."""
+    used, place = int(state.tally[USED]), state.members[member]
+    root, n = state.root[:used], state.plays[place]
+    v = root[member].copy()
+    q, u = min(float(dot(v, v)), n / reg), dot(root, v)  # never above in exact arithmetic
+    weights = np.empty(used)
+    for i in range(used):
+        weights[i] = u[i] * (reg / n)
+    covariance = combined(weights, state.rows)
+    own = max(covariance[place], 0.0)
+    played(state, covariance, own, place, reward, reg)
+    state.variances[place] = own / (own + reg)  # as above, without its cancellation
+    shift_root(root, v, u, q, -reg / (n * (n + 1.0)))
+
+
+@compiled
+def covariance_of(state, row):
+    """k(x, table) - w^T rows, and w = R R^T k_U(x), for the row k(x, table) of a new point."""
+    own = np.empty(int(state.tally[USED]))
+    for i in range(own.size):
+        own[i] = row[state.members[i]]
+    root = state.root[: own.size]
+    weights = dot(root, dot(own, root)) if own.size > 0 else own
+    covariance = combined(weights, state.rows)
+    for a in range(row.size):
+        covariance[a] = row[a] - covariance[a]
+    return covariance, weights
+
+
+@compiled
+def play_new(state, row, covariance, weights, own, place, reward, reg):
+    """Play a point for the first time: one more row and column. There must be room."""
+    used, s = weights.size, np.sqrt(own + reg)
+    for i in range(used):
+        state.root[i, used] = -weights[i] / s
+    state.root[used, used] = 1.0 / s
+    for a in range(row.size):
+        state.rows[used, a] = row[a]
+    state.members[used] = place
+    state.tally[USED] += 1.0
+    played(state, covariance, own, place, reward, reg)
+    state.variances[place] = own / (own + reg)
+
+
+@final
+class ExactPosterior(KernelPosterior):
+    """All distinct points played so far."""
+
+    def play(self, place: int, reward: float) -> None:
+        state = self.state
+        if state.plays[place]:
+            replay(state, int((state.members[: state.used] == place).argmax()), reward, self.reg)
+            return
+        self.state = state = with_room(state)
+        row = row_of(self.kernel, state, place)
+        covariance, weights = covariance_of(state, row)
+        own = float(covariance[place])
+        own = own if own >= 0.0 else rounded(self.kernel, state, own)
+        play_new(state, row, covariance, weights, own, place, reward, self.reg)
+
+    def column(self, gram: np.ndarray) -> np.ndarray:
+        return gram
+
+    def predict(self, gram: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._predict_by(self.state, gram, prior)
+
+    def _predict_by(
+        self, state: KernelState, gram: np.ndarray, prior: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        members = state.members[: state.used]
+        root = state.root[: state.used, : state.used]
+        sums, plays = state.sums[members], state.plays[members]
+        found = root.T @ np.column_stack([gram, sums / plays, np.ones(len(plays))])  # one pass over a large root
+        half, weights = found[:, :-2], found[:, -2:]
+        means, ones = weights.T @ half
+        return means, ones, np.maximum(prior - np.einsum("ij,ij->j", half, half), 0.0) / self.reg
+
+    def rebuild(self, state: KernelState) -> KernelState:
+        """K_U + reg N^-1 by one Cholesky factorization."""
+        used, members = state.used, state.members[: state.used]
+        gram, prior = (
+            gram_of(self.kernel, state.points[members], state.points[: state.size]),
+            priors_of(self.kernel, state),
+        )
+        noisy = gram[:, members] + np.diag(self.reg / state.plays[members])
+        try:
+            factor = cholesky(noisy, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            raise indefinite(self.kernel) from None
+        rows, root = np.zeros_like(state.rows), np.zeros_like(state.root)
+        rows[:used, : state.size], root[:used, :used] = gram, dtrtri(factor, lower=1)[0].T
+        log_det = 2.0 * float(np.log(np.diagonal(factor)).sum()) - float(np.log(self.reg / state.plays[members]).sum())
+        tally = state.tally.copy()
+        tally[LOG_DET] = log_det
+        state = state._replace(rows=rows, root=root, prior=prior, tally=tally)
+        means, ones, variances = self._predict_by(state, rows[:used], prior)
+        return state._replace(means=means, ones=ones, variances=variances)
+
+    def draw_table(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Draws of the prior, corrected by the plays (Matheron's rule)."""
+        s = self.state
+        if self.root is None:
+            self.root = root_of(gram_of(self.kernel, s.points, s.points))
+        draws = normals(rng, (count, len(self.root))) @ self.root
+        members = s.members[: s.used]
+        heard = draws[:, members] + np.sqrt(self.reg / s.plays[members]) * normals(rng, (count, s.used))
+        root = s.root[: s.used, : s.used]
+        return (draws - heard @ root @ root.T @ s.rows[: s.used, : s.size]) / self.reg**0.5
+
+    def draw_rows(
+        self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator, count: int
+    ) -> np.ndarray:
+        half = self.state.root[: self.state.used, : self.state.used].T @ gram
+        root = root_of(gram_of(self.kernel, rows, rows) - half.T @ half, prior)
+        return normals(rng, (count, len(root))) @ root / self.reg**0.5
+
+    def radius(self, theory: Theory) -> float:
+        """R sqrt(log det(I + K / reg) + 2 log(1 / delta)) + sqrt(reg) H (Durand et al. 2018; any reg)."""
+        spread = np.sqrt(self.state.tally[LOG_DET] + 2.0 * np.log(1.0 / theory.delta))
+        return float(theory.noise * spread + self.reg**0.5 * theory.parameter_bound)
+
+    def variance_factor(self) -> float:
+        raise ValueError("variance_factor is of a model with a budget: an exact posterior leaves no play out")
+
+    def weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        members, root = self.state.members[: self.state.used], self.state.root[: self.state.used, : self.state.used]
+        heard = np.stack([self.state.sums[members] / self.state.plays[members], np.ones(len(members))], axis=1)
+        return root @ (root.T @ heard), root @ (root.T @ near) / self.reg
+
+
+def root_of(gram: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
+    """F (r, n) with F^T F = gram (n, n): of every diagonal entry at most 1e-9 is missing, and no entry grows.
+
+    prior (n,): where gram is a difference that began with it, so that less than its ROUNDING is none.
+    """
+    own = np.diagonal(gram)
+    least = NONE if prior is None else np.maximum(ROUNDING / IN_SPAN * prior, NONE)
+    scale = np.sqrt(np.maximum(own, least))
+    factor, pivots, rank, _ = dpstrf(gram / np.outer(scale, scale), tol=IN_SPAN, lower=1)
+    root = np.zeros((max(rank, 1), len(gram)))
+    root[:rank, pivots - 1] = np.tril(factor)[:, :rank].T
+    return root * scale

@@ -1,0 +1,399 @@
+"""A function f of bounded norm in the space of a kernel, learned from f(x) + noise: arms, kernel, its fit, files.
+
+What is known of f is a posterior, exact or on a dictionary (posterior.py), over a table of points: the arms that are
+fixed, or all distinct points played.
+"""
+
+from typing import Any, Self, final
+
+import numpy as np
+
+from onepass.exploration.contract import Seen, draws
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.randomness import no_normals
+from onepass.exploration.residuals import Tally, checked_tally, counted, pooled, residual
+from onepass.exploration.rule import Rule
+from onepass.features.kernels import Kernel, Matern, as_kernel, median_distance, probed
+from onepass.features.nystrom import Nystrom
+from onepass.foundation import check, files
+from onepass.foundation import state as states
+from onepass.foundation.check import shown
+from onepass.foundation.interrupts import deferred
+from onepass.foundation.registry import built, plain, savable
+from onepass.foundation.sharing import reading, writing
+from onepass.model.contract import Batch, Choice, Model, Request, Sides, rows_of_slots
+from onepass.model.kernel.budgeted import Budget, BudgetedPosterior
+from onepass.model.kernel.exact import ExactPosterior
+from onepass.model.kernel.explaining import expanded, expansion
+from onepass.model.kernel.exploring import PosteriorUCB, at_random, default, multiplier
+from onepass.model.kernel.merge import agree, plays_together
+from onepass.model.kernel.posterior import Held, KernelPosterior
+from onepass.model.kernel.state import LOG_DET, NO_PLAYS, Plays, Posterior, Saved, centred, consistent, units
+from onepass.model.kernel.values import checked, indices, table_of
+from onepass.model.names import distinct
+
+
+@final
+@savable
+class KernelModel(Model):
+    """A posterior of f under a kernel.
+
+    arms: (A, dim), a fixed set, whose arms are its indices: the context is then None, and `learn` is told the arm;
+        default None: arms that change, rows (K, dim), or (n, K, dim) for n decisions.
+    kernel: see onepass.features.kernels, a scikit-learn kernel, or a function k(X, Y); default None: Matern 5/2 with
+        the median distance of the arms.
+    reg: lambda, the noise's variance where the kernel's is that of the function, above 0 (default 0.01).
+    budget: a `Budget`: of a dictionary of some points; default None: the exact posterior, on all points played.
+    normalize: centre and scale rewards by their running mean and deviation; default None: where fit_after is set.
+    fit_after: plays, at least 0 (default 0, never): until so many are learned, arms are chosen uniformly at random
+        (those of a maximizer are not); then reg and the kernel's parameters are chosen by marginal likelihood, or
+        later, while all rewards are equal.
+    seed: of dictionaries, at least 0 (default 0).
+    Widths are sigma, in units of rewards, sigma^2 <= k(x, x) / reg; sqrt(reg) sigma are standard deviations of the
+    posterior, and an exploration's number is kept in them where reg is fitted. ValueError for arguments out of range
+    and kernels that are not positive definite.
+    """
+
+    def __init__(
+        self,
+        arms: Any = None,
+        kernel: Any = None,
+        *,
+        reg: float = 0.01,
+        budget: Budget | None = None,
+        normalize: bool | None = None,
+        fit_after: int = 0,
+        seed: int = 0,
+    ) -> None:
+        if not (budget is None or isinstance(budget, Budget)):
+            raise ValueError(f"budget must be a Budget or None, got {shown(budget)}")
+        reg = check.positive("reg", reg, "it is the variance of the noise where the kernel's is the function's")
+        self.fit_after: int = check.integer("fit_after", fit_after, 0)
+        if not (normalize is None or isinstance(normalize, bool)):
+            raise ValueError(f"normalize must be True, False or None, got {shown(normalize)}")
+        self.normalize: bool = self.fit_after > 0 if normalize is None else normalize
+        self.seed: int = check.integer("seed", seed, 0, None)
+        points, self.fixed = table_of(arms), arms is not None
+        if kernel is None and not self.fixed:
+            raise ValueError("kernel must be given where arms are not, say Matern(2.5, length_scale=0.2)")
+        kernel = Matern(2.5, median_distance(points)) if kernel is None else as_kernel(kernel)
+        if self.fit_after:
+            from onepass.model.kernel.marginal_likelihood import fittable
+
+            fittable(kernel)
+        if self.fixed and not states.is_abstract():
+            probed(kernel, points)
+        self.budget = budget
+        own = {"kernel": kernel, "reg": reg, "budget": budget, "normalize": self.normalize}
+        self._arguments = {**own, "fit_after": self.fit_after, "seed": self.seed}
+        self._tally = Tally(rows=0, squares=0.0)
+        self._fits = self.fit_after > 0  # kernel and reg are still to be chosen
+        self._first = NO_PLAYS  # that they will be chosen from
+        self._places: dict[bytes, int] = {}
+        self._posterior: KernelPosterior = (
+            ExactPosterior(kernel, reg, points)
+            if budget is None
+            else BudgetedPosterior(budget, self.seed, kernel, reg, points)
+        )
+
+    # ---- what is known ----
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, fitted or not."""
+        return self._posterior.kernel
+
+    @property
+    def reg(self) -> float:
+        """Lambda, fitted or not."""
+        return self._posterior.reg
+
+    @property
+    def learned(self) -> Any:
+        return self._posterior.state
+
+    @property
+    def rounds(self) -> int:  # type: ignore[override]
+        """Plays learned so far."""
+        return self._posterior.state.rounds
+
+    @property
+    @reading
+    def dictionary(self) -> np.ndarray:
+        """The points that the posterior rests on, shape (m, dim)."""
+        return self._posterior.dictionary
+
+    @property
+    def dictionary_size(self) -> int:
+        """How many points the posterior rests on: without a budget all distinct points played."""
+        return self._posterior.state.used
+
+    @reading
+    def effective_dimension(self) -> float:
+        """Sum over all plays of the variance of their point now (Calandriello et al. eq. 5): degrees of freedom."""
+        return self._posterior.effective_dimension
+
+    @reading
+    def information_gain(self) -> float:
+        """log det(I + K / reg) / 2 of the plays: what they tell about f, in nats; of what a budget makes of K."""
+        return float(self._posterior.state.tally[LOG_DET]) / 2.0
+
+    @reading
+    def posterior(self, rows: Any = None) -> Posterior:
+        """Means, variances and deviations of rows (n, dim); None: of all arms, or, where they change, points played."""
+        found = self._posterior.look(rows if rows is None else self._rows("rows", rows, (2,)))
+        centre, scale = units(self._posterior.state, self.normalize)
+        means, deviations = centred(*found[:3], centre, scale * self.reg**0.5)
+        return Posterior(means=means, variances=found.variances.copy(), deviations=deviations)
+
+    @reading
+    def variance_factor(self) -> float:
+        """A certified f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, whatever the dictionary.
+
+        inf where nothing is certified; see BudgetedPosterior. O(u m^2) for u points played. ValueError without a
+        budget.
+        """
+        return self._posterior.variance_factor()
+
+    @reading
+    def nystrom(self) -> Nystrom:
+        """The feature map of the dictionary as it is, for linear bandits. ValueError before the first play."""
+        if not self.dictionary_size:
+            raise ValueError("nystrom needs a dictionary: learn a play first")
+        return Nystrom(self.dictionary, self.kernel, reduced=True)
+
+    @writing
+    def refit(self, kernel: Any, reg: float) -> None:
+        """All plays so far under another kernel and reg, as if they had been learned so, by one factorization.
+
+        kernel, reg: as the constructor takes them; a fit that `fit_after` still had before it is not made any more.
+        ValueError, and nothing has changed, for others and for kernels that are not positive definite.
+        """
+        found, reg = as_kernel(kernel), check.positive("reg", reg)
+        state = self._posterior.state
+        probed(found, state.points[: state.size])
+        with deferred():
+            self._posterior.refit(found, reg)
+            self._fits, self._first = False, NO_PLAYS
+
+    # ---- decisions ----
+
+    def _rows(self, name: str, rows: Any, dims: tuple[int, ...]) -> np.ndarray:
+        return checked(name, rows, dims, self._posterior.state.points.shape[1] or None, self.kernel)
+
+    def encode(self, context: Any, arms: Any) -> Request:
+        if context is None:
+            if not self.fixed:
+                raise ValueError("contexts must be given where arms change: the arms of this round, one a row")
+            single, count, each = True, self._posterior.state.size, (None,)
+        else:
+            rows = self._rows("contexts", context, (2, 3))
+            single, count, each = rows.ndim == 2, rows.shape[-2], tuple(rows.reshape(-1, *rows.shape[-2:]))
+        return Request(None if arms is None else distinct(arms, count), count, single, each, (), context)
+
+    def default_exploration(self) -> Exploration:
+        return PosteriorUCB()
+
+    def require_fit(self, exploration: Exploration) -> None:
+        """Any exploration will do; with a `Theory` nothing is proved where rewards are normalized."""
+
+    def acting(self, rule: Rule, request: Request | None = None) -> Rule:
+        if request is None and self.fixed:
+            raise ValueError("maximizer is for arms that change: this model has fixed ones")
+        if not self._fits:
+            return rule
+        return default() if request is None else at_random()
+
+    def choose(self, request: Request, *how: Any, **named: Any) -> Choice:
+        if self.fixed and request.given is not None:
+            raise ValueError("contexts must be None where arms are fixed: build the model with arms=None for rows")
+        return super().choose(request, *how, **named)
+
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+        found, theory = self._posterior.look(request.each[i], pairs, rng), rule.exploration.theory
+        centre, scale = units(self._posterior.state, self.normalize)
+        means, widths = centred(*found[:3], centre, scale)
+        beta = multiplier(rule, self.reg, self._arguments["reg"])
+        beta *= 1.0 if theory is None else self._posterior.radius(theory) / scale
+        samples = no_normals(means.size)
+        if pairs:
+            shifts = beta * scale * found.draws
+            samples = np.concatenate([means + shifts, means - shifts])[: draws(rule.rule)]
+        return Seen(
+            means=means,
+            widths=widths,
+            samples=samples,
+            beta=np.full(means.size, beta),
+            residual=residual(self._tally),
+            rounds=self.rounds,
+        )
+
+    def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
+        rows = request.each[i]
+        if rows is None:
+            return None
+        return rows[places[0]].copy() if len(places) == 1 else rows[places]
+
+    # ---- learning ----
+
+    def observe(self, context: Any, arm: Any) -> Batch:
+        if self.fixed:
+            if context is not None:
+                raise ValueError("contexts must be None where arms are fixed: name the arm")
+            several, arms = indices(arm, self._posterior.state.size)
+            return Batch(len(arms), not several, arms)
+        if arm is not None:
+            raise ValueError(f"arm must be None where arms change, which are rows, got {shown(arm)}")
+        rows = check.array("contexts", context, np.dtype(np.float64), (1, 2))
+        rows = self._rows("contexts", rows, (1, 2)) if len(rows) else rows.reshape(0, 0)
+        found = list(rows) if rows.ndim == 2 else [rows]
+        return Batch(len(found), rows.ndim == 1, found)
+
+    def recall(self, slots: list[tuple[Any, int]]) -> Batch:
+        for decision, _ in slots:
+            if self.fixed != (decision.context is None):
+                raise ValueError(f"decision {shown(decision.id)} must be one of a bandit like this one")
+        if self.fixed:
+            places = [int(decision.places[slot]) for decision, slot in slots]
+            return Batch(len(places), False, indices(places, self._posterior.state.size)[1])
+        rows = self._rows("contexts", rows_of_slots(slots), (2,))
+        return Batch(len(rows), False, list(rows))
+
+    def update(
+        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
+    ) -> Self:
+        if nu is not None:
+            raise ValueError("nu must be None for kernel models, whose reg is the variance of the noise")
+        self.at(time)
+        whole = self.copy() if batch.size > 1 else None
+        try:
+            for arm, reward in zip(batch.rows, rewards.tolist(), strict=True):
+                self._learn(arm, reward, residuals)
+        except BaseException:
+            if whole is not None:
+                self.__dict__.update(whole.__dict__)
+            raise
+        return self
+
+    def _learn(self, arm: Any, reward: float, residuals: bool) -> None:
+        """Learn a play, or nothing: what may fail comes before anything is written in place."""
+        posterior, key, deviation = self._posterior, b"", 0.0
+        held, first, fits = posterior.hold(), self._first, self._fits and self.rounds + 1 >= self.fit_after
+        try:
+            if fits:
+                posterior.state = states.copy(posterior.state)
+            place = arm
+            if not self.fixed:
+                key = (arm + 0.0).tobytes()  # -0.0 is 0.0
+                place = self._places.get(key, -1)
+                place = posterior.join(arm) if place < 0 else place
+            if residuals:
+                centre, s = units(posterior.state, self.normalize)[0], posterior.state
+                deviation = reward - float(centre + s.means[place] - centre * s.ones[place])
+            posterior.play(place, reward)
+            if self._fits:
+                self._first = first.more(place, reward, self.fit_after)
+            if fits:
+                self._fit()
+        except BaseException:
+            posterior.restore(held)
+            self._first = first
+            raise
+        if not self.fixed:
+            self._places[key] = place
+        if residuals:
+            self._tally = counted(self._tally, deviation)
+
+    def _fit(self) -> None:
+        """Choose kernel and reg by the first plays, unless these say nothing: then by later ones."""
+        from onepass.model.kernel.marginal_likelihood import fitted
+
+        places, rewards = self._first
+        if rewards.max() > rewards.min():
+            rows = self._posterior.state.points[places]
+            self._posterior.refit(*fitted(self.kernel, self.reg, rows, rewards, self.normalize))
+            self._fits, self._first = False, NO_PLAYS
+
+    def merge(self, other: Self, since: Self | None) -> Self:
+        """Learn the plays of `other`; since: None. Exact: the posterior is that of all plays, in any order.
+
+        TypeError with a budget, whose dictionary depends on the order; ValueError for another kernel, reg, normalize or
+        set of arms, and while kernel and reg are still to be chosen (fit_after).
+        """
+        if self.budget is not None or other.budget is not None:
+            raise TypeError("kernel models with a budget cannot be merged: their dictionaries depend on the order")
+        if since is not None:
+            raise ValueError("since must be None for kernel models: give what each has learned by itself")
+        agree(self.contents(), other.contents())
+        mine, its = self._posterior, other._posterior
+        state = plays_together(mine.state, its.state, self.reg, self.fixed)
+        mine.state = mine.rebuild(state) if state.used else state
+        self._know_places()
+        self._tally = pooled(self._tally, other._tally, None)
+        return self
+
+    def _know_places(self) -> None:
+        rows = self._posterior.state.points[: 0 if self.fixed else self._posterior.state.size]
+        self._places = {(row + 0.0).tobytes(): place for place, row in enumerate(rows)}
+
+    # ---- questions ----
+
+    def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
+        if names is not None:
+            raise ValueError("names must be None for kernel models, whose terms are points of the dictionary")
+        known, rows = self._posterior, request.each[0]
+        points = (known.state.points if rows is None else rows)[places]
+        found = expansion(known.state, self.kernel, points, self.reg, self.fixed, self.normalize)
+        return lambda m: expanded(found, *known.weights(found.near(m)), m)
+
+    def reread(self, decision: Any) -> Request:
+        if self.fixed != (decision.context is None):
+            raise ValueError(f"decision {shown(decision.id)} must be one of a bandit like this one")
+        if not self.fixed:
+            return super().reread(decision)
+        return self.encode(None, range(self._posterior.state.size) if decision.offered is None else decision.offered)
+
+    @reading
+    def memory_usage(self) -> int:
+        """Bytes of all arrays held; Thompson sampling on fixed arms holds a factor of the kernel matrix."""
+        return self._posterior.memory_usage()
+
+    def summary(self) -> str:
+        return f"{self.rounds} plays, a dictionary of {self.dictionary_size}, {self.memory_usage():,} bytes"
+
+    def __repr__(self) -> str:
+        arms = f"{self._posterior.state.size} arms" if self.fixed else "changing arms"
+        told = {**self._arguments, "kernel": self.kernel, "reg": self.reg}
+        return f"KernelModel({', '.join([arms, *(f'{name}={value!r}' for name, value in told.items())])})"
+
+    # ---- copies and files ----
+
+    def freeze(self) -> Self:
+        twin = self.copy()
+        twin._posterior.root = self._posterior.root
+        return twin
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given, but for the arms, as plain data; ValueError for kernels with a function."""
+        return {name: plain(part) for name, part in self._arguments.items()}
+
+    def contents(self) -> files.Contents:
+        held = self._posterior.hold()
+        extra = {"kernel": held.kernel, "reg": held.reg, "coins": held.coins, "tally": list(self._tally)}
+        extra |= {"fixed": self.fixed, "fits": self._fits}
+        return files.Contents(self._arguments, extra, Saved(held.state, *self._first))
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        fixed = check.choice("fixed", extra["fixed"], (False, True))
+        arms = held.arrays["state.points"] if fixed else None
+        model = cls(arms, **{name: built(part) for name, part in params.items()})
+        found = held.take(model.contents().state, lambda saved: consistent(saved, fixed, model.fit_after))
+        kernel, reg = as_kernel(built(extra["kernel"])), check.positive("reg", extra["reg"])
+        model._posterior.restore(Held(found.state, kernel, reg, extra["coins"]))
+        model._fits = check.choice("fits", extra["fits"], (False, True))
+        model._first = Plays(found.places, found.rewards)
+        model._tally = checked_tally(extra["tally"])
+        model._know_places()
+        return model

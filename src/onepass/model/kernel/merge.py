@@ -1,0 +1,70 @@
+"""Merging exact kernel models: the posterior rests on plays n and sums of rewards s of every point, and both add up.
+
+    n = n_1 + n_2,  s = s_1 + s_2 at every point;   mean and scatter of the rewards by Chan, Golub and LeVeque 1983:
+    S = S_1 + S_2 + (c_1 - c_2)^2 t_1 t_2 / (t_1 + t_2)
+
+Where arms change, the table of points is the union of both, those of the first one first.
+"""
+
+import numpy as np
+
+from onepass.foundation import state as states
+from onepass.foundation.check import shown
+from onepass.foundation.files import Contents
+from onepass.foundation.registry import alike
+from onepass.model.kernel.state import CENTRE, ROOM, ROUNDS, SCATTER, USED, KernelState, widened, with_point
+
+
+def agree(mine: Contents, its: Contents) -> None:
+    """ValueError where plays do not mean the same to both."""
+    if mine.extra["fits"] or its.extra["fits"]:
+        raise ValueError("kernel and reg must have been chosen before bandits merge: learn fit_after plays first")
+    for name in ("fixed", "kernel", "reg"):
+        if not alike(mine.extra[name], its.extra[name]):
+            raise ValueError(f"other must have {name} {shown(mine.extra[name])}, got {shown(its.extra[name])}")
+    if mine.params["normalize"] != its.params["normalize"]:
+        raise ValueError(f"other must have normalize={mine.params['normalize']}, got {its.params['normalize']}")
+    own, theirs = mine.state.state.points, its.state.state.points
+    if mine.extra["fixed"] and not np.array_equal(own, theirs):
+        raise ValueError(f"other must have the same arms, {len(own)} points, got {len(theirs)} points")
+    if own.shape[1] and theirs.shape[1] and own.shape[1] != theirs.shape[1]:
+        raise ValueError(f"other must have rows of {own.shape[1]} features, got {theirs.shape[1]}")
+
+
+def pooled(mine: np.ndarray, its: np.ndarray) -> np.ndarray:
+    """The tally of both: plays, mean and scatter of the rewards."""
+    tally, gap, rounds = mine.copy(), its[CENTRE] - mine[CENTRE], mine[ROUNDS] + its[ROUNDS]
+    if rounds:
+        tally[CENTRE] += gap * its[ROUNDS] / rounds
+        tally[SCATTER] += its[SCATTER] + gap * gap * mine[ROUNDS] * its[ROUNDS] / rounds
+    tally[ROUNDS] = rounds
+    return tally
+
+
+def plays_together(state: KernelState, other: KernelState, reg: float, fixed: bool) -> KernelState:
+    """A copy of the first state with the plays of both; its rows, root and posterior are to be made anew."""
+    if not state.points.shape[1] or not other.points.shape[1]:  # where arms change, no row has been seen
+        return states.copy(state if state.points.shape[1] else other)
+    state, count = states.copy(state), other.size
+    places = np.arange(count)
+    if not fixed:
+        known = {(row + 0.0).tobytes(): place for place, row in enumerate(state.points[: state.size])}
+        for i, row in enumerate(other.points[:count]):
+            place = known.get((row + 0.0).tobytes(), -1)
+            if place < 0:
+                state = with_point(state, row, float(other.prior[i]), reg)
+                place = state.size - 1
+            places[i] = place
+    state.plays[places] += other.plays[:count]
+    state.sums[places] += other.sums[:count]
+    members = state.members[: state.used]
+    theirs = places[other.members[: other.used]]
+    members = np.concatenate([members, theirs[~np.isin(theirs, members)]])
+    room, tally = max(len(members) + ROOM, len(state.members)), pooled(state.tally, other.tally)
+    tally[USED] = len(members)
+    return state._replace(
+        rows=np.zeros((room, state.rows.shape[1])),
+        root=np.zeros((room, room)),
+        members=widened(members, room),
+        tally=tally,
+    )

@@ -1,0 +1,253 @@
+"""The posterior of a kernel bandit over a table of points: the fixed arms, or all distinct points played so far.
+
+    mean(x) = k(x)^T (K + reg I)^-1 y        variance(x) = (k(x, x) - k(x)^T (K + reg I)^-1 k(x)) / reg
+
+One state serves the exact and the budgeted posterior (exact.py, budgeted.py). They differ in what `rows` and `root`
+hold, not in how a play moves the table: with c the posterior covariance of the kernel between the played point and all,
+
+    gain = c / (reg + c_played)    mean += gain (y - mean_played)    variance -= gain c / reg
+
+Rewards may be centred by their running mean at no cost: the mean is linear in y, so `ones`, the same for y = 1, is all
+it takes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot
+from onepass.foundation.state import zeros
+
+ROOM = 8  # rows at the beginning, and beside the growth of those there are
+GROWTH = 1.25  # of capacities
+ABREAST = 4  # rows that are summed at once
+EQUAL = 10.0  # roundings of their mean, below which a deviation of rewards is none
+USED, ROUNDS, CENTRE, SCATTER, LOG_DET, STALE = range(6)
+"""The tally: rows in use, plays, mean of the rewards and sum of squares about it, log det of (K + reg I) / reg,
+sum of variances of the plays, since the dictionary was drawn, whose point did not join it (BKB)."""
+
+
+class KernelState(NamedTuple):
+    """points (capacity, dim); of each: plays, sums of rewards, prior k(x, x), means, ones, variances, (capacity,).
+
+    rows (row_capacity, capacity), root (row_capacity, row_capacity), members (row_capacity,): places of their points;
+    copies (2, capacity), or (0, capacity) where nobody asks: in a dictionary that is drawn incrementally, how many
+    plays of a point stand in it, and with what chance each; size: points in the table; tally: the counters below, in an
+    array so that a play is one compiled call, which nothing can interrupt half-way.
+    """
+
+    points: np.ndarray
+    plays: np.ndarray
+    sums: np.ndarray
+    prior: np.ndarray
+    means: np.ndarray
+    ones: np.ndarray
+    variances: np.ndarray
+    rows: np.ndarray
+    root: np.ndarray
+    members: np.ndarray
+    copies: np.ndarray
+    size: int
+    tally: np.ndarray
+
+    @property
+    def used(self) -> int:
+        """Rows in use."""
+        return int(self.tally[USED])
+
+    @property
+    def rounds(self) -> int:
+        """Plays."""
+        return int(self.tally[ROUNDS])
+
+
+class Posterior(NamedTuple):
+    """Of every point: means (in units of rewards), variances sigma^2 = (k - ...) / reg, and deviations.
+
+    deviations: the standard deviations of the Gaussian process, sqrt(reg) sigma, in units of rewards.
+    """
+
+    means: np.ndarray
+    variances: np.ndarray
+    deviations: np.ndarray
+
+
+def begun(points: np.ndarray, prior: np.ndarray, reg: float, copies: int) -> KernelState:
+    """Nothing played yet; copies: 2, or 0 where nobody asks."""
+    size = len(points)
+    return KernelState(
+        points=points,
+        plays=zeros(size),
+        sums=zeros(size),
+        prior=prior,
+        means=zeros(size),
+        ones=zeros(size),
+        variances=prior / reg,
+        rows=zeros(ROOM, size),
+        root=zeros(ROOM, ROOM),
+        members=zeros(ROOM, dtype=np.int64),
+        copies=zeros(copies, size),
+        size=size,
+        tally=zeros(6),
+    )
+
+
+def widened(array: np.ndarray, *shape: int) -> np.ndarray:
+    """The array in the corner of a larger one of zeros."""
+    out = np.zeros(shape, array.dtype)
+    out[tuple(slice(n) for n in array.shape)] = array
+    return out
+
+
+def with_room(state: KernelState) -> KernelState:
+    """The state with room for one more row."""
+    if state.used < len(state.members):
+        return state
+    capacity = int(GROWTH * state.used) + ROOM
+    return state._replace(
+        rows=widened(state.rows, capacity, state.rows.shape[1]),
+        root=widened(state.root, capacity, capacity),
+        members=widened(state.members, capacity),
+    )
+
+
+def with_point(state: KernelState, point: np.ndarray, prior: float, reg: float) -> KernelState:
+    """The state with one more point in its table; the caller fills its column of `rows` and its posterior."""
+    size, capacity = state.size, len(state.plays)
+    if size == capacity:
+        capacity = int(GROWTH * size) + ROOM
+        state = state._replace(
+            points=widened(state.points, capacity, state.points.shape[1]),
+            plays=widened(state.plays, capacity),
+            sums=widened(state.sums, capacity),
+            prior=widened(state.prior, capacity),
+            means=widened(state.means, capacity),
+            ones=widened(state.ones, capacity),
+            variances=widened(state.variances, capacity),
+            rows=widened(state.rows, len(state.rows), capacity),
+            copies=widened(state.copies, len(state.copies), capacity),
+        )
+    state.points[size], state.prior[size], state.variances[size] = point, prior, prior / reg
+    return state._replace(size=size + 1)
+
+
+@compiled
+def played(state, covariance, own, place, reward, reg):
+    """A play of the point at `place`: its posterior covariance with all points; own: with itself."""
+    gap, lack = reward - state.means[place], 1.0 - state.ones[place]
+    scale = 1.0 / (reg + own)
+    for a in range(state.size):
+        c = covariance[a]
+        gain = c * scale
+        state.means[a] += gain * gap
+        state.ones[a] += gain * lack
+        state.variances[a] = max(state.variances[a] - gain * c / reg, 0.0)
+    state.plays[place] += 1.0
+    state.sums[place] += reward
+    state.tally[LOG_DET] += np.log1p(own / reg)
+    counted(state.tally, reward)
+
+
+@compiled
+def counted(tally, reward):
+    """One play more, and Welford's mean and scatter of the rewards."""
+    tally[ROUNDS] += 1.0
+    gap = reward - tally[CENTRE]
+    tally[CENTRE] += gap / tally[ROUNDS]
+    tally[SCATTER] += gap * (reward - tally[CENTRE])
+
+
+def units(state: KernelState, normalize: bool) -> tuple[float, float]:
+    """What rewards are centred and scaled by: 0 and 1 unless normalized."""
+    if not normalize or state.rounds == 0:
+        return 0.0, 1.0
+    centre, deviation = float(state.tally[CENTRE]), float(np.sqrt(state.tally[SCATTER] / state.rounds))
+    least = EQUAL * np.finfo(float).eps * max(abs(centre), np.finfo(float).tiny)
+    return centre, deviation if deviation > least else 1.0
+
+
+@compiled
+def centred(means, ones, variances, centre, scale):
+    """Means and widths (scale sigma) in units of rewards."""
+    found, widths = np.empty(means.size), np.empty(means.size)
+    for a in range(means.size):
+        found[a] = centre + means[a] - centre * ones[a]
+        widths[a] = scale * np.sqrt(variances[a])
+    return found, widths
+
+
+@compiled
+def combined(weights, rows):
+    """weights^T rows for the first rows only: weights (used,), rows (row_capacity, capacity)."""
+    if weights.size == 0:
+        return np.zeros(rows.shape[1])
+    return dot(weights, rows[: weights.size])
+
+
+@compiled
+def combined_both(first, second, rows):
+    """`combined` of two weights, in one pass over the rows: where they are larger than a cache, half the time.
+
+    Four rows at a time, so that the two sums are read and written a fourth as often.
+    """
+    one, other = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+    whole = first.size - first.size % ABREAST
+    for i in range(0, whole, ABREAST):
+        p, q, r, s = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+        p1, q1, r1, s1 = first[i], first[i + 1], first[i + 2], first[i + 3]
+        p2, q2, r2, s2 = second[i], second[i + 1], second[i + 2], second[i + 3]
+        for a in range(one.size):
+            one[a] += p1 * p[a] + q1 * q[a] + r1 * r[a] + s1 * s[a]
+            other[a] += p2 * p[a] + q2 * q[a] + r2 * r[a] + s2 * s[a]
+    for i in range(whole, first.size):
+        p, p1, p2 = rows[i], first[i], second[i]
+        for a in range(one.size):
+            one[a] += p1 * p[a]
+            other[a] += p2 * p[a]
+    return one, other
+
+
+class Plays(NamedTuple):
+    """places (n,) of points and rewards (n,): the last ones, which a kernel is yet to be fitted to."""
+
+    places: np.ndarray
+    rewards: np.ndarray
+
+    def more(self, place: int, reward: float, most: int) -> "Plays":
+        """Return these and one more, the last ones of them."""
+        return Plays(np.append(self.places, place)[-most:], np.append(self.rewards, reward)[-most:])
+
+
+NO_PLAYS = Plays(np.empty(0, np.int64), np.empty(0))
+
+
+class Saved(NamedTuple):
+    """What a file holds: the state, and `Plays`."""
+
+    state: KernelState
+    places: np.ndarray
+    rewards: np.ndarray
+
+
+def consistent(held: Saved, fixed: bool, fit_after: int) -> bool:
+    """Whether the shapes and counters of a file fit together; fixed: arms are, so that the table has no room."""
+    s = held.state
+    capacity, rows = len(s.plays), len(s.members)
+    columns = (s.sums, s.prior, s.means, s.ones, s.variances)
+    return (
+        s.points.shape[:1] == (capacity,)
+        and all(column.shape == (capacity,) for column in columns)
+        and s.rows.shape == (rows, capacity)
+        and s.root.shape == (rows, rows)
+        and s.copies.shape in ((0, capacity), (2, capacity))
+        and bool(((s.copies >= 0.0) & np.isfinite(s.copies)).all())
+        and s.tally.shape == (6,)
+        and bool(np.isfinite(s.tally).all())
+        and 0 <= s.used <= min(rows, s.size)
+        and (s.size == capacity if fixed else s.size <= capacity)
+        and bool(((s.members >= 0) & (s.members < max(s.size, 1))).all())
+        and held.places.shape == held.rewards.shape
+        and len(held.places) <= fit_after
+        and bool(((held.places >= 0) & (held.places < max(s.size, 1))).all())
+    )

@@ -1,0 +1,85 @@
+"""A kernel model's points and their kernel values: finite, not too large, or one ValueError says what is wrong."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from onepass.features.kernels import JITTER, Kernel, indefinite, probed, rows_of
+from onepass.foundation import check
+from onepass.foundation.check import shown
+from onepass.model.kernel.state import KernelState
+
+LARGEST = check.LARGEST["d"]  # of kernel values
+
+
+def table_of(arms: Any) -> np.ndarray:
+    """The rows (A, dim) of a fixed set of arms; (0, 0) for None: arms that change."""
+    if arms is None:
+        return np.empty((0, 0))
+    if callable(arms):
+        raise ValueError(f"arms must be rows (A, dim), got {shown(arms)}; the kernel is the second argument")
+    points = rows_of("arms", arms).copy()
+    if points.size == 0:
+        raise ValueError(f"arms must have at least one row and one feature, got shape {points.shape}")
+    return points
+
+
+def checked(name: str, rows: Any, dims: tuple[int, ...], width: int | None, kernel: Kernel) -> np.ndarray:
+    """Rows (..., dim) that are finite and of this width; of any that the kernel takes where None is known yet."""
+    rows = check.array(name, rows, np.dtype(np.float64), dims)
+    if rows.size == 0:
+        raise ValueError(f"{name} must have at least one row and one feature, got shape {rows.shape}")
+    flat = check.finite_rows(name, rows.reshape(-1, rows.shape[-1]))
+    if width is None:
+        probed(kernel, flat)
+    elif rows.shape[-1] != width:
+        raise ValueError(f"{name} must have {width} features, as those before, got shape {rows.shape}")
+    return rows
+
+
+def indices(arm: Any, count: int) -> tuple[bool, list[Any]]:
+    """Whether several arms were given, and all of them: indices below `count`."""
+    if isinstance(arm, np.ndarray) and arm.ndim == 0:
+        arm = arm.item()
+    many = isinstance(arm, Sequence | np.ndarray) or hasattr(arm, "to_list")
+    many = many and not isinstance(arm, str)
+    return many, [check.integer("arm", a, 0, count - 1) for a in (arm if many else [arm])]
+
+
+def bounded(kernel: Kernel, values: np.ndarray) -> np.ndarray:
+    """The values of a kernel, if they can be worked with."""
+    if not (np.abs(values) <= LARGEST).all():
+        raise ValueError(
+            f"kernel must be finite and at most {LARGEST:.0e} on the arms, got {shown(kernel)}; scale them"
+        )
+    return values
+
+
+def prior_of(kernel: Kernel, points: np.ndarray) -> np.ndarray:
+    """k(x, x) of points (n, dim), shape (n,)."""
+    return bounded(kernel, kernel.diagonal(points) if len(points) else np.zeros(0))
+
+
+def priors_of(kernel: Kernel, state: KernelState) -> np.ndarray:
+    """k(x, x) of the table, zeros where it has room."""
+    prior = np.zeros_like(state.prior)
+    prior[: state.size] = prior_of(kernel, state.points[: state.size])
+    return prior
+
+
+def gram_of(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """k(x, y) of points (n, dim) and (m, dim), shape (n, m)."""
+    return bounded(kernel, kernel.gram(x, y) if len(x) else np.empty((0, len(y))))
+
+
+def row_of(kernel: Kernel, state: KernelState, place: int) -> np.ndarray:
+    """k(x_place, table), shape (size,)."""
+    return gram_of(kernel, state.points[place : place + 1], state.points[: state.size])[0]
+
+
+def rounded(kernel: Kernel, state: KernelState, variance: float) -> float:
+    """0.0 for a negative variance that rounding explains; else a ValueError."""
+    if variance < -JITTER * float(state.prior[: state.size].max()) * (state.used + 1):
+        raise indefinite(kernel)
+    return 0.0

@@ -1,0 +1,64 @@
+"""Merging models: what shards and retraining need.
+
+    A = A_1 + A_2 - A_start,   b = b_1 + b_2 - b_start
+
+start: what both began with, counted once: A = reg I, the rows that their design held already, or a model (`since`) that
+both are copies of and have learned beyond.
+"""
+
+from typing import Any, NamedTuple
+
+from onepass.estimator import contract as estimators
+from onepass.estimator.estimator import Estimator
+from onepass.foundation import state as states
+from onepass.foundation.check import shown
+from onepass.foundation.registry import alike
+
+
+def known_before(estimator: Estimator) -> Any:
+    """What a bandit of this estimator begins with, if its design holds rows already; () where A = reg I."""
+    if states.is_abstract() or not estimator.design.knows:
+        return ()
+    begun = estimator.begin()
+    return () if states.equal(begun.design, estimator.design.begin()) else begun
+
+
+def beginning(estimator: Estimator, before: Any) -> Any:
+    """The state that a bandit began with; before: what `known_before` said then."""
+    if before != ():
+        return before
+    return estimator.begin()._replace(design=estimator.design.begin())
+
+
+class Parts(NamedTuple):
+    """What two models must share to be merged: estimator, features, what these have learned, what they began with, and
+    the clock by which they forget."""
+
+    estimator: Any
+    features: Any
+    moved: tuple[Any, ...]
+    before: Any
+    clock: Any = None
+
+
+def agree(mine: Parts, its: Parts, name: str = "other") -> None:
+    """ValueError where rows do not mean the same to both."""
+    if not alike(mine.clock, its.clock):
+        raise ValueError(f"{name} must forget as this one does, by the same half_life")
+    if not alike(mine.estimator, its.estimator):
+        raise ValueError(f"{name} must have the estimator {shown(mine.estimator)}, got {shown(its.estimator)}")
+    if not alike(mine.features, its.features):
+        raise ValueError(f"{name} must have the features {shown(mine.features)}, got {shown(its.features)}")
+    if not states.equal(mine.moved, its.moved):
+        raise ValueError(
+            f"{name} must have features that have learned the same rows: maps that moved apart have put rows into "
+            "different coordinates; let the map learn before the bandits are copied, or use one that stands still"
+        )
+    if not states.equal(mine.before, its.before):
+        raise ValueError(f"{name} must have begun with the same rows in its design")
+
+
+def shared_together(estimator: Estimator, before: Any, learned: Any, other: Any, since: Any) -> Any:
+    """The state of the shared model; since: what both began with, () where nobody says so. `other` is used up."""
+    start = beginning(estimator, before) if since == () else since
+    return estimators.merge(states.copy(learned), other, start)

@@ -1,0 +1,138 @@
+"""Names of arms: any hashable that equals itself, each once in a request; and which of them are eligible."""
+
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from onepass.exploration.assignment import close_dead_ends, unfilled
+from onepass.foundation import check
+
+PLAIN = frozenset({int, str})  # types whose values are hashable and equal themselves
+
+
+def named(arms: Any, count: int | None = None, argument: str = "arms") -> list[Any]:
+    """`arms` as a list of names (NumPy arrays, polars and pandas series too), one per row if a count is given."""
+    try:
+        names = arms.tolist() if hasattr(arms, "tolist") else list(arms)
+    except TypeError:
+        names = None
+    if not isinstance(names, list) or isinstance(arms, str):
+        raise ValueError(f"{argument} must be a sequence of names, one per row of contexts, got {check.shown(arms)}")
+    if count is not None and len(names) != count:
+        raise ValueError(f"{argument} must have one name per row of contexts ({count}), got {len(names)}")
+    return names
+
+
+def distinct(arms: Any, count: int | None = None) -> list[Any]:
+    """The same for arms that are offered: hashable, and each once."""
+    names = named(arms, count)
+    hashable(names)
+    if len(set(names)) != len(names):
+        raise ValueError(f"arms must name every arm once, but {check.shown(twice(names))} is there twice")
+    return names
+
+
+def twice(names: list[Any]) -> Any:
+    """The first name that has been there before."""
+    seen: set[Any] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise ValueError("every name is there once")
+
+
+def hashable(names: list[Any]) -> None:
+    """ValueError unless every name can be found again."""
+    if PLAIN.issuperset(map(type, names)):
+        return
+    for name in names:
+        try:
+            hash(name)
+        except TypeError:
+            raise ValueError(
+                f"arm must be hashable (a string, a number, a tuple of them), got {check.shown(name)}"
+            ) from None
+        if name != name:
+            raise ValueError(f"arm must equal itself, got {check.shown(name)}")
+
+
+@lru_cache(maxsize=16)
+def everyone(count: int) -> np.ndarray:
+    """All of K arms, (1, K): not to be written to."""
+    return np.ones((1, count), np.bool_)
+
+
+def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) -> np.ndarray:
+    """Who may be chosen, (1, K), or (k, K) where every slot has a choice of its own.
+
+    eligible: None (all); booleans (K,) or (k, K); names (indices where arms have none), or k collections of them.
+    ValueError for names that are not offered, for a wrong shape, and where slots cannot all be filled.
+    """
+    if eligible is None:
+        return everyone(count)
+    mask = _as_booleans(eligible, count, k)
+    if mask is None:
+        each = _collections(eligible, k)
+        places = {name: place for place, name in enumerate(range(count) if names is None else names)}
+        mask = np.zeros((len(each), count), np.bool_)
+        for j, wanted in enumerate(each):
+            hashable(wanted)
+            unknown = [name for name in wanted if name not in places]
+            if unknown:
+                raise ValueError(f"eligible must name arms that are offered, but {check.shown(unknown[0])} is not")
+            mask[j, [places[name] for name in wanted]] = True
+    left = mask.sum(axis=1)
+    if len(mask) == 1 and left[0] < k:
+        raise ValueError(f"eligible must leave an arm for every slot ({k}), got {int(left[0])} arms")
+    if len(mask) > 1 and (np.sort(left) <= np.arange(k)).any():  # else filled by taking those with fewest arms first
+        _fillable(mask)
+    return mask
+
+
+def _fillable(mask: np.ndarray) -> None:
+    """ValueError where slots that differ in who is eligible (k, K) have no assignment."""
+    slots = np.flatnonzero(unfilled(mask, np.ones(mask.shape[1], np.bool_)))
+    if slots.size:
+        raise ValueError(
+            f"eligible must leave an arm for every slot, but slots {slots.tolist()} (from 0) have "
+            f"{int(mask[slots].any(axis=0).sum())} arms between them: name more arms for them, or fill fewer slots"
+        )
+
+
+def eligible_places(eligible: Any, names: list[Any] | None, count: int, k: int) -> list[int]:
+    """Places of the arms that the first of k slots may have. Errors as of `eligible_arms`."""
+    mask = eligible_arms(eligible, names, count, k)
+    left = mask[0].copy()
+    if len(mask) > 1:
+        close_dead_ends(mask, 0, left, np.ones(count, np.bool_))
+    found: list[int] = np.flatnonzero(left).tolist()
+    return found
+
+
+def _as_booleans(eligible: Any, count: int, k: int) -> np.ndarray | None:
+    """A mask that was given as one; None for names."""
+    if isinstance(eligible, str) or not (hasattr(eligible, "dtype") or isinstance(eligible, list | tuple)):
+        return None
+    if not hasattr(eligible, "dtype"):
+        flat = eligible[0] if eligible and isinstance(eligible[0], list | tuple) else eligible
+        if not (flat and all(isinstance(part, bool | np.bool_) for part in flat)):
+            return None
+    mask = np.asarray(eligible)
+    if mask.dtype != np.bool_:
+        return None
+    if mask.shape not in ((count,), (k, count)):
+        raise ValueError(f"eligible must have shape ({count},), or ({k}, {count}) for each slot, got {mask.shape}")
+    return mask.reshape(-1, count)
+
+
+def _collections(eligible: Any, k: int) -> list[list[Any]]:
+    """Names of every slot, or one list for all."""
+    names = named(eligible, None, "eligible")
+    if not any(isinstance(part, list | set | frozenset | np.ndarray) for part in names):
+        return [names]
+    if len(names) != k or not all(isinstance(part, Collection) and not isinstance(part, str) for part in names):
+        raise ValueError(f"eligible must be names, or one collection of names per slot ({k}), got {check.shown(names)}")
+    return [list(part) for part in names]

@@ -1,0 +1,385 @@
+"""One parameter for all arms, one design: arms are rows, and names at most labels.
+
+A round: z = features(x) for every arm (feature_pipeline.py), theta = the estimate, score = z^T theta + beta
+sqrt(z^T A^-1 z) (or a draw, or nothing), choose the largest, learn (z, reward). Statistics, rule and draw are one
+compiled call, and `play` runs many rounds in one (shared_loop.py). Cost of a round: that of its design (see
+onepass.design); K arms are scored by one matrix product.
+"""
+
+from collections.abc import Callable
+from typing import Any, Self, final
+
+import numpy as np
+
+from onepass.design import contract
+from onepass.estimator.contract import forget, parameter
+from onepass.estimator.epochs import in_turn
+from onepass.estimator.estimator import Estimator, known_radius
+from onepass.estimator.half_life import remembered
+from onepass.estimator.noise_scale import LEAST
+from onepass.estimator.ridge import Ridge
+from onepass.exploration.contract import Seen
+from onepass.exploration.exploration import Exploration
+from onepass.exploration.randomness import noise, noise_once
+from onepass.exploration.residuals import Tally, checked_tally, pooled
+from onepass.exploration.rule import Rule
+from onepass.features.factors import Outer
+from onepass.features.feature_map import FeatureMap
+from onepass.foundation import check, files
+from onepass.foundation import state as states
+from onepass.foundation.check import shown
+from onepass.foundation.generic import call_direct
+from onepass.foundation.interrupts import deferred
+from onepass.foundation.registry import built, savable
+from onepass.foundation.sharing import reading
+from onepass.model import shared_loop as loop
+from onepass.model.clock import Age, clock_of, forgets, same_time
+from onepass.model.contract import Batch, Choice, Model, Request, Sides, checked_game, finite_parameter, rows_of_slots
+from onepass.model.feature_pipeline import FeaturePipeline
+from onepass.model.merge import Parts, agree, known_before, shared_together
+from onepass.model.names import distinct, everyone
+from onepass.model.shared_files import saved, taken
+from onepass.model.sketch_loss import loss_of
+from onepass.model.weights import requested, shared_weights, sides_of
+
+NO_SCALES = np.empty(0)  # of rows that are told none
+
+
+@final
+@savable
+class SharedModel(Model):
+    """One parameter for all arms.
+
+    estimator: what is learned, on which design, e.g. ``Ridge(FrequentDirections(dim=784, size=32))``.
+    features: a map of contexts to the design's rows (default None: rows as they are).
+    half_life: after how many rows, or after which time (a timedelta), a row counts half, above 0 (default None: nothing
+        is forgotten).
+    A context is (K, dim), a row per arm, or `Outer` of left (d_u,) and right (K, d_a) with `OuterProduct` features; n
+    decisions take (n, K, dim), or left (n, d_u). ValueError for parts that do not fit.
+    """
+
+    common_draw = True
+
+    def __init__(self, estimator: Estimator, features: FeatureMap | None = None, half_life: Any = None) -> None:
+        if not isinstance(estimator, Estimator):
+            raise ValueError(f"estimator must be an estimator such as Ridge(design), got {shown(estimator)}")
+        self.estimator: Any = estimator
+        self.features: Any = features
+        self._age = Age(clock_of(half_life))
+        if half_life is not None:
+            forgets(estimator)
+        design = estimator.design
+        self.dtype, self.family = design.dtype, estimator.family
+        self._width: int = design.dim
+        self._pipeline = FeaturePipeline(features, self._width, self.dtype)
+        if self._pipeline.map.output_dim != self._width:
+            raise ValueError(f"features must give {self._width} features, as the design expects, got {shown(features)}")
+        if estimator.repeats_arms and not self._pipeline.map.repeatable:
+            kind = type(estimator).__name__
+            raise ValueError(
+                f"features must be repeatable for {kind}, which knows an arm by its row, got {shown(features)}"
+            )
+        self.dim: int = self._pipeline.map.input_dim
+        self.rounds = 0
+        self._tally = Tally(rows=0, squares=0.0)
+        self._learned = estimator.begin()
+        self._before = known_before(estimator)
+        self._code: dict[Any, Callable] = {}  # compiled for the types of this state
+        self._later: tuple[int, Self] | None = None  # ticks, and a model for readers that is so much older
+
+    @property
+    @reading
+    def parameter(self) -> np.ndarray:
+        """The present estimate theta, shape (features,). FloatingPointError when it is not finite."""
+        return finite_parameter(parameter(self._learned))
+
+    @property
+    def half_life(self) -> Any:
+        """After how many rows, or after which time (a timedelta), a row counts half; None: nothing is forgotten."""
+        return None if self._age.clock is None else self._age.clock.said
+
+    @property
+    def learned(self) -> Any:
+        return self._learned
+
+    @property
+    def timed(self) -> bool:
+        return self._age.clock is not None and self._age.clock.timed
+
+    def require_fit(self, exploration: Exploration) -> None:
+        known_radius(exploration.theory, self.estimator)
+        if self._age.clock is not None and exploration.theory is not None and not isinstance(self.estimator, Ridge):
+            raise ValueError("exploration must be a number beside half_life: only the radius of Ridge is known then")
+
+    # ---- decisions ----
+
+    def encode(self, context: Any, arms: Any) -> Request:
+        if isinstance(context, Outer):
+            left, right = self._pipeline.sides(context, False)
+            if len(left) == 0 or len(right) == 0:
+                raise ValueError(f"contexts must have at least one user and one arm, got {len(left)} and {len(right)}")
+            single, count = np.ndim(context.left) == 1, len(right)
+            each: Any = [(user, right) for user in left]
+        else:
+            rows = self._pipeline.transform(self._pipeline.rows(context, (2, 3)))
+            single, count = rows.ndim == 2, rows.shape[-2]
+            each = [rows] if single else rows
+        return Request(None if arms is None else distinct(arms, count), count, single, each, (), context)
+
+    def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
+        return self._pipeline.chosen(request.given, None if request.single else i, places, request.size)
+
+    def choose(
+        self,
+        request: Request,
+        i: int,
+        rule: Rule,
+        rng: np.random.Generator,
+        among: np.ndarray,
+        k: int,
+        greedy: bool,
+    ) -> Choice:
+        if self.estimator.repeats_arms and not request.single:
+            raise ValueError("contexts must be those of one decision, for an arm is played several times in a row")
+        rows, given = request.each[i], (self._learned, rule.rule, self._age.rounds(self.rounds), self._tally)
+        if isinstance(rows, tuple):
+            user, right = rows
+            if self._factored(right):
+                size, joint = self._size(right.shape[1], rule)
+                normals, lots = noise_once(rule.pairs, size, rng, k)
+                places, p, scores, means, widths = loop.decide_outer(
+                    *given, user, right, normals, joint, among, lots, greedy
+                )
+                return places, p, self.expected(scores, rule), self.expected(means), widths
+            rows = self._pipeline.met(user, right)
+        size, joint = self._size(len(rows), rule)
+        normals, lots = noise_once(rule.pairs, size, rng, k)
+        code = rule.code if rows.flags.c_contiguous else {}
+        places, p, scores, means, widths = call_direct(
+            code, loop.decide_rows, *given, rows, normals, joint, among, lots, greedy
+        )
+        return places, p, self.expected(scores, rule), self.expected(means), widths
+
+    def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
+        rows = request.each[i]
+        rows = self._pipeline.met(*rows) if isinstance(rows, tuple) else rows
+        size, joint = self._size(len(rows), rule)
+        normals = noise_once(pairs, size, rng, 0)[0]
+        return loop.look(
+            self._learned, rule.rule, self._age.rounds(self.rounds), self._tally, rows, normals, joint and pairs > 0
+        )
+
+    def _factored(self, right: np.ndarray) -> bool:
+        """Whether K rows of a user are worth scoring in the d_a dimensions that they lie in."""
+        return bool(self._pipeline.factors) and right.shape[0] > right.shape[1] and not self.estimator.repeats_arms
+
+    def _size(self, count: int, rule: Rule) -> tuple[int, bool]:
+        """Normals that a draw takes for K rows, and whether the rows are drawn jointly (see shared_loop.py)."""
+        joint = count <= min(rule.pairs, self._width)
+        return (count if joint else self._width), joint
+
+    def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
+        """One draw serves all rows."""
+        normals = noise_once(1, self._width, rng, 1)[0] if rule.pairs else np.zeros((0, 0))
+        given = self._learned, rule.rule, self._age.rounds(self.rounds), self._tally
+        flat: Any = request.each
+        if isinstance(flat, np.ndarray):
+            flat = [np.ascontiguousarray(flat.reshape(-1, flat.shape[-1]))]
+        found = []
+        for rows in flat:
+            if isinstance(rows, tuple) and self._factored(rows[1]):
+                among = everyone(len(rows[1]))
+                found.append(loop.decide_outer(*given, *rows, normals, False, among, np.zeros(2), False)[2])
+                continue
+            rows = self._pipeline.met(*rows) if isinstance(rows, tuple) else rows
+            among = everyone(len(rows))
+            found.append(loop.decide_rows(*given, rows, normals, False, among, np.zeros(2), False)[2])
+        return np.concatenate(found).reshape(len(request.each), request.size)
+
+    def at(self, time: Any) -> Self:
+        if time is None and self._age.clock is None:
+            return self
+        ticks = self._age.ticks_to(time)
+        if not ticks:
+            return self
+        known = self._later
+        if known is None or known[0] != ticks:
+            twin = self.freeze()
+            twin._forget(ticks)
+            known = self._later = ticks, twin
+        return known[1]
+
+    # ---- learning ----
+
+    def observe(self, context: Any, arm: Any) -> Batch:
+        if arm is not None:
+            raise ValueError(
+                f"arm must be None for a shared model, which knows rows only, got {shown(arm)}; use Disjoint"
+            )
+        single, rows = self._pipeline.pairs(context)
+        return Batch(len(rows), single, rows)
+
+    def recall(self, slots: list[tuple[Any, int]]) -> Batch:
+        rows = self._pipeline.pairs(rows_of_slots(slots))[1]
+        return Batch(len(rows), False, rows)
+
+    def update(
+        self, batch: Batch, rewards: np.ndarray, *, nu: Any = None, time: Any = None, residuals: bool = False
+    ) -> Self:
+        nus, rows = NO_SCALES, batch.rows
+        if nu is not None:
+            nus = self._noise_scales(nu, (0,) if batch.single else (1,), () if batch.single else rewards.shape)
+            nus = nus.reshape(-1)
+        self._permit(len(rows), rows)
+        z = self._pipeline.advance(rows)
+        if time is None and self._age.clock is None:
+            self._take(z, rewards, nus, residuals)
+            return self
+        for span in self._age.spans(len(z), time, self._forget):
+            self._take(z[span], rewards[span], nus[span] if nus.size else nus, residuals)
+        self._later = None
+        return self
+
+    def _take(self, z: np.ndarray, values: np.ndarray, nus: np.ndarray, residuals: bool) -> None:
+        """Learn rows z (n, features) that are checked."""
+        given = self._learned, residuals, self._tally, z, values, nus
+        self._learned, self._tally = call_direct(self._code if z.flags.c_contiguous else {}, loop.learn_rows, *given)
+        self.rounds += z.shape[0]
+
+    def _forget(self, ticks: int) -> None:
+        self._learned, self._later = forget(self._learned, remembered(ticks)), None
+        self._age.forgotten(ticks)
+
+    def _permit(self, count: int, rows: np.ndarray | None = None) -> None:
+        """ValueError unless the estimator takes `count` more rows, and these rows, next."""
+        horizon = self.estimator.horizon
+        if 0 < horizon < self.rounds + count:
+            raise ValueError(
+                f"horizon was fixed at {horizon} rows and {self.rounds} are learned, so {count} more are too many; "
+                "use horizon=None for any time"
+            )
+        if rows is not None and self.estimator.repeats_arms:
+            in_turn(self._learned.epoch, self._pipeline.transform(rows))
+
+    def _noise_scales(self, nu: Any, dims: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
+        if not self.estimator.takes_nu:
+            raise ValueError(f"nu must be None for {type(self.estimator).__name__}, which uses no noise scale")
+        out = check.array("nu", nu, np.dtype(np.float64), (0, *dims))
+        if out.shape not in ((), shape, shape[:1]) or not ((out >= LEAST) & (out <= 1.0 / LEAST)).all():
+            raise ValueError(
+                f"nu must be one number, or of shape {shape}, from {LEAST:.0e} to {1.0 / LEAST:.0e}, got {shown(nu)}"
+            )
+        return np.broadcast_to(out, shape[:1]).copy() if out.ndim == 0 and shape else out
+
+    def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+        rows, values = checked_game(self._pipeline.rows(contexts, (3,)), rewards, self.dtype, False)
+        nus = np.empty((0, 0))
+        if nu is not None:
+            nus = self._noise_scales(nu, (1, 2), values.shape)
+            nus = np.ascontiguousarray(np.broadcast_to(nus[:, None] if nus.ndim == 1 else nus, values.shape))
+        self._permit(len(rows))
+        return rows, values, nus
+
+    def play(
+        self, contexts: np.ndarray, rewards: np.ndarray, nu: Any, rule: Rule, rng: np.random.Generator
+    ) -> np.ndarray | None:
+        if self._pipeline.moves:
+            return None
+        rows, age = self._pipeline.transform(contexts), self._age
+        size, joint = self._size(rows.shape[1], rule)
+        step = max(1, loop.DRAWS_AT_ONCE // max(1, rule.pairs * size))
+        arms, whole = [], [slice(0, len(rows))]
+        for span in whole if age.clock is None else age.spans(len(rows), None, self._forget):
+            for i in range(span.start, span.stop, step):
+                part = slice(i, min(i + step, span.stop))
+                known = age.rounds(self.rounds) + (0 if age.clock is None else i - span.start)
+                normals, lots = noise(rule.pairs, size, rng, part.stop - part.start)
+                with deferred():
+                    self._learned, self._tally, found = loop.play_rounds(
+                        self._learned, rule.rule, known, self._tally, rows[part], rewards[part], nu[part], normals,
+                        joint, lots,
+                    )  # fmt: skip
+                    self.rounds += int(np.count_nonzero(found >= 0))
+                arms.append(found)
+                if found[-1] < 0:
+                    return np.concatenate(arms)
+        return np.concatenate(arms)
+
+    def merge(self, other: Self, since: Self | None) -> Self:
+        """Exact for `Ridge`, `OnlineNewton` with step 1, on `Exact` designs, `TruncatedRidge` and `MedianOfMeans`; on
+        sketches that merge the certificates add."""
+        every: list[Self] = [self, other] if since is None else [self, other, since]
+        for name, one in zip(("other", "since"), every[1:], strict=False):
+            agree(self._parts(), one._parts(), name)
+        same_time([one._age for one in every], [one._forget for one in every])
+        self._permit(other.rounds - (0 if since is None else since.rounds))
+        start = () if since is None else since._learned
+        self._learned = shared_together(self.estimator, self._before, self._learned, other._learned, start)
+        self._tally = pooled(self._tally, other._tally, None if since is None else since._tally)
+        self.rounds += other.rounds - (0 if since is None else since.rounds)
+        self._age.weight = max(
+            self._age.weight + other._age.weight - (0.0 if since is None else since._age.weight), 0.0
+        )
+        return self
+
+    def _parts(self) -> Parts:
+        return Parts(self.estimator, self.features, self._pipeline.learned, self._before, self._age.clock)
+
+    # ---- questions ----
+
+    def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]]:
+        return self._pipeline.users(contexts)
+
+    def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
+        names, pipeline = self._pipeline.map.input_names(names), self._pipeline
+        rows = requested(pipeline, request.given)[places]
+        z = np.concatenate([pipeline.transform(np.ascontiguousarray(row[None])) for row in rows])
+        return lambda m: sides_of(pipeline, names, rows[:m], z[:m], shared_weights(self._learned, z[:m]))
+
+    @reading
+    def error_bound(self) -> float:
+        if not self._pipeline.map.certified:
+            return float("inf")
+        return float(contract.error_bound(self._learned.design))
+
+    def sketch_loss(self) -> tuple[float, float] | None:
+        return loss_of(self.estimator, self._learned.design)
+
+    @reading
+    def memory_usage(self) -> int:
+        """Return the bytes of all arrays of the state, the feature map's included."""
+        return states.nbytes((self._pipeline.state, self._learned))
+
+    def __repr__(self) -> str:
+        parts = [repr(self.estimator)]
+        parts += [] if self.features is None else [f"features={self.features!r}"]
+        parts += [] if self._age.clock is None else [f"half_life={self.half_life!r}"]
+        return f"SharedModel({', '.join(parts)})"
+
+    # ---- copies and files ----
+
+    def freeze(self) -> Self:
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._pipeline, twin._age, twin._later = self._pipeline.at_rest(), self._age.copy(), None
+        twin._learned = states.copy(self._learned)
+        return twin
+
+    def params(self) -> dict[str, Any]:
+        """What the constructor was given."""
+        return {"estimator": self.estimator, "features": self.features, "half_life": self._age.clock}
+
+    def contents(self) -> files.Contents:
+        extra = {"rounds": self.rounds, "tally": list(self._tally), **self._age.extra()}
+        return files.Contents(self.params(), extra, saved(self._learned, self._pipeline, self._before))
+
+    @classmethod
+    def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
+        """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
+        model = cls(**{name: built(part) for name, part in params.items()})
+        found = taken(held, model._learned, model._pipeline, model.estimator)
+        model._learned, model._before = found.model, found.before
+        model._pipeline.restore(found.features)
+        model.rounds, model._tally = check.integer("rounds", extra["rounds"], 0), checked_tally(extra["tally"])
+        model._age.restore(extra)
+        return model

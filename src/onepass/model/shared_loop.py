@@ -1,0 +1,218 @@
+"""Rounds of a shared model in compiled code: look at the rows, choose, learn.
+
+    means = Z theta,   widths^2 = diag(Z A^-1 Z^T),   draws: means + beta L e, L L^T = Z A^-1 Z^T, or means + beta Z R e
+
+Means are scores x^T theta. Where rewards have a link mu (estimator/links.py), rules that look at order alone are shown
+these, and those that weigh gaps mu of them (`in_view`); deviations of rewards are those from mu(x^T theta).
+
+A rule that counts draws is given the means under M of them, of theta + d and theta - d in turn. K rows need K normals a
+draw where L is made (K solves), `features` normals otherwise (a product with the root R); the cheaper one is taken.
+
+Contexts given as factors x = vec(u v^T): the K rows of a user u lie in d_a dimensions, x = E^T v with E (d_a, dim) made
+of u alone, so K > d_a arms are scored by E theta and E A^-1 E^T: d_a solves, then d_a^2 an arm.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from onepass.design import contract
+from onepass.estimator.contract import expect, link, parameter, radius, repeated, unit, update, update_rows
+from onepass.estimator.links import mean, on_rewards
+from onepass.exploration.choosing import choose
+from onepass.exploration.contract import Seen, draws, score, strength, wants_residual, wants_rewards, wants_widths
+from onepass.exploration.residuals import Tally, counted, residual
+from onepass.exploration.slots import NOT_FINITE, NOT_OFFERED, alone, fill_slots
+from onepass.foundation.generic import compiled
+from onepass.foundation.linalg import dot, semidefinite_root
+
+DRAWS_AT_ONCE = 1_000_000  # random numbers that `play` holds
+AGAIN = -1  # any arm
+
+
+@compiled
+def multiplier(estimator: Any, rule: Any, rounds: int) -> float:
+    """beta: the rule's number, times the theoretical radius where it asks for that, else times the estimator's unit,
+    where that is known."""
+    asked = strength(rule)
+    if asked.theory.size == 0:
+        nu = unit(estimator)
+        return asked.scale * (nu if nu > 0.0 else 1.0)
+    constants = asked.theory
+    return asked.scale * radius(estimator, rounds, constants[0], constants[1], constants[2], constants[3])
+
+
+@compiled
+def sampled(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) -> np.ndarray:
+    """The means under theta + d and theta - d, (M, K), for shifts (pairs, K) = d^T x."""
+    pairs, count = shifts.shape[0], min(draws(rule), 2 * shifts.shape[0])
+    samples = np.empty((count, means.size))
+    for m in range(count):
+        sign = beta if m < pairs else -beta
+        for a in range(means.size):
+            samples[m, a] = means[a] + sign * shifts[m % pairs, a]
+    return samples
+
+
+@compiled
+def look(
+    estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool
+) -> Seen:
+    """What the rule sees of the rows (K, features).
+
+    normals (pairs, size), of which K make a draw if `joint`, else `features`.
+    """
+    design = estimator.design
+    means, widths = dot(rows, parameter(estimator)).astype(np.float64), np.zeros(rows.shape[0])
+    if wants_widths(rule):
+        widths = contract.inverse_quadratic(design, rows)
+        for a in range(widths.size):
+            widths[a] = np.sqrt(max(widths[a], 0.0))
+    beta, samples = multiplier(estimator, rule, rounds), np.empty((0, rows.shape[0]))
+    if draws(rule) > 0:
+        if joint:
+            shifts = dot(normals, semidefinite_root(contract.inverse_gram(design, rows)).T)
+        else:
+            shifts = dot(contract.roots(design, normals.astype(rows.dtype)), rows.T).astype(np.float64)
+        samples = sampled(rule, means, beta, shifts)
+    betas = np.full(means.size, beta)
+    return Seen(means=means, widths=widths, samples=samples, beta=betas, residual=residual(tally), rounds=rounds)
+
+
+@compiled
+def along(user: np.ndarray, theta: np.ndarray, width: int) -> np.ndarray:
+    """E^T theta (d_a,): theta read as a matrix (d_u, d_a), times u."""
+    inner = np.zeros(width, theta.dtype)
+    for i in range(user.size):
+        for j in range(width):
+            inner[j] += user[i] * theta[i * width + j]
+    return inner
+
+
+@compiled
+def look_outer(
+    estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
+    joint: bool,
+) -> Seen:  # fmt: skip
+    """`look` at the rows vec(user v^T) of every row v of right (K, d_a), without forming them.
+
+    normals (pairs, size), of which d_a make a draw if `joint`, else `features`.
+    """
+    theta, design, width = parameter(estimator), estimator.design, right.shape[1]
+    inner = along(user, theta, width)
+    means, widths = dot(right, inner).astype(np.float64), np.zeros(right.shape[0])
+    beta, samples = multiplier(estimator, rule, rounds), np.empty((0, right.shape[0]))
+    if wants_widths(rule) or (draws(rule) > 0 and joint):
+        core = np.zeros((width, width), right.dtype)
+        for j in range(width):
+            row = np.zeros(theta.size, right.dtype)
+            for i in range(user.size):
+                row[i * width + j] = user[i]
+            solved = contract.solve(design, row)
+            for i in range(user.size):
+                for k in range(width):
+                    core[j, k] += user[i] * solved[i * width + k]
+        if wants_widths(rule):
+            half = dot(right, core)
+            for a in range(widths.size):
+                widths[a] = np.sqrt(max(float(dot(half[a], right[a])), 0.0))
+        if draws(rule) > 0:
+            drawn = dot(normals, semidefinite_root(core).T)
+            samples = sampled(rule, means, beta, dot(drawn, right.T.astype(np.float64)))
+    if draws(rule) > 0 and not joint:
+        drawn, each = np.empty((normals.shape[0], width)), contract.roots(design, normals.astype(right.dtype))
+        for m in range(normals.shape[0]):
+            inner = along(user, each[m], width)
+            for j in range(width):
+                drawn[m, j] = inner[j]
+        samples = sampled(rule, means, beta, dot(drawn, right.T.astype(np.float64)))
+    betas = np.full(means.size, beta)
+    return Seen(means=means, widths=widths, samples=samples, beta=betas, residual=residual(tally), rounds=rounds)
+
+
+@compiled
+def in_view(family: Any, rule: Any, seen: Seen) -> Seen:
+    """Put what was seen of scores x^T theta on the scale that the rule looks at: theirs, or the one of rewards."""
+    if wants_rewards(rule):
+        return on_rewards(family, seen)
+    return seen
+
+
+@compiled
+def decide_rows(
+    estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool,
+    among: np.ndarray, lots: np.ndarray, greedy: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Arms (k,), their distributions (k, K), scores, means and widths for one set of rows (K, features)."""
+    seen = look(estimator, rule, rounds, tally, rows, normals, joint)
+    view = in_view(link(estimator), rule, seen)
+    scores = score(rule, view)
+    again = repeated(estimator, rows)
+    if again >= 0:  # an arm that the estimator plays several times in a row: it alone may have the first slot
+        among = alone(among, again, lots.size // 2)
+    arms, p = fill_slots(rule, view, scores, among, lots, greedy)
+    if again == NOT_OFFERED and arms[0] >= 0:
+        arms[0] = again
+    return arms, p, scores, seen.means, seen.widths
+
+
+@compiled
+def decide_outer(
+    estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
+    joint: bool, among: np.ndarray, lots: np.ndarray, greedy: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """`decide_rows` for rows given as factors."""
+    seen = look_outer(estimator, rule, rounds, tally, user, right, normals, joint)
+    view = in_view(link(estimator), rule, seen)
+    scores = score(rule, view)
+    arms, p = fill_slots(rule, view, scores, among, lots, greedy)
+    return arms, p, scores, seen.means, seen.widths
+
+
+@compiled
+def learn_rows(
+    estimator: Any, counts: bool, tally: Tally, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray
+) -> tuple[Any, Tally]:
+    """The estimator after rows (n, features), rewards (n,) and their noise scales, (n,) or none; and the tally, if that
+    `counts`: deviations of a batch are those from the means before it."""
+    if counts:
+        means = dot(rows, parameter(estimator))
+        for i in range(rows.shape[0]):
+            tally = counted(tally, float(rewards[i]) - mean(link(estimator), float(means[i])))
+    if nus.size == 0 and rows.shape[0] > 1:
+        return update_rows(estimator, rows, rewards), tally
+    for i in range(rows.shape[0]):
+        if nus.size > 0:
+            estimator = expect(estimator, nus[i])
+        estimator = update(estimator, rows[i], float(rewards[i]))
+    return estimator, tally
+
+
+@compiled
+def play_rounds(
+    estimator: Any, rule: Any, rounds: int, tally: Tally, contexts: np.ndarray, rewards: np.ndarray, nus: np.ndarray,
+    normals: np.ndarray, joint: bool, lots: np.ndarray,
+) -> tuple[Any, Tally, np.ndarray]:  # fmt: skip
+    """Score, choose, learn over contexts (T, K, features), rewards (T, K), noise scales (T, K) or (0, 0).
+
+    From where a score was not finite arms are -1, from where an arm to be repeated was not offered, -2.
+    """
+    arms, among = np.full(contexts.shape[0], NOT_FINITE), np.ones(contexts.shape[1], np.bool_)
+    for t in range(contexts.shape[0]):
+        rows = contexts[t]
+        seen = look(estimator, rule, rounds + t, tally, rows, normals[t], joint)
+        view = in_view(link(estimator), rule, seen)
+        arm, _ = choose(rule, view, score(rule, view), among, lots[t])
+        again = repeated(estimator, rows)
+        if again != AGAIN and arm >= 0:
+            arm = again
+        if arm < 0:
+            arms[t:] = arm
+            break
+        arms[t] = arm
+        if nus.size > 0:
+            estimator = expect(estimator, nus[t, arm])
+        if wants_residual(rule):
+            tally = counted(tally, float(rewards[t, arm]) - mean(link(estimator), float(seen.means[arm])))
+        estimator = update(estimator, rows[arm], rewards[t, arm])
+    return estimator, tally, arms

@@ -1,0 +1,63 @@
+"""What the scores of one arm, or the difference of two, are made of: weights of z, of every part of a model.
+
+    shared      theta,                               s = A^-1 sum of +-z
+    arm         theta_a,                             s_a = +-A_a^-1 z_a
+    hybrid      shared: beta, h = A_0^-1 sum of +-(z_a - B_a^T A_a^-1 x_a);      arm: A_a^-1 (b_a - B_a beta),
+                +-A_a^-1 x_a - A_a^-1 B_a h
+
+mean = theta^T z and width^2 = s^T z, over all parts, + for the first arm and - for the second: s is the inverse of the
+joint matrix times (z_a, -z_b), each in its place.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onepass.design import contract
+from onepass.estimator.contract import parameter
+from onepass.features.attribution import attributed
+from onepass.features.factors import Outer
+from onepass.model.contract import Side
+from onepass.model.feature_pipeline import FeaturePipeline
+
+SIGNS = (1.0, -1.0)  # of an arm, and of the other
+
+
+class Weights(NamedTuple):
+    """part: of the model; theta, solved (D,): what z is multiplied by for the mean, and for the square of the width."""
+
+    part: str
+    theta: np.ndarray
+    solved: np.ndarray
+
+
+def requested(front: FeaturePipeline, contexts: Any) -> np.ndarray:
+    """Checked rows x (K, dim), or (1, dim) of all arms alike, of a single decision. ValueError for more of them."""
+    if not isinstance(contexts, Outer):
+        rows = front.rows(contexts, (1, 2))
+        return rows.reshape(-1, rows.shape[-1])
+    left, right = front.sides(contexts, False)
+    if len(left) != 1 or np.ndim(contexts.left) != 1:
+        raise ValueError(f"contexts.left must be one user (d_u,), got shape {np.shape(contexts.left)}")
+    return np.hstack([np.broadcast_to(left, (len(right), left.shape[1])), right])
+
+
+def shared_weights(learned: Any, z: np.ndarray) -> list[list[Weights]]:
+    """Of one arm or two, z (m, D), by an estimator's state."""
+    total = np.ascontiguousarray(sum(sign * row for sign, row in zip(SIGNS, z, strict=False)), z.dtype)
+    return [[Weights("shared", parameter(learned), contract.solve(learned.design, total))] for _ in z]
+
+
+def sides_of(
+    front: FeaturePipeline, names: tuple[str, ...], rows: np.ndarray, z: np.ndarray, weights: Any
+) -> list[list[Side]]:
+    """Weights of z (m, D) as terms of the inputs, rows (m, dim), by their names."""
+    found = []
+    for x, row, parts in zip(rows, z.astype(np.float64), weights, strict=True):
+        each = []
+        for part, theta, solved in parts:
+            slopes = np.stack([theta, solved]).astype(np.float64)
+            mean, square = (slopes @ row).tolist()
+            each.append(Side(part, attributed(front.map, front.state, x, row, slopes, names), mean, square))
+        found.append(each)
+    return found

@@ -1,0 +1,102 @@
+"""Every model keeps the contract: `check_model` of each, at several regularizations."""
+
+import numpy as np
+import pytest
+
+import onepass as op
+from onepass.testing import REGS, check_model
+
+DIM, ARMS = 4, ["a", "b", "c"]
+LEFT, RIGHT = 2, 3
+
+
+def rows(rng):
+    return rng.standard_normal((len(ARMS), DIM))
+
+
+def row(rng):
+    return rng.standard_normal(DIM)
+
+
+def shared(reg, **more):
+    return lambda: op.SharedModel(op.Ridge(op.Exact(dim=DIM, reg=reg)), **more)
+
+
+def arms(reg, **more):
+    return lambda: op.ArmModels(op.Disjoint(op.Ridge(op.Exact(dim=DIM, reg=reg)), **more))
+
+
+def hybrid(reg):
+    make = lambda: op.Ridge(op.Exact(dim=DIM, reg=reg))  # noqa: E731
+    return lambda: op.ArmModels(op.Hybrid(shared=make(), arms=make()))
+
+
+def factors(reg):
+    features = op.OuterProduct(left=LEFT, right=RIGHT)
+    return lambda: op.SharedModel(op.Ridge(op.Exact(dim=LEFT * RIGHT, reg=reg)), features)
+
+
+def users(rng):
+    return op.Outer(rng.standard_normal(LEFT), rng.standard_normal((len(ARMS), RIGHT)))
+
+
+def pair(context, place):
+    return op.Outer(context.left, context.right[place]), None
+
+
+def kernel(reg, fixed=False, budget=None):
+    points = np.random.default_rng(0).standard_normal((len(ARMS), DIM)) if fixed else None
+    make = lambda: op.KernelModel(points, op.RBF(2.0), reg=reg, budget=budget)  # noqa: E731
+    return (make, lambda rng: None, None, lambda context, place: (None, place)) if fixed else (make, rows, None, None)
+
+
+RECORDS = {"a": {"topic": "sport", "length": 3.0}, "b": {"topic": "news"}, "c": {"topic": "food", "length": None}}
+SMALL = {"warm_up": 16, "landmarks": 4}
+
+
+def record(rng):
+    return {"hour": int(rng.integers(24)), "country": ("de", "fr")[rng.integers(2)], "x": float(rng.standard_normal())}
+
+
+def averaged(reg, **more):
+    return lambda: op.AveragedModels(reg=reg, **SMALL, **more)
+
+
+def auto(reg):
+    return lambda: op.AutoModel(reg=reg, **SMALL)
+
+
+MODELS = {
+    "shared": lambda reg: (shared(reg), rows, None, None),
+    "shared, standardized": lambda reg: (shared(reg, features=op.Standardize(dim=DIM)), rows, None, None),
+    "shared, forgetting": lambda reg: (shared(reg, half_life=20.0), rows, None, None),
+    "shared, clicks": lambda reg: (
+        lambda: op.SharedModel(op.OnePassGLM(op.Exact(dim=DIM, reg=reg), family="identity")), rows, None, None
+    ),
+    "shared, sketched": lambda reg: (
+        lambda: op.SharedModel(op.Ridge(op.RobustFrequentDirections(dim=DIM, size=2, reg=reg))), rows, None, None
+    ),
+    "factors": lambda reg: (factors(reg), users, None, pair),
+    "disjoint": lambda reg: (arms(reg), row, ARMS, None),
+    "disjoint, one state an arm": lambda reg: (arms(reg, compact=False), row, ARMS, None),
+    "hybrid": lambda reg: (hybrid(reg), row, ARMS, None),
+    "kernel": kernel,
+    "kernel, fixed arms": lambda reg: kernel(reg, fixed=True),
+    "kernel, a budget": lambda reg: kernel(reg, budget=op.Budget()),
+    "kernel, fixed arms, a budget": lambda reg: kernel(reg, fixed=True, budget=op.Budget(incremental=True)),
+    "interaction": lambda reg: (op.InteractionModel, record, RECORDS, None),
+    "interaction, names": lambda reg: (op.InteractionModel, record, ARMS, None),
+    "interaction, rows": lambda reg: (op.InteractionModel, row, RECORDS, None),
+    "averaged, rows": lambda reg: (averaged(reg), row, ARMS, None),
+    "averaged, records": lambda reg: (averaged(reg, context=op.Records(size=32)), record, ARMS, None),
+    "auto, rows": lambda reg: (auto(reg), row, ARMS, None),
+    "auto, records": lambda reg: (auto(reg), record, ARMS, None),
+    "auto, features": lambda reg: (auto(reg), record, RECORDS, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reg", REGS)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_keeps_the_contract(name, reg):
+    make, context, names, chosen = MODELS[name](reg)
+    assert "keeps the contract" in check_model(make, context, names, chosen=chosen)
