@@ -92,7 +92,7 @@ def test_arrays_that_do_not_fit_the_parameters_are_refused(saved, shape):
 
     header, tensors = files.read(saved.read_bytes())
     tensors["design.space.basis"] = np.zeros(shape)
-    parts = {k: header[k] for k in ("version", "kind", "params", "extra")}
+    parts = {k: header[k] for k in ("version", "kind", "params", "extra", "parts")}
     save_file(tensors, saved, metadata={"onepass": json.dumps(parts), "digest": files._digest(tensors, parts)})
     with pytest.raises(ValueError, match="do not fit"):
         op.load(saved)
@@ -103,7 +103,7 @@ def test_unknown_kinds_and_parameters_are_refused(saved, key, value):
     from onepass.foundation import files
 
     header, tensors = files.read(saved.read_bytes())
-    parts = {k: header[k] for k in ("version", "kind", "params", "extra")} | {key: value}
+    parts = {k: header[k] for k in ("version", "kind", "params", "extra", "parts")} | {key: value}
     save_file(tensors, saved, metadata={"onepass": json.dumps(parts), "digest": files._digest(tensors, parts)})
     with pytest.raises(ValueError, match="damaged"):
         op.load(saved)
@@ -184,9 +184,10 @@ def test_states_for_heavy_tails_that_do_not_fit_are_refused(bandit, place, value
 
     bandit.save(tmp_path / "model")
     header, tensors = files.read((tmp_path / "model").read_bytes())
+    place = f"0/{place}"  # of the model, the first part
     assert tensors[place].dtype == value.dtype
     tensors[place] = value
-    parts = {k: header[k] for k in ("version", "kind", "params", "extra")}
+    parts = {k: header[k] for k in ("version", "kind", "params", "extra", "parts")}
     metadata = {"onepass": json.dumps(parts), "digest": files._digest(tensors, parts)}
     save_file(tensors, tmp_path / "model", metadata=metadata)
     with pytest.raises(ValueError, match="do not fit"):
