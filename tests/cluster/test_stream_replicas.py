@@ -41,7 +41,7 @@ def test_every_merge_is_one_pass_over_the_first_rows_and_never_late_by_more_than
                 model, n = stream_of.model, stream_of.model.rounds
                 assert 0 <= stream_of.behind == stream_of.rounds - n < every
                 theta = np.linalg.solve(REG * np.eye(DIM) + x[:n].T @ x[:n], x[:n].T @ rewards[:n])
-                np.testing.assert_allclose(model.parameter, theta, rtol=0.0, atol=1e-9)
+                np.testing.assert_allclose(model.model.parameter, theta, rtol=0.0, atol=1e-9)
             assert stream_of.merge().rounds == len(x)
             assert stream_of.crew.recovered == 1
 

@@ -114,7 +114,7 @@ def test_means_of_a_linear_model_of_rare_clicks_raise_none():
     means = np.empty(n)
     for at in range(0, n, 100):
         part = slice(at, at + 100)
-        means[part] = rows[part] @ model.parameter
+        means[part] = rows[part] @ model.model.parameter
         model.learn(rows[part], clicks[part])
     for row in range(SETTLED, n):
         drift.add(float(means[row]), float(clicks[row]), row)
