@@ -83,7 +83,8 @@ def test_a_recipe_takes_newton_steps_in_place_of_ridge_regression(name):
         for estimator, kind in (("ridge", op.Ridge), ("newton", op.OnlineNewton)):
             bandit = recipe(dim=DIM, reg=0.37, estimator=estimator, parameters=parameters, **options)
             assert repr(bandit.model.estimator) == repr(model(kind(design())))
-        assert repr(recipe(dim=DIM, parameters=parameters, **options).model.estimator).count("Ridge(") == 1  # the default
+        default = recipe(dim=DIM, parameters=parameters, **options)
+        assert repr(default.model.estimator).count("Ridge(") == 1
     both = recipe(dim=DIM, reg=0.37, estimator="newton", parameters="hybrid", **options).model.estimator
     assert (type(both.shared), type(both.arms)) == (op.OnlineNewton, op.Ridge)
     with pytest.raises(ValueError, match="estimator must be one of 'ridge', 'newton'"):
