@@ -86,6 +86,6 @@ def filled(
     means, widths, samples, beta = seen[:4]
     plain = means.ndim == widths.ndim == beta.ndim == 1 and samples.ndim == 2
     for part in (means, widths, samples, beta):
-        plain = plain and part.flags.carray and part.dtype is FLOAT
+        plain = plain and part.flags.carray and part.dtype == FLOAT
     given = rule, seen, among, lots, greedy
-    return call_direct(code if plain else {}, rank_and_fill, *given)
+    return call_direct(code, rank_and_fill, *given) if plain else rank_and_fill(*given)
