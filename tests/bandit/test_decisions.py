@@ -276,3 +276,15 @@ def test_each_of_several_decisions_is_plain_json():
     for one in bandit.decide(np.eye(2)[None].repeat(3, axis=0)).each():
         again = op.Decision.from_dict(json.loads(json.dumps(one.to_dict())))
         assert again.to_dict() == one.to_dict()
+
+
+def test_a_mask_that_is_a_view_is_read_as_the_mask_it_shows():
+    """Also by the second decision, whose compiled code was found by the first."""
+    rows, wide = np.eye(DIM), np.ones(2 * DIM, bool)
+    wide[::2] = False
+    wide[2] = True
+    for make in (lambda: op.OFUL(dim=DIM), lambda: op.LinUCB(dim=DIM, parameters="disjoint")):
+        bandit = make()
+        bandit.decide(rows, range(DIM), eligible=np.ones(DIM, bool))
+        for _ in range(8):
+            assert bandit.decide(rows, range(DIM), eligible=wide[::2]).arm == 1

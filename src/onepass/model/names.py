@@ -125,7 +125,7 @@ def _as_booleans(eligible: Any, count: int, k: int) -> np.ndarray | None:
         return None
     if mask.shape not in ((count,), (k, count)):
         raise ValueError(f"eligible must have shape ({count},), or ({k}, {count}) for each slot, got {mask.shape}")
-    return mask.reshape(-1, count)
+    return np.ascontiguousarray(mask.reshape(-1, count))  # compiled code is called for arrays of one layout
 
 
 def _collections(eligible: Any, k: int) -> list[list[Any]]:
