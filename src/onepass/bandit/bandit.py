@@ -494,6 +494,7 @@ class Bandit(files.Owner):
         with deferred():
             self._adopt(self._model.merge(other._model, None if since is None else since._model))
             self._rewarded.join(other._rewarded)
+            self._rule = self._rule._replace(code={})  # compiled for the types of the state before
         return self
 
     @property

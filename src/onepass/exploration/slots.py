@@ -88,4 +88,4 @@ def filled(
     for part in (means, widths, samples, beta):
         plain = plain and part.flags.carray and part.dtype == FLOAT
     given = rule, seen, among, lots, greedy
-    return call_direct(code, rank_and_fill, *given) if plain else rank_and_fill(*given)
+    return call_direct(code if plain else None, rank_and_fill, *given)

@@ -71,8 +71,11 @@ def direct(function: Any, *like: Any) -> Callable:
     return verified
 
 
-def call_direct(code: dict[Any, Callable], function: Any, *given: Any) -> Any:
-    """Call a compiled function by code that is kept for the types of its first call here (`direct`)."""
+def call_direct(code: dict[Any, Callable] | None, function: Any, *given: Any) -> Any:
+    """Call a compiled function by code that is kept for the types of its first call here (`direct`); None: as usual,
+    where types may be other ones."""
+    if code is None:
+        return function(*given)
     found = code.get(function)
     if found is None:
         found = code[function] = direct(function, *given)

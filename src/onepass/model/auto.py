@@ -21,7 +21,7 @@ from onepass.exploration.rule import Rule, rule_of
 from onepass.features.records import Records
 from onepass.foundation import check, files
 from onepass.foundation.check import shown
-from onepass.foundation.registry import built, plain, savable
+from onepass.foundation.registry import alike, built, savable
 from onepass.foundation.sharing import reading
 from onepass.foundation.state import objects
 from onepass.model.arms.arm_index import ArmIndex
@@ -132,7 +132,7 @@ class AutoModel(Model):
     def can_become(self, other: Model) -> bool:
         """Return True for an automatic model of equal parameters, and for a model of one of its kinds."""
         found = [self, *map(self._model_of, ((False, True), (False, False), (True, False)))]
-        return any(_settings(one) == _settings(other) for one in found)
+        return any(alike(one, other) for one in found)
 
     # ---- arms ----
 
@@ -275,10 +275,3 @@ def _inner(request: Request) -> tuple[Model, Request]:
     """Return the model that a request is for, and its own request."""
     found: tuple[Model, Request] = request.given
     return found
-
-
-def _settings(model: Model) -> dict[str, Any]:
-    """Return the parameters of a model as plain data, without the arms that it was told of."""
-    found = plain(model)
-    found.pop("arms", None)
-    return dict(found)

@@ -154,7 +154,7 @@ class SharedModel(Model):
             rows = self._pipeline.met(user, right)
         size, joint = self._size(len(rows), rule)
         normals, lots = noise_once(rule.pairs, size, rng, k)
-        code = rule.code if rows.flags.c_contiguous else {}
+        code = rule.code if rows.flags.c_contiguous else None
         places, p, scores, means, widths = call_direct(
             code, loop.decide_rows, *given, rows, normals, joint, among, lots, greedy
         )
@@ -243,7 +243,7 @@ class SharedModel(Model):
     def _take(self, z: np.ndarray, values: np.ndarray, nus: np.ndarray, residuals: bool) -> None:
         """Learn rows z (n, features) that are checked."""
         given = self._learned, residuals, self._tally, z, values, nus
-        self._learned, self._tally = call_direct(self._code if z.flags.c_contiguous else {}, loop.learn_rows, *given)
+        self._learned, self._tally = call_direct(self._code if z.flags.c_contiguous else None, loop.learn_rows, *given)
         self.rounds += z.shape[0]
 
     def _forget(self, ticks: int) -> None:
@@ -314,6 +314,7 @@ class SharedModel(Model):
         same_time([one._age for one in every], [one._forget for one in every])
         self._permit(other.rounds - (0 if since is None else since.rounds))
         start = () if since is None else since._learned
+        self._code = {}
         self._learned = shared_together(self.estimator, self._before, self._learned, other._learned, start)
         self._tally = pooled(self._tally, other._tally, None if since is None else since._tally)
         self.rounds += other.rounds - (0 if since is None else since.rounds)
