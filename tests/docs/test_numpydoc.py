@@ -1,0 +1,96 @@
+"""Every public object has a numpydoc docstring that agrees with its signature."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpydoc.validate
+import pytest
+
+import onepass
+
+# Checks of numpydoc that are not applied, with the reason.
+DISABLED = {
+    "GL01": "the summary stands beside the opening quotes, as ruff's formatter and the rest of the code have it",
+    "GL02": "the closing quotes of a single sentence stand beside it",
+    "GL08": "an override inherits the docstring of its contract; test_docstrings.py looks at the rest",
+    "ES01": "a summary may say all there is to say",
+    "SA01": "the reference pages link related objects",
+    "EX01": "examples are on the pages, where each of them runs",
+    "RT02": "a result may be named, as in 'beta : float'",
+    "RT03": "a result whose summary says it all needs no second sentence",
+    "YD01": "an iterator's summary says what it yields",
+    "PR09": "a description may end with a formula or a list",
+    "SS06": "ruff's D205 allows no summary of several lines",
+}
+# Packages whose docstrings are still written in another way: remove a line when it is done.
+PENDING: tuple[str, ...] = (
+    "onepass.adapters",
+    "onepass.arena",
+    "onepass.bandit",
+    "onepass.cli",
+    "onepass.client",
+    "onepass.cluster",
+    "onepass.design",
+    "onepass.estimator",
+    "onepass.evaluation",
+    "onepass.exploration",
+    "onepass.features",
+    "onepass.foundation",
+    "onepass.lab",
+    "onepass.learner",
+    "onepass.log",
+    "onepass.model",
+    "onepass.recipes",
+    "onepass.service",
+    "onepass.testing",
+    "onepass.tuning",
+)
+PACKAGES = [name for _, name, is_package in pkgutil.iter_modules(onepass.__path__) if is_package]
+
+
+def is_ours(thing: Any) -> bool:
+    return getattr(thing, "__module__", "").startswith("onepass")
+
+
+def members(path: str, cls: type) -> Iterator[tuple[str, Any]]:
+    """Yield the public methods and properties that a class defines itself."""
+    for attribute, member in vars(cls).items():
+        if attribute.startswith("_") or attribute in getattr(cls, "_fields", ()):
+            continue
+        if isinstance(member, property) or inspect.isfunction(getattr(cls, attribute)):
+            yield f"{path}.{attribute}", member
+
+
+@cache
+def public_objects() -> list[tuple[str, Any]]:
+    """List (path, object) of what `onepass` and its packages export, and of the public members of classes."""
+    things: dict[str, Any] = {}
+    for package in ["onepass", *(f"onepass.{name}" for name in PACKAGES)]:
+        module = importlib.import_module(package)
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
+            if is_ours(thing) and (inspect.isclass(thing) or inspect.isfunction(thing)):
+                things.setdefault(f"{thing.__module__}.{thing.__qualname__}", thing)
+    found = []
+    for path, thing in sorted(things.items()):
+        found.append((path, thing))
+        if inspect.isclass(thing):
+            found += members(path, thing)
+    return found
+
+
+def errors_of(path: str) -> list[tuple[str, str]]:
+    found = numpydoc.validate.validate(path)["errors"]
+    return [(code, text) for code, text in found if code not in DISABLED]
+
+
+CHECKED = [path for path, _ in public_objects() if not path.startswith(PENDING)]
+
+
+@pytest.mark.parametrize("path", CHECKED)
+def test_a_public_docstring_passes_numpydoc(path: str) -> None:
+    assert errors_of(path) == []
