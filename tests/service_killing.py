@@ -80,7 +80,7 @@ def client(who, port, life, open_):
                 decided[body["id"]] = (body, text)
                 counts["decisions"] += 1
             elif place == "outcome":
-                paid[body["id"]] = (body, paid.get(body["id"], (0, 0))[1] + json.loads(text)["stored"])
+                paid[body["id"]] = (body, paid.get(body["id"], (0, 0))[1] + json.loads(text)["new"])
                 counts["outcomes"] += 1
             open_.pop(0)
     except (OSError, http.client.HTTPException):
@@ -146,7 +146,7 @@ def checked(port):
         body, text = decided[id]
         if ask(link, "decide", body) != text:
             wrong.append([lives, "another answer", id])
-        if id in paid and json.loads(ask(link, "outcome", paid[id][0]))["stored"]:
+        if id in paid and json.loads(ask(link, "outcome", paid[id][0]))["new"]:
             wrong.append([lives, "counted twice", id])
         counts["again"] += 1
     link.close()

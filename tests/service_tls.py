@@ -29,7 +29,7 @@ class Service:
         self.url, self.key, self.reading, self.pem = self.served.address, key, reading, pem
 
     def client(self, kind=Client, **options):
-        given = {"url": self.url, "loop": "news", "key": self.key, "trusted": self.pem, "timeout": PATIENCE, **options}
+        given = {"url": self.url, "loop": "news", "key": self.key, "ca_file": self.pem, "timeout": PATIENCE, **options}
         return kind(**given)
 
 

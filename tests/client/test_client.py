@@ -76,7 +76,7 @@ def test_a_decision_its_outcome_and_what_the_log_says_of_them(client):
     assert found.arm == found.arms[0] == found.ranking[0].arm
     assert found.propensity == found.propensities[0] == found.ranking[0].probability
     assert sorted(one.arm for one in found.ranking) == ARMS
-    assert client.outcome(found.id, 1.0) == onepass.client.Counted(taken=1, stored=1)
+    assert client.outcome(found.id, 1.0) == onepass.client.OutcomeCounts(accepted=1, new=1)
     first, second = about(client, found.id)
     assert (first["subject"], first["propensities"], second["value"]) == ("user 7", [found.propensity], 1.0)
 
@@ -85,7 +85,7 @@ def test_arrays_names_and_slots_are_taken_as_they_are(client):
     found = client.decide(np.array([0.5, 0.0, 1.0]), dict.fromkeys(ARMS), slots=2, exclude=["b"], tail="greedy")
     assert sorted(found.arms) == ["a", "c"]
     paid = client.outcomes({"id": found.id, "value": np.float64(0.5), "slot": slot} for slot in range(2))
-    assert paid.stored == 2
+    assert paid.new == 2
 
 
 def test_a_deferred_decision_is_activated(client):
@@ -97,7 +97,7 @@ def test_a_deferred_decision_is_activated(client):
 def test_settings_are_asked_for_and_tried(client):
     was = client.settings()
     new = {**was.settings, "limits": {**was.settings["limits"], "slots": 7}}
-    assert client.change(new, dry_run=True).changed == ("limits",)
+    assert client.replace_settings(new, dry_run=True).changed == ("limits",)
     assert client.settings() == was
 
 
@@ -108,13 +108,13 @@ def test_an_evaluation_is_asked_for_once_looked_at_and_removed(client, lossy):
     assert (way.sent, asked["id"]) == (2, "asked")
     until(lambda: client.evaluation("asked")["status"] in ("done", "failed"))  # nothing is joined here
     assert [one["id"] for one in client.evaluations()["evaluations"]] == ["asked"]
-    client.remove("asked")
+    client.delete_evaluation("asked")
     assert client.evaluations() == {"evaluations": []}
     with pytest.raises(NotFound, match="EvaluationNotFound"):
         client.evaluation("asked")
     assert client.models()["models"]
     with pytest.raises(ServiceError, match="andidate"):
-        client.give_up()
+        client.discard_candidate()
 
 
 def test_refusals_are_errors_of_their_kind_with_the_code_and_the_sentence(service, client):
@@ -166,7 +166,7 @@ def test_what_would_count_twice_is_sent_again_only_where_nothing_was_sent(lossy)
     for what in ("answer", "stopping", "proxy"):
         client, way = lossy(lambda number, what=what: what)
         kind = NoAnswer if what == "answer" else Unavailable
-        for call, given in ((client.rollback, {"checkpoint": "none"}), (client.change, {"settings": {}})):
+        for call, given in ((client.rollback, {"checkpoint": "none"}), (client.replace_settings, {"settings": {}})):
             before = way.sent
             with pytest.raises(kind):
                 call(**given)
@@ -186,7 +186,7 @@ def test_an_error_says_what_was_sent_so_that_it_can_be_sent_later(client, lossy)
     id = caught.value.sent["id"]
     with pytest.raises(NoAnswer) as caught:
         news.outcome(id, 1.0)
-    assert client.outcomes(caught.value.sent).stored == 0
+    assert client.outcomes(caught.value.sent).new == 0
     assert [one["kind"] for one in about(client, id)].count("outcome") == 1
 
 
@@ -215,7 +215,7 @@ def test_a_log_that_breaks_off_goes_on_after_the_last_record(service, client, lo
     for number in range(10):
         client.decide(CONTEXT, [f"line\u2028of {number}\x85", "b"])
     whole = list(client.log(limit=9))
-    monkeypatch.setattr(onepass.client.calls, "PAGE", 3)
+    monkeypatch.setattr(onepass.client.requests, "PAGE", 3)
     with service.client(transport=Way(service, lambda number: None)) as news:
         assert list(news.log(limit=9)) == whole
         assert [one["seq"] for one in news.log(since=2, limit=4)] == [one["seq"] for one in whole[2:6]]
@@ -223,11 +223,11 @@ def test_a_log_that_breaks_off_goes_on_after_the_last_record(service, client, lo
 
 
 def test_health_is_told_and_nobody_is_healthy_where_nothing_listens(client):
-    assert client.healthy()
-    assert client.trouble() is None
+    assert client.is_healthy()
+    assert client.problem() is None
     with Client("http://127.0.0.1:9", "news", retries=0) as nobody:
-        assert not nobody.healthy()
-        assert "ConnectError" in (nobody.trouble() or "")
+        assert not nobody.is_healthy()
+        assert "ConnectError" in (nobody.problem() or "")
 
 
 def test_the_awaiting_client_has_the_same_calls(service):
@@ -239,14 +239,14 @@ def test_the_awaiting_client_has_the_same_calls(service):
             await news.activate(found[0].id)
             kinds = [one["kind"] async for one in news.log() if one.get("id") == found[0].id]
             was = await news.settings()
-            assert (await news.change(was.settings, dry_run=True)).changed == ()
-            assert (await news.healthy(), await news.trouble()) == (True, None)
+            assert (await news.replace_settings(was.settings, dry_run=True)).changed == ()
+            assert (await news.is_healthy(), await news.problem()) == (True, None)
             with pytest.raises(Conflict):
                 await news.decide(CONTEXT, ARMS[:2], id=found[0].id)
             for place in (news.evaluation("none"), news.promote(checkpoint="none"), news.rollback(checkpoint="none")):
                 with pytest.raises(ServiceError):
                     await place
-            return paid.stored, kinds
+            return paid.new, kinds
 
     assert asyncio.run(asked()) == (8, ["decision", "outcome", "outcome", "activation"])
     public = [name for name in vars(Client) if not name.startswith("_")]
@@ -290,7 +290,7 @@ def test_the_commands_of_the_pages_run(service, tmp_path):
         assert done.returncode == 0, (command, done.stdout, done.stderr)
         answers.append(done.stdout)
     assert json.loads(answers[0])["arm"] in ("sport", "economy", "culture")
-    assert [json.loads(one) for one in answers[3:5]] == [{"taken": 1, "stored": 1}, {"taken": 2, "stored": 1}]
+    assert [json.loads(one) for one in answers[3:5]] == [{"accepted": 1, "new": 1}, {"accepted": 2, "new": 1}]
 
 
 def test_a_key_is_in_no_error_and_in_no_representation(service):
@@ -303,7 +303,7 @@ def test_a_key_is_in_no_error_and_in_no_representation(service):
 
 
 def test_another_authority_is_not_trusted(service):
-    with service.client(trusted=None, retries=0) as news, pytest.raises(NoAnswer, match="CERTIFICATE_VERIFY_FAILED"):
+    with service.client(ca_file=None, retries=0) as news, pytest.raises(NoAnswer, match="CERTIFICATE_VERIFY_FAILED"):
         news.settings()
 
 

@@ -32,7 +32,6 @@ PENDING: tuple[str, ...] = (
     "onepass.arena",
     "onepass.bandit",
     "onepass.cli",
-    "onepass.client",
     "onepass.cluster",
     "onepass.design",
     "onepass.estimator",

@@ -224,7 +224,7 @@ def asked(service, name, wanted):
             client.decide({"GUser": {"age": 20}}, arms, id=f"{name} {number}")
             client.outcome(f"{name} {number}", 1.0, key="click")
         until(lambda: f'onepass_rounds{{loop="shop"}} {float(wanted)}' in service.ready("shop"))
-        assert client.trouble() is None
+        assert client.problem() is None
         young, old = [client.decide({"GUser": {"age": age}}, arms, id=f"{name} of {age}") for age in (18, 70)]
         assert wanted <= young.rounds <= old.rounds
         scores = [{one.arm: one.score for one in found.ranking} for found in (young, old)]

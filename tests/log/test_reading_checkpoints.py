@@ -38,7 +38,7 @@ def played(readers, begin, end):
         said = asyncio.run(readers[t % len(readers)].decide(request(t)))
         answers[f"{t}"] = said
         outcome = msgspec.json.encode({"id": f"{t}", "value": float(msgspec.json.decode(said)["arm"] == "b")})
-        assert msgspec.json.decode(asyncio.run(readers[0].outcome(outcome))) == {"taken": 1, "stored": 1}
+        assert msgspec.json.decode(asyncio.run(readers[0].outcome(outcome))) == {"accepted": 1, "new": 1}
     return answers
 
 

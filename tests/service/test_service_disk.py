@@ -49,7 +49,7 @@ def test_a_full_disk_is_told_as_503_and_when_there_is_room_again_nothing_is_lost
     until(lambda: client.get("/readyz").status_code == 200)  # though nobody sends anything
     after = {f"while {n}": ask(f"while {n}") for n in range(AGAIN)}
     assert all(answer.status_code == 200 for answer in [*before.values(), *after.values()])
-    assert [pay(name).json()["stored"] for name in (*before, *after)] == [1] * (2 * AGAIN)
+    assert [pay(name).json()["new"] for name in (*before, *after)] == [1] * (2 * AGAIN)
     assert {name: ask(name).json() for name in before} == {name: answer.json() for name, answer in before.items()}
     served.ready()
     assert client.get("/readyz").status_code == 200

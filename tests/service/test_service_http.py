@@ -71,7 +71,7 @@ def test_an_answer_is_in_the_log_when_it_comes_and_its_reward_is_learned(served,
         record = served.log(id)[0]
         assert (record["propensities"], record["subject"]) == ([found["propensity"]], "user 7")
         said = client.post("/v1/news/outcome", json={"id": id, "value": 1.0, "key": "click"})
-        assert (said.status_code, said.json()) == (200, {"taken": 1, "stored": 1})
+        assert (said.status_code, said.json()) == (200, {"accepted": 1, "new": 1})
 
     id = served.in_time("e1", act)
     served.ready()
@@ -94,8 +94,8 @@ def test_an_outcome_that_is_sent_again_counts_once(served, client):
             {"id": id, "value": 0.5, "key": "k"},
             {"id": id, "value": 0.25},
         ]
-        assert client.post("/v1/news/outcome", json=batch).json() == {"taken": 3, "stored": 2}
-        assert client.post("/v1/news/outcome", json=batch[0]).json() == {"taken": 1, "stored": 0}
+        assert client.post("/v1/news/outcome", json=batch).json() == {"accepted": 3, "new": 2}
+        assert client.post("/v1/news/outcome", json=batch[0]).json() == {"accepted": 1, "new": 0}
 
     id = served.in_time("e3", act)
     served.ready()
@@ -222,17 +222,17 @@ def test_a_loop_is_steered_over_http_from_a_candidate_to_its_promotion_and_back(
     until(lambda: "canary" in served.log(decided(client, id=next(asked))["id"])[0])  # copies are exchanged
     found = decided(client, id="steer both")
     record = served.log("steer both")[0]
-    assert record["canary"]["line"] == was["line"] + 1
+    assert record["canary"]["line"] == was["model_number"] + 1
     assert record["showing"][record["shown"][0]] == found["propensity"]
     promoted = client.post("/v1/news/promote", json={}).json()
-    assert (promoted["line"], promoted["candidate"]) == (was["line"] + 1, None)
+    assert (promoted["model_number"], promoted["candidate"]) == (was["model_number"] + 1, None)
     assert promoted["settings"]["model"]["arguments"]["reg"] == 2.0
     models = client.get("/v1/news/models").json()
     assert [one["state"] for one in models["models"]][-2:] == ["retired", "serving"]
-    before = next(one for one in models["checkpoints"] if one["line"] == was["line"])
+    before = next(one for one in models["checkpoints"] if one["model_number"] == was["model_number"])
     assert refused(client.post("/v1/news/rollback", json={"checkpoint": "x"})) == (404, "CheckpointNotFound")
     assert client.post("/v1/news/rollback", json={"checkpoint": before["name"]}).status_code == 200
-    until(lambda: client.get("/v1/news").json()["line"] == was["line"] + 2)
+    until(lambda: client.get("/v1/news").json()["model_number"] == was["model_number"] + 2)
     assert client.get("/v1/news").json()["settings"]["model"] == was["settings"]["model"]
     assert client.get("/readyz").status_code == 200
 
@@ -255,9 +255,9 @@ def test_an_evaluation_is_asked_for_listed_promoted_and_deleted(served, client):
     assert client.post("/v1/news/evaluations", json={"id": "e", "policies": policies}).json() == found
     assert refused(client.post("/v1/news/evaluations", json={"id": "e"})) == (409, "EvaluationConflict")
     assert refused(client.post("/v1/news/promote", json={"evaluation": "e"})) == (409, "NotBetter")
-    line = client.get("/v1/news").json()["line"]
+    line = client.get("/v1/news").json()["model_number"]
     assert client.post("/v1/news/promote", json={"evaluation": "e", "anyway": True}).status_code == 200
-    until(lambda: client.get("/v1/news").json()["line"] > line)
+    until(lambda: client.get("/v1/news").json()["model_number"] > line)
     assert client.get("/v1/news").json()["settings"]["model"] == other
     assert client.delete("/v1/news/evaluations/e").status_code == 204
     assert refused(client.get("/v1/news/evaluations/e")) == (404, "EvaluationNotFound")

@@ -337,8 +337,8 @@ def test_a_private_authority_is_trusted_by_client_and_command(tmp_path, capsys, 
     service = Service(tmp_path)
     monkeypatch.setenv("ONEPASS_KEY", service.key)
     with service.client() as news:
-        assert news.patch({"exploring": 0.0}, dry_run=True).changed == ()
-        assert news.patch({"reward": {"wait": 601.0}}).changed == ("reward",)
+        assert news.patch_settings({"exploring": 0.0}, dry_run=True).changed == ()
+        assert news.patch_settings({"reward": {"wait": 601.0}}).changed == ("reward",)
     code, _, err = onepass(
         capsys, "simulate", service.url, "--loop", "news", "--seconds", 1, "--ca", service.pem, "--rate", 5
     )
@@ -347,5 +347,5 @@ def test_a_private_authority_is_trusted_by_client_and_command(tmp_path, capsys, 
     assert (code, "PEM" in err) == (2, True)
     (tmp_path / "no.pem").write_text("no certificate")
     with pytest.raises(ValueError, match="PEM"):
-        service.client(trusted=tmp_path / "no.pem")
+        service.client(ca_file=tmp_path / "no.pem")
     assert service.served.stop() == 0

@@ -63,7 +63,7 @@ def test_a_database_that_is_gone_is_told_as_503_and_nothing_is_lost_or_there_twi
             id, number = f"{who}.{number}", number + 1
             body = {"context": [0.1, 0.2, 0.3], "arms": ["a", "b", "c"], "id": id}
             answers[id] = body, await insisting(client, "decide", body)
-            paid.append((await insisting(client, "outcome", {"id": id, "value": 1.0, "key": "k"}))["stored"])
+            paid.append((await insisting(client, "outcome", {"id": id, "value": 1.0, "key": "k"}))["new"])
             await asyncio.sleep(0.02)
 
     async def breaking(client):

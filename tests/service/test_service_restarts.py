@@ -112,7 +112,7 @@ class Unit:
         self.served.ready()
 
     def serving(self, line):
-        until(lambda: self.ask("GET")["line"] == line, pause=0.05)
+        until(lambda: self.ask("GET")["model_number"] == line, pause=0.05)
         self.examine()
 
     def stop(self):
@@ -134,8 +134,8 @@ def test_the_documented_unit_starts_again_after_a_promotion_a_rollback_and_a_res
         store.backup(tmp_path / "copy")
 
     unit = Unit(capsys, data, settings)  # after a promotion
-    assert unit.ask("GET")["line"] == 1
-    (before,) = [one for one in unit.ask("GET", "/models")["checkpoints"] if one["line"] == 0][:1]
+    assert unit.ask("GET")["model_number"] == 1
+    (before,) = [one for one in unit.ask("GET", "/models")["checkpoints"] if one["model_number"] == 0][:1]
     assert before["rounds"] == 10
     unit.ask("POST", "/rollback", checkpoint=before["name"])
     unit.serving(2)
@@ -146,7 +146,7 @@ def test_the_documented_unit_starts_again_after_a_promotion_a_rollback_and_a_res
         left.unlink()
     shutil.copyfile(tmp_path / "copy", data / "news.sqlite")
     unit = Unit(capsys, data, settings)  # after a rollback, and a restore: what was saved since is of another log
-    assert unit.ask("GET")["line"] == 1
+    assert unit.ask("GET")["model_number"] == 1
     unit.play(20, 30)
     unit.stop()
     code, found = onepass(capsys, "log", "verify", data / "news.sqlite", "--json")

@@ -57,6 +57,6 @@ def simulate(
 
 def context_of(authorities: Path) -> ssl.SSLContext:
     """The context of TLS that trusts a file of authorities, as the client's."""
-    from onepass.client.calls import trust
+    from onepass.client.requests import tls_context
 
-    return trust(authorities)
+    return tls_context(authorities)

@@ -1,17 +1,16 @@
-"""Asks a service, `onepass serve`: `Client`, and `AsyncClient` for programs that await (docs/client.md).
+"""Client of the decision service `onepass serve`, blocking and asynchronous (docs/client.md).
 
     with Client("http://127.0.0.1:8080", "news", key="onepass_...") as news:
-        decided = news.decide({"hour": 9.0}, ["sport", "economy"])
-        news.outcome(decided.id, 1.0)
+        decision = news.decide({"hour": 9.0}, ["sport", "economy"])
+        news.outcome(decision.id, 1.0)
 
-Identities of decisions and keys of outcomes are made here, so what had no answer is sent again and counts once. What
-would count twice is sent again only where nothing of it was sent. This folder needs httpx (`pip install
-onepass[client]`) and nothing else of onepass: it may be copied to a machine that only asks.
+The client makes the ids of decisions and the keys of outcomes. A request without an answer is therefore sent again and
+counts once. A request that would count twice is sent again only if nothing of it was sent. This folder needs httpx
+(`pip install onepass[client]`) and nothing else of onepass: it may be copied to a machine that only sends requests.
 """
 
-from onepass.client.answers import Asked, Counted, Decided, Outcome, Ranked, Standing
-from onepass.client.awaiting import AsyncClient
-from onepass.client.blocking import Client
+from onepass.client.async_client import AsyncClient
+from onepass.client.client import Client
 from onepass.client.errors import (
     BadRequest,
     Conflict,
@@ -19,27 +18,28 @@ from onepass.client.errors import (
     NoAnswer,
     NotFound,
     ServiceError,
-    TooMany,
+    TooManyRequests,
     Unauthorized,
     Unavailable,
 )
+from onepass.client.messages import DecideOptions, Decision, Outcome, OutcomeCounts, RankedArm, SettingsInfo
 
 __all__ = [
-    "Asked",
     "AsyncClient",
     "BadRequest",
     "Client",
     "Conflict",
-    "Counted",
-    "Decided",
+    "DecideOptions",
+    "Decision",
     "Forbidden",
     "NoAnswer",
     "NotFound",
     "Outcome",
-    "Ranked",
+    "OutcomeCounts",
+    "RankedArm",
     "ServiceError",
-    "Standing",
-    "TooMany",
+    "SettingsInfo",
+    "TooManyRequests",
     "Unauthorized",
     "Unavailable",
 ]

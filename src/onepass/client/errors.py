@@ -1,11 +1,22 @@
-"""What can go wrong: an error a kind of refusal, with the service's code and sentence."""
+"""Exceptions of the client, one for each kind of refusal, with the service's code and message."""
 
 from typing import Any
 
 
 class ServiceError(Exception):
-    """A request that was not served. status: of HTTP, 0 where there was no answer; code: a word for programs; message:
-    a sentence for people; sent: the body, with the id and the keys that the client made, to be sent again."""
+    """Base class of all exceptions of the client: a request that was not served.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status, 0 if there was no answer.
+    code : str
+        Name of the error, for programs.
+    message : str
+        Sentence about the error, for people.
+    sent : object, default None
+        Body of the request, with the id and the keys that the client made. It may be sent again.
+    """
 
     status: int
     code: str
@@ -21,39 +32,135 @@ class ServiceError(Exception):
 
 
 class BadRequest(ServiceError):
-    """The request does not fit: it is the caller's to change."""
+    """Request with a wrong value or shape, which the caller must change.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status, 0 if there was no answer.
+    code : str
+        Name of the error, for programs.
+    message : str
+        Sentence about the error, for people.
+    sent : object, default None
+        Body of the request.
+    """
 
 
 class Unauthorized(ServiceError):
-    """There is no such key."""
+    """Request without a valid key.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status, 0 if there was no answer.
+    code : str
+        Name of the error, for programs.
+    message : str
+        Sentence about the error, for people.
+    sent : object, default None
+        Body of the request.
+    """
 
 
 class Forbidden(ServiceError):
-    """The key has not the role that this takes."""
+    """Request with a key that lacks the necessary role.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status, 0 if there was no answer.
+    code : str
+        Name of the error, for programs.
+    message : str
+        Sentence about the error, for people.
+    sent : object, default None
+        Body of the request.
+    """
 
 
 class NotFound(ServiceError):
-    """There is no such loop, decision or evaluation."""
+    """Request for a loop, decision or evaluation that does not exist.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status, 0 if there was no answer.
+    code : str
+        Name of the error, for programs.
+    message : str
+        Sentence about the error, for people.
+    sent : object, default None
+        Body of the request.
+    """
 
 
 class Conflict(ServiceError):
-    """It contradicts what is there: an id with another request, settings of another model."""
+    """Request that contradicts the state of the loop, such as an id that belongs to another request.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status, 0 if there was no answer.
+    code : str
+        Name of the error, for programs.
+    message : str
+        Sentence about the error, for people.
+    sent : object, default None
+        Body of the request.
+    """
 
 
-class TooMany(ServiceError):
-    """More requests than the service takes."""
+class TooManyRequests(ServiceError):
+    """Request beyond the rate limit.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status, 0 if there was no answer.
+    code : str
+        Name of the error, for programs.
+    message : str
+        Sentence about the error, for people.
+    sent : object, default None
+        Body of the request.
+    """
 
 
 class Unavailable(ServiceError):
-    """The log cannot be written, or the service stops: later, with what was `sent`."""
+    """Request that the service cannot serve now: its log cannot be written, or it is stopping. Send `sent` later.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status, 0 if there was no answer.
+    code : str
+        Name of the error, for programs.
+    message : str
+        Sentence about the error, for people.
+    sent : object, default None
+        Body of the request.
+    """
 
 
 class NoAnswer(ServiceError):
-    """Nobody knows whether it was served: what was `sent`, sent again, counts once."""
+    """Request without an answer: it may have been served. If `sent` is sent again, it counts once.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status, 0 if there was no answer.
+    code : str
+        Name of the error, for programs.
+    message : str
+        Sentence about the error, for people.
+    sent : object, default None
+        Body of the request.
+    """
 
 
 KINDS: dict[int, type[ServiceError]] = {
     400: BadRequest, 401: Unauthorized, 403: Forbidden, 404: NotFound, 405: BadRequest, 409: Conflict, 413: BadRequest,
-    415: BadRequest, 421: BadRequest, 422: BadRequest, 429: TooMany, 502: Unavailable, 503: Unavailable,
+    415: BadRequest, 421: BadRequest, 422: BadRequest, 429: TooManyRequests, 502: Unavailable, 503: Unavailable,
     504: Unavailable,
 }  # fmt: skip

@@ -155,8 +155,8 @@ class Service:
         found = read(_outcomes, body)
         records, future = loop.outcomes(found if isinstance(found, list) else [found])
         await durable(future)
-        stored = sum(record.seq != 0 for record in records)
-        return _encoder.encode(OutcomeAnswer(taken=len(records), stored=stored))
+        new = sum(record.seq != 0 for record in records)
+        return _encoder.encode(OutcomeAnswer(accepted=len(records), new=new))
 
     async def _activate(self, request: Request, loop: Loop) -> Response:
         found = read(_activate, await body_of(request, loop.settings.limits.body))

@@ -128,10 +128,10 @@ class DecideAnswer(Answer, frozen=True, kw_only=True):
 
 
 class OutcomeAnswer(Answer, frozen=True, kw_only=True):
-    """taken: outcomes in the request; stored: those that were not there already."""
+    """accepted: outcomes in the request; new: those that were not there already."""
 
-    taken: int
-    stored: int
+    accepted: int
+    new: int
 
 
 class ForgetAnswer(Answer, frozen=True, kw_only=True):
@@ -141,11 +141,14 @@ class ForgetAnswer(Answer, frozen=True, kw_only=True):
 
 
 class ModelAnswer(Answer, frozen=True, kw_only=True):
-    """A model of the loop. line: its number, from 0; state: serving, building, waiting (for its promotion) or retired;
-    why: a sentence about it; model: its settings; through: the last join it learned; gain: of a candidate with a share,
-    what is known about whether it is better."""
+    """Model of a loop.
 
-    line: int
+    model_number: number of the model, from 0; state: serving, building, waiting (for its promotion) or retired; why: a
+    sentence about the state; model: settings of the model; through: sequence number of the last join it learned; gain:
+    comparison of a candidate that has a share with the serving model.
+    """
+
+    model_number: int
     state: str
     model: dict[str, Any]
     why: str = ""
@@ -154,14 +157,17 @@ class ModelAnswer(Answer, frozen=True, kw_only=True):
 
 
 class SettingsAnswer(Answer, frozen=True, kw_only=True):
-    """settings: in force, or, of a dry run, those that would be; version: theirs; changed: what differs from before;
-    line: the number of the model that serves; candidate: the model that is to take over, or, where there is none, the
-    last one that did not, and why."""
+    """Settings of a loop.
+
+    settings: those in force, or those that a dry run would put in force; version: of the settings; changed: names of
+    the settings that differ from before; model_number: number of the serving model; candidate: the model that is to
+    take over, or, without one, the last candidate that did not, and why.
+    """
 
     settings: dict[str, Any]
     version: str
     changed: list[str] = []
-    line: int = 0
+    model_number: int = 0
     candidate: ModelAnswer | None = None
 
 

@@ -283,8 +283,8 @@ def settings_of(home: Home, changed: list[str] | None = None, new: LoopSettings 
     candidate = None if last is None or last.number <= standing.lines.serving else model_of(home, standing, last)
     settings = standing.settings if new is None else new
     return SettingsAnswer(
-        settings=settings.plain(), version=f"{standing.version}", changed=changed or [], line=standing.lines.serving,
-        candidate=candidate,
+        settings=settings.plain(), version=f"{standing.version}", changed=changed or [],
+        model_number=standing.lines.serving, candidate=candidate,
     )  # fmt: skip
 
 
@@ -299,4 +299,4 @@ def model_of(home: Home, standing: Standing, line: Line) -> ModelAnswer:
     elif line.state == SERVING:
         through = home.learner.through
     model = {} if wanted is None else to_builtins(wanted.model)
-    return ModelAnswer(line=line.number, state=state, why=line.why, model=model, through=through, gain=gain)
+    return ModelAnswer(model_number=line.number, state=state, why=line.why, model=model, through=through, gain=gain)

@@ -47,11 +47,11 @@ class RollbackRequest(Message, frozen=True, kw_only=True):
 
 
 class CheckpointAnswer(Answer, frozen=True, kw_only=True):
-    """A model as it was. name; line: of which model of the loop; through: the last join learned; rounds: rows it had
+    """Checkpoint of a model. name; model_number: of the model; through: the last join learned; rounds: rows it had
     learned."""
 
     name: str
-    line: int
+    model_number: int
     through: int
     rounds: int
 
@@ -110,7 +110,7 @@ async def models_of(request: Request, loop: Loop) -> Response:
     each = [promotion.model_of(loop, standing, line) for line in standing.lines.each.values()]
     found = await asyncio.to_thread(lambda: [*models.kepts(loop.folder, loop.store, loop.name)])
     checkpoints = [
-        CheckpointAnswer(name=one.name, line=one.line, through=one.through, rounds=one.rounds) for one in found
+        CheckpointAnswer(name=one.name, model_number=one.line, through=one.through, rounds=one.rounds) for one in found
     ]
     return said(ModelsAnswer(models=each, checkpoints=checkpoints))
 

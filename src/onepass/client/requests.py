@@ -1,0 +1,279 @@
+"""Requests, retries and answers, shared by the blocking and the asynchronous client."""
+
+import json
+import random
+import ssl
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from onepass.client.errors import KINDS, NoAnswer, ServiceError
+from onepass.client.messages import (
+    Arms,
+    DecideOptions,
+    Decision,
+    Outcome,
+    OutcomeCounts,
+    SettingsInfo,
+    from_json,
+    parse_decision,
+)
+
+T = TypeVar("T")
+
+TIMEOUT = 5.0  # seconds: a hundred times what a decision takes
+RETRIES = 3
+FIRST_PAUSE, MAX_PAUSE = 0.1, 10.0  # seconds before the first retry, which doubles; and at most
+TOO_MANY_REQUESTS = 429
+TRANSIENT = (TOO_MANY_REQUESTS, 502, 503, 504)  # too many, proxies without a service, a log that cannot be written
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+PERMANENT = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+PAGE = 1_000  # records of the log in one request
+SHOWN = 200  # characters of a foreign answer in an error message
+LOOP = "/v1/{loop}"
+
+Result = httpx.Response | httpx.RequestError
+
+
+class Call(NamedTuple, Generic[T]):
+    """Request to the service.
+
+    Parameters
+    ----------
+    method : str
+        HTTP method.
+    path : str
+        Path, with {loop} for the name of the loop.
+    parse : callable
+        Makes the result from the JSON of the answer.
+    body : object, default None
+        JSON body, None without one.
+    repeatable : bool, default True
+        If True, the request counts once however often it is sent.
+    query : dict, default None
+        Query arguments.
+    """
+
+    method: str
+    path: str
+    parse: Callable[[Any], T]
+    body: Any = None
+    repeatable: bool = True
+    query: dict[str, Any] | None = None
+
+
+# ---- calls ----
+
+
+def decide_call(context: Any, arms: Arms | None, options: DecideOptions) -> Call[Decision]:
+    """Make the request for a decision."""
+    body: dict[str, Any] = {**options, "id": options.get("id") or _new_id()}
+    if context is not None:
+        body["context"] = context
+    if isinstance(arms, Mapping):
+        body["arms"] = [{"id": name, "features": features} for name, features in arms.items()]
+    elif arms is not None:
+        body["arms"] = list(arms)
+    return Call("POST", f"{LOOP}/decide", parse_decision, body)
+
+
+def outcomes_call(outcomes: Iterable[Outcome]) -> Call[OutcomeCounts]:
+    """Make the request that sends outcomes."""
+    body = [{**outcome, "key": outcome.get("key") or _new_id()} for outcome in outcomes]
+    return Call("POST", f"{LOOP}/outcome", _parse_counts, body)
+
+
+def activate_call(id: str) -> Call[None]:
+    """Make the request that activates a deferred decision."""
+    return Call("POST", f"{LOOP}/activate", _ignore_answer, {"id": id})
+
+
+def patch_settings_call(part: Mapping[str, Any], dry_run: bool) -> Call[SettingsInfo]:
+    """Make the request that changes some settings."""
+    return Call("PATCH", LOOP, _parse_settings, dict(part), dry_run, {"dry_run": "true"} if dry_run else None)
+
+
+def replace_settings_call(settings: Mapping[str, Any], dry_run: bool) -> Call[SettingsInfo]:
+    """Make the request that replaces all settings."""
+    return Call("PUT", LOOP, _parse_settings, dict(settings), dry_run, {"dry_run": "true"} if dry_run else None)
+
+
+def get_call(path: str) -> Call[Any]:
+    """Make a request that reads `path`, relative to the loop."""
+    return Call("GET", f"{LOOP}/{path}", _return_json)
+
+
+def action_call(path: str, body: Any = None, method: str = "POST") -> Call[Any]:
+    """Make a request to `path`, relative to the loop, that would count twice if it were sent twice."""
+    return Call(method, f"{LOOP}/{path}", _return_json, body, False)
+
+
+def evaluate_call(options: Mapping[str, Any]) -> Call[Any]:
+    """Make the request that starts an evaluation."""
+    return Call("POST", f"{LOOP}/evaluations", _return_json, {**options, "id": options.get("id") or _new_id()})
+
+
+def _parse_counts(answer: Any) -> OutcomeCounts:
+    return from_json(OutcomeCounts, answer)
+
+
+def _parse_settings(answer: Any) -> SettingsInfo:
+    return from_json(SettingsInfo, answer)
+
+
+def _ignore_answer(answer: Any) -> None:
+    """Return None for an answer without a body."""
+
+
+def _return_json(answer: Any) -> Any:
+    return answer
+
+
+SETTINGS = Call("GET", LOOP, _parse_settings)
+HEALTH, READY = Call("GET", "/healthz", _ignore_answer), Call("GET", "/readyz", _ignore_answer, repeatable=False)
+
+
+def _new_id() -> str:
+    """Make a unique id."""
+    return uuid.uuid4().hex
+
+
+def quote_segment(name: str) -> str:
+    """Quote a name as one segment of a path."""
+    return quote(name, safe="")
+
+
+def encode_body(body: Any) -> bytes | None:
+    """Encode a body, which may hold NumPy numbers and arrays; ValueError for numbers that are not finite."""
+    if body is None:
+        return None
+    return json.dumps(body, allow_nan=False, separators=(",", ":"), default=_to_builtin).encode()
+
+
+def body_headers(body: bytes | None) -> dict[str, str]:
+    """Return the headers of a body."""
+    return {} if body is None else {"content-type": "application/json"}
+
+
+def _to_builtin(value: Any) -> Any:
+    """Convert a value that JSON does not know by its `tolist`; TypeError if it has none."""
+    if not hasattr(value, "tolist"):
+        raise TypeError(f"{type(value).__name__} cannot be sent: give numbers, text, lists, dictionaries or arrays")
+    return value.tolist()
+
+
+# ---- retries and answers ----
+
+
+class Retries:
+    """Retries of one request.
+
+    Parameters
+    ----------
+    max_retries : int
+        Number of retries at most.
+    repeatable : bool
+        If True, the request counts once however often it is sent.
+    """
+
+    def __init__(self, max_retries: int, repeatable: bool) -> None:
+        self._left, self._repeatable, self._pause = max_retries, repeatable, FIRST_PAUSE
+
+    def next_pause(self, result: Result) -> float | None:
+        """Return the seconds to wait before the next retry, given the last result; None for no retry."""
+        if isinstance(result, httpx.Response):
+            transient = result.status_code in TRANSIENT and (
+                self._repeatable or result.status_code == TOO_MANY_REQUESTS
+            )
+        else:
+            transient = not isinstance(result, PERMANENT) and (self._repeatable or isinstance(result, NOT_SENT))
+        if not transient or self._left <= 0:
+            return None
+        self._left -= 1
+        pause, self._pause = self._pause * (1.0 + random.random()), 2 * self._pause
+        wait = result.headers.get("retry-after", "") if isinstance(result, httpx.Response) else ""
+        return min(max(pause, float(wait) if wait.isascii() and wait.isdigit() else 0.0), MAX_PAUSE)
+
+
+def parse_result(call: Call[T], result: Result) -> T:
+    """Return the parsed answer of a call, or raise its ServiceError."""
+    if isinstance(result, httpx.RequestError):
+        message = f"{type(result).__name__}: {result}" if str(result) else type(result).__name__
+        raise NoAnswer(0, "NoAnswer", message, call.body) from result
+    try:
+        answer: Any = result.json() if result.content else None
+        if result.is_success:
+            return call.parse(answer)
+        code, message = f"{answer['error']['code']}", f"{answer['error']['message']}"
+    except (ValueError, KeyError, TypeError):
+        code, message = f"HTTP{result.status_code}", f"not an answer of the service: {result.text[:SHOWN]!r}"
+    raise KINDS.get(result.status_code, ServiceError)(result.status_code, code, message, call.body)
+
+
+class LogPages:
+    """Pages of the log, one for each request.
+
+    Parameters
+    ----------
+    since : int
+        Sequence number after which the records begin.
+    limit : int or None
+        Number of records at most, None for all.
+    """
+
+    since: int
+
+    def __init__(self, since: int, limit: int | None) -> None:
+        self.since, self.remaining, self.has_more = since, limit, limit is None or limit > 0
+        self._room, self._part = 0, b""
+
+    def next_call(self) -> Call[None]:
+        """Return the request for the next page, after the last record received."""
+        self._part, self._room = b"", PAGE if self.remaining is None else min(PAGE, self.remaining)
+        return Call("GET", f"{LOOP}/log", _ignore_answer, query={"since": self.since, "limit": self._room})
+
+    def parse_records(self, part: bytes) -> Iterator[dict[str, Any]]:
+        """Yield the records that `part` completes.
+
+        Lines end with a line feed alone: text may hold other line separators.
+        """
+        *lines, self._part = (self._part + part).split(b"\n")
+        for line in lines:
+            record: dict[str, Any] = json.loads(line)
+            self.since, self._room = record["seq"], self._room - 1
+            self.remaining = None if self.remaining is None else self.remaining - 1
+            yield record
+
+    def end_page(self) -> None:
+        """Note that the page is complete; another one follows if it was full."""
+        self.has_more = self._room == 0 and self.remaining != 0
+
+
+def httpx_options(
+    url: str, key: str | None, timeout: float, retries: int, ca_file: str | Path | None
+) -> dict[str, Any]:
+    """Return the arguments of an httpx client; ValueError for a wrong argument."""
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"url must begin with http:// or https://, got {url[:SHOWN]!a}")
+    if not timeout > 0.0 or retries < 0:
+        raise ValueError(f"timeout must be above 0 seconds and retries at least 0, got {timeout} and {retries}")
+    options: dict[str, Any] = {"base_url": url, "timeout": timeout}
+    if key is not None and not key.strip():
+        raise ValueError("key must not be empty: give a key of the loop (is ONEPASS_KEY set?), or None for no key")
+    if key is not None:
+        options["headers"] = {"authorization": f"Bearer {key}"}
+    if ca_file is not None:
+        options["verify"] = tls_context(ca_file)
+    return options
+
+
+def tls_context(ca_file: str | Path) -> ssl.SSLContext:
+    """Make a TLS context that trusts the certificate authorities of a PEM file; ValueError if the file is not PEM."""
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise ValueError(f"a file of authorities must be a PEM file of certificates, got {ca_file}: {error}") from None
