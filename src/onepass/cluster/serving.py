@@ -84,7 +84,7 @@ class Keeper:
         found = read(_outcomes, data)
         records, future = self.loop.outcomes(found if isinstance(found, list) else [found])
         await durable(future)
-        return _encoder.encode(OutcomeAnswer(taken=len(records), stored=sum(record.seq != 0 for record in records)))
+        return _encoder.encode(OutcomeAnswer(accepted=len(records), new=sum(record.seq != 0 for record in records)))
 
     async def known(self) -> tuple[int, int]:
         """The last place of the log, and the last that the newest checkpoint has learned."""
