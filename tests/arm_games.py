@@ -99,7 +99,7 @@ def taught(kind):
     bandit = KINDS[kind]()
     if kind == "factors":
         left, right, pays, who, _ = factor_data(120)
-        bandit.learn(op.Outer(left, right), pays, who)
+        bandit.learn(op.Factors(left, right), pays, who)
     else:
         learned(bandit, *data(120))
     bandit.remove_arm(7)

@@ -48,8 +48,8 @@ BAD = [
     (x for x in (1.0, 2.0)), len, lambda *_: 0.0, lambda x, y: np.ones((len(x), len(y))), int, np, Ellipsis, object(),
     Loud(),
     memoryview(b"abc"), bytearray(b"abc"), np.recarray((2,), [("a", float)]), op.Exact, op.Exact(dim=DIM), op.RBF(1.0),
-    op.Ridge(op.Exact(dim=DIM + 1)), op.UCB(0.5), op.Theory(), op.FORKS(), op.Outer(np.ones(2), np.ones((3, 2))),
-    op.Outer(None, None), op.Standardize(dim=DIM), op.GaussianProjection(dim=DIM + 1, size=1),
+    op.Ridge(op.Exact(dim=DIM + 1)), op.UCB(0.5), op.Theory(), op.FORKS(), op.Factors(np.ones(2), np.ones((3, 2))),
+    op.Factors(None, None), op.Standardize(dim=DIM), op.GaussianProjection(dim=DIM + 1, size=1),
 ]  # fmt: skip
 
 GOOD = {
@@ -71,7 +71,7 @@ GOOD = {
 
 LEFT_OUT = {  # what has no arguments to be wrong, or writes where its argument says
     "Design", "Estimator", "FeatureMap", "Kernel", "savable", "Decision", "Recommendation", "Posterior", "Validation",
-    "Outer",
+    "Factors",
 }  # fmt: skip
 METHODS_LEFT_OUT = {  # what writes files, and the contract between members and their families
     "save", "restored", "contents", "set_params", "set_fit_request", "get_metadata_routing", "consistent", "fits",

@@ -40,7 +40,7 @@ def per_arm(made):
 def factors():
     bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=2))), features=op.OuterProduct(left=2, right=2))
     for i in range(9):
-        bandit.learn(op.Outer(ROWS[i, :2], [1.0, float(i % 3)]), REWARDS[i], arm=i % 3)
+        bandit.learn(op.Factors(ROWS[i, :2], [1.0, float(i % 3)]), REWARDS[i], arm=i % 3)
     return bandit
 
 
@@ -205,8 +205,8 @@ def use_arms(bandit):
     if model.features is not None and model.features.sides:
         left, right = model.features.sides
         sides = np.ones(left), np.ones((2, right))
-        decided = bandit.decide(op.Outer(*sides), arms=["new", "newer"])
-        bandit.learn(op.Outer(sides[0], sides[1][0]), 1.0, arm=decided.arm)
+        decided = bandit.decide(op.Factors(*sides), arms=["new", "newer"])
+        bandit.learn(op.Factors(sides[0], sides[1][0]), 1.0, arm=decided.arm)
         return repr(bandit)
     rows = np.ones(model.dim)
     names = [*bandit.arms[:3], "new"]

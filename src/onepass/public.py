@@ -33,11 +33,11 @@ from onepass.exploration.inverse_gap import InverseGap
 from onepass.exploration.optimistic_gap import OptimisticGap
 from onepass.exploration.softmax import Softmax
 from onepass.exploration.theory import Theory
-from onepass.exploration.thompson import PlainThompson, Thompson
+from onepass.exploration.thompson import SingleDrawThompson, Thompson
 from onepass.exploration.ucb import UCB
 from onepass.features.chain import Chain
 from onepass.features.concatenate import Concatenate
-from onepass.features.factors import Outer, OuterProduct
+from onepass.features.factors import Factors, OuterProduct
 from onepass.features.feature_map import FeatureMap
 from onepass.features.fourier import Fourier
 from onepass.features.identity import Identity
@@ -149,6 +149,7 @@ __all__ = [
     "Exact",
     "Explanation",
     "Exploration",
+    "Factors",
     "FeatureMap",
     "Fourier",
     "FrequentDirections",
@@ -182,11 +183,9 @@ __all__ = [
     "OnlineKernelRegressor",
     "OnlineNewton",
     "OptimisticGap",
-    "Outer",
     "OuterProduct",
     "PSILinUCB",
     "PendingRewards",
-    "PlainThompson",
     "Polynomial",
     "Posterior",
     "ProjectorSplitting",
@@ -200,6 +199,7 @@ __all__ = [
     "Ridge",
     "RobustFrequentDirections",
     "SharedModel",
+    "SingleDrawThompson",
     "SkeGD",
     "SketchWarning",
     "Snapshot",

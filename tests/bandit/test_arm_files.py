@@ -20,8 +20,8 @@ def continued(bandit, kind):
         part = slice(i, i + 6)
         if kind == "factors":
             sides = np.stack([arms[a] if a in arms else np.ones(RIGHT) for a in bandit.arms])
-            decision = bandit.decide(op.Outer(left[i], sides), k=2)
-            bandit.learn(op.Outer(left[part], right[part]), pays[part], who[part])
+            decision = bandit.decide(op.Factors(left[i], sides), k=2)
+            bandit.learn(op.Factors(left[part], right[part]), pays[part], who[part])
         else:
             decision = bandit.decide(rows[i], k=2)
             bandit.learn(rows[part], rewards[part], names[part])

@@ -47,7 +47,7 @@ FIVE = ["a", "brand new", 7, "d", "a"]
         (lambda b: b.decide(np.ones((0, 2, DIM)), ["x", "y"]), "contexts must have at least one row"),
         (lambda b: b.decide(np.full(DIM, np.nan), ["x", "y"]), "contexts must be finite"),
         (lambda b: b.decide(np.full((2, DIM), np.inf), ["x", "y"]), "contexts must be finite"),
-        (lambda b: b.decide(op.Outer(np.ones(2), np.ones((2, 4))), ["x", "y"]), "contexts must be"),
+        (lambda b: b.decide(op.Factors(np.ones(2), np.ones((2, 4))), ["x", "y"]), "contexts must be"),
         (lambda b: b.learn(np.ones(DIM), 1.0), "arm must name the arm"),
         (lambda b: b.learn(np.ones(DIM), 1.0, ["x"]), "arm must be hashable"),
         (lambda b: b.learn(np.ones(DIM), np.nan, "x"), "rewards must be finite"),
@@ -86,32 +86,38 @@ def test_wrong_calls_get_one_clear_sentence_and_change_nothing(kind, call, says)
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda b: b.learn(np.ones(LEFT * RIGHT), 1.0, "x"), r"contexts must be onepass\.Outer"),
+        (lambda b: b.learn(np.ones(LEFT * RIGHT), 1.0, "x"), r"contexts must be onepass\.Factors"),
         (
-            lambda b: b.learn(op.Outer(np.ones(RIGHT), np.ones(LEFT)), 1.0, "x"),
+            lambda b: b.learn(op.Factors(np.ones(RIGHT), np.ones(LEFT)), 1.0, "x"),
             r"contexts\.left must have rows of length",
         ),
-        (lambda b: b.learn(op.Outer(np.ones(LEFT), np.ones(2)), 1.0, "x"), r"contexts\.right must have rows of length"),
-        (lambda b: b.learn(op.Outer(np.ones((3, LEFT)), np.ones((2, RIGHT))), np.ones(3), "xyz"), "one row per reward"),
         (
-            lambda b: b.learn(op.Outer(np.full(LEFT, np.nan), np.ones(RIGHT)), 1.0, "x"),
+            lambda b: b.learn(op.Factors(np.ones(LEFT), np.ones(2)), 1.0, "x"),
+            r"contexts\.right must have rows of length",
+        ),
+        (
+            lambda b: b.learn(op.Factors(np.ones((3, LEFT)), np.ones((2, RIGHT))), np.ones(3), "xyz"),
+            "one row per reward",
+        ),
+        (
+            lambda b: b.learn(op.Factors(np.full(LEFT, np.nan), np.ones(RIGHT)), 1.0, "x"),
             r"contexts\.left must be finite",
         ),
         (
-            lambda b: b.learn(op.Outer(np.ones(LEFT), np.full(RIGHT, np.inf)), 1.0, "x"),
+            lambda b: b.learn(op.Factors(np.ones(LEFT), np.full(RIGHT, np.inf)), 1.0, "x"),
             r"contexts\.right must be finite",
         ),
         (
-            lambda b: b.learn(op.Outer(np.full(LEFT, 1e149), np.full(RIGHT, 1e149)), 1.0, "x"),
+            lambda b: b.learn(op.Factors(np.full(LEFT, 1e149), np.full(RIGHT, 1e149)), 1.0, "x"),
             "contexts must have factors whose norms",
         ),
         (
-            lambda b: b.score(op.Outer(np.ones(LEFT), np.ones((2, RIGHT))), ["x"]),
+            lambda b: b.score(op.Factors(np.ones(LEFT), np.ones((2, RIGHT))), ["x"]),
             r"contexts\.right must have one row per arm",
         ),
-        (lambda b: b.score(op.Outer(np.ones((0, LEFT)), np.ones((1, RIGHT))), ["x"]), "contexts"),
+        (lambda b: b.score(op.Factors(np.ones((0, LEFT)), np.ones((1, RIGHT))), ["x"]), "contexts"),
         (
-            lambda b: b.recommend(op.Outer(np.ones(LEFT), np.ones((1, RIGHT))), 1, ["x"]),
+            lambda b: b.recommend(op.Factors(np.ones(LEFT), np.ones((1, RIGHT))), 1, ["x"]),
             r"contexts\.left must have 2 dimension",
         ),
         (lambda b: b.play(np.ones((1, 1, LEFT * RIGHT)), np.ones((1, 1))), "play takes full contexts"),

@@ -174,7 +174,7 @@ BANDITS = {
     ),
     "factors": (
         lambda: op.Bandit(op.Ridge(op.Exact(dim=4)), op.Softmax(), features=op.OuterProduct(left=2, right=2)),
-        op.Outer(np.array([1.0, 2.0]), ROWS), NAMES,
+        op.Factors(np.array([1.0, 2.0]), ROWS), NAMES,
     ),
     "crossed": (lambda: op.CrossedBandit(seed=1), CONTEXT, ARMS),
     "rows of ContextualBandit": (lambda: op.ContextualBandit(seed=1), ROWS[0], NAMES),

@@ -38,7 +38,7 @@ NAMES = ["a", 2, ("c", 3, None), "d"]
 
 def offered(name, rng):
     if "factors" in name:
-        return op.Outer(rng.standard_normal(2), np.arange(8.0).reshape(4, 2) + 1.0)
+        return op.Factors(rng.standard_normal(2), np.arange(8.0).reshape(4, 2) + 1.0)
     return rng.standard_normal((4, DIM))
 
 
@@ -110,7 +110,9 @@ def test_another_process_learns_the_same_from_a_record(tmp_path):
     assert Path(tmp_path / "bytes").read_bytes() == op.to_bytes(loaded)
 
 
-@pytest.mark.parametrize("rule", [op.UCB(0.3), *RULES, op.PlainThompson(0.4)], ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize(
+    "rule", [op.UCB(0.3), *RULES, op.SingleDrawThompson(0.4)], ids=lambda rule: type(rule).__name__
+)
 @pytest.mark.parametrize("name", ["shared", "per arm", "hybrid", "factors"])
 def test_the_same_id_and_model_give_the_same_answer_and_nothing_changes(name, rule):
     bandit, rng = BANDITS[name](exploration=rule), np.random.default_rng(6)

@@ -239,11 +239,11 @@ def test_factors_are_explained_like_the_rows_they_stand_for():
     bandit, rng = shared("products"), np.random.default_rng(3)
     user, arms = rng.standard_normal(2), rng.standard_normal((7, 3))
     rows = np.hstack([np.tile(user, (7, 1)), arms])
-    found, want = (bandit.explain(contexts, 3, 5, names=NAMES) for contexts in (op.Outer(user, arms), rows))
+    found, want = (bandit.explain(contexts, 3, 5, names=NAMES) for contexts in (op.Factors(user, arms), rows))
     assert (found.terms, found.difference.terms) == (want.terms, want.difference.terms)
     np.testing.assert_allclose([found.score, found.difference.score], [want.score, want.difference.score], rtol=1e-12)
     with pytest.raises(ValueError, match=r"contexts must be those of one decision"):
-        bandit.explain(op.Outer(user[None], arms), 3)
+        bandit.explain(op.Factors(user[None], arms), 3)
 
 
 def test_nothing_changes_and_the_arms_have_names():

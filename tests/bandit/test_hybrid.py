@@ -62,14 +62,14 @@ def test_hybrid_with_factors_equals_the_joint_regression_on_products(exploration
     naive = dense.Hybrid(offered, LEFT * RIGHT, LEFT * RIGHT, 0.37, exploration)
     for part in slices(120):
         for bandit in bandits:
-            bandit.learn(op.Outer(left[part], right[part]), rewards[part], names[part])
+            bandit.learn(op.Factors(left[part], right[part]), rewards[part], names[part])
     for i in range(120):
         naive.learn(full[i], rewards[i], names[i])
     queries, sides = np.random.default_rng(8).standard_normal((5, LEFT)), np.stack(list(arms.values()))
     want = [naive.scores(np.einsum("i,kj->kij", u, sides).reshape(len(sides), -1), offered) for u in queries]
     for bandit in bandits:
-        assert_close(bandit.score(op.Outer(queries, sides), offered), np.stack(want))
-        assert_close(bandit.score(op.Outer(queries[0], sides), offered), want[0])
+        assert_close(bandit.score(op.Factors(queries, sides), offered), np.stack(want))
+        assert_close(bandit.score(op.Factors(queries[0], sides), offered), want[0])
 
 
 @pytest.mark.parametrize("compact", [True, False])

@@ -68,10 +68,10 @@ def test_contexts_given_as_factors_know_the_prior_too():
     bandit = op.Bandit(
         op.Disjoint(op.Ridge(design)), op.UCB(0.5), features=op.OuterProduct(left=2, right=3, reduce=False)
     )
-    bandit.learn(op.Outer(left[:1], right[:1]), [1.0], ["a"])
+    bandit.learn(op.Factors(left[:1], right[:1]), [1.0], ["a"])
     inverse = np.linalg.inv(REG * np.eye(DIM) + before.T @ before)
     for users in (left[0], left):
-        scores = np.atleast_2d(bandit.score(op.Outer(users, right), ["a", "b", "c"]))
+        scores = np.atleast_2d(bandit.score(op.Factors(users, right), ["a", "b", "c"]))
         for i, user in enumerate(np.atleast_2d(users)):
             for a in (1, 2):
                 x = np.outer(user, right[a]).ravel()

@@ -42,8 +42,8 @@ def test_users_in_blocks_get_the_same_recommendations(kind, monkeypatch):
     if kind == "factors":
         left, right, rewards, names, arms = factor_data(120)
         bandit, offered = outer(True), list(arms)
-        bandit.learn(op.Outer(left, right), rewards, names)
-        contexts = op.Outer(left[:23], np.stack(list(arms.values())))
+        bandit.learn(op.Factors(left, right), rewards, names)
+        contexts = op.Factors(left[:23], np.stack(list(arms.values())))
     else:
         bandit, offered = trained(op.Thompson(0.5) if kind == "thompson" else None), [*NAMES, "new"]
         contexts = np.random.default_rng(5).standard_normal((23, DIM))

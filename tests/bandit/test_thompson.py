@@ -96,8 +96,8 @@ def test_duplicate_rows_and_zero_rows_are_drawn_together():
 
 
 def test_plain_thompson_says_that_it_has_no_usable_propensity():
-    bandit, rows = trained(op.PlainThompson(BETA))
+    bandit, rows = trained(op.SingleDrawThompson(BETA))
     decision = bandit.decide(rows)
     assert decision.propensity == 1.0
     assert sorted(decision.probabilities) == [0.0] * (ARMS - 1) + [1.0]
-    assert "no usable propensity" in op.PlainThompson.__doc__
+    assert "no usable propensity" in op.SingleDrawThompson.__doc__

@@ -158,11 +158,11 @@ def test_factors_reach_the_shards():
     sides = dict(zip(names, rng.standard_normal((8, 2)), strict=True))
     for _ in range(20):
         picked = rng.choice(names, 4).tolist()
-        pairs = op.Outer(rng.standard_normal((4, 3)), np.array([sides[name] for name in picked]))
+        pairs = op.Factors(rng.standard_normal((4, 3)), np.array([sides[name] for name in picked]))
         rewards = rng.random(4)
         one.learn(pairs, rewards, picked)
         many.learn(pairs, rewards, picked)
-    users = op.Outer(rng.standard_normal((6, 3)), np.array([sides[name] for name in names]))
+    users = op.Factors(rng.standard_normal((6, 3)), np.array([sides[name] for name in names]))
     np.testing.assert_array_equal(one.score(users, names), many.score(users, names))
     assert one.recommend(users, 2, names).arms == many.recommend(users, 2, names).arms
 

@@ -117,7 +117,7 @@ def test_so_they_are_of_every_slot_given_the_slots_before(name):
         the_mean(found, f"{name}, slot {slot}")
 
 
-@pytest.mark.parametrize("rule", [op.UCB(0.5), op.PlainThompson(0.5)], ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize("rule", [op.UCB(0.5), op.SingleDrawThompson(0.5)], ids=lambda rule: type(rule).__name__)
 def test_they_are_far_off_where_arms_have_no_probability(rule):
     """The control: the same estimates from logs of rules without support miss by many standard errors."""
     for seed in range(3):

@@ -24,7 +24,7 @@ RULES = {
     "InverseGap all": op.InverseGap(None, gamma=3.0, floor=0.1),
     "Thompson": op.Thompson(0.5),
     "Thompson 1": op.Thompson(0.5, draws=1, floor=0.1),
-    "PlainThompson": op.PlainThompson(0.5),
+    "SingleDrawThompson": op.SingleDrawThompson(0.5),
 }
 DRAWN = 200_000
 MANY_ARMS = many(50_000, DRAWN)  # draws of one of 1,000 arms

@@ -21,7 +21,7 @@ RULES = {
     "OptimisticGap floor": op.OptimisticGap(0.3, scale=2.0, floor=0.1),
     "Thompson": op.Thompson(0.5),
     "Thompson 1": op.Thompson(0.5, draws=1, floor=0.1),
-    "PlainThompson": op.PlainThompson(0.5),
+    "SingleDrawThompson": op.SingleDrawThompson(0.5),
 }
 
 

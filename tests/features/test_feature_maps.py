@@ -235,15 +235,15 @@ def test_users_and_arms_meet_in_compositions_of_products():
     features = op.Concatenate(op.Identity(dim=5), op.Chain(op.OuterProduct(left=2, right=3), op.Standardize(dim=6)))
     shared = op.Bandit(op.Ridge(op.Exact(dim=11)), features=features)
     own = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=11))), features=features)
-    pairs, names = op.Outer(users, arms[:4]), list(range(6))
+    pairs, names = op.Factors(users, arms[:4]), list(range(6))
     shared.learn(pairs, np.arange(4.0))
     own.learn(pairs, np.arange(4.0), names[:4])
     for bandit, offered in ((shared, None), (own, names)):
-        assert_close(bandit.score(op.Outer(users, arms), offered), bandit.score(rows, offered))
-        got, want = (bandit.recommend(contexts, 2, names) for contexts in (op.Outer(users, arms), rows))
+        assert_close(bandit.score(op.Factors(users, arms), offered), bandit.score(rows, offered))
+        got, want = (bandit.recommend(contexts, 2, names) for contexts in (op.Factors(users, arms), rows))
         assert got.arms == want.arms
-    with pytest.raises(ValueError, match="contexts must be rows of length 5, not Outer"):
-        op.OFUL(dim=5).decide(op.Outer(users, arms))
+    with pytest.raises(ValueError, match="contexts must be rows of length 5, not Factors"):
+        op.OFUL(dim=5).decide(op.Factors(users, arms))
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_recommendations_are_the_best_of_the_scores(make):
 @pytest.mark.parametrize("sets", ["fixed", "rows"])
 @pytest.mark.parametrize("make", ["GPUCB", "BKB"])
 def test_a_snapshot_stays_as_the_bandit_was(make, sets):
-    bandit, arms = learned(make, sets, exploration=op.PlainThompson())
+    bandit, arms = learned(make, sets, exploration=op.SingleDrawThompson())
     rows = None if sets == "fixed" else arms
     before, snapshot = bandit.score(rows), bandit.snapshot()
     for _ in range(5):

@@ -33,7 +33,7 @@ class Unit:
 
 def draw_variances(bandit, rows=None):
     """The variances of draws of the arms, or of the rows, exactly: where all rewards were 0, so are means."""
-    model, rule = bandit.model, rule_of(op.PlainThompson(1.0))
+    model, rule = bandit.model, rule_of(op.SingleDrawThompson(1.0))
     request, total, at = model.encode(rows, None), 0.0, 0
     while True:
         source = Unit(at)
@@ -89,10 +89,10 @@ def cases(draw):
 def test_thompson_sampling_finds_an_arm_of_small_prior_beside_one_of_large_prior():
     """k(x, x) = 1, 8 and 4.7e10, the best arm 8: it was never played, regret 250, by a draw of variance 109 for 800."""
     arms, f = np.array([[0.0], [1.0], [60.0]]), np.array([0.0, 1.0, 0.5])
-    bandit = op.GPUCB(arms, WIDE, reg=0.01, exploration=op.PlainThompson(0.1))
+    bandit = op.GPUCB(arms, WIDE, reg=0.01, exploration=op.SingleDrawThompson(0.1))
     assert draw_variances(bandit) == pytest.approx(WIDE.diagonal(arms) / 0.01, rel=1e-8)
     for seed in range(5):
-        bandit = op.GPUCB(arms, WIDE, reg=0.01, exploration=op.PlainThompson(0.1), seed=seed)
+        bandit = op.GPUCB(arms, WIDE, reg=0.01, exploration=op.SingleDrawThompson(0.1), seed=seed)
         assert regret(bandit, f, 500, seed) < 10.0
 
 
@@ -172,7 +172,7 @@ def test_nystrom_and_the_factor_of_a_prior_lose_a_billionth_of_every_point(case)
 def test_points_without_prior_are_left_out_and_draw_nothing():
     """A linear kernel without bias knows that f = 0 at 0."""
     arms = np.array([[0.0], [1e-9], [1e9]])
-    bandit = op.GPUCB(arms, op.Linear(), reg=0.01, exploration=op.PlainThompson(0.1))
+    bandit = op.GPUCB(arms, op.Linear(), reg=0.01, exploration=op.SingleDrawThompson(0.1))
     assert draw_variances(bandit) == pytest.approx([0.0, 1e-16, 1e20], rel=1e-8)
     features = op.Nystrom(arms, op.Linear())
     assert features.size == 1

@@ -308,8 +308,8 @@ def test_every_policy_of_every_kernel_suite_can_be_built(suite: KernelStudy) -> 
 
 def test_thompson_sampling_draws_from_the_posterior_itself_unless_told_otherwise() -> None:
     where: dict[str, Any] = {"arms": line(5), "kernel": op.RBF(0.2), "reg": 0.09}
-    assert GPTS(**where).exploration == BKBTS(**where).exploration == op.PlainThompson(0.3)
-    assert BKBTS(**where, exploration=0.7).exploration == op.PlainThompson(0.7)
+    assert GPTS(**where).exploration == BKBTS(**where).exploration == op.SingleDrawThompson(0.3)
+    assert BKBTS(**where, exploration=0.7).exploration == op.SingleDrawThompson(0.7)
     assert BKBTS(**where, fit_after=9, normalize=True).model.fit_after == 9
 
 

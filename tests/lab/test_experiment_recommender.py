@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments import press_ctrl_c
-from onepass import Outer, Recommendation, cli
+from onepass import Factors, Recommendation, cli
 from onepass.lab import (
     DataNotFound,
     ExperimentError,
@@ -138,11 +138,11 @@ class Spy:
     def __init__(self, *, dim: tuple[int, int], seed: int) -> None:
         self.diary = []
 
-    def learn(self, contexts: Outer, rewards: np.ndarray, arm: np.ndarray) -> None:
+    def learn(self, contexts: Factors, rewards: np.ndarray, arm: np.ndarray) -> None:
         assert len(contexts.left) == len(contexts.right) == len(rewards) == len(arm)
         self.diary.append(("learn", len(arm)))
 
-    def recommend(self, contexts: Outer, k: int, arms: range, exclude: list | None = None) -> Recommendation:
+    def recommend(self, contexts: Factors, k: int, arms: range, exclude: list | None = None) -> Recommendation:
         self.diary.append(("recommend", len(contexts.left)))
         lists = [[a for a in arms if not exclude or a not in exclude[i]][:k] for i in range(len(contexts.left))]
         return Recommendation(lists, [np.zeros(k)] * len(lists))
@@ -270,8 +270,8 @@ def test_other_settings_of_the_problem_belong_to_the_policy() -> None:
 
 def test_popularity_counts_everyone_and_random_is_reproducible() -> None:
     popular = Popularity(dim=(2, 2))
-    popular.learn(Outer(np.ones((5, 2)), np.ones((5, 2))), np.ones(5), np.array([3, 3, 1, 1, 1]))
-    asked = Outer(np.ones((2, 2)), np.ones((6, 2)))
+    popular.learn(Factors(np.ones((5, 2)), np.ones((5, 2))), np.ones(5), np.array([3, 3, 1, 1, 1]))
+    asked = Factors(np.ones((2, 2)), np.ones((6, 2)))
     assert popular.recommend(asked, 3, range(6)).arms == [[1, 3, 0]] * 2
     assert popular.recommend(asked, 3, range(6), [set(), {1, 0}]).arms == [[1, 3, 0], [3, 2, 4]]
     lists = [Random(dim=(2, 2), seed=5).recommend(asked, 3, range(6), [set(), {0}]).arms for _ in range(2)]
@@ -308,7 +308,7 @@ def test_the_command_runs_it_and_json_has_its_columns(
 
 def test_ctrl_c_keeps_the_steps_that_are_done() -> None:
     class Interrupting(Spy):
-        def recommend(self, contexts: Outer, k: int, arms: range, exclude: list | None = None) -> Recommendation:
+        def recommend(self, contexts: Factors, k: int, arms: range, exclude: list | None = None) -> Recommendation:
             if len(self.diary) > 6:
                 press_ctrl_c()
             return super().recommend(contexts, k, arms, exclude)
@@ -393,6 +393,6 @@ def test_scores_of_psi_above_the_rank_of_the_data_are_the_exact_ones_on_magazine
     trial = found.trial(select(found, ["LinUCB", "PSILinUCB rank=48"]), 0)
     trial.step(0, 3)
     exact, full = trial.models  # type: ignore[attr-defined]
-    asked = Outer(exact.problem.users[exact.problem.steps[3].users], exact.problem.arms)
+    asked = Factors(exact.problem.users[exact.problem.steps[3].users], exact.problem.arms)
     names = range(len(exact.problem.arms))
     assert np.abs(exact.model.score(asked, names) - full.model.score(asked, names)).max() < 1e-8

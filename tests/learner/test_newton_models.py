@@ -94,7 +94,9 @@ def test_a_recipe_takes_newton_steps_in_place_of_ridge_regression(name):
 # ---- rules ----
 
 
-@pytest.mark.parametrize("rule", [op.PlainThompson(0.1), op.Thompson(), op.InverseGap(op.Theory(noise=0.1))], ids=repr)
+@pytest.mark.parametrize(
+    "rule", [op.SingleDrawThompson(0.1), op.Thompson(), op.InverseGap(op.Theory(noise=0.1))], ids=repr
+)
 def test_every_rule_draws_by_newton_steps_on_sketches_shared_and_per_arm(rule):
     rng = np.random.default_rng(3)
     theta, rows = rng.standard_normal((4, DIM)), rng.standard_normal((120, DIM)) / np.sqrt(np.arange(1, DIM + 1))

@@ -37,11 +37,11 @@ def factors(reg):
 
 
 def users(rng):
-    return op.Outer(rng.standard_normal(LEFT), rng.standard_normal((len(ARMS), RIGHT)))
+    return op.Factors(rng.standard_normal(LEFT), rng.standard_normal((len(ARMS), RIGHT)))
 
 
 def pair(context, place):
-    return op.Outer(context.left, context.right[place]), None
+    return op.Factors(context.left, context.right[place]), None
 
 
 def kernel(reg, fixed=False, budget=None):

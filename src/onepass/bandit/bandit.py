@@ -229,7 +229,7 @@ class Bandit(files.Owner):
         """The k best arms of every user.
 
         contexts: what `score` takes for n users at once (of models per arm also (n, dim), one row per user), as NumPy
-            arrays, frames, n records, or `Outer(users (n, d_u), arms (K, d_a))`.
+            arrays, frames, n records, or `Factors(users (n, d_u), arms (K, d_a))`.
         arms: the candidates (default None: all known ones).
         exclude: of every user, the names not to be recommended (seen items; unknown names are ignored); where fewer
             than k are left, the lists are shorter (default None: nothing).
@@ -266,7 +266,7 @@ class Bandit(files.Owner):
         """Learn the reward of a decision, or of a context and an arm that somebody else chose; late ones in any order.
 
         context: a `Decision`, n at once, or a list of them, from whose records alone is learned; or what was given to
-            `decide` for one arm: a row (dim,) or n rows, `Outer` factors in pairs, a record or n of them, None for a
+            `decide` for one arm: a row (dim,) or n rows, `Factors` in pairs, a record or n of them, None for a
             fixed set of arms.
         reward: a number, or n of them; of a decision for k slots k numbers, None where there was no reward.
         arm: beside contexts, the arm of every reward, where the model knows arms: a name, {name: features}, [features]

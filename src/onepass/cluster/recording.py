@@ -7,7 +7,7 @@ import numpy as np
 
 from onepass.bandit.deciding import are_decisions
 from onepass.cluster.journal import EMPTY, Change
-from onepass.features.factors import Outer
+from onepass.features.factors import Factors
 from onepass.foundation.state import objects
 
 
@@ -18,7 +18,7 @@ def recorded(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[s
         paid = rewards if isinstance(contexts, list) or contexts.several else [rewards]
         texts = [*(json.dumps(one.to_dict()) for one in each), json.dumps(plain(paid))]
         return {"again": again, "single": False}, EMPTY._replace(texts=objects(texts))
-    outer = isinstance(contexts, Outer)
+    outer = isinstance(contexts, Factors)
     rows = np.asarray(contexts.left if outer else contexts)
     single = rows.ndim == 1
     right = np.atleast_2d(np.asarray(contexts.right, rows.dtype)) if outer else np.zeros((0, 0), rows.dtype)
@@ -44,5 +44,5 @@ def plain(paid: Any) -> Any:
 def joined(change: Change, place: Any) -> Any:
     """Rows of a change, as they were given."""
     if change.right.shape[1]:
-        return Outer(change.rows[place], change.right[place])
+        return Factors(change.rows[place], change.right[place])
     return change.rows[place]

@@ -16,7 +16,7 @@ from onepass.cluster.shard import Query, best_of
 from onepass.cluster.store import BESIDE, Store
 from onepass.exploration.residuals import Tally
 from onepass.exploration.rule import rule_of
-from onepass.features.factors import Outer
+from onepass.features.factors import Factors
 from onepass.foundation import check
 from onepass.model.names import distinct
 
@@ -46,7 +46,7 @@ class Search:
         bandit, store, rule = self._bandit, self._store, rule_of(self._bandit.exploration)
         models = bandit.model.estimator
         apart = models.shared is not None or models.arms.family is not None or bandit.model.features is not None
-        if apart or rule.pairs or isinstance(contexts, Outer) or np.ndim(contexts) != 2:
+        if apart or rule.pairs or isinstance(contexts, Factors) or np.ndim(contexts) != 2:
             return bandit.recommend(contexts, k, arms, exclude)
         users = check.array("contexts", contexts, models.arms.design.dtype, (2,), bandit.model.dim)
         check.finite_rows("contexts", users)

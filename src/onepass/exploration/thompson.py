@@ -19,8 +19,9 @@ from onepass.exploration.theory import Strength, Theory, checked, strength_of
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 
-SHARES, PLAIN = 0.03, 0.1  # beta of `Thompson` and `PlainThompson` where none is given and the model is linear
-DEVIATIONS = 0.6  # of the posterior that a kernel bandit draws then (docs/kernel_bandits.md)
+# Default beta of `Thompson` and of `SingleDrawThompson` for linear models.
+SHARES, SINGLE_DRAW = 0.03, 0.1
+DEVIATIONS = 0.6  # default multiple of the posterior's deviation in a kernel bandit (docs/kernel_bandits.md)
 
 
 class ThompsonRule(NamedTuple):
@@ -102,7 +103,7 @@ class Thompson(Exploration):
 
 @savable
 @dataclass(frozen=True)
-class PlainThompson(Exploration):
+class SingleDrawThompson(Exploration):
     """Thompson sampling as in the papers, for regret studies: the best arm of one draw. It has no usable propensity.
 
     exploration: beta, any finite number, or `Theory`; default None: 0.1, of a kernel bandit 0.6 deviations of the
@@ -117,5 +118,5 @@ class PlainThompson(Exploration):
         object.__setattr__(self, "exploration", given(self.exploration))
 
     def rule(self) -> ThompsonRule:
-        beta = PLAIN if self.exploration is None else self.exploration
+        beta = SINGLE_DRAW if self.exploration is None else self.exploration
         return ThompsonRule(strength=strength_of(beta), draws=1, floor=0.0)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from onepass.features.contract import embed, output_dim
-from onepass.features.feature_map import Factors, FeatureMap
+from onepass.features.feature_map import FactorWidths, FeatureMap
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
@@ -22,7 +22,7 @@ from onepass.foundation.registry import savable
 EQUAL, EQUAL_SINGLE = 1e-6, 1e-3  # of a length, by precision: about the root of a rounding
 
 
-class Outer(NamedTuple):
+class Factors(NamedTuple):
     """A context as its sides: left (d_u,) or (n, d_u) of users, right (d_a,), (n, d_a) or (K, d_a) of arms.
 
     For feature maps that take rows x = (u, v): every user meets every arm, but for `learn`, which takes pairs.
@@ -54,7 +54,7 @@ def embed_product(state: OuterProductState, x: np.ndarray, z: np.ndarray) -> Non
 @final
 @savable
 class OuterProduct(FeatureMap):
-    """z = vec(u v^T) = np.outer(u, v).ravel() of rows x = (u, v), mostly given as contexts `Outer(u, v)`.
+    """z = vec(u v^T) = np.outer(u, v).ravel() of rows x = (u, v), mostly given as contexts `Factors(u, v)`.
 
     left, right: widths of u and v, at least 1.
     reduce: let arms of a disjoint or hybrid model work in `left` dimensions, on ||v_a|| u: exact for ridge regression,
@@ -70,14 +70,14 @@ class OuterProduct(FeatureMap):
     certified = True
     repeatable = True
     sides: tuple[int, int]
-    factors: Factors
+    factors: FactorWidths
 
     input_dim: int
     output_dim: int
 
     def __init__(self, *, left: int, right: int, reduce: bool = True) -> None:
         left, right = check.integer("left", left, 1), check.integer("right", right, 1)
-        self.factors = Factors(left, right, bool(check.choice("reduce", reduce, (False, True))))
+        self.factors = FactorWidths(left, right, bool(check.choice("reduce", reduce, (False, True))))
         self.sides = (left, right)
         self.input_dim, self.output_dim = left + right, left * right
         self.params: dict[str, Any] = {"left": left, "right": right, "reduce": self.factors.reduce}
@@ -90,10 +90,12 @@ class OuterProduct(FeatureMap):
         return (f"{u}*{v}" for u in names[:left] for v in names[left:])
 
 
-def sides_of(features: FeatureMap, contexts: Outer, dtype: np.dtype, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
+def sides_of(features: FeatureMap, contexts: Factors, dtype: np.dtype, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
     """Checked left (n, d_u) and right (m, d_a) of contexts for a map that has sides; pairs: m must be n. ValueError."""
     if features.sides is None:
-        raise ValueError(f"contexts must be rows of length {features.input_dim}, not Outer; use features=OuterProduct")
+        raise ValueError(
+            f"contexts must be rows of length {features.input_dim}, not Factors; use features=OuterProduct"
+        )
     width, other = features.sides
     left = check.array("contexts.left", contexts.left, dtype, (1, 2), width).reshape(-1, width)
     right = check.array("contexts.right", contexts.right, dtype, (1, 2), other).reshape(-1, other)

@@ -15,7 +15,7 @@ from onepass.foundation.interrupts import deferred
 from onepass.foundation.sharing import reading, writing
 
 
-class Factors(NamedTuple):
+class FactorWidths(NamedTuple):
     """z(u, v) = vec(u v^T) of a row x = (u, v), u (left,), v (right,): bandits score such rows without forming z.
 
     reduce: arms of their own model work on ||v|| u, in `left` dimensions, as long as v keeps its direction.
@@ -34,7 +34,7 @@ class FeatureMap(files.Owner, ABC):
     certified: z is what the model is about, so that certificates of a design of rows z are passed on. False for maps
     drawn at random in place of x or of a kernel (what the draw loses is in no certificate) and for maps that move;
     repeatable: a row gives the same bits of z at any time, whatever rows stand beside it;
-    sides: widths (d_u, d_a) of x = (u, v) where contexts may be given as `Outer(u, v)`, or None;
+    sides: widths (d_u, d_a) of x = (u, v) where contexts may be given as `Factors(u, v)`, or None;
     factors: `Factors` where z is the outer product of the two sides itself, or None.
     """
 
@@ -44,7 +44,7 @@ class FeatureMap(files.Owner, ABC):
     certified: bool = False
     repeatable: bool = False
     sides: tuple[int, int] | None = None
-    factors: Factors | None = None
+    factors: FactorWidths | None = None
     _own: Any = None  # the state behind `transform` and `learn`, made when it is first asked for
     _held: tuple[Any, ...] | None = None  # what a file or a copy said it had learned
     _taught = False  # whether it has learned rows itself

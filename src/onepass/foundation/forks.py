@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
-class Outer(NamedTuple):
+class ForkHooks(NamedTuple):
     """What is done before a fork, and afterwards in the parent and in the child."""
 
     close: Callable[[], None]
@@ -17,7 +17,7 @@ class Outer(NamedTuple):
     open_in_child: Callable[[], None]
 
 
-_outer: list[Outer] = []
+_outer: list[ForkHooks] = []
 _locks: list[Any] = []
 
 
@@ -27,7 +27,7 @@ def open_at_fork(lock: Any) -> Any:
     return lock
 
 
-def outermost_at_fork(outer: Outer) -> None:
+def register_fork_hooks(outer: ForkHooks) -> None:
     """Close these before all locks, and open them after all."""
     _outer.append(outer)
 

@@ -32,7 +32,7 @@ from itertools import count
 from threading import get_ident
 from typing import Any, Self, TypeVar
 
-from onepass.foundation.forks import Outer, outermost_at_fork
+from onepass.foundation.forks import ForkHooks, register_fork_hooks
 
 PATIENCE = 0.02  # seconds after which who waits looks again by himself
 LONG = 0.1  # seconds after which whoever forks lets others go on, and begins again
@@ -359,4 +359,4 @@ def _reopen_in_child() -> None:
     _reopen()
 
 
-outermost_at_fork(Outer(_close, _reopen, _reopen_in_child))
+register_fork_hooks(ForkHooks(_close, _reopen, _reopen_in_child))

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from onepass.features.factors import Outer
+from onepass.features.factors import Factors
 from onepass.features.terms import terms
 from onepass.foundation.check import shown
 from onepass.model.names import eligible_places
@@ -40,7 +40,7 @@ def decided_on(bandit: Any, contexts: Any, names: Any, k: int, **options: Any) -
             raise ValueError(
                 f"contexts must be rows, factors, or records of a request and its arms, got {shown(contexts)}"
             )
-        contexts = Outer(np.array(contexts["left"], np.float64), np.array(contexts["right"], np.float64))
+        contexts = Factors(np.array(contexts["left"], np.float64), np.array(contexts["right"], np.float64))
     return bandit.decide(np.asarray(contexts, np.float64), names, k, **options)
 
 

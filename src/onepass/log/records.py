@@ -27,7 +27,7 @@ except ModuleNotFoundError:
 from onepass.bandit.decision import DRAWN, name_from_json
 from onepass.bandit.decision import FORMAT as DECISION_FORMAT
 from onepass.bandit.decision import Decision as Decided
-from onepass.features.factors import Outer
+from onepass.features.factors import Factors
 from onepass.foundation.check import shown
 
 VERSION = 1
@@ -377,7 +377,7 @@ def moment(micros: int) -> datetime:
 
 def listed(value: Any) -> Any:
     """Arrays as lists, factors as {"left": ..., "right": ...}; plain data as it is."""
-    if isinstance(value, Outer):
+    if isinstance(value, Factors):
         return {"left": listed(value.left), "right": listed(value.right)}
     return value.tolist() if isinstance(value, np.ndarray) else value
 

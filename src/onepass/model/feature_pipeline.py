@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from onepass.features import contract
-from onepass.features.factors import Outer, sides_of
-from onepass.features.feature_map import Factors, FeatureMap, arrays, checked_map, fits, write
+from onepass.features.factors import Factors, sides_of
+from onepass.features.feature_map import FactorWidths, FeatureMap, arrays, checked_map, fits, write
 from onepass.features.identity import Identity
 from onepass.foundation import check
 from onepass.foundation import state as states
@@ -22,7 +22,7 @@ class FeaturePipeline:
     """A feature map at work in one bandit. features: None for rows as they are, `width` of them."""
 
     dtype: np.dtype[Any]
-    factors: Factors | None
+    factors: FactorWidths | None
     _state: Any
     _transform: Callable[[Any, np.ndarray], np.ndarray]
     _advance: Callable[[Any, np.ndarray], np.ndarray]
@@ -59,14 +59,15 @@ class FeaturePipeline:
 
     def rows(self, contexts: Any, dims: tuple[int, ...], some: bool = True) -> np.ndarray:
         """Checked rows x, with as many axes as they were given; ValueError for NaN, a wrong shape, or (some) none."""
-        if isinstance(contexts, Outer):
+        if isinstance(contexts, Factors):
             sides_of(self.map, contexts, self.dtype, False)
-            raise ValueError(f"contexts must be rows (u, v) of length {self.map.input_dim} here, not Outer")
+            raise ValueError(f"contexts must be rows (u, v) of length {self.map.input_dim} here, not Factors")
         wanted, sides = self.map.input_dim, self.map.sides
         out = check.array("contexts", contexts, self.dtype, dims, wanted if sides is None else None)
         if out.shape[-1] != wanted:
             raise ValueError(
-                f"contexts must be onepass.Outer(left, right), or rows (u, v) of length {wanted}, got shape {out.shape}"
+                "contexts must be onepass.Factors(left, right), or rows (u, v) "
+                f"of length {wanted}, got shape {out.shape}"
             )
         if some and out.size == 0:
             raise ValueError(f"contexts must have at least one row, got shape {out.shape}")
@@ -74,14 +75,14 @@ class FeaturePipeline:
         return out
 
     def sides(self, contexts: Any, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Checked u (n, d_u) and v (m, d_a) of an `Outer`, or of rows x = (u, v), one (dim,) or many (n, dim)."""
-        if not isinstance(contexts, Outer):
+        """Checked u (n, d_u) and v (m, d_a) of an `Factors`, or of rows x = (u, v), one (dim,) or many (n, dim)."""
+        if not isinstance(contexts, Factors):
             contexts = split(self.map, self.rows(contexts, (1, 2), False).reshape(-1, self.map.input_dim))
         return sides_of(self.map, contexts, self.dtype, pairs)
 
     def pairs(self, contexts: Any, some: bool = True) -> tuple[bool, np.ndarray]:
-        """Whether it is a single row, and rows x (n, dim) to be learned, also of an `Outer`, taken in pairs."""
-        if isinstance(contexts, Outer):
+        """Whether it is a single row, and rows x (n, dim) to be learned, also of an `Factors`, taken in pairs."""
+        if isinstance(contexts, Factors):
             return np.ndim(contexts.left) == 1, np.hstack(self.sides(contexts, True))
         rows = self.rows(contexts, (1, 2), some)
         return rows.ndim == 1, rows if rows.ndim == 2 else rows.reshape(1, -1)
@@ -91,7 +92,7 @@ class FeaturePipeline:
 
         request: which of n, None where there is one.
         """
-        if isinstance(contexts, Outer):
+        if isinstance(contexts, Factors):
             left = np.asarray(contexts.left if request is None else contexts.left[request], self.dtype)
             right = np.asarray(contexts.right, self.dtype)[places]
             rows = np.hstack([np.broadcast_to(left, (len(places), left.size)), right])
@@ -104,10 +105,10 @@ class FeaturePipeline:
         return rows[0] if len(rows) == 1 else rows
 
     def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]]:
-        """Return the number of users in contexts, (n, dim) or (n, K, dim) or `Outer`, and a function of a slice."""
-        if isinstance(contexts, Outer):
+        """Return the number of users in contexts, (n, dim) or (n, K, dim) or `Factors`, and a function of a slice."""
+        if isinstance(contexts, Factors):
             left = check.array("contexts.left", contexts.left, self.dtype, (2,))
-            return len(left), lambda part: Outer(left[part], contexts.right)
+            return len(left), lambda part: Factors(left[part], contexts.right)
         rows = check.array("contexts", contexts, self.dtype, (2, 3), self.map.input_dim)
         rows = rows[:, None, :] if rows.ndim == 2 else rows
         return len(rows), lambda part: rows[part]
@@ -161,8 +162,8 @@ class FeaturePipeline:
         self._state, self._held = None, learned
 
 
-def split(features: FeatureMap, rows: np.ndarray) -> Outer:
+def split(features: FeatureMap, rows: np.ndarray) -> Factors:
     """Rows (n, d_u + d_a) as the sides they are made of."""
     assert features.sides is not None
     left, _ = features.sides
-    return Outer(np.ascontiguousarray(rows[:, :left]), np.ascontiguousarray(rows[:, left:]))
+    return Factors(np.ascontiguousarray(rows[:, :left]), np.ascontiguousarray(rows[:, left:]))

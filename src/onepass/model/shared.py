@@ -23,7 +23,7 @@ from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import noise, noise_once
 from onepass.exploration.residuals import Tally, checked_tally, pooled
 from onepass.exploration.rule import Rule
-from onepass.features.factors import Outer
+from onepass.features.factors import Factors
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
 from onepass.foundation import state as states
@@ -54,7 +54,7 @@ class SharedModel(Model):
     features: a map of contexts to the design's rows (default None: rows as they are).
     half_life: after how many rows, or after which time (a timedelta), a row counts half, above 0 (default None: nothing
         is forgotten).
-    A context is (K, dim), a row per arm, or `Outer` of left (d_u,) and right (K, d_a) with `OuterProduct` features; n
+    A context is (K, dim), a row per arm, or `Factors` of left (d_u,) and right (K, d_a) with `OuterProduct` features; n
     decisions take (n, K, dim), or left (n, d_u). ValueError for parts that do not fit.
     """
 
@@ -114,7 +114,7 @@ class SharedModel(Model):
     # ---- decisions ----
 
     def encode(self, context: Any, arms: Any) -> Request:
-        if isinstance(context, Outer):
+        if isinstance(context, Factors):
             left, right = self._pipeline.sides(context, False)
             if len(left) == 0 or len(right) == 0:
                 raise ValueError(f"contexts must have at least one user and one arm, got {len(left)} and {len(right)}")

@@ -16,7 +16,7 @@ import numpy as np
 from onepass.design import contract
 from onepass.estimator.contract import parameter
 from onepass.features.attribution import attributed
-from onepass.features.factors import Outer
+from onepass.features.factors import Factors
 from onepass.model.contract import Side
 from onepass.model.feature_pipeline import FeaturePipeline
 
@@ -33,7 +33,7 @@ class Weights(NamedTuple):
 
 def requested(front: FeaturePipeline, contexts: Any) -> np.ndarray:
     """Checked rows x (K, dim), or (1, dim) of all arms alike, of a single decision. ValueError for more of them."""
-    if not isinstance(contexts, Outer):
+    if not isinstance(contexts, Factors):
         rows = front.rows(contexts, (1, 2))
         return rows.reshape(-1, rows.shape[-1])
     left, right = front.sides(contexts, False)

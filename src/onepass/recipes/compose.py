@@ -11,7 +11,7 @@ from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.theory import Theory
-from onepass.exploration.thompson import PlainThompson
+from onepass.exploration.thompson import SingleDrawThompson
 from onepass.exploration.ucb import UCB
 from onepass.features.factors import OuterProduct
 from onepass.foundation import check
@@ -68,7 +68,7 @@ def compose(
         model = Hybrid(shared=shared, arms=Ridge(make(*own)))
     rule = exploration
     if not isinstance(rule, Exploration):
-        rule = PlainThompson(rule) if thompson else UCB(rule)
+        rule = SingleDrawThompson(rule) if thompson else UCB(rule)
     return Bandit(model, rule, features=features, seed=seed, name=name, half_life=half_life)
 
 

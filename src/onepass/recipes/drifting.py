@@ -26,7 +26,7 @@ def WeightUCB(
     Wang, Zhao and Zhou (2023), gamma = 2^(-1 / half_life), in whole ticks of half_life / 64 (docs/forgetting.md). It is
     OFUL with a half-life, which every other recipe takes as well. O(dim^2) a round and O(dim^3) a tick.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
         a row counts half (default 1000.0); None: nothing is forgotten.
     reg: lambda of A = reg I + sum of g x x^T, above 0 (default 1.0): variance of the noise over that of an entry of

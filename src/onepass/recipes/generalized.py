@@ -36,7 +36,7 @@ def GLBOMD(
     Zhang, Xu, Zhao and Sugiyama (2025). One solve and one row of a design a round, no history. Means and scores of
     decisions are on the scale of rewards, widths and parameters on that of x^T theta. Defaults: docs/clicks.md.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
         own (onepass.estimator.links).
     design: any design, as wide as the rows that are learned (a sketch makes a round O(dim size)); None (default):
@@ -88,7 +88,7 @@ def GLOC(
 
     Jun, Bhargava, Nowak and Willett (2017), with online Newton steps: the baseline of `GLBOMD`.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
         own (onepass.estimator.links).
     design: any design, as wide as the rows that are learned; None (default): `Exact`.

@@ -55,7 +55,7 @@ def HvtUCB(
     ridge regression with the same reg, and rewards in other units are the same problem. Proved for a horizon and a nu
     that are given. Defaults were chosen on validation seeds and other data sets (docs/heavy_tails.md).
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     epsilon: moments of order 1 + epsilon are finite; above 0, at most 1 (default 1.0, which is good in practice for all
         tails).
     nu: typical size of the noise, above 0, in units of the rewards; None (default): estimated as rewards come.
@@ -108,7 +108,7 @@ def HeavyOFUL(
 
     Huang et al. (2023). O(t dim) a round and numbers of memory.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     epsilon: moments of order 1 + epsilon are finite; above 0, at most 1 (default 1.0, which is good in practice for all
         tails).
     nu: typical size of the noise, above 0, in units of the rewards; None (default): estimated as rewards come.
@@ -160,7 +160,7 @@ def CRTM(
 
     After Xue et al. (2023): see `OnePassTruncation` for our reading. O(1) designs' work a round.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     epsilon: moments of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
     moment: u, above 0 (default 1.0): bounds E|r|^(1 + epsilon) of the rewards themselves.
     horizon: rows that will come in all, for the papers' thresholds; None (default): any time; models per arm take None
@@ -205,7 +205,7 @@ def CRMM(
 
     After Xue et al. (2023): see `OnePassMedian` for our reading. O(1) designs' work a round.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     horizon: rows that will come in all; None (default): any time, for which repeats must be given.
     repeats: at least 1; None (default): the paper's O(log horizon).
     design: any design, as wide as the rows that are learned (a sketch makes a round O(dim size)); None (default):
@@ -244,7 +244,7 @@ def MENU(
 
     Shao et al. (2018). O(repeats) designs' work an epoch.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     epsilon: moments of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
     moment: v, above 0 (default 1.0): bounds E|eta|^(1 + epsilon) of the noise, for `Theory`.
     horizon: rows that will come in all; None (default): any time, for which repeats must be given.
@@ -286,7 +286,7 @@ def TOFU(
 
     Shao et al. (2018). O(t dim^2) a round, O(t dim) memory: to compare with.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     epsilon: moments of order 1 + epsilon are finite; above 0, at most 1 (default 1.0).
     moment: v, above 0 (default 1.0): bounds E|r|^(1 + epsilon) of the rewards themselves.
     horizon: rows that will come in all, for the papers' thresholds; None (default): any time; models per arm take None

@@ -20,7 +20,7 @@ def OFUL(
 
     Abbasi-Yadkori, Pal and Szepesvari (2011). O(dim^2) a round and numbers of memory (per arm: of rank of its rows).
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
     exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
@@ -50,7 +50,7 @@ def LinUCB(
 
     Li, Chu, Langford and Schapire (2010), whose algorithms 1 and 2 are "disjoint" and "hybrid". O(dim^2) a round.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
     exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
@@ -80,7 +80,7 @@ def LinTS(
 
     Agrawal and Goyal (2013). O(dim^2) a round.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
     exploration: beta, the deviation of the draw, a number (default 0.1), or `Theory`: the proved radius; or

@@ -40,7 +40,7 @@ def SOFUL(
 
     Kuzborskij, Cella and Cesa-Bianchi (2019). O(dim size) a round and numbers of memory.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     size: rows kept at every shrink of the sketch, from 1 to dim (exact while the rank stays below 2 size).
         Too few beside `reg`, and means grow without a bound: a `SketchWarning` says so once (docs/sketches.md).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
@@ -90,7 +90,7 @@ def CBSCFD(
 
     Chen, Luo, Zhang, Yu and Lian (2020); 0.5 is the sketch of Luo et al. (2019). O(dim size) a round.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     size: rows kept at every shrink of the sketch, from 1 to dim (exact while the rank stays below 2 size).
     reg: lambda of A = reg I + sum of x x^T, above 0 (default 1.0): variance of the noise over that of an entry of
         theta.
@@ -174,7 +174,7 @@ def DBSLinUCB(
 
     Wen, Yin et al., algorithms 2 and 3. O(dim (size + what has grown)) a round.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     size: of the first block, from 1 to dim.
     error: half the bound, above 0, in units of ||x||^2.
     base: "fd" (default) or "rfd": what was cut is put back as a multiple of I.
@@ -220,7 +220,7 @@ def PSILinUCB(
 
     Shustova et al. O(dim rank) a round; reg must be of the order of the spectrum.
 
-    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Outer` factors x = vec(u v^T).
+    dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     rank: of U V^T at the end of a batch, from 1 to dim (exact while the rank of the rows is at most that).
         Too low beside `reg`, uncompensated, means grow without a bound: a `SketchWarning` says so (docs/sketches.md).
     compensate: put the mass that was cut back as a multiple of I (default False).

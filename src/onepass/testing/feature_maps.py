@@ -13,7 +13,7 @@ from onepass.design.exact import Exact
 from onepass.estimator.ridge import Ridge
 from onepass.features import contract as maps
 from onepass.features.attribution import attributed
-from onepass.features.factors import Outer
+from onepass.features.factors import Factors
 from onepass.features.feature_map import FeatureMap, arrays
 from onepass.foundation.files import load
 from onepass.foundation.registry import kinds
@@ -157,8 +157,8 @@ def _check_map_in_a_bandit(
         if features.sides is not None:
             left = features.sides[0]
             pairs = np.hstack([np.broadcast_to(asked[:1, :left], (3, left)), asked[:, left:]])
-            got = bandit.score(Outer(asked[0, :left], asked[:, left:]), offered)
-            close(f"{where}: scores of Outer", got, bandit.score(pairs, offered), tolerance)
+            got = bandit.score(Factors(asked[0, :left], asked[:, left:]), offered)
+            close(f"{where}: scores of Factors", got, bandit.score(pairs, offered), tolerance)
         if type(features) in kinds(FeatureMap):
             with TemporaryDirectory() as folder:
                 bandit.save(Path(folder) / "bandit")

@@ -9,7 +9,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from onepass import UCB, Bandit, Disjoint, Exact, InverseGap, OnlineNewton, PlainThompson, ProjectorSplitting, Ridge
+from onepass import (
+    UCB,
+    Bandit,
+    Disjoint,
+    Exact,
+    InverseGap,
+    OnlineNewton,
+    ProjectorSplitting,
+    Ridge,
+    SingleDrawThompson,
+)
 from onepass.design.design import Design
 from onepass.lab.bandits.environments import Classification, Environment, Labels
 from onepass.lab.bandits.figures import REG
@@ -31,7 +41,7 @@ DESIGNS: dict[str, Callable[[int, int, float], Design]] = {
 }
 ESTIMATORS: dict[str, Any] = {"ridge": Ridge, "newton": OnlineNewton}
 MODELS: dict[str, Any] = {"shared": lambda estimator: estimator, "arms": Disjoint}
-RULES: dict[str, Any] = {"UCB": UCB, "Thompson": PlainThompson, "InverseGap": InverseGap}
+RULES: dict[str, Any] = {"UCB": UCB, "Thompson": SingleDrawThompson, "InverseGap": InverseGap}
 
 
 def Sketched(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from onepass import OFUL, UCB, Bandit, InverseGap, OnlineNewton, PlainThompson, Softmax, Thompson
+from onepass import OFUL, UCB, Bandit, InverseGap, OnlineNewton, SingleDrawThompson, Softmax, Thompson
 from onepass.lab.bandits import heavy
 from onepass.lab.bandits.environments import Classification, Environment, Linear
 from onepass.lab.bandits.figures import BOUND, PARETO, REG
@@ -123,7 +123,12 @@ def Newton(*, dim: int, sketch: str, size: int, reg: float, exploration: float, 
     return Bandit(OnlineNewton(design), UCB(exploration), seed=seed, name="Newton")
 
 
-RULES = {"InverseGap": InverseGap(), "Thompson": Thompson(), "Softmax": Softmax(), "PlainThompson": PlainThompson(0.03)}
+RULES = {
+    "InverseGap": InverseGap(),
+    "Thompson": Thompson(),
+    "Softmax": Softmax(),
+    "SingleDrawThompson": SingleDrawThompson(0.03),
+}
 
 
 def Ruled(*, dim: int, rule: str, reg: float, seed: int = 0) -> Bandit:

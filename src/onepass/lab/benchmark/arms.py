@@ -61,7 +61,7 @@ def magazine() -> list[Line]:
     items, j = np.unique(warm.items, return_inverse=True)
     indexed = warm._replace(users=i, items=j)
     left, right = features(indexed, (len(users), len(items)), 41)
-    pairs, rewards = op.Outer(left[i], right[j]), warm.ratings / 5.0
+    pairs, rewards = op.Factors(left[i], right[j]), warm.ratings / 5.0
 
     def trained(design: op.Design, reduce: bool, compact: bool = True) -> Any:
         outer = op.OuterProduct(left=41, right=41, reduce=reduce)
@@ -78,7 +78,7 @@ def magazine() -> list[Line]:
         lines.append((f"Magazine, {len(j):,} rows: train {name}", spent, "s", spent / bar, f"of the {bar:g} s allowed"))
         bandits.append(trained(design, reduce))
     exact, psi = bandits
-    request = op.Outer(left[5], right[list(exact.arms)])
+    request = op.Factors(left[5], right[list(exact.arms)])
     spent = least_seconds(lambda: exact.score(request), 50)
     lines.append(
         ("  score a user's 2,257 arms, exact reduced", spent * 1e3, "ms", spent / 5e-4, "of the 0.5 ms allowed")
@@ -86,7 +86,7 @@ def magazine() -> list[Line]:
     spent, floor = least_seconds(lambda: psi.score(request), 15), one_pass(psi)
     told = f"times one pass over its factors, {floor * 1e3:.1f} ms (bar 1.5)"
     lines.append(("  score a user's arms, PSI-LinUCB in 1,681", spent * 1e3, "ms", spent / floor, told))
-    many = op.Outer(left[:100], request.right)
+    many = op.Factors(left[:100], request.right)
     for name, bandit in (("exact reduced", exact), ("PSI-LinUCB in 1,681", psi)):
         spent, memory = least_seconds(lambda: bandit.recommend(many, 10), 3), bandit.memory_usage() / 1e6  # noqa: B023
         lines.append((f"  a user of 100 at once, top 10, {name}", spent * 10.0, "ms", memory, "MB of memory"))
@@ -119,9 +119,9 @@ bandit = op.Bandit(op.Disjoint(op.Ridge(op.ProjectorSplitting(dim=left * right, 
 items = rng.standard_normal((arms, right))
 for _ in range(10):
     who = rng.integers(0, arms, 1000)
-    bandit.learn(op.Outer(rng.standard_normal((1000, left)), items[who]), rng.random(1000), arm=who)
+    bandit.learn(op.Factors(rng.standard_normal((1000, left)), items[who]), rng.random(1000), arm=who)
 names = bandit.arms
-bandit.recommend(op.Outer(rng.standard_normal((20, left)), items[list(names)]), 10)
+bandit.recommend(op.Factors(rng.standard_normal((20, left)), items[list(names)]), 10)
 print(bandit.memory_usage(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 

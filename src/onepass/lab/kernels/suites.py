@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass import BKB, GPUCB, RBF, Bandit, Matern, PlainThompson
+from onepass import BKB, GPUCB, RBF, Bandit, Matern, SingleDrawThompson
 from onepass.features.kernels import Kernel
 from onepass.lab.definition import Study
 from onepass.lab.kernels import starvation
@@ -49,8 +49,8 @@ def BKBTS(
     return BKB(arms, kernel, reg=reg, exploration=rule, normalize=normalize, fit_after=fit_after, seed=seed)
 
 
-def thompson(reg: float, exploration: float | None) -> PlainThompson:
-    return PlainThompson(reg**0.5 if exploration is None else exploration)
+def thompson(reg: float, exploration: float | None) -> SingleDrawThompson:
+    return SingleDrawThompson(reg**0.5 if exploration is None else exploration)
 
 
 RULE: Mapping[str, Any] = {"reg": 0.01}

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from statistics import fmean
 from typing import Any
 
-from onepass import GLBOMD, ContextualBandit, CrossedBandit, LinTS, Outer, PendingRewards
+from onepass import GLBOMD, ContextualBandit, CrossedBandit, Factors, LinTS, PendingRewards
 from onepass.lab.figure import Figure, Line, Row
 from onepass.lab.news.fixed import AT_ARTICLE, USER, article_rows, user_row
 from onepass.lab.news.site import LATE, PER_DAY, TOPICS, Site
@@ -49,7 +49,7 @@ class Delayed:
     def asked(self, request: Any) -> tuple[Any, Any]:
         """Context and arms as the bandit takes them."""
         if self.rows:
-            return Outer(user_row(request.user), article_rows(request.articles)[:, SEEN]), None
+            return Factors(user_row(request.user), article_rows(request.articles)[:, SEEN]), None
         return request.user, request.articles
 
     def memory_usage(self) -> int:

@@ -12,10 +12,10 @@ from onepass import (
     UCB,
     Bandit,
     CrossedBandit,
+    Factors,
     FrequentDirections,
     InverseGap,
     OptimisticGap,
-    Outer,
     Records,
 )
 
@@ -62,7 +62,7 @@ class Dense:
             with_constant(self.users.transform([user]))[0],
             with_constant(self.articles.transform(list(articles.values()))),
         )
-        place = self.bandit.decide(Outer(left, right)).index
+        place = self.bandit.decide(Factors(left, right)).index
         return Choice(place, (user, list(articles.values())[place]))
 
     def learn(self, choice: Choice, reward: float) -> None:
@@ -70,7 +70,7 @@ class Dense:
         self.users.learn(user)
         self.articles.learn(article)
         rows = with_constant(self.users.transform([user])), with_constant(self.articles.transform([article]))
-        self.bandit.learn(Outer(rows[0][0], rows[1][0]), reward)
+        self.bandit.learn(Factors(rows[0][0], rows[1][0]), reward)
 
     def memory_usage(self) -> int:
         return self.bandit.memory_usage()

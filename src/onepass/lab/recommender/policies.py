@@ -10,9 +10,9 @@ from onepass import (
     UCB,
     Bandit,
     Disjoint,
+    Factors,
     ItemModels,
     LinUCB,
-    Outer,
     OuterProduct,
     ProjectorSplitting,
     Recommendation,
@@ -71,14 +71,14 @@ class CBRAP:
         self.bandit = LinUCB(dim=size, reg=reg, exploration=exploration, parameters="disjoint", seed=seed)
         self.maps = np.empty((0, size, left))
 
-    def learn(self, contexts: Outer, rewards: np.ndarray, arm: np.ndarray) -> None:
+    def learn(self, contexts: Factors, rewards: np.ndarray, arm: np.ndarray) -> None:
         rows = np.empty((len(rewards), len(self.directions)))
         for name in np.unique(arm):
             own = np.flatnonzero(arm == name)
             rows[own] = contexts.left[own] @ (self.directions @ contexts.right[own[0]]).T
         self.bandit.learn(rows, rewards, arm=arm)
 
-    def recommend(self, contexts: Outer, k: int, arms: Any, exclude: Any = None) -> Recommendation:
+    def recommend(self, contexts: Factors, k: int, arms: Any, exclude: Any = None) -> Recommendation:
         if len(self.maps) != len(contexts.right):
             self.maps = np.ascontiguousarray(np.moveaxis(self.directions @ contexts.right.T, 2, 0))
         arms, size, left = self.maps.shape
@@ -105,10 +105,10 @@ class Taken:
     def __init__(self, *, dim: Any, seed: int = 0, **options: Any) -> None:
         self.bandit = ItemModels(dim=dim[0] if isinstance(dim, tuple) else dim, seed=seed, **options)
 
-    def learn(self, contexts: Outer, rewards: np.ndarray, arm: np.ndarray) -> None:
+    def learn(self, contexts: Factors, rewards: np.ndarray, arm: np.ndarray) -> None:
         self.bandit.learn(contexts.left, rewards, arm=arm)
 
-    def recommend(self, contexts: Outer, k: int, arms: Any, exclude: Any = None) -> Recommendation:
+    def recommend(self, contexts: Factors, k: int, arms: Any, exclude: Any = None) -> Recommendation:
         return self.bandit.recommend(contexts.left, k, arms=arms, exclude=exclude)
 
     def memory_usage(self) -> int:
@@ -124,13 +124,13 @@ class Popularity:
     def __init__(self, *, dim: Any, seed: int = 0) -> None:
         self.counts = np.zeros(0, np.int64)
 
-    def learn(self, contexts: Outer, rewards: np.ndarray, arm: np.ndarray) -> None:
+    def learn(self, contexts: Factors, rewards: np.ndarray, arm: np.ndarray) -> None:
         counts = np.bincount(arm, minlength=len(self.counts))
         counts[: len(self.counts)] += self.counts
         self.counts = counts
 
     def recommend(
-        self, contexts: Outer, k: int, arms: Sequence[int], exclude: Sequence[Collection[int]] | None = None
+        self, contexts: Factors, k: int, arms: Sequence[int], exclude: Sequence[Collection[int]] | None = None
     ) -> Recommendation:
         counts = np.zeros(max(len(arms), len(self.counts)))
         counts[: len(self.counts)] = self.counts
@@ -149,11 +149,11 @@ class Random:
     def __init__(self, *, dim: Any, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
 
-    def learn(self, contexts: Outer, rewards: np.ndarray, arm: np.ndarray) -> None:
+    def learn(self, contexts: Factors, rewards: np.ndarray, arm: np.ndarray) -> None:
         pass
 
     def recommend(
-        self, contexts: Outer, k: int, arms: Sequence[int], exclude: Sequence[Collection[int]] | None = None
+        self, contexts: Factors, k: int, arms: Sequence[int], exclude: Sequence[Collection[int]] | None = None
     ) -> Recommendation:
         found = Recommendation([], [])
         for i in range(len(contexts.left)):

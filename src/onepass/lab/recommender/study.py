@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from onepass import Outer
+from onepass import Factors
 from onepass.lab.definition import Trial
 from onepass.lab.figure import Figure
 from onepass.lab.policy import Policy
@@ -69,8 +69,8 @@ class RecommenderStudy:
         model = policy.build(dim=(width, width), seed=0)
         for batch in (1, 40):
             who, what = rng.integers(4, size=batch), rng.integers(20, size=batch)
-            model.learn(Outer(users[who], arms[what]), np.ones(batch), arm=what)
-        model.recommend(Outer(users, arms), K, arms=range(20), exclude=[{0}] * 4)
+            model.learn(Factors(users[who], arms[what]), np.ones(batch), arm=what)
+        model.recommend(Factors(users, arms), K, arms=range(20), exclude=[{0}] * 4)
 
     def step_size(self, rounds: int) -> int:
         return 1

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass import UCB, Outer
+from onepass import UCB, Factors
 from onepass.lab.policy import Policy
 from onepass.lab.recommender.interactions import UNKNOWN, Interactions, Problem, Step, metrics
 from onepass.lab.recommender.measure import measured
@@ -41,7 +41,7 @@ class Model:
         """Learn a log of known users; of `items`, (m,), everyone's, popularity makes use, and who knows strangers."""
         for users, arms, paid in batches(log, items, rewards, self.model, self.batch):
             left = np.where((users == UNKNOWN)[:, None], 0.0, self.problem.users[users])
-            contexts = Outer(left, self.problem.arms[arms])
+            contexts = Factors(left, self.problem.arms[arms])
             _, seconds, peak = measured(self.model, self.model.learn, contexts, paid, arm=arms)
             self.seconds += seconds
             self.peak = max(self.peak, peak)
@@ -150,7 +150,7 @@ def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict
     found = []
     for users, (left, relevant, seen) in (("known", known), ("cold", (mean, step.cold, [set[int]()]))):
         if relevant:
-            contexts, names = Outer(left, problem.arms), range(len(problem.arms))
+            contexts, names = Factors(left, problem.arms), range(len(problem.arms))
             kept, seconds, peak = measured(bandit, bandit.recommend, contexts, K, arms=names)
             unseen = bandit.recommend(contexts, K, arms=names, exclude=seen) if any(seen) else kept
             lists = [each.arms * (1 if users == "known" else len(relevant)) for each in (kept, unseen)]

@@ -59,7 +59,7 @@ class ArmModels(Model):
         is forgotten). Models are then kept as one state per arm, not in an arena; an arm that nobody asks for forgets
         when it is next asked for, in one step. Hybrid: see `older`.
     A context is (dim,), the same for all arms, or (K, dim), a row per arm; n decisions take (n, 1, dim) or (n, K, dim);
-    as factors (`features=OuterProduct(...)`): `Outer` of left (d_u,) or (n, d_u) and right (K, d_a). ValueError for
+    as factors (`features=OuterProduct(...)`): `Factors` of left (d_u,) or (n, d_u) and right (K, d_a). ValueError for
     parts that do not fit.
     """
 

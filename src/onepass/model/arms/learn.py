@@ -7,7 +7,7 @@ import numpy as np
 
 from onepass.arena.arena import NONE
 from onepass.estimator.contract import update_rows
-from onepass.features.factors import Outer, products
+from onepass.features.factors import Factors, products
 from onepass.foundation import check
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.arms.parameters import Learned
@@ -50,7 +50,7 @@ def learn(
 def pairs(front: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndarray, np.ndarray]:
     """Whether it is a single row that is learned; checked rows (n, dim) and none, or factors (n, d_u), (n, d_a)."""
     if front.factors:
-        return np.ndim(contexts.left if isinstance(contexts, Outer) else contexts) == 1, *front.sides(contexts, True)
+        return np.ndim(contexts.left if isinstance(contexts, Factors) else contexts) == 1, *front.sides(contexts, True)
     single, rows = front.pairs(contexts, False)
     return single, rows, np.empty((len(rows), 0), front.dtype)
 

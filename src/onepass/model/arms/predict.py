@@ -11,7 +11,7 @@ from onepass.exploration.contract import Seen
 from onepass.exploration.residuals import Tally, residual
 from onepass.exploration.rule import Rule
 from onepass.exploration.statistics import statistics
-from onepass.features.factors import Outer
+from onepass.features.factors import Factors
 from onepass.model.arms.parameters import Learned
 from onepass.model.arms.rank_one import lengths_along
 from onepass.model.feature_pipeline import FeaturePipeline, split
@@ -23,7 +23,7 @@ def evaluated(
     """Whether it is a single decision; means and x^T A^-1 x of the arms' models (n, K); hybrid: n times (K, k) rows
     of the shared model."""
     store, shared, count = learned.store, learned.shared, len(records)
-    if isinstance(contexts, Outer):
+    if isinstance(contexts, Factors):
         left, right = front.sides(contexts, False)
         single = np.ndim(contexts.left) == 1
         if len(right) != count or len(left) == 0:
@@ -119,7 +119,7 @@ def deviations(
 ) -> np.ndarray:
     """Rewards (n,) less their means under the models as they are, of contexts that are learned and the names of their
     arms; expected: from scores x^T theta to means, which leaves those of a hybrid model as they are."""
-    if isinstance(contexts, Outer):
+    if isinstance(contexts, Factors):
         contexts = np.hstack([np.atleast_2d(contexts.left), np.atleast_2d(contexts.right)])
     rows, out = front.rows(contexts, (1, 2)).reshape(-1, front.map.input_dim), values.astype(np.float64)
     places: dict[Any, list[int]] = {}

@@ -10,13 +10,13 @@ import numpy as np
 from onepass.arena.arena import NONE
 from onepass.design import contract
 from onepass.estimator.contract import parameter
-from onepass.features.factors import Outer
+from onepass.features.factors import Factors
 from onepass.model.arms.parameters import Learned
 from onepass.model.arms.rank_one import lengths_along
 from onepass.model.weights import SIGNS, Weights
 
 
-def arm_weights(learned: Learned, records: np.ndarray, z: np.ndarray, sides: Outer | None) -> list[list[Weights]]:
+def arm_weights(learned: Learned, records: np.ndarray, z: np.ndarray, sides: Factors | None) -> list[list[Weights]]:
     """Of one arm or two, z (m, D), by models per arm; sides: u and v of each where arms know ||v|| u."""
     store, shared, rows = learned.store, learned.shared, z
     whole = lambda vector, i: vector  # noqa: E731

@@ -7,7 +7,7 @@ from typing import Any
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.greedy import EpsilonGreedy
 from onepass.exploration.rule import Rule, rule_of
-from onepass.exploration.thompson import DEVIATIONS, PlainThompson, Thompson
+from onepass.exploration.thompson import DEVIATIONS, SingleDrawThompson, Thompson
 from onepass.exploration.ucb import UCB
 from onepass.foundation import check
 from onepass.foundation.registry import savable
@@ -50,6 +50,6 @@ def multiplier(rule: Rule, reg: float, begun: float) -> float:
     exploration = rule.exploration
     if isinstance(exploration, PosteriorUCB):
         return exploration.deviations * reg**0.5
-    if isinstance(exploration, Thompson | PlainThompson) and exploration.exploration is None:
+    if isinstance(exploration, Thompson | SingleDrawThompson) and exploration.exploration is None:
         return DEVIATIONS * reg**0.5
     return rule.strength.scale * (1.0 if exploration.theory else (reg / begun) ** 0.5)
