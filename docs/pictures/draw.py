@@ -63,11 +63,11 @@ def propensity():
     rng = np.random.default_rng(3)
     theta, rounds = np.array([0.5, -0.3, 0.2, 0.0, 0.1]), 6000
     figure, ax = axes()
-    for floor, color, name in [
+    for share, color, name in [
         (0.2, BLUE, "rule with a floor of 0.2,\nweighed by 1 / probability"),
         (0.0, ORANGE, "rule without a floor:\nthe log looks as good,\nand is wrong"),
     ]:
-        bandit = op.OFUL(dim=5, exploration=op.UCB(0.1, floor=floor))
+        bandit = op.OFUL(dim=5, exploration=op.UCB(0.1, uniform_share=share))
         total, truth, along = 0.0, 0.0, np.empty(rounds)
         for t in range(rounds):
             rows = rng.standard_normal((4, 5))

@@ -19,10 +19,10 @@ from onepass.log.verifying import again
 from onepass.model.names import eligible_arms, eligible_places
 
 RULES = {
-    "UCB": op.UCB(0.3, floor=0.2),
-    "Softmax": op.Softmax(0.7, floor=0.1),
+    "UCB": op.UCB(0.3, uniform_share=0.2),
+    "Softmax": op.Softmax(0.7, uniform_share=0.1),
     "InverseGap": op.InverseGap(),
-    "Thompson": op.Thompson(0.5, draws=20, floor=0.1),
+    "Thompson": op.Thompson(0.5, draws=20, uniform_share=0.1),
     "Greedy": op.Greedy(),
 }
 NESTED = {

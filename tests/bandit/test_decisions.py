@@ -32,7 +32,7 @@ BANDITS = {
         op.Disjoint(op.Ridge(op.Exact(dim=2))), features=op.OuterProduct(left=2, right=2), seed=3, **more
     ),
 }
-RULES = [op.UCB(0.5, floor=0.1), op.Thompson(0.5, draws=9), op.InverseGap(), op.Softmax()]
+RULES = [op.UCB(0.5, uniform_share=0.1), op.Thompson(0.5, draws=9), op.InverseGap(), op.Softmax()]
 NAMES = ["a", 2, ("c", 3, None), "d"]
 
 

@@ -51,7 +51,7 @@ class Facts:
 @pytest.mark.parametrize("kind", ["shared", "per arm"])
 @pytest.mark.parametrize("draws", [1, 10, 100])
 def test_the_law_of_the_arm_is_the_stated_one_and_on_average_that_of_plain_thompson_sampling(kind, draws):
-    bandit, rows = trained(op.Thompson(BETA, draws=draws, floor=0.0), kind)
+    bandit, rows = trained(op.Thompson(BETA, draws=draws, uniform_share=0.0), kind)
     law = plain_law(Facts(bandit, rows, kind), rows, kind)
     hits, stated, spread, apart = np.zeros(ARMS), np.zeros(ARMS), np.zeros(ARMS), 0.0
     for i in range(DECISIONS):
@@ -71,7 +71,7 @@ def test_the_law_of_the_arm_is_the_stated_one_and_on_average_that_of_plain_thomp
 @pytest.mark.parametrize(("dim", "arms"), [(4, 5), (8, 3), (30, 200)], ids=["K above d", "K below d", "many arms"])
 def test_joint_draws_and_draws_of_the_parameter_have_one_law(dim, arms):
     """K rows are drawn by L L^T = X A^-1 X^T or by X R z: covariances of 4,000 draws agree with the dense one."""
-    bandit, rows = trained(op.Thompson(BETA, draws=100, floor=0.0), dim=dim, arms=arms)
+    bandit, rows = trained(op.Thompson(BETA, draws=100, uniform_share=0.0), dim=dim, arms=arms)
     from onepass.design import contract
     from onepass.model.shared_loop import look
 
@@ -87,7 +87,7 @@ def test_joint_draws_and_draws_of_the_parameter_have_one_law(dim, arms):
 
 
 def test_duplicate_rows_and_zero_rows_are_drawn_together():
-    bandit, rows = trained(op.Thompson(BETA, draws=50, floor=0.0), dim=8, arms=3)
+    bandit, rows = trained(op.Thompson(BETA, draws=50, uniform_share=0.0), dim=8, arms=3)
     rows[1] = rows[0]
     p = bandit.decide(rows).probabilities
     assert p.sum() == pytest.approx(1.0, abs=1e-12)

@@ -26,7 +26,7 @@ MODELS = {
     "hybrid": lambda: op.Hybrid(shared=op.Ridge(op.Exact(dim=DIM, reg=0.3)), arms=op.Ridge(op.Exact(dim=DIM, reg=0.9))),
 }
 RULES = {
-    "UCB": lambda: op.UCB(0.3, floor=0.1),
+    "UCB": lambda: op.UCB(0.3, uniform_share=0.1),
     "Thompson": lambda: op.Thompson(0.2, draws=20),
     "InverseGap": lambda: op.InverseGap(),
     "Softmax": lambda: op.Softmax(),

@@ -48,7 +48,7 @@ def test_means_and_scores_are_expected_rewards(parameters, rule):
 
 @pytest.mark.parametrize("parameters", ["shared", "disjoint"])
 def test_rules_that_weigh_gaps_weigh_gaps_of_expected_rewards(parameters):
-    gap = op.InverseGap(exploration=None, gamma=5.0, floor=0.0)
+    gap = op.InverseGap(exploration=None, gamma=5.0, uniform_share=0.0)
     bandit, rows = trained(gap, parameters)
     decision = bandit.decide(rows)
     means = decision.means
@@ -57,7 +57,7 @@ def test_rules_that_weigh_gaps_weigh_gaps_of_expected_rewards(parameters):
     wanted[best] = 0.0
     wanted[best] = 1.0 - wanted.sum()
     assert decision.probabilities == pytest.approx(wanted, rel=1e-9)
-    soft, rows = trained(op.Softmax(temperature=0.1, floor=0.0), parameters)
+    soft, rows = trained(op.Softmax(temperature=0.1, uniform_share=0.0), parameters)
     wanted = np.exp(soft.decide(rows).means / 0.1)
     assert soft.decide(rows).probabilities == pytest.approx(wanted / wanted.sum(), rel=1e-9)
 

@@ -17,15 +17,15 @@ ERRORS = 4.0  # standard errors: 6 in 10^5 normal numbers are beyond
 FAR = 10.0  # those by which an estimate is off that knows nothing of most arms
 
 RULES = {
-    "UCB": op.UCB(0.5, floor=0.2),
-    "Greedy": op.Greedy(floor=0.2),
+    "UCB": op.UCB(0.5, uniform_share=0.2),
+    "Greedy": op.Greedy(uniform_share=0.2),
     "EpsilonGreedy": op.EpsilonGreedy(0.2),
-    "Softmax": op.Softmax(floor=0.1),
-    "InverseGap": op.InverseGap(0.5, floor=0.1),
-    "InverseGap all": op.InverseGap(None, floor=0.1),
-    "Thompson 1": op.Thompson(0.5, draws=1, floor=0.1),
-    "Thompson 10": op.Thompson(0.5, draws=10, floor=0.1),
-    "Thompson 100": op.Thompson(0.5, draws=100, floor=0.1),
+    "Softmax": op.Softmax(uniform_share=0.1),
+    "InverseGap": op.InverseGap(0.5, uniform_share=0.1),
+    "InverseGap all": op.InverseGap(None, uniform_share=0.1),
+    "Thompson 1": op.Thompson(0.5, draws=1, uniform_share=0.1),
+    "Thompson 10": op.Thompson(0.5, draws=10, uniform_share=0.1),
+    "Thompson 100": op.Thompson(0.5, draws=100, uniform_share=0.1),
 }
 DEFAULTS = {"Softmax": op.Softmax(), "InverseGap": op.InverseGap(), "Thompson": op.Thompson()}  # floors of 0.001
 POLICIES = {  # the probabilities of arms (K,), whatever their features

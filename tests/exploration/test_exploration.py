@@ -14,16 +14,16 @@ from onepass.foundation.generic import compiled
 
 RULES = {
     "UCB": op.UCB(0.3),
-    "UCB floor": op.UCB(0.3, floor=0.2),
+    "UCB uniform share": op.UCB(0.3, uniform_share=0.2),
     "Greedy": op.Greedy(),
-    "Greedy floor": op.Greedy(floor=0.3),
+    "Greedy uniform share": op.Greedy(uniform_share=0.3),
     "EpsilonGreedy": op.EpsilonGreedy(0.25),
     "Softmax": op.Softmax(),
-    "Softmax T": op.Softmax(0.7, floor=0.0),
+    "Softmax T": op.Softmax(0.7, uniform_share=0.0),
     "InverseGap": op.InverseGap(),
-    "InverseGap all": op.InverseGap(None, gamma=3.0, floor=0.1),
+    "InverseGap all": op.InverseGap(None, gamma=3.0, uniform_share=0.1),
     "Thompson": op.Thompson(0.5),
-    "Thompson 1": op.Thompson(0.5, draws=1, floor=0.1),
+    "Thompson 1": op.Thompson(0.5, draws=1, uniform_share=0.1),
     "SingleDrawThompson": op.SingleDrawThompson(0.5),
 }
 DRAWN = 200_000
@@ -85,8 +85,8 @@ def test_probabilities_are_those_of_the_formula_and_arms_are_drawn_from_them(nam
         assert abs(p.sum() - 1.0) < 1e-12
         assert (p[~among] == 0.0).all()
         assert (p >= 0.0).all()
-        floor = rule.floor
-        assert (p[among] >= floor / among.sum() * (1 - 1e-12)).all()
+        share = rule.uniform_share
+        assert (p[among] >= share / among.sum() * (1 - 1e-12)).all()
         lots = np.random.default_rng(seed + 100).random((DRAWN if count < 1000 else MANY_ARMS, 2))
         assert agrees(frequencies(rule, seen, among, lots), p)
 
@@ -150,7 +150,7 @@ def test_exploration_changes_on_a_living_bandit():
 
 def test_gamma_and_temperature_come_from_the_running_residual():
     rng, theta = np.random.default_rng(2), np.array([1.0, -0.5, 0.3])
-    bandit = op.Bandit(op.Ridge(op.Exact(dim=3, reg=0.3)), op.InverseGap(None, floor=0.0), seed=1)
+    bandit = op.Bandit(op.Ridge(op.Exact(dim=3, reg=0.3)), op.InverseGap(None, uniform_share=0.0), seed=1)
     squares = []
     for _ in range(300):
         rows = rng.standard_normal((4, 3))
@@ -184,9 +184,10 @@ def test_play_equals_decide_and_learn_under_every_rule(parameters):
 
 
 @pytest.mark.parametrize("values", [
-    lambda: op.UCB(np.nan), lambda: op.UCB(0.1, floor=1.5), lambda: op.Softmax(0.0), lambda: op.Softmax(scale=-1.0),
+    lambda: op.UCB(np.nan), lambda: op.UCB(0.1, uniform_share=1.5), lambda: op.Softmax(0.0),
+    lambda: op.Softmax(scale=-1.0),
     lambda: op.InverseGap(-0.1), lambda: op.InverseGap(gamma=0.0), lambda: op.Thompson(draws=0),
-    lambda: op.Thompson(draws=2.5), lambda: op.Greedy(floor=-0.1), lambda: op.EpsilonGreedy(2.0),
+    lambda: op.Thompson(draws=2.5), lambda: op.Greedy(uniform_share=-0.1), lambda: op.EpsilonGreedy(2.0),
 ])  # fmt: skip
 def test_rules_refuse_values_out_of_range(values):
     with pytest.raises(ValueError, match="must be"):

@@ -11,16 +11,16 @@ from onepass.testing import check_exploration
 
 RULES = {
     "UCB": op.UCB(0.3),
-    "UCB floor": op.UCB(0.3, floor=0.2),
+    "UCB uniform share": op.UCB(0.3, uniform_share=0.2),
     "Greedy": op.Greedy(),
     "EpsilonGreedy": op.EpsilonGreedy(0.25),
     "Softmax": op.Softmax(),
-    "Softmax T": op.Softmax(0.7, floor=0.0),
+    "Softmax T": op.Softmax(0.7, uniform_share=0.0),
     "InverseGap": op.InverseGap(),
-    "InverseGap all": op.InverseGap(None, gamma=3.0, floor=0.1),
-    "OptimisticGap floor": op.OptimisticGap(0.3, scale=2.0, floor=0.1),
+    "InverseGap all": op.InverseGap(None, gamma=3.0, uniform_share=0.1),
+    "OptimisticGap uniform share": op.OptimisticGap(0.3, scale=2.0, uniform_share=0.1),
     "Thompson": op.Thompson(0.5),
-    "Thompson 1": op.Thompson(0.5, draws=1, floor=0.1),
+    "Thompson 1": op.Thompson(0.5, draws=1, uniform_share=0.1),
     "SingleDrawThompson": op.SingleDrawThompson(0.5),
 }
 
@@ -31,7 +31,7 @@ def test_rules_keep_the_shipped_contract(name):
 
 
 class TiltedRule(NamedTuple):
-    floor: float
+    uniform_share: float
 
 
 @contract.weigh.for_state(TiltedRule)
@@ -45,14 +45,14 @@ def weigh_tilted(rule, seen, scores, among, chances):
 class Tilted(op.Exploration):
     """Half of all probability on the first arm, eligible or not."""
 
-    floor: float = 0.0
+    uniform_share: float = 0.0
 
     def rule(self):
-        return TiltedRule(floor=self.floor)
+        return TiltedRule(uniform_share=self.uniform_share)
 
 
 class HastyRule(NamedTuple):
-    floor: float
+    uniform_share: float
 
 
 @contract.weigh.for_state(HastyRule)
@@ -66,10 +66,10 @@ def weigh_hasty(rule, seen, scores, among, chances):
 class Hasty(op.Exploration):
     """Equal shares of all arms, of which those that are not eligible are lost."""
 
-    floor: float = 0.0
+    uniform_share: float = 0.0
 
     def rule(self):
-        return HastyRule(floor=self.floor)
+        return HastyRule(uniform_share=self.uniform_share)
 
 
 @pytest.mark.parametrize(("wrong", "why"), [(Tilted, "not eligible"), (Hasty, "add up to 1")])

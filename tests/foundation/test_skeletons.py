@@ -80,13 +80,13 @@ def test_the_skeleton_of_an_exploration_rule_keeps_the_contract(theirs):
 def test_it_has_the_probabilities_of_its_formula_whatever_the_model(theirs, tmp_path):
     rng, ridge = np.random.default_rng(2), op.Ridge(op.Exact(dim=3, reg=0.4))
     for model in (ridge, op.Disjoint(ridge), op.Hybrid(shared=ridge, arms=ridge)):
-        bandit = op.Bandit(model, theirs[2](decay=0.5, floor=0.1), seed=1)
+        bandit = op.Bandit(model, theirs[2](decay=0.5, uniform_share=0.1), seed=1)
         bandit.play(rng.standard_normal((40, 4, 3)), rng.standard_normal((40, 4)))
         decision = bandit.decide(rng.standard_normal((4, 3)), range(4), eligible=[0, 1, 3])
         means = decision.means[[0, 1, 3]]
         p = 0.5 ** np.array([(means > mean).sum() for mean in means])
         want = 0.9 * p / p.sum() + 0.1 / 3
         np.testing.assert_allclose(decision.probabilities[[0, 1, 3]], want, rtol=1e-12)
-        assert decision.rule == "ByRank(decay=0.5, floor=0.1)"
+        assert decision.rule == "ByRank(decay=0.5, uniform_share=0.1)"
         bandit.save(tmp_path / "bandit")
         assert op.load(tmp_path / "bandit").exploration == bandit.exploration

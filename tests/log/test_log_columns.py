@@ -133,7 +133,7 @@ def topics(contexts):
     return [[float(one["TAction"]["topic"] == "t1")] for one in contexts["_multi"]]
 
 
-greedy = ev.LinearPolicy([1.0], floor=0.1)
+greedy = ev.LinearPolicy([1.0], uniform_share=0.1)
 
 
 @pytest.mark.parametrize("ending", ["dsjson", "vw", "dsjson.gz"])

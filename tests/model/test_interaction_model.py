@@ -139,7 +139,9 @@ if LONG:  # compiles for half a minute
         check_exploration(lambda: rule, count=500)
 
 
-@pytest.mark.parametrize("wrong", [{"exploration": -0.1}, {"exploration": np.nan}, {"scale": 0.0}, {"floor": 1.1}])
+@pytest.mark.parametrize(
+    "wrong", [{"exploration": -0.1}, {"exploration": np.nan}, {"scale": 0.0}, {"uniform_share": 1.1}]
+)
 def test_wrong_arguments_of_the_rule_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         op.OptimisticGap(**wrong)

@@ -41,5 +41,5 @@ def naive(rule, seen, among):
         for sample in seen.samples:
             top = inside if len(inside) == 0 else np.flatnonzero(among & (sample == sample[among].max()))
             p[top] += 1 / len(top) / len(seen.samples)
-    floor = getattr(given, "floor", getattr(given, "epsilon", 0.0)) if kind != "SingleDrawThompson" else 0.0
-    return (1 - floor) * p + floor * among / among.sum()
+    share = getattr(given, "uniform_share", getattr(given, "epsilon", 0.0)) if kind != "SingleDrawThompson" else 0.0
+    return (1 - share) * p + share * among / among.sum()

@@ -28,7 +28,7 @@ seed = 2
 [model.arguments]
 parameters = "disjoint"
 reg = 0.5
-exploration = {kind = "Thompson", exploration = 0.4, draws = 5, floor = 0.2}
+exploration = {kind = "Thompson", exploration = 0.4, draws = 5, uniform_share = 0.2}
 [reward]
 wait = 0.5
 """

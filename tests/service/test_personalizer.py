@@ -418,14 +418,14 @@ def test_a_policy_is_learned_from_the_log_and_then_followed(served, admin, clien
     new = {"name": "app1", "arguments": "--cb_explore_adf --epsilon 0.4 --power_t 0 -l 0.001 --cb_type mtr -q ::"}
     assert admin.update_policy(new) == admin.get_policy() == new
     assert admin.get_service_configuration()["explorationPercentage"] == 0.4
-    until(lambda: decided_by(served, client) == "Greedy(floor=0.4)")
+    until(lambda: decided_by(served, client) == "Greedy(uniform_share=0.4)")
     with pytest.raises(HttpResponseError, match="--cover is refused") as error:
         admin.update_policy({"name": "app2", "arguments": "--cb_explore_adf --cover 3"})
     assert error.value.error.code == "InvalidPolicyContract"
     assert admin.get_policy() == new
     was_configured = admin.get_service_configuration()
     admin.update_service_configuration({**was_configured, "explorationPercentage": 0.3})
-    until(lambda: decided_by(served, client) == "Greedy(floor=0.3)")
+    until(lambda: decided_by(served, client) == "Greedy(uniform_share=0.3)")
     assert admin.reset_policy() == was
     until(lambda: decided_by(served, client).startswith("OptimisticGap"))
 
@@ -448,7 +448,7 @@ def test_a_policy_of_an_evaluation_can_be_applied(served, admin, client):
             admin.apply_from_evaluation({"evaluationId": "applied", "policyName": name})
     assert admin.apply_from_evaluation({"evaluationId": "applied", "policyName": "careful"}) is None
     assert admin.get_policy()["name"] == "careful"
-    until(lambda: decided_by(served, client) == "Greedy(floor=0.4)")
+    until(lambda: decided_by(served, client) == "Greedy(uniform_share=0.4)")
     admin.reset_policy()
     until(lambda: decided_by(served, client).startswith("OptimisticGap"))
     admin.delete_evaluation("applied")

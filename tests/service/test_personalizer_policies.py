@@ -18,16 +18,18 @@ from onepass.service.personalizer.times import duration, place_in_time, seconds_
 from onepass.service.settings import checked
 
 TRANSLATED = {
-    "--cb_explore_adf": {"kind": "Greedy", "floor": 0.05},
-    "--cb_explore_adf --epsilon 0.2 --power_t 0 -l 0.001 --cb_type mtr -q ::": {"kind": "Greedy", "floor": 0.2},
-    "--cb_explore_adf --epsilon=0.1 --interactions ab": {"kind": "Greedy", "floor": 0.1},
+    "--cb_explore_adf": {"kind": "Greedy", "uniform_share": 0.05},
+    "--cb_explore_adf --epsilon 0.2 --power_t 0 -l 0.001 --cb_type mtr -q ::": {"kind": "Greedy", "uniform_share": 0.2},
+    "--cb_explore_adf --epsilon=0.1 --interactions ab": {"kind": "Greedy", "uniform_share": 0.1},
     "--cb_explore_adf --squarecb --gamma_scale 30": {
-        "kind": "InverseGap", "scale": 30.0, "floor": 0.001, "exploration": None,
+        "kind": "InverseGap", "scale": 30.0, "uniform_share": 0.001, "exploration": None,
     },
-    "--cb_explore_adf --squarecb --elim": {"kind": "InverseGap", "scale": 10.0, "floor": 0.001},
-    "--cb_explore_adf --softmax --lambda 5 --epsilon 0.01": {"kind": "Softmax", "temperature": 0.2, "floor": 0.01},
-    "--cb_explore_adf --bag 7": {"kind": "Thompson", "exploration": 0.5, "draws": 7, "floor": 0.001},
-    "--cb_explore_adf --regcbopt": {"kind": "OptimisticGap", "floor": 0.001},
+    "--cb_explore_adf --squarecb --elim": {"kind": "InverseGap", "scale": 10.0, "uniform_share": 0.001},
+    "--cb_explore_adf --softmax --lambda 5 --epsilon 0.01": {
+        "kind": "Softmax", "temperature": 0.2, "uniform_share": 0.01,
+    },
+    "--cb_explore_adf --bag 7": {"kind": "Thompson", "exploration": 0.5, "draws": 7, "uniform_share": 0.001},
+    "--cb_explore_adf --regcbopt": {"kind": "OptimisticGap", "uniform_share": 0.001},
     'onepass {"kind": "Thompson", "draws": 5}': {"kind": "Thompson", "draws": 5},
 }  # fmt: skip
 
@@ -51,7 +53,7 @@ def test_a_flag_without_a_counterpart_is_refused_with_one_sentence(flag):
         ("--unheard_of 3", "is not known here"),
         ("--cb_explore_adf --epsilon", "followed by a value"),
         ("--cb_explore_adf --epsilon much", "followed by a number"),
-        ("--cb_explore_adf --epsilon 1.5", "floor"),
+        ("--cb_explore_adf --epsilon 1.5", "uniform_share"),
         ("--squarecb --softmax", "two ways"),
         ("--cb_explore_adf --lambda 3", "belongs to --softmax"),
         ("--cb_explore_adf --cb_type dr", "mtr"),
@@ -74,7 +76,7 @@ def test_arguments_that_do_not_fit_are_refused(arguments, says):
 @given(st.lists(st.sampled_from(sorted(PASSED)), max_size=5))
 def test_flags_that_set_steps_and_hashes_change_nothing(flags):
     rest = " ".join(f"{flag} 3" if PASSED[flag] else flag for flag in flags)
-    assert exploration_of(f"--cb_explore_adf --epsilon 0.3 {rest}") == {"kind": "Greedy", "floor": 0.3}
+    assert exploration_of(f"--cb_explore_adf --epsilon 0.3 {rest}") == {"kind": "Greedy", "uniform_share": 0.3}
 
 
 def rules(**model):
@@ -85,7 +87,7 @@ def test_the_policy_of_a_loop_can_be_read_sent_back_and_taken_away():
     settings = rules()
     said = policy_of(settings)
     assert exploration_of(said["arguments"]) == {
-        "kind": "OptimisticGap", "exploration": 0.8, "scale": 30.0, "floor": 0.001,
+        "kind": "OptimisticGap", "exploration": 0.8, "scale": 30.0, "uniform_share": 0.001,
     }  # fmt: skip
     new = checked(with_policy(settings, "app1", "--cb_explore_adf --bag 3").plain())
     assert policy_of(new) == {"name": "app1", "arguments": "--cb_explore_adf --bag 3"}
@@ -101,7 +103,7 @@ def test_the_exploration_percentage_is_the_floor_of_the_exploration():
     assert with_share(settings, 0.2) is settings
     assert share_of(checked(with_share(settings, 0.5).plain())) == 0.5
     assert share_of(checked(with_share(rules(), 0.5).plain())) == 0.5
-    with pytest.raises(ValueError, match="floor"):
+    with pytest.raises(ValueError, match="uniform_share"):
         with_share(rules(), 1.5)
 
 

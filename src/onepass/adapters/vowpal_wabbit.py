@@ -2,7 +2,7 @@
 
     bandit = bandit_of("--cb_explore_adf --squarecb --gamma_scale 100")
 
-    --cb_explore_adf --epsilon e          Greedy, floor e (0.05 where it is not said)
+    --cb_explore_adf --epsilon e          Greedy, uniform_share e (0.05 where it is not said)
     --squarecb --gamma_scale g [--elim]   InverseGap, scale g; plausible arms only with --elim
     --softmax --lambda l                  Softmax, temperature 1 / l
     --bag n                               Thompson of n draws
@@ -99,19 +99,19 @@ def exploration_of(arguments: str) -> dict[str, Any]:
     if rule == "--squarecb":
         plausible = {} if "--elim" in said else {"exploration": None}
         return checked(
-            {"kind": "InverseGap", "scale": number(said, "--gamma_scale", 10.0), "floor": floor, **plausible}
+            {"kind": "InverseGap", "scale": number(said, "--gamma_scale", 10.0), "uniform_share": floor, **plausible}
         )
     if rule == "--softmax":
         rate = number(said, "--lambda", 1.0)
         if not rate > 0.0:
             raise ValueError(f"--lambda must be above 0, got {rate:g}")
-        return checked({"kind": "Softmax", "temperature": 1.0 / rate, "floor": floor})
+        return checked({"kind": "Softmax", "temperature": 1.0 / rate, "uniform_share": floor})
     if rule == "--bag":
         draws = round(number(said, "--bag", 1.0))
-        return checked({"kind": "Thompson", "exploration": STRENGTH, "draws": draws, "floor": floor})
+        return checked({"kind": "Thompson", "exploration": STRENGTH, "draws": draws, "uniform_share": floor})
     if rule == "--regcbopt":
-        return checked({"kind": "OptimisticGap", "floor": floor})
-    return checked({"kind": "Greedy", "floor": floor})
+        return checked({"kind": "OptimisticGap", "uniform_share": floor})
+    return checked({"kind": "Greedy", "uniform_share": floor})
 
 
 def flags(text: str) -> Iterator[tuple[str, str]]:
@@ -162,6 +162,6 @@ def bandit_of(arguments: str, seed: int = 0) -> Bandit:
     ValueError with one sentence for what has no counterpart.
 
     >>> bandit_of("--cb_explore_adf --softmax --lambda 4").exploration
-    Softmax(temperature=0.25, scale=0.1, floor=0.001)
+    Softmax(temperature=0.25, scale=0.1, uniform_share=0.001)
     """
     return CrossedBandit(exploration=built(exploration_of(arguments)), seed=seed)

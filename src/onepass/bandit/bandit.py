@@ -192,7 +192,7 @@ class Bandit(files.Owner):
         model = self._model.at(time)
         rule = model.acting(self._rule)
         if context is not None or arms is not None or k != 1 or eligible is not None or rule.by_chance:
-            raise ValueError("maximizer takes the place of rows, with k = 1 and UCB or Greedy without a floor")
+            raise ValueError("maximizer takes the place of rows, with k = 1 and UCB or Greedy without a uniform_share")
         (one,) = asked(id, None, self.seed, self._rng)
         row, found = maximized(model, rule, maximizer, self._rng)
         decision = recorded(one, found, None, row.copy(), DRAWN, rule, model.rounds)

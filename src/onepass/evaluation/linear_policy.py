@@ -1,6 +1,8 @@
-"""A frozen linear policy: softmax of linear scores, and a floor.
+"""A frozen linear policy: softmax of linear scores, mixed with a uniform share.
 
-    p = (1 - floor) softmax(X theta / temperature) + floor / K,      temperature 0: all on the best arms, ties shared
+    p = (1 - uniform_share) softmax(X theta / temperature) + uniform_share / K
+
+Temperature 0 puts all probability on the best arms; ties share it.
 
 For contexts (n, d) every arm has its theta, for contexts (n, K, d) all share one.
 """
@@ -20,16 +22,19 @@ class LinearPolicy:
 
     theta: (K, d), one row per arm, for contexts (n, d), or (d,) for contexts (n, K, d); finite.
     temperature: in units of scores, at least 0 (default 0.0: the best arm).
-    floor: the share that is spread over all arms, 0 to 1 (default 0.0).
+    uniform_share: the share that is spread over all arms, 0 to 1 (default 0.0).
     ValueError for other numbers or shapes.
     """
 
     temperature: float
-    floor: float
+    uniform_share: float
 
-    def __init__(self, theta: Any, temperature: float = 0.0, floor: float = 0.0) -> None:
+    def __init__(self, theta: Any, temperature: float = 0.0, uniform_share: float = 0.0) -> None:
         self.theta = check.finite("theta", check.array("theta", theta, NUMBER, (1, 2)))
-        self.temperature, self.floor = check.real("temperature", temperature), check.fraction("floor", floor)
+        self.temperature, self.uniform_share = (
+            check.real("temperature", temperature),
+            check.fraction("uniform_share", uniform_share),
+        )
         if self.temperature < 0.0:
             raise ValueError(f"temperature must be at least 0, got {check.shown(temperature)}")
 
@@ -45,6 +50,6 @@ class LinearPolicy:
             p = np.exp(scores, out=scores)
         else:
             p = (scores == 0.0) * 1.0
-        p *= (1.0 - self.floor) / np.einsum("ij->i", p)[:, None]
-        p += self.floor / p.shape[1]
+        p *= (1.0 - self.uniform_share) / np.einsum("ij->i", p)[:, None]
+        p += self.uniform_share / p.shape[1]
         return p

@@ -51,17 +51,17 @@ def place_of(arm: int | str, names: tuple[str, ...] | None) -> int:
 class Logged:
     """The policy that wrote the log, softened or not. It may have learned on the way, so limits are of its average.
 
-    floor: the share that is spread evenly over the arms offered, 0 to 1 (default 0.0).
+    uniform_share: the share that is spread evenly over the arms offered, 0 to 1 (default 0.0).
     """
 
     changes = True
 
-    def __init__(self, floor: float = 0.0) -> None:
-        self.floor: float = check.fraction("floor", floor)
+    def __init__(self, uniform_share: float = 0.0) -> None:
+        self.uniform_share: float = check.fraction("uniform_share", uniform_share)
 
     def on(self, block: Log) -> np.ndarray:
         """Probabilities (n, K) for a block of a log; ValueError where it does not have its distributions."""
         if block.distributions is None:
             raise ValueError("distributions must be in the log for the policy that wrote it")
         p = block.distributions / block.distributions.sum(axis=1, keepdims=True)
-        return (1.0 - self.floor) * p + self.floor * Uniform().on(block)
+        return (1.0 - self.uniform_share) * p + self.uniform_share * Uniform().on(block)

@@ -1,4 +1,4 @@
-"""The choice of an arm by a rule: its probabilities, floored, and the draw from them."""
+"""Sampling of an arm from the action probabilities of a rule, mixed with its uniform share."""
 
 from typing import Any
 
@@ -10,10 +10,11 @@ from onepass.foundation.generic import compiled
 
 @compiled
 def choose(rule: Any, seen: Seen, scores: np.ndarray, among: np.ndarray, lots: np.ndarray) -> tuple[int, np.ndarray]:
-    """An arm drawn from p, and p (K,) = (1 - floor) chances + floor / count over the `count` arms in `among` (K,).
+    """Draw an arm from its action probabilities.
 
-    lots: two uniform numbers; the first says whether the arm comes from the floor, the second which one it is. -1 when
-    a score is not finite.
+    p (K,) = (1 - uniform_share) chances + uniform_share / count over the `count` arms in `among` (K,). `lots` holds
+    two uniform numbers: the first decides whether the arm comes from the uniform share, the second which arm it is.
+    The arm is -1 if a score is not finite.
     """
     p, count = np.zeros(scores.size), 0
     for a in range(scores.size):
@@ -21,14 +22,14 @@ def choose(rule: Any, seen: Seen, scores: np.ndarray, among: np.ndarray, lots: n
             return -1, p
         count += among[a]
     weigh(rule, seen, scores, among, p)
-    if lots[0] < rule.floor:
+    if lots[0] < rule.uniform_share:
         arm = nth(among, min(int(lots[1] * count), count - 1))
     else:
         arm = drawn(p, lots[1])
-    if rule.floor > 0.0:
+    if rule.uniform_share > 0.0:
         for a in range(p.size):
             if among[a]:
-                p[a] = (1.0 - rule.floor) * p[a] + rule.floor / count
+                p[a] = (1.0 - rule.uniform_share) * p[a] + rule.uniform_share / count
     return arm, p
 
 

@@ -17,7 +17,7 @@ class Exploration(ABC):
 
     @abstractmethod
     def rule(self) -> Any:
-        """The rule: a NamedTuple with a field `floor`, for whose type the functions of the contract are registered."""
+        """Return the rule, a NamedTuple with a field `uniform_share`, for compiled code."""
 
     @property
     def theory(self) -> Theory | None:
@@ -30,6 +30,6 @@ class Exploration(ABC):
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
 
-def floored(floor: float) -> float:
-    """`floor` as every rule takes it: from 0 to 1."""
-    return check.fraction("floor", floor)
+def check_share(uniform_share: float) -> float:
+    """`uniform_share` as every rule takes it: from 0 to 1."""
+    return check.fraction("uniform_share", uniform_share)

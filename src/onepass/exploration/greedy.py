@@ -6,15 +6,15 @@ p = 1 - epsilon on the largest mean, + epsilon / K on every arm
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.exploration import Exploration, check_share
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 
 
 class GreedyRule(NamedTuple):
-    """floor: the share that is spread over all arms."""
+    """uniform_share: the share that is spread over all arms."""
 
-    floor: float
+    uniform_share: float
 
 
 @savable
@@ -22,22 +22,23 @@ class GreedyRule(NamedTuple):
 class Greedy(Exploration):
     """The largest mean.
 
-    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.0). ValueError outside.
+    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.0).
+    ValueError outside.
     """
 
-    floor: float = 0.0
+    uniform_share: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "floor", floored(self.floor))
+        object.__setattr__(self, "uniform_share", check_share(self.uniform_share))
 
     def rule(self) -> GreedyRule:
-        return GreedyRule(floor=self.floor)
+        return GreedyRule(uniform_share=self.uniform_share)
 
 
 @savable
 @dataclass(frozen=True)
 class EpsilonGreedy(Exploration):
-    """The largest mean; with probability epsilon an eligible arm uniformly at random: `Greedy` with that floor.
+    """The largest mean; with probability epsilon an eligible arm uniformly at random.
 
     epsilon: from 0 to 1 (default 0.1). ValueError outside.
     """
@@ -48,4 +49,4 @@ class EpsilonGreedy(Exploration):
         object.__setattr__(self, "epsilon", check.fraction("epsilon", self.epsilon))
 
     def rule(self) -> GreedyRule:
-        return GreedyRule(floor=self.epsilon)
+        return GreedyRule(uniform_share=self.epsilon)

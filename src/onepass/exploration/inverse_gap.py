@@ -3,7 +3,8 @@
     p_a = 1 / (K + gamma (mean_b - mean_a)) for a != b,   p_b = 1 - the rest,        b the largest mean
     gamma = scale sqrt(K t) / sigma by default,           sigma = the root mean square of reward - mean so far
 
-K counts the plausible arms only: those with mean + beta width >= max(mean - beta width). The others have the floor.
+K counts the plausible arms only: those with mean + beta width >= max(mean - beta width). The others
+have uniform_share / K only.
 Guarantee: regret O(sqrt(K T Reg_sq)) for gamma of the order of sqrt(K T / Reg_sq), Reg_sq the estimator's regret in
 squared loss. Source: SquareCB (Foster and Rakhlin 2020), FALCON (Simchi-Levi and Xu 2021); elimination by widths is
 that of LinUCB, gamma in units of the residual ours.
@@ -16,7 +17,7 @@ import numpy as np
 
 from onepass.exploration import contract
 from onepass.exploration.contract import Seen
-from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.exploration import Exploration, check_share
 from onepass.exploration.gaps import by_gaps, unit_of_gaps
 from onepass.exploration.theory import Strength, Theory, checked, strength_of
 from onepass.foundation import check
@@ -31,7 +32,7 @@ class InverseGapRule(NamedTuple):
     scale: float
     plausible: bool
     strength: Strength
-    floor: float
+    uniform_share: float
 
 
 @contract.strength.for_state(InverseGapRule)
@@ -79,14 +80,14 @@ class InverseGap(Exploration):
     - beta width (default 0.1); None: all arms are, and no widths are computed.
     gamma: in units of 1 / reward, above 0; None (the default): scale sqrt(K t) / sigma, sigma the running residual.
     scale: above 0 (default 10.0, chosen on digits and synthetic rewards: docs/decisions.md), used where gamma is None.
-    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.001).
+    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.001).
     ValueError for values out of range.
     """
 
     exploration: float | Theory | None = 0.1
     gamma: float | None = None
     scale: float = 10.0
-    floor: float = 0.001
+    uniform_share: float = 0.001
 
     def __post_init__(self) -> None:
         if self.exploration is not None:
@@ -96,7 +97,7 @@ class InverseGap(Exploration):
         if self.gamma is not None:
             object.__setattr__(self, "gamma", check.positive("gamma", self.gamma))
         object.__setattr__(self, "scale", check.positive("scale", self.scale))
-        object.__setattr__(self, "floor", floored(self.floor))
+        object.__setattr__(self, "uniform_share", check_share(self.uniform_share))
 
     def rule(self) -> InverseGapRule:
         return InverseGapRule(
@@ -104,5 +105,5 @@ class InverseGap(Exploration):
             scale=self.scale,
             plausible=self.exploration is not None,
             strength=strength_of(0.0 if self.exploration is None else self.exploration),
-            floor=self.floor,
+            uniform_share=self.uniform_share,
         )

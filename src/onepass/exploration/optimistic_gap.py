@@ -17,7 +17,7 @@ import numpy as np
 
 from onepass.exploration import contract
 from onepass.exploration.contract import Seen
-from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.exploration import Exploration, check_share
 from onepass.exploration.gaps import by_gaps, unit_of_gaps, upper_bounds
 from onepass.exploration.theory import Strength, Theory, checked, strength_of
 from onepass.foundation import check
@@ -25,11 +25,11 @@ from onepass.foundation.registry import savable
 
 
 class OptimisticGapRule(NamedTuple):
-    """strength: of the widths; scale: of gamma; floor: the share that is spread over all arms."""
+    """strength: of the widths; scale: of gamma; uniform_share: the share that is spread over all arms."""
 
     strength: Strength
     scale: float
-    floor: float
+    uniform_share: float
 
 
 @contract.strength.for_state(OptimisticGapRule)
@@ -77,20 +77,22 @@ class OptimisticGap(Exploration):
     exploration: beta, a number from 0 or `Theory` (default 1.0): upper bounds are mean + beta width, of a
     `ContextualBandit` in units of its residual.
     scale: above 0 (default 20.0): gamma = scale sqrt(K t) / sigma, sigma the running residual.
-    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.0).
+    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.0).
     ValueError for values out of range.
     """
 
     exploration: float | Theory = 1.0
     scale: float = 20.0
-    floor: float = 0.0
+    uniform_share: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "exploration", checked("exploration", self.exploration))
         if not isinstance(self.exploration, Theory) and self.exploration < 0.0:
             raise ValueError(f"exploration must be at least 0, got {check.shown(self.exploration)}")
         object.__setattr__(self, "scale", check.positive("scale", self.scale))
-        object.__setattr__(self, "floor", floored(self.floor))
+        object.__setattr__(self, "uniform_share", check_share(self.uniform_share))
 
     def rule(self) -> OptimisticGapRule:
-        return OptimisticGapRule(strength=strength_of(self.exploration), scale=self.scale, floor=self.floor)
+        return OptimisticGapRule(
+            strength=strength_of(self.exploration), scale=self.scale, uniform_share=self.uniform_share
+        )

@@ -27,8 +27,8 @@ class Rule(NamedTuple):
 
     @property
     def by_chance(self) -> bool:
-        """True if decisions depend on more than means and widths: on draws, on a floor, or on residuals."""
-        return bool(self.pairs or self.rule.floor > 0.0 or self.residual)
+        """True if decisions depend on more than means and widths: on draws, on a uniform_share, or on residuals."""
+        return bool(self.pairs or self.rule.uniform_share > 0.0 or self.residual)
 
 
 def rule_of(exploration: Exploration | None) -> Rule:

@@ -13,17 +13,17 @@ import numpy as np
 
 from onepass.exploration import contract
 from onepass.exploration.contract import Seen
-from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.exploration import Exploration, check_share
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 
 
 class SoftmaxRule(NamedTuple):
-    """temperature T in units of rewards, 0: scale sqrt(K / t) sigma; floor: the share spread over all arms."""
+    """temperature T in units of rewards, 0: scale sqrt(K / t) sigma; uniform_share: the share spread over all arms."""
 
     temperature: float
     scale: float
-    floor: float
+    uniform_share: float
 
 
 @contract.wants_rewards.for_state(SoftmaxRule)
@@ -65,19 +65,19 @@ class Softmax(Exploration):
 
     temperature: T in units of rewards, above 0; None (the default): scale sqrt(K / t) sigma, which falls as rows are
     learned, sigma the running residual. scale: above 0 (default 0.1), used where temperature is None.
-    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.001).
+    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.001).
     ValueError for values out of range.
     """
 
     temperature: float | None = None
     scale: float = 0.1
-    floor: float = 0.001
+    uniform_share: float = 0.001
 
     def __post_init__(self) -> None:
         if self.temperature is not None:
             object.__setattr__(self, "temperature", check.positive("temperature", self.temperature))
         object.__setattr__(self, "scale", check.positive("scale", self.scale))
-        object.__setattr__(self, "floor", floored(self.floor))
+        object.__setattr__(self, "uniform_share", check_share(self.uniform_share))
 
     def rule(self) -> SoftmaxRule:
-        return SoftmaxRule(temperature=self.temperature or 0.0, scale=self.scale, floor=self.floor)
+        return SoftmaxRule(temperature=self.temperature or 0.0, scale=self.scale, uniform_share=self.uniform_share)

@@ -14,7 +14,7 @@ import numpy as np
 
 from onepass.exploration import contract
 from onepass.exploration.contract import Seen
-from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.exploration import Exploration, check_share
 from onepass.exploration.theory import Strength, Theory, checked, strength_of
 from onepass.foundation import check
 from onepass.foundation.registry import savable
@@ -25,11 +25,11 @@ DEVIATIONS = 0.6  # default multiple of the posterior's deviation in a kernel ba
 
 
 class ThompsonRule(NamedTuple):
-    """strength: of the draws; draws M; floor: the share that is spread over all arms."""
+    """strength: of the draws; draws M; uniform_share: the share that is spread over all arms."""
 
     strength: Strength
     draws: int
-    floor: float
+    uniform_share: float
 
 
 @contract.strength.for_state(ThompsonRule)
@@ -80,25 +80,25 @@ class Thompson(Exploration):
 
     exploration: beta, any finite number, or `Theory`; default None: 0.03, since a draw explores with its whole length
         where a width explores with one direction's; of a kernel bandit 0.6 deviations of the posterior, 0.6 sqrt(reg).
-    draws: M, at least 1 (default 100): an arm's probability is a multiple of 1 / M before the floor.
-    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.001). With 0 an arm that is
-    best in no draw has probability 0, and the log tells nothing of it.
+    draws: M, at least 1 (default 100): an arm's probability is a multiple of 1 / M before `uniform_share`.
+    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.001). With 0 an arm
+    that is best in no draw has probability 0, and the log tells nothing of it.
     ValueError for values out of range. Source: Thompson (1933), Agrawal and Goyal (2013) for linear rewards; that the
     acting draw is one more, ours.
     """
 
     exploration: float | Theory | None = None
     draws: int = 100
-    floor: float = 0.001
+    uniform_share: float = 0.001
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "exploration", given(self.exploration))
         object.__setattr__(self, "draws", check.integer("draws", self.draws, 1))
-        object.__setattr__(self, "floor", floored(self.floor))
+        object.__setattr__(self, "uniform_share", check_share(self.uniform_share))
 
     def rule(self) -> ThompsonRule:
         beta = SHARES if self.exploration is None else self.exploration
-        return ThompsonRule(strength=strength_of(beta), draws=self.draws, floor=self.floor)
+        return ThompsonRule(strength=strength_of(beta), draws=self.draws, uniform_share=self.uniform_share)
 
 
 @savable
@@ -109,7 +109,7 @@ class SingleDrawThompson(Exploration):
     exploration: beta, any finite number, or `Theory`; default None: 0.1, of a kernel bandit 0.6 deviations of the
         posterior, 0.6 sqrt(reg). ValueError for anything else.
     Given the draw, the probability of the arm is 1 and that of all others 0: nothing can be evaluated from such a log.
-    The law of the arms is that of `Thompson` with floor 0, at a hundredth of the draws.
+    The law of the arms is that of `Thompson` with uniform_share 0, at a hundredth of the draws.
     """
 
     exploration: float | Theory | None = None
@@ -119,4 +119,4 @@ class SingleDrawThompson(Exploration):
 
     def rule(self) -> ThompsonRule:
         beta = SINGLE_DRAW if self.exploration is None else self.exploration
-        return ThompsonRule(strength=strength_of(beta), draws=1, floor=0.0)
+        return ThompsonRule(strength=strength_of(beta), draws=1, uniform_share=0.0)

@@ -10,17 +10,17 @@ import numpy as np
 
 from onepass.exploration import contract
 from onepass.exploration.contract import Seen
-from onepass.exploration.exploration import Exploration, floored
+from onepass.exploration.exploration import Exploration, check_share
 from onepass.exploration.gaps import upper_bounds
 from onepass.exploration.theory import Strength, Theory, checked, strength_of
 from onepass.foundation.registry import savable
 
 
 class UCBRule(NamedTuple):
-    """strength: of the widths; floor: the share that is spread over all arms."""
+    """strength: of the widths; uniform_share: the share that is spread over all arms."""
 
     strength: Strength
-    floor: float
+    uniform_share: float
 
 
 @contract.strength.for_state(UCBRule)
@@ -44,18 +44,18 @@ class UCB(Exploration):
     """Optimism: the arm with the largest mean + exploration * width.
 
     exploration: beta, any finite number, or `Theory` (default 0.1); negative is pessimism, for learning from logs.
-    floor: every eligible arm has at least the probability floor / K; from 0 to 1 (default 0.0: the best arm has
-    probability 1, and what was decided tells nothing of the others).
-    ValueError for values out of range. Guarantee: that of the estimator's radius, with `Theory` and floor 0; a floor
-    adds at most floor times the largest gap a round.
+    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.0: the best
+    arm has probability 1, and what was decided tells nothing of the others).
+    ValueError for values out of range. Guarantee: that of the estimator's radius, with `Theory` and uniform_share 0; it
+    adds at most uniform_share times the largest gap a round.
     """
 
     exploration: float | Theory = 0.1
-    floor: float = 0.0
+    uniform_share: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "exploration", checked("exploration", self.exploration))
-        object.__setattr__(self, "floor", floored(self.floor))
+        object.__setattr__(self, "uniform_share", check_share(self.uniform_share))
 
     def rule(self) -> UCBRule:
-        return UCBRule(strength=strength_of(self.exploration), floor=self.floor)
+        return UCBRule(strength=strength_of(self.exploration), uniform_share=self.uniform_share)

@@ -22,7 +22,7 @@ def CrossedBandit(
     context: the `Records` of requests, learned further in a copy (default None: 256 wide, with standardized numbers).
     item: the `Records` of arms, likewise (default None: also with 16 bands a number).
     exploration: any rule but one with `Theory`, its strength in units of what rewards deviate by (default None:
-        `OptimisticGap(0.8, scale=30.0, floor=0.001)`).
+        `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)`).
     recent: arms whose own appeal, beside that of their features, is kept: those learned last, at least 1 (default
         1000).
     seed: at least 0 (default 0): breaks ties and draws.
@@ -72,7 +72,7 @@ def ContextualBandit(
     dim: of contexts that are rows, from 1 to 2,000, or to what `megabytes` allow, 27,777 at the defaults: the first
         rows and two spans fit into them (default None: that of the first row learned).
     exploration: any rule, its multiplier of widths in units of the residual (default None: `OptimisticGap()`, where
-        models are crossed `OptimisticGap(0.8, scale=30.0, floor=0.001)`). These give every arm a probability;
+        models are crossed `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)`). These give every arm a probability;
         `UCB(1.0)` plays the best bound alone. No `Theory`.
     landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where `megabytes` say.
     reg: penalty on every parameter, above 0 (default 0.1).

@@ -6,7 +6,7 @@ from onepass.testing import check_bandit, check_design, check_estimator, check_e
 from onepass.testing import check_learner, check_model, check_record_bandit, check_store
 check_design(lambda dim, reg: MyDesign(dim=dim, reg=reg))
 check_estimator(lambda design: MyEstimator(design))
-check_exploration(lambda: MyRule(floor=0.1))
+check_exploration(lambda: MyRule(uniform_share=0.1))
 check_feature_map(lambda: MyMap(dim=5))
 check_bandit(lambda seed: op.Bandit(MyEstimator(MyDesign(dim=5)), seed=seed))
 check_record_bandit(lambda seed: op.CrossedBandit(seed=seed))         # arms with features

@@ -30,8 +30,8 @@ def check_exploration(make: Callable[[], Exploration], count: int = 2_000) -> st
     """AssertionError unless `make()` gives a rule that keeps the contract of exploration.
 
     Probabilities are finite, not negative, add up to 1 within 1e-12, are 0 for arms that are not eligible and at least
-    floor / K for those that are; one arm has probability 1; ties, and a model that knows nothing, are no exceptions;
-    they do not depend on the lots of the draw, and what was seen is not written to. Arms are drawn from them: a
+    uniform_share / K for those that are; one arm has probability 1; ties, and a model that knows nothing, are no
+    exceptions; they do not depend on the lots of the draw, and what was seen is not written to. Arms are drawn from them: a
     chi-square test at the level 1e-6. Shared models and models per arm decide by it, again for the same id, play
     and, once the class is `onepass.savable`, are saved with it.
 
@@ -40,7 +40,7 @@ def check_exploration(make: Callable[[], Exploration], count: int = 2_000) -> st
     exploration = make()
     where, rule = repr(exploration), exploration.rule()
     assert isinstance(exploration, Exploration), f"{where} is no onepass.Exploration"
-    assert 0.0 <= rule.floor <= 1.0, f"{where}: the floor is {rule.floor}"
+    assert 0.0 <= rule.uniform_share <= 1.0, f"{where}: uniform_share is {rule.uniform_share}"
     assert repr(make()) == where, f"{where}: another one of the same arguments is {make()!r}"
     for seed, (arms, barred) in enumerate(SIZES):
         for ties in (False, True):
@@ -86,7 +86,7 @@ def _check_probabilities(where: str, rule: Any, seen: Seen, among: np.ndarray, c
     assert np.isfinite(scores).all(), f"{where}: scores are {scores}"
     lots = np.random.default_rng(0).random((count, 2))
     _, p = choose(rule, seen, scores, among, lots[0])
-    _check_distribution(where, p, among, rule.floor)
+    _check_distribution(where, p, among, rule.uniform_share)
     counts = np.zeros(among.size)
     for lot in lots:
         arm, own = choose(rule, seen, scores, among, lot)
@@ -99,13 +99,13 @@ def _check_probabilities(where: str, rule: Any, seen: Seen, among: np.ndarray, c
     assert level > LEVEL, f"{where}: arms are drawn {counts} times with probabilities {p}, chance {level:.1g}"
 
 
-def _check_distribution(where: str, p: np.ndarray, among: np.ndarray, floor: float) -> None:
+def _check_distribution(where: str, p: np.ndarray, among: np.ndarray, uniform_share: float) -> None:
     assert np.isfinite(p).all(), f"{where}: probabilities are {p}"
     assert (p >= 0.0).all(), f"{where}: probabilities are {p}"
     assert abs(p.sum() - 1.0) <= SUM, f"{where}: probabilities add up to 1 {p.sum() - 1.0:+.1e}"
     assert (p[~among] == 0.0).all(), f"{where}: arms that are not eligible have probabilities {p[~among]}"
-    least = floor / among.sum()
-    assert (p[among] >= least * (1.0 - SUM)).all(), f"{where}: {p[among].min()} is below the floor {least}"
+    least = uniform_share / among.sum()
+    assert (p[among] >= least * (1.0 - SUM)).all(), f"{where}: {p[among].min()} is below {least}"
 
 
 def _chi_square(counts: np.ndarray, p: np.ndarray) -> float:
@@ -122,20 +122,20 @@ def _check_in_a_bandit(make: Callable[[], Exploration], model: Any) -> None:
     contexts, rewards = rng.standard_normal((30, len(names), DIM)), rng.standard_normal((30, len(names)))
     bandit, twin = Bandit(model, make(), seed=3), Bandit(model, seed=3)
     twin.exploration = make()
-    where, floor = repr(bandit), make().rule().floor
+    where, uniform_share = repr(bandit), make().rule().uniform_share
     assert np.array_equal(bandit.play(contexts, rewards), twin.play(contexts, rewards)), f"{where}: another game"
     among = np.array([True, False, True, True])
     before = to_bytes(bandit)
     for t, rows in enumerate(contexts):
         found = bandit.decide(rows, names, eligible=["a", "c", "d"], id=f"request {t}")
-        _check_distribution(where, found.probabilities, among, floor)
+        _check_distribution(where, found.probabilities, among, uniform_share)
         again = bandit.decide(rows, names, eligible=among, id=f"request {t}")
         assert again.to_dict() == found.to_dict(), f"{where}: the same id has another decision"
         slots = bandit.decide(rows, names, k=2, id=f"slots {t}")
         left = np.ones(len(names), np.bool_)
         assert slots.slots is not None, f"{where}: two slots have no distributions"
         for place, own in zip(slots.places, slots.slots, strict=True):
-            _check_distribution(f"{where}, slots", own, left, floor)
+            _check_distribution(f"{where}, slots", own, left, uniform_share)
             left[place] = False
     assert to_bytes(bandit) == before, f"{where}: deciding under an id has changed something"
     if type(make()) in kinds(Exploration):

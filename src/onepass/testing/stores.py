@@ -69,7 +69,7 @@ def decision(id: str, **fields: Any) -> Decision:
 def every_kind() -> list[Record]:
     """A record of each kind, of two loops."""
     return [
-        Settings(loop="a", time=1, settings={"exploration": {"floor": 0.1}}, version="1"),
+        Settings(loop="a", time=1, settings={"exploration": {"uniform_share": 0.1}}, version="1"),
         decision("1", subject="someone", seed=2**70, offered=["x", {"tuple": ["y", 1]}]),
         decision("1", loop="b"),
         Activation(loop="a", time=4, id="1"),

@@ -24,7 +24,7 @@ def rules(dim: int, arms: int, size: int | None, bars: dict[str, float]) -> list
     bandit, rows = learned(dim, arms, size)
     offered: dict[str, op.Exploration] = {
         "UCB": op.UCB(),
-        "Greedy": op.Greedy(floor=0.1),
+        "Greedy": op.Greedy(uniform_share=0.1),
         "Softmax": op.Softmax(),
         "InverseGap": op.InverseGap(),
         f"Thompson({DRAWS} draws)": op.Thompson(draws=DRAWS),

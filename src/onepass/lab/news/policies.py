@@ -21,7 +21,7 @@ from onepass import (
 
 WIDTH = 40  # of users and of articles in rows that are formed: all their terms
 RULES: dict[str, Any] = {
-    "upper gaps": OptimisticGap(0.8, scale=30.0, floor=0.001),
+    "upper gaps": OptimisticGap(0.8, scale=30.0, uniform_share=0.001),
     "upper bounds": UCB(0.5),
     "inverse gaps": InverseGap(),
 }

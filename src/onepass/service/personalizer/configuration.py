@@ -1,6 +1,6 @@
 """The service configuration and the policy: a view of the settings of a loop.
 
-| rewardWaitTime | reward.wait | explorationPercentage | the floor of the exploration |
+| rewardWaitTime | reward.wait | explorationPercentage | the uniform_share of the exploration |
 | defaultReward | reward.default | modelExportFrequency | operation.publish |
 | rewardAggregation | reward.aggregation | learningMode | mode |
 

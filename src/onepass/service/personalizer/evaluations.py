@@ -37,8 +37,8 @@ FIRST_STATUS = {RUNNING: "pending", SUCCEEDED: "completed", APPLIED: "completed"
 TRIED = {  # explorations that are tried where a better policy is looked for
     "epsilon-greedy": "--cb_explore_adf --epsilon 0.05",
     "inverse gaps": "--cb_explore_adf --squarecb --gamma_scale 30 --elim",
-    "optimistic gaps": 'onepass {"kind": "OptimisticGap", "exploration": 0.4, "scale": 100.0, "floor": 0.001}',
-    "Thompson": 'onepass {"kind": "Thompson", "exploration": 0.5, "draws": 20, "floor": 0.01}',
+    "optimistic gaps": 'onepass {"kind": "OptimisticGap", "exploration": 0.4, "scale": 100.0, "uniform_share": 0.001}',
+    "Thompson": 'onepass {"kind": "Thompson", "exploration": 0.5, "draws": 20, "uniform_share": 0.01}',
 }
 
 

@@ -53,7 +53,7 @@ def explored(settings: LoopSettings) -> dict[str, Any]:
 def share_of(settings: LoopSettings) -> float:
     """With which probability any arm is shown, whatever is known of it."""
     found = built(explored(settings))
-    return float(getattr(found, "floor", getattr(found, "epsilon", 0.0)))
+    return float(getattr(found, "uniform_share", getattr(found, "epsilon", 0.0)))
 
 
 def with_share(settings: LoopSettings, share: float) -> LoopSettings:
@@ -61,4 +61,4 @@ def with_share(settings: LoopSettings, share: float) -> LoopSettings:
     if share == share_of(settings):
         return settings
     found = explored(settings)
-    return exploring(settings, checked({**found, ("epsilon" if "epsilon" in found else "floor"): share}))
+    return exploring(settings, checked({**found, ("epsilon" if "epsilon" in found else "uniform_share"): share}))
