@@ -1,7 +1,7 @@
 """The contract of a rule: from what was seen of the arms to scores and probabilities.
 
 A rule is a `NamedTuple` of numbers with a field `uniform_share`, and the functions below, registered for its type.
-What they do not say is derived: the probability is shared by the open arms with the largest score, and the score is the mean.
+Defaults: the score is the mean, and the eligible arms with the largest score share the probability.
 """
 
 from functools import partial

@@ -31,9 +31,9 @@ def check_exploration(make: Callable[[], Exploration], count: int = 2_000) -> st
 
     Probabilities are finite, not negative, add up to 1 within 1e-12, are 0 for arms that are not eligible and at least
     uniform_share / K for those that are; one arm has probability 1; ties, and a model that knows nothing, are no
-    exceptions; they do not depend on the lots of the draw, and what was seen is not written to. Arms are drawn from them: a
-    chi-square test at the level 1e-6. Shared models and models per arm decide by it, again for the same id, play
-    and, once the class is `onepass.savable`, are saved with it.
+    exceptions; they do not depend on the lots of the draw, and what was seen is not written to. Arms are drawn from
+    them: a chi-square test at the level 1e-6. Shared models and models per arm decide by it, again for the same
+    id, play and, once the class is `onepass.savable`, are saved with it.
 
     count: draws of every test of frequencies. Returns a sentence that says what was checked.
     """
