@@ -81,8 +81,8 @@ class Thompson(Exploration):
     exploration: beta, any finite number, or `Theory`; default None: 0.03, since a draw explores with its whole length
         where a width explores with one direction's; of a kernel bandit 0.6 deviations of the posterior, 0.6 sqrt(reg).
     draws: M, at least 1 (default 100): an arm's probability is a multiple of 1 / M before `uniform_share`.
-    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.001). With 0
-    an arm that is best in no draw has probability 0, and the log tells nothing of it.
+    uniform_share: every eligible arm has at least the probability uniform_share / K; from 0 to 1 (default 0.001).
+    With 0 an arm that is best in no draw has probability 0, and the log tells nothing of it.
     ValueError for values out of range. Source: Thompson (1933), Agrawal and Goyal (2013) for linear rewards; that the
     acting draw is one more, ours.
     """
