@@ -37,7 +37,8 @@ def main() -> None:
     best = means.argmax()
     print(f"best setting: pays {means[best]:.2f} +- {2 * deviations[best]:.2f}, in truth {expected[best]:.2f}")
     print(
-        f"{bandit.rounds} trials rest on {bandit.model.dictionary_size} of them, {bandit.memory_usage() / 1e6:.1f} MB"
+        f"{bandit.n_learned} trials rest on {bandit.model.dictionary_size} of them, "
+        f"{bandit.memory_usage() / 1e6:.1f} MB"
     )
 
     def climb(score):

@@ -48,7 +48,7 @@ def fingerprint(bandit):
     """Everything that learning could change, as plain bytes."""
     leaves = [(name, np.asarray(value)) for name, value in states.leaves(bandit.copy().model.contents().state)]
     saved = [(name, value.tolist() if value.dtype == object else value.tobytes()) for name, value in leaves]
-    return saved, bandit.arms, bandit.rounds, bandit._rng.bit_generator.state
+    return saved, bandit.arms, bandit.n_learned, bandit._rng.bit_generator.state
 
 
 def assert_close(got, want, tolerance=1e-9):

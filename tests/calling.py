@@ -64,7 +64,7 @@ GOOD = {
     "classes": [[-1.0, 1.0]],
     "reward": [1.0], "noise": [1.0], "left": [2, np.ones(2)], "right": [2, np.ones((3, 2))],
     "data": [b"", op.to_bytes(op.Exact(dim=2))],
-    "owner": [op.Exact(dim=2)], "other": [op.Exact(dim=DIM, reg=0.37)], "parameters": ["shared", "disjoint", "hybrid"],
+    "owner": [op.Exact(dim=2)], "other": [op.Exact(dim=DIM, reg=0.37)], "model": ["shared", "disjoint", "hybrid"],
     "shared": [op.Ridge(op.Exact(dim=DIM))], "budget": [5], "first": [op.Standardize(dim=DIM)],
     "second": [op.Fourier(dim=DIM, size=4)], "names": [["a", "b", "c", "d"]], "rounds": [3], "width": [1.0],
 }  # fmt: skip

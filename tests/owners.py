@@ -73,7 +73,7 @@ def records(size):
 
 def crossed():
     """With arms that have had rewards."""
-    bandit = op.CrossedBandit(records(8), records(6), recent=3)
+    bandit = op.InteractionBandit(records(8), records(6), recent=3)
     for k in range(5):
         decision = bandit.decide({"a": f"v{k}", "n": k}, {f"arm {k}": {"a": "v1"}, 7: {"n": 2.0}}, id=str(k))
         bandit.learn(decision, float(k))
@@ -84,7 +84,7 @@ def on_records(arms):
     """A recommended bandit of requests that are records, whose dictionary has grown after its warm-up."""
 
     def make():
-        bandit = op.ContextualBandit(context=records(8), item=records(6), warm_up=4, landmarks=3)
+        bandit = op.ContextualBandit(context=records(8), item=records(6), warm_up=4, n_landmarks=3)
         for k in range(8):
             decision = bandit.decide({"a": f"v{k % 3}", "n": k, f"key {k}": True}, arms(k), id=str(k))
             bandit.learn(decision, float(k))
@@ -110,12 +110,12 @@ OWNERS = {
     "FrequentDirections": design(lambda: op.FrequentDirections(dim=DIM, size=1, reg=0.37, compensation=0.5)),
     "Dyadic": design(lambda: op.Dyadic(dim=DIM, size=1, error=20.0, reg=0.37)),
     "ProjectorSplitting": design(lambda: op.ProjectorSplitting(dim=DIM, rank=2, reg=0.37)),
-    "ContextualBandit": per_arm(lambda: op.ContextualBandit(warm_up=16, landmarks=6)),
+    "ContextualBandit": per_arm(lambda: op.ContextualBandit(warm_up=16, n_landmarks=6)),
     "ContextualBandit, views half made": in_slices,
     "ContextualBandit, records": on_records(lambda k: ["arm 1", 7]),
     "ContextualBandit, crossed": on_records(with_features),
     "Records": lambda: records(8),
-    "CrossedBandit": crossed,
+    "InteractionBandit": crossed,
     "OFUL": shared(lambda: op.OFUL(dim=DIM)),
     "LinTS": shared(lambda: op.LinTS(dim=DIM)),
     "CBRAP": shared(lambda: op.CBRAP(dim=DIM, size=2)),
@@ -131,10 +131,10 @@ OWNERS = {
     ))),
     "a map": lambda: op.Chain(op.Standardize(dim=DIM), op.Fourier(dim=DIM, size=6)).learn(ROWS),
     "a projection": lambda: op.GaussianProjection(dim=DIM, size=2),
-    "disjoint": per_arm(lambda: op.LinUCB(dim=DIM, parameters="disjoint")),
-    "disjoint sketches": per_arm(lambda: op.CBSCFD(dim=DIM, size=1, parameters="disjoint")),
-    "disjoint, one state an arm": per_arm(lambda: op.DBSLinUCB(dim=DIM, size=1, error=20.0, parameters="disjoint")),
-    "hybrid": per_arm(lambda: op.LinUCB(dim=DIM, parameters="hybrid")),
+    "disjoint": per_arm(lambda: op.LinUCB(dim=DIM, model="disjoint")),
+    "disjoint sketches": per_arm(lambda: op.CBSCFD(dim=DIM, size=1, model="disjoint")),
+    "disjoint, one state an arm": per_arm(lambda: op.DBSLinUCB(dim=DIM, size=1, error=20.0, model="disjoint")),
+    "hybrid": per_arm(lambda: op.LinUCB(dim=DIM, model="hybrid")),
     "factors": factors,
     "RBP": learned(lambda: op.RBP(budget=5)),
     "BPAS": learned(lambda: op.BPAS(budget=5)),
@@ -220,22 +220,22 @@ def use_kernel(bandit):
     model = bandit.model
     rows = None if model.fixed else np.ones((3, model.dictionary.shape[1] or 2))
     for t in range(3):
-        bandit.learn(bandit.decide(rows, id=f"{bandit.rounds} {t}"), 1.0)
+        bandit.learn(bandit.decide(rows, id=f"{bandit.n_learned} {t}"), 1.0)
     return model.posterior(rows), repr(bandit)
 
 
 def use_interaction(bandit):
     arms = {"arm 1": {"a": "v1", "n": 3.0}, "new": {"b": "c"}}
     for t in range(3):
-        bandit.learn(bandit.decide({"a": "v1", "n": 2.0}, arms, id=f"{bandit.rounds} {t}"), 1.0)
+        bandit.learn(bandit.decide({"a": "v1", "n": 2.0}, arms, id=f"{bandit.n_learned} {t}"), 1.0)
     return bandit.explain({"a": "v1"}, arms=arms), bandit.memory_usage(), bandit.choices(), repr(bandit)
 
 
 def use_averaged(bandit):
-    if bandit.choices().get("models") == "records":
+    if bandit.choices().get("model") == "records":
         arms = ["arm 1", "new"]
         for t in range(3):
-            bandit.learn(bandit.decide({"a": "v1", "new": 2.0}, arms, id=f"{bandit.rounds} {t}"), 1.0)
+            bandit.learn(bandit.decide({"a": "v1", "new": 2.0}, arms, id=f"{bandit.n_learned} {t}"), 1.0)
         return bandit.explain({"a": "v1"}, arms=arms), bandit.memory_usage(), bandit.choices(), repr(bandit)
     for name in [*bandit.arms[:3], "new"]:
         bandit.decide(np.ones(DIM), arms=["new", *bandit.arms[:3]])

@@ -11,7 +11,7 @@ context = 3
 [model]
 recipe = "OFUL"
 seed = 2
-arguments = {parameters = "disjoint", reg = 0.5, exploration = {kind = "InverseGap", uniform_share = 0.05}}
+arguments = {model = "disjoint", reg = 0.5, exploration = {kind = "InverseGap", uniform_share = 0.05}}
 [reward]
 wait = 0.05
 [operation]

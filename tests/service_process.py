@@ -24,7 +24,7 @@ context = ["hour", "mobile", "new"]
 [model]
 recipe = "OFUL"
 seed = 2
-arguments = {{parameters = "disjoint", reg = 0.5, exploration = {{kind = "Thompson", exploration = 0.4, draws = 5}}}}
+arguments = {{model = "disjoint", reg = 0.5, exploration = {{kind = "Thompson", exploration = 0.4, draws = 5}}}}
 [reward]
 wait = {wait}
 [operation]

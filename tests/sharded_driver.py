@@ -29,7 +29,7 @@ def same(many, rounds: int) -> None:
     one = recipe()
     for seq in range(1, rounds + 1):
         one.learn(*batch(seq))
-    assert (many.seq, many.rounds, many.arms) == (rounds, one.rounds, one.arms)
+    assert (many.seq, many.n_learned, many.arms) == (rounds, one.n_learned, one.arms)
     for arm in one.arms:
         np.testing.assert_array_equal(many.bandit.model.parameter_of(arm), one.model.parameter_of(arm))
         assert many.bandit.model.rows_of(arm) == one.model.rows_of(arm)

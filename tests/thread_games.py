@@ -70,7 +70,7 @@ def clicks(make):
 @functools.cache
 def records_of_decisions():
     """Decisions about dictionaries, of a bandit that learns nothing."""
-    bandit, topics = op.CrossedBandit(), ("sport", "news", "art")
+    bandit, topics = op.InteractionBandit(), ("sport", "news", "art")
     return [
         bandit.decide(
             {"hour": i % 24, "device": f"d{i % 5}"}, {f"a{j}": {"topic": topics[j % 3]} for j in range(i % 4 + 2)}
@@ -83,7 +83,7 @@ def crossed(make):
     offered = {f"a{j}": {"topic": "sport", "age": j} for j in range(5)}
     return Kind(
         make,
-        lambda b, i: b.learn(records_of_decisions()[rows_at(i)], told(REWARDS[rows_at(i)]), again=True),
+        lambda b, i: b.learn(records_of_decisions()[rows_at(i)], told(REWARDS[rows_at(i)]), allow_repeat=True),
         lambda b: b.score({"hour": 7, "device": "d1"}, offered),
     )
 
@@ -171,11 +171,11 @@ PARTS = {
 }
 if LONG:
     BANDITS["contextual"] = arms(lambda: op.ContextualBandit(dim=DIM))
-    BANDITS["crossed"] = crossed(lambda: op.CrossedBandit())
-    BANDITS["contextual, crossed"] = crossed(lambda: op.ContextualBandit(models="crossed"))
+    BANDITS["crossed"] = crossed(lambda: op.InteractionBandit())
+    BANDITS["contextual, crossed"] = crossed(lambda: op.ContextualBandit(model="interaction"))
     BANDITS["clicks"] = clicks(lambda: op.GLBOMD(dim=DIM))
     BANDITS["half-life"] = shared(lambda: op.WeightUCB(dim=DIM, half_life=20))
-    BANDITS["arms, half-life"] = arms(lambda: op.LinUCB(dim=DIM, parameters="disjoint", half_life=20))
+    BANDITS["arms, half-life"] = arms(lambda: op.LinUCB(dim=DIM, model="disjoint", half_life=20))
 ALL = {**BANDITS, **KERNELS, **LEARNERS, **PARTS}
 
 

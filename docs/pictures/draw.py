@@ -261,7 +261,7 @@ def crossed():
     rng = np.random.default_rng(0)
     topics = ["sport", "news", "food"]
     rates = {"morning": [0.1, 0.6, 0.1], "noon": [0.1, 0.2, 0.6], "evening": [0.6, 0.1, 0.3]}
-    bandit = op.CrossedBandit(seed=0)
+    bandit = op.InteractionBandit(seed=0)
     for _ in range(1000):
         time = str(rng.choice(list(rates)))
         decision = bandit.decide({"time": time}, arms={topic: {"topic": topic} for topic in topics})
@@ -294,7 +294,7 @@ def first_days():
     """Clicks on the simulated news site: by chance, ours, and by one who knows the truth."""
     from onepass.lab.news.site import Site
 
-    bandit = op.PendingRewards(op.CrossedBandit(seed=0), after=1800.0)
+    bandit = op.PendingRewards(op.InteractionBandit(seed=0), after=1800.0)
     waiting, seen = [], []
     for number, request in zip(range(8000), Site(seed=0).requests(), strict=False):
         now = 3600.0 * request.hour

@@ -100,10 +100,10 @@ def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
     for name, options in SHARED.items():
         yield name, partial(call, shared, name, dim=DIM, **options)
     for name in PER_ARM:
-        yield f"{name} per arm", partial(call, per_arm, name, dim=DIM, parameters="disjoint", **SHARED[name])
+        yield f"{name} per arm", partial(call, per_arm, name, dim=DIM, model="disjoint", **SHARED[name])
     yield "ItemModels", partial(call, per_arm, "ItemModels", dim=DIM)
     yield "ContextualBandit", partial(call, recommended, "ContextualBandit")
-    yield "CrossedBandit", partial(call, crossed, "CrossedBandit")
+    yield "InteractionBandit", partial(call, crossed, "InteractionBandit")
     points = np.random.default_rng(0).random((20, 2))
     for name in ("BKB", "GPUCB"):
         yield name, partial(call, kernel, name, points, op.Matern(2.5, 0.5), reg=0.01)

@@ -7,7 +7,7 @@ from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision, Recommendation
 from onepass.bandit.explanation import Difference, Explanation, Gap, Term
 from onepass.bandit.pending_rewards import PendingRewards
-from onepass.bandit.restarting import Restarting
+from onepass.bandit.restart_on_change import RestartOnChange
 from onepass.bandit.sketch_warning import SketchWarning
 from onepass.bandit.snapshot import Snapshot
 from onepass.design.design import Design
@@ -49,8 +49,8 @@ from onepass.features.records import Records
 from onepass.features.standardize import Standardize
 from onepass.features.unit_length import UnitLength
 from onepass.foundation.files import from_bytes, load, to_bytes
-from onepass.foundation.merged import merged
-from onepass.foundation.registry import on_demand, savable
+from onepass.foundation.merged import merge_all
+from onepass.foundation.registry import register_lazy, savable
 from onepass.learner.bogd import BOGD
 from onepass.learner.bpas import BPAS
 from onepass.learner.explaining import Reason, Reasons
@@ -90,10 +90,10 @@ from onepass.recipes import (
     SOFUL,
     TOFU,
     ContextualBandit,
-    CrossedBandit,
     DBSLinUCB,
     HeavyOFUL,
     HvtUCB,
+    InteractionBandit,
     ItemModels,
     LinTS,
     LinUCB,
@@ -137,7 +137,6 @@ __all__ = [
     "Chain",
     "Concatenate",
     "ContextualBandit",
-    "CrossedBandit",
     "DBSLinUCB",
     "Decision",
     "Design",
@@ -160,6 +159,7 @@ __all__ = [
     "HvtUCB",
     "Hybrid",
     "Identity",
+    "InteractionBandit",
     "InteractionModel",
     "Intercept",
     "InverseGap",
@@ -195,7 +195,7 @@ __all__ = [
     "Recommendation",
     "Records",
     "RegressedGLM",
-    "Restarting",
+    "RestartOnChange",
     "Ridge",
     "RobustFrequentDirections",
     "SharedModel",
@@ -216,7 +216,7 @@ __all__ = [
     "bkb_size_bound",
     "from_bytes",
     "load",
-    "merged",
+    "merge_all",
     "progressive_validation",
     "savable",
     "to_bytes",
@@ -235,4 +235,4 @@ def __getattr__(name: str) -> Any:
 
 
 for _name in WITH_SCIKIT_LEARN:
-    on_demand(_name, partial(__getattr__, _name))
+    register_lazy(_name, partial(__getattr__, _name))

@@ -84,7 +84,7 @@ def test_contextualbandits_itself_scores_alike_without_a_constant():
 
 def test_distributions_for_obp_are_those_that_decisions_are_drawn_from():
     X, a, r = log(0, 80)
-    policy = obp.Policy(op.LinUCB(dim=DIM, parameters="disjoint", exploration=op.InverseGap()), K)
+    policy = obp.Policy(op.LinUCB(dim=DIM, model="disjoint", exploration=op.InverseGap()), K)
     for x, action, reward in zip(X, a, r, strict=True):
         policy.update_params(int(action), reward, x[None])
     found = policy.action_dist(X[:6])
@@ -98,7 +98,7 @@ def test_distributions_for_obp_are_those_that_decisions_are_drawn_from():
 def test_replay_for_obp_learns_the_rounds_in_which_it_agrees():
     X, a, r = log(1, 150)
     feedback = {"n_rounds": 150, "context": X, "action": a, "reward": r, "position": None}
-    made = lambda: op.LinUCB(dim=DIM, parameters="disjoint", exploration=0.1)  # noqa: E731
+    made = lambda: op.LinUCB(dim=DIM, model="disjoint", exploration=0.1)  # noqa: E731
     found = obp.play(feedback, obp.Policy(made(), K))
     naive = obp.Policy(made(), K).bandit
     for x, action, reward, row in zip(X, a, r, found[:, :, 0], strict=True):
@@ -110,11 +110,11 @@ def test_replay_for_obp_learns_the_rounds_in_which_it_agrees():
 
 def test_lists_for_obp_show_different_actions_and_learn_by_their_place():
     X, a, r = log(1, 60)
-    policy = obp.Policy(op.LinUCB(dim=DIM, parameters="disjoint", exploration=0.1), K, len_list=2)
+    policy = obp.Policy(op.LinUCB(dim=DIM, model="disjoint", exploration=0.1), K, len_list=2)
     found = obp.play({"n_rounds": 60, "context": X, "action": a, "reward": r, "position": np.arange(60) % 2}, policy)
     assert (found.sum(axis=1) == 1.0).all()
     assert (found.sum(axis=2) <= 1.0).all()
     with pytest.raises(ValueError, match="len_list=1"):
         policy.action_dist(X)
-    with pytest.raises(ValueError, match='parameters="disjoint"'):
+    with pytest.raises(ValueError, match='model="disjoint"'):
         obp.Policy(op.OFUL(dim=DIM), K)

@@ -109,7 +109,7 @@ def test_widths_beside_running_trials_are_those_after_them_whatever_they_pay():
         truth.learn(row, 123.0)
     at = rng.random((5, 2))
     np.testing.assert_allclose(known.posterior(at).variances, truth.posterior(at)[1], rtol=1e-6)
-    assert model.beside(rng.random((0, 2))).rounds == 12  # a copy has learned them
+    assert model.beside(rng.random((0, 2))).n_learned == 12  # a copy has learned them
 
 
 def told(values, places):

@@ -105,7 +105,7 @@ def test_thompson_draws_have_the_posterior_mean_and_variance(kind):
         bandit = learned(disjoint(op.Exact(dim=DIM, reg=0.37), rule), rows, rewards, names)
         naive = dense.Disjoint(DIM, 0.37, 0.7)
     else:
-        bandit = op.LinTS(dim=DIM, reg=0.37, exploration=0.7, parameters="hybrid")
+        bandit = op.LinTS(dim=DIM, reg=0.37, exploration=0.7, model="hybrid")
         learned(bandit, rows, rewards, names)
         naive = dense.Hybrid([*NAMES, "new"], DIM, DIM, 0.37, 0.7)
     for row, reward, name in zip(rows, rewards, names, strict=True):
@@ -188,5 +188,5 @@ def test_play_equals_decide_and_learn(kind, each):
         assert apart.decide(request, range(5)).arm == arm
         apart.learn(contexts[t, arm if each else 0], rewards[t, arm], int(arm))
     assert fingerprint(together) == fingerprint(apart)
-    assert together.rounds == 60
+    assert together.n_learned == 60
     assert set(together.arms) == set(range(5))

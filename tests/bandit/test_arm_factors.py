@@ -71,7 +71,7 @@ def test_an_arm_that_turns_is_refused_and_nothing_changes():
         bandit.score(op.Factors(left[0], sides), list(arms))
     free = outer(False)
     free.learn(op.Factors(left, turned), rewards, names)  # the full model lets arms turn
-    assert free.rounds == 60
+    assert free.n_learned == 60
 
 
 def test_factors_in_float32_keep_their_direction_within_its_rounding():
@@ -129,11 +129,11 @@ def test_recipes_take_factors_and_parameters_by_name():
             (op.LinUCB, {}), (op.LinTS, {}), (op.SOFUL, {"size": 3}), (op.CBSCFD, {"size": 9}),
             (op.PSILinUCB, {"rank": 9}), (op.DBSLinUCB, {"size": 2, "error": 4.0}),
         ):  # fmt: skip
-            bandit = recipe(dim=(LEFT, RIGHT), parameters=parameters, **options)
+            bandit = recipe(dim=(LEFT, RIGHT), model=parameters, **options)
             bandit.learn(op.Factors(left, right), rewards, names)
             assert bandit.score(op.Factors(left[:2], sides), list(arms)).shape == (2, len(arms))
             assert bandit.model.estimator.arms.design.dim == LEFT
-    bandit = op.CBRAP(dim=DIM, size=3, parameters="disjoint", seed=4)
+    bandit = op.CBRAP(dim=DIM, size=3, model="disjoint", seed=4)
     rows, rewards, names = data(50)
     bandit.learn(rows, rewards, names)
     naive = dense.Disjoint(3, 1.0, 0.1)

@@ -26,7 +26,7 @@ def continued(bandit, kind):
             decision = bandit.decide(rows[i], k=2)
             bandit.learn(rows[part], rewards[part], names[part])
         seen.append((decision.arms, decision.scores.tobytes()))
-    return seen, bandit.rounds, bandit.arms
+    return seen, bandit.n_learned, bandit.arms
 
 
 @pytest.mark.parametrize("kind", KINDS)

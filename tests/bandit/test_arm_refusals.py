@@ -156,9 +156,9 @@ def test_wrong_factors_get_one_clear_sentence_and_change_nothing(reduce, call, s
         (lambda: op.OuterProduct(left=1, right=2, reduce="no"), "reduce must be one of"),
         (lambda: outer(True, op.Exact(dim=LEFT * RIGHT)), "designs must have dim=4"),
         (lambda: outer(False, op.Exact(dim=LEFT)), "designs must have dim=12"),
-        (lambda: op.LinUCB(dim=2, parameters="separate"), "parameters must be one of 'shared', 'disjoint', 'hybrid'"),
-        (lambda: op.LinUCB(dim=(2, 3, 4), parameters="disjoint"), "dim must be a width, or the widths"),
-        (lambda: op.LinUCB(dim=2, parameters="hybrid", exploration=op.Theory()), "exploration must be a number"),
+        (lambda: op.LinUCB(dim=2, model="separate"), "model must be one of 'shared', 'disjoint', 'hybrid'"),
+        (lambda: op.LinUCB(dim=(2, 3, 4), model="disjoint"), "dim must be a width, or the widths"),
+        (lambda: op.LinUCB(dim=2, model="hybrid", exploration=op.Theory()), "exploration must be a number"),
     ],
 )
 def test_wrong_models_get_one_clear_sentence(make, says):
@@ -176,7 +176,7 @@ def test_a_request_without_any_known_arm_is_refused():
         bandit.recommend(np.ones((2, DIM)), 1)
     bandit.learn(np.zeros((0, DIM)), [], [])  # nothing to learn, nobody to know
     assert bandit.arms == ()
-    assert bandit.rounds == 0
+    assert bandit.n_learned == 0
 
 
 def test_scores_that_overflow_are_raised_not_returned():

@@ -176,7 +176,7 @@ BANDITS = {
         lambda: op.Bandit(op.Ridge(op.Exact(dim=4)), op.Softmax(), features=op.OuterProduct(left=2, right=2)),
         op.Factors(np.array([1.0, 2.0]), ROWS), NAMES,
     ),
-    "crossed": (lambda: op.CrossedBandit(seed=1), CONTEXT, ARMS),
+    "crossed": (lambda: op.InteractionBandit(seed=1), CONTEXT, ARMS),
     "rows of ContextualBandit": (lambda: op.ContextualBandit(seed=1), ROWS[0], NAMES),
     "records of ContextualBandit": (lambda: op.ContextualBandit(seed=1), CONTEXT, NAMES),
     "crossed in ContextualBandit": (lambda: op.ContextualBandit(seed=1), CONTEXT, ARMS),
@@ -184,14 +184,14 @@ BANDITS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("tail", ["drawn", "greedy"])
+@pytest.mark.parametrize("rest", ["sampled", "greedy"])
 @pytest.mark.parametrize("name", BANDITS)
-def test_a_certain_choice_is_made_and_recorded_as_one(name, tail):
+def test_a_certain_choice_is_made_and_recorded_as_one(name, rest):
     """Half of these calls raised, and the others recorded .5."""
     make, contexts, arms = BANDITS[name]
     bandit = make()
     for t in range(20):
-        decision = bandit.decide(contexts, arms, 2, eligible=[["a", "b"], ["a"]], id=f"{t}", tail=tail)
+        decision = bandit.decide(contexts, arms, 2, eligible=[["a", "b"], ["a"]], id=f"{t}", rest=rest)
         assert decision.arms == ["b", "a"]
         assert decision.propensities.tolist() == [1.0, 1.0]
         assert decision.slots.tolist() == [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]

@@ -56,7 +56,7 @@ def test_play_equals_decide_and_learn(name):
     np.testing.assert_allclose(
         together.model.parameter, apart.model.parameter, rtol=1e-9, atol=1e-12
     )  # BLAS rounds by shape
-    assert together.rounds == apart.rounds == len(contexts)
+    assert together.n_learned == apart.n_learned == len(contexts)
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -128,7 +128,7 @@ def test_read_only_strided_and_integer_contexts_are_accepted():
         np.testing.assert_array_equal(bandit.decide(rows).scores, want)
     bandit.learn(np.ones(DIM, dtype=int), np.float32(1.0))
     bandit.learn(frozen[0], True)
-    assert bandit.rounds == len(contexts) + 2
+    assert bandit.n_learned == len(contexts) + 2
 
 
 def test_ties_are_broken_evenly_and_by_the_seed():
@@ -241,7 +241,7 @@ def test_rows_that_are_not_finite_are_refused_and_change_nothing(name, bad):
             with pytest.raises(ValueError, match="rewards must be"):
                 call()
     np.testing.assert_array_equal(bandit.model.parameter, before)
-    assert bandit.rounds == len(contexts)
+    assert bandit.n_learned == len(contexts)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_wrong_calls_get_one_clear_sentence(call, says):
     bandit = op.OFUL(dim=DIM)
     with pytest.raises(ValueError, match=says):
         call(bandit)
-    assert bandit.rounds == 0
+    assert bandit.n_learned == 0
     assert not bandit.model.parameter.any()
 
 
@@ -323,7 +323,7 @@ def test_products_that_would_overflow_are_refused_before_anything_changes(dtype,
     ):
         with pytest.raises(ValueError, match="must be finite"):
             call()
-    assert bandit.rounds == 0
+    assert bandit.n_learned == 0
     assert not bandit.model.parameter.any()
 
 

@@ -18,12 +18,12 @@ BANDITS = {
     ),
     "contextual": lambda seed: op.ContextualBandit(dim=DIM, seed=seed),
     "contextual argmax": lambda seed: op.ContextualBandit(
-        dim=DIM, exploration=op.UCB(1.0), landmarks=8, reg=0.37, warm_up=20, seed=seed
+        dim=DIM, exploration=op.UCB(1.0), n_landmarks=8, reg=0.37, warm_up=20, seed=seed
     ),
-    "disjoint": lambda seed: op.OFUL(dim=DIM, reg=0.37, parameters="disjoint", seed=seed),
-    "disjoint sketches": lambda seed: op.SOFUL(dim=DIM, size=2, reg=2.0, parameters="disjoint", seed=seed),
-    "disjoint Thompson": lambda seed: op.LinTS(dim=DIM, reg=0.37, parameters="disjoint", seed=seed),
-    "hybrid": lambda seed: op.LinUCB(dim=DIM, reg=0.37, parameters="hybrid", seed=seed),
+    "disjoint": lambda seed: op.OFUL(dim=DIM, reg=0.37, model="disjoint", seed=seed),
+    "disjoint sketches": lambda seed: op.SOFUL(dim=DIM, size=2, reg=2.0, model="disjoint", seed=seed),
+    "disjoint Thompson": lambda seed: op.LinTS(dim=DIM, reg=0.37, model="disjoint", seed=seed),
+    "hybrid": lambda seed: op.LinUCB(dim=DIM, reg=0.37, model="hybrid", seed=seed),
 }  # fmt: skip
 
 

@@ -101,8 +101,8 @@ def game(watched, rounds, change, seed):
 
 
 def test_a_bandit_begins_anew_after_a_change_and_only_then():
-    watched = op.Restarting(op.OFUL(dim=4), every=1e5)
-    plain, still = op.OFUL(dim=4), op.Restarting(op.OFUL(dim=4), every=1e5)
+    watched = op.RestartOnChange(op.OFUL(dim=4), every=1e5)
+    plain, still = op.OFUL(dim=4), op.RestartOnChange(op.OFUL(dim=4), every=1e5)
     assert game(watched, 2_000, 1_000, 1) < 0.1 * game(plain, 2_000, 1_000, 1)
     assert len(watched.alarms) == 1
     assert 1_000 < watched.alarms[0] < 1_030
@@ -112,7 +112,7 @@ def test_a_bandit_begins_anew_after_a_change_and_only_then():
 
 def test_a_watched_bandit_finds_a_change_where_its_first_detector_begins_anew():
     """Rewards of a fixed row change sign after 4,090 decisions: found within 100, and learned again from there."""
-    watched, rng = op.Restarting(op.OFUL(dim=2), every=1e5), np.random.default_rng(5)
+    watched, rng = op.RestartOnChange(op.OFUL(dim=2), every=1e5), np.random.default_rng(5)
     for t in range(4_190):
         decision = watched.decide(rng.standard_normal((3, 2)))
         theta = [1.0, 0.0] if t < 4_090 else [-1.0, 0.0]
@@ -123,19 +123,19 @@ def test_a_watched_bandit_finds_a_change_where_its_first_detector_begins_anew():
 
 
 def test_what_is_not_one_decision_is_refused():
-    watched = op.Restarting(op.OFUL(dim=2), every=10.0)
+    watched = op.RestartOnChange(op.OFUL(dim=2), every=10.0)
     for bad in (np.eye(2), watched.decide(np.eye(2), k=2), watched.decide(np.ones((3, 2, 2)))):
         with pytest.raises(ValueError, match="decision"):
             watched.learn(bad, 1.0)
     for options in ({"every": 1.0}, {"every": np.nan}, {"recent": 0}, {"seed": -1}):
         with pytest.raises(ValueError, match=next(iter(options))):
-            op.Restarting(op.OFUL(dim=2), **options)
+            op.RestartOnChange(op.OFUL(dim=2), **options)
     with pytest.raises(ValueError, match="bandit"):
-        op.Restarting(op.Ridge(op.Exact(dim=2)))
+        op.RestartOnChange(op.Ridge(op.Exact(dim=2)))
 
 
 def test_four_threads_share_a_watched_bandit_and_every_reward_counts_once():
-    watched, rows = op.Restarting(op.OFUL(dim=3), every=1e6), np.random.default_rng(0).standard_normal((200, 4, 3))
+    watched, rows = op.RestartOnChange(op.OFUL(dim=3), every=1e6), np.random.default_rng(0).standard_normal((200, 4, 3))
 
     def play(part):
         for contexts in part:
@@ -143,4 +143,4 @@ def test_four_threads_share_a_watched_bandit_and_every_reward_counts_once():
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(play, np.array_split(rows, 4)))
-    assert watched.rewards == watched.bandit.rounds == 200
+    assert watched.rewards == watched.bandit.n_learned == 200

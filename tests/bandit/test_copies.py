@@ -91,13 +91,13 @@ def test_dumps_of_joblib_come_back_from_memory_maps(mode, tmp_path):
     joblib.dump(bandit, tmp_path / "bandit")
     loaded = joblib.load(tmp_path / "bandit", mmap_mode=mode)
     loaded.learn(np.ones((3, 400)), np.ones(3))
-    assert loaded.rounds == 3
+    assert loaded.n_learned == 3
 
 
 def test_kernels_of_functions_and_names_of_any_kind_are_copied_and_pickled_though_no_file_holds_them():
     bandit = op.GPUCB(ROWS, linear)
     bandit.learn(None, 1.0, 3)
-    arms = op.LinUCB(dim=4, parameters="disjoint")
+    arms = op.LinUCB(dim=4, model="disjoint")
     arms.learn(ROWS[0], 1.0, arm=frozenset({1, 2}))
     for owner in (bandit, arms):
         with pytest.raises(ValueError, match=r"names must be|is a function"):

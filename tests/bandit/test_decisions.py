@@ -68,10 +68,10 @@ def test_a_record_in_json_teaches_what_the_decision_itself_teaches(name, rule):
     other.learn([decisions[i][1] for i in order], [decisions[i][2] for i in order])
     assert bits(one) == bits(other)
     for decision, record, paid in decisions:  # one by one, and once more
-        one.learn(decision, paid, again=True)
-        other.learn(record, paid, again=True)
+        one.learn(decision, paid, allow_repeat=True)
+        other.learn(record, paid, allow_repeat=True)
     assert bits(one) == bits(other)
-    with pytest.raises(ValueError, match="has had its reward; pass again=True"):
+    with pytest.raises(ValueError, match="has had its reward; pass allow_repeat=True"):
         one.learn(decisions[3][1], decisions[3][2])
     assert bits(one) == bits(other)
 
@@ -152,7 +152,7 @@ def test_several_decisions_at_once_are_records_too():
     with pytest.raises(ValueError, match="to_dict is of one decision"):
         many.to_dict()
     with pytest.raises(ValueError, match="one entry per decision"):
-        bandit.learn(single, [1.0], again=True)
+        bandit.learn(single, [1.0], allow_repeat=True)
 
 
 def test_made_ids_are_unique_also_in_a_child():
@@ -237,7 +237,7 @@ def test_a_record_that_contradicts_itself_is_refused(change):
     (lambda b: b.decide(np.eye(DIM), ["a", "a", "b"]), "is there twice"),
     (lambda b: b.score(np.eye(DIM), ["a", "a", "b"]), "is there twice"),
     (lambda b: b.recommend(np.ones((1, 3, DIM)), 1, ["a", "a", "b"]), "is there twice"),
-    (lambda b: b.decide(np.eye(DIM), tail="end"), "tail must be one of"),
+    (lambda b: b.decide(np.eye(DIM), rest="end"), "rest must be one of"),
     (lambda b: b.learn(b.decide(np.eye(DIM)), [1.0, 2.0]), "one number per slot"),
     (lambda b: b.learn(b.decide(np.eye(DIM), k=2), 1.0), "one number per slot"),
     (lambda b: b.learn(b.decide(np.eye(DIM)), np.nan), "rewards must be a finite number"),
@@ -245,10 +245,10 @@ def test_a_record_that_contradicts_itself_is_refused(change):
 ])  # fmt: skip
 def test_bad_requests_are_refused_and_nothing_changes(call, message):
     bandit = op.OFUL(dim=DIM)
-    before = bandit.rounds
+    before = bandit.n_learned
     with pytest.raises(ValueError, match=message):
         call(bandit)
-    assert bandit.rounds == before
+    assert bandit.n_learned == before
 
 
 def test_an_arm_that_is_repeated_has_the_first_slot_and_no_other():
@@ -285,7 +285,7 @@ def test_a_mask_that_is_a_view_is_read_as_the_mask_it_shows():
     rows, wide = np.eye(DIM), np.ones(2 * DIM, bool)
     wide[::2] = False
     wide[2] = True
-    for make in (lambda: op.OFUL(dim=DIM), lambda: op.LinUCB(dim=DIM, parameters="disjoint")):
+    for make in (lambda: op.OFUL(dim=DIM), lambda: op.LinUCB(dim=DIM, model="disjoint")):
         bandit = make()
         bandit.decide(rows, range(DIM), eligible=np.ones(DIM, bool))
         for _ in range(8):

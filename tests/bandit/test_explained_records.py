@@ -28,7 +28,7 @@ BANDITS = {
     "moving map": lambda: taught(
         op.Bandit(op.Ridge(op.Exact(dim=DIM, reg=2.3)), features=op.Standardize(dim=DIM)), False
     ),
-    "per arm": lambda: taught(op.LinUCB(dim=DIM, reg=0.37, parameters="disjoint"), True),
+    "per arm": lambda: taught(op.LinUCB(dim=DIM, reg=0.37, model="disjoint"), True),
     "contextual": lambda: taught(op.ContextualBandit(dim=DIM), True),
 }
 
@@ -72,7 +72,10 @@ def test_arms_of_kernel_bandits_are_explained_from_records():
 
 
 def test_terms_of_records_are_explained_as_the_records_are():
-    rng, bandit = np.random.default_rng(0), op.CrossedBandit(context=op.Records(size=12, hashed=3, standardize=True))
+    rng, bandit = (
+        np.random.default_rng(0),
+        op.InteractionBandit(context=op.Records(size=12, hashed=3, standardize=True)),
+    )
     topics = ["sport", "news", "food"]
     arms = {f"a{i}": {"topic": topic, "age": 1.5 * i, "tags": ["x", "y"]} for i, topic in enumerate(topics)}
     for t in range(40):

@@ -48,7 +48,7 @@ def until_done(listen, step, done):
 
 
 def learn_next(bandit, rows):
-    i = bandit.rounds % len(rows)
+    i = bandit.n_learned % len(rows)
     bandit.learn(rows[i], float(i % 3), *([i % 5] if "Disjoint" in repr(bandit) else []))
 
 
@@ -75,8 +75,8 @@ def test_what_was_learned_while_signals_came_is_what_is_learned_without(kind, se
     with sent() as listen:
         until_done(listen, lambda: learn_next(bandit, rows), lambda came: came >= 60)
     assert signal.getsignal(signal.SIGINT) is usual
-    assert bandit.rounds > 100
-    while twin.rounds < bandit.rounds:
+    assert bandit.n_learned > 100
+    while twin.n_learned < bandit.n_learned:
         learn_next(twin, rows)
     arms = list(range(5))
     assert np.array_equal(bandit.score(rows[:5], arms), twin.score(rows[:5], arms))

@@ -32,7 +32,7 @@ def test_scores_are_those_of_dense_ridge_regressions():
     rng = np.random.default_rng(1)
     rows, items, paid = rng.standard_normal((60, 4)), rng.integers(3, size=60), rng.random(60)
     for reg, taste, exploration in ((0.3, 1.0, 0.4), (1000.0, 4.0, 0.0), (20.0, 2.0, -0.1)):
-        bandit = op.ItemModels(dim=4, taste=taste, reg=reg, exploration=exploration, half_life=None)
+        bandit = op.ItemModels(dim=4, similarity_weight=taste, reg=reg, exploration=exploration, half_life=None)
         bandit.learn(rows, paid, items)
         z, x = np.hstack([np.ones((60, 1)), taste * directions(rows)]), rng.standard_normal((1, 4))
         asked = np.append(1.0, taste * directions(x)[0])
@@ -67,7 +67,7 @@ def test_what_is_taken_of_late_is_shown_and_what_is_new_has_its_chance():
 def test_of_what_was_taken_alone_models_of_items_recommend_better_than_counting():
     """Known users and strangers, at the defaults; and better than ridge regression at its default reg."""
     users, items = many(800, 8000), many(300, 1200)
-    ridge = Recommender("ridge", "LinUCB", {"parameters": "disjoint"})
+    ridge = Recommender("ridge", "LinUCB", {"model": "disjoint"})
     policies = (Recommender("models", Taken), ridge, Recommender("counting", Popularity))
     problem = RecommenderStudy("taken", "", lambda: implicit(users, items), 16, policies, rounds=3)
     rows = [row for row in run(problem, quiet=True).rows if row["month"] == "all"]

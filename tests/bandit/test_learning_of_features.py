@@ -13,7 +13,7 @@ ARMS = {
     "a2": {"topic": "news", "tags": ["x", "y"]},
     "a3": {"topic": "food", "length": None},
 }
-MAKE = {"CrossedBandit": op.CrossedBandit, "ContextualBandit": op.ContextualBandit}
+MAKE = {"InteractionBandit": op.InteractionBandit, "ContextualBandit": op.ContextualBandit}
 
 
 def rounds(count: int, seed: int = 0):
@@ -29,14 +29,14 @@ def same(one, other) -> None:
     """Two bandits have learned the same, in every bit."""
     for context, *_ in rounds(20, seed=1):
         assert np.array_equal(one.score(context, ARMS), other.score(context, ARMS))
-    assert (one.rounds, one.arms, one.choices()) == (other.rounds, other.arms, other.choices())
+    assert (one.n_learned, one.arms, one.choices()) == (other.n_learned, other.arms, other.choices())
 
 
 @pytest.mark.parametrize("kind", MAKE)
 def test_an_arm_that_was_chosen_elsewhere_teaches_what_a_decision_for_it_does(kind):
     one, other, together = MAKE[kind](), MAKE[kind](), MAKE[kind]()
     for context, name, reward in rounds(60):
-        one.learn(one.decide(context, {name: ARMS[name]}, id=f"r{one.rounds}"), reward)
+        one.learn(one.decide(context, {name: ARMS[name]}, id=f"r{one.n_learned}"), reward)
         other.learn(context, reward, {name: ARMS[name]})
     same(one, other)
     contexts, names, rewards = zip(*rounds(60), strict=True)
@@ -53,7 +53,7 @@ def test_an_arm_that_was_chosen_elsewhere_teaches_what_a_decision_for_it_does(ki
 def test_arms_may_have_no_name_or_nothing_but_one(kind):
     one, other = MAKE[kind](), MAKE[kind]()
     for context, name, reward in rounds(30):
-        one.learn(one.decide(context, [ARMS[name]], id=f"r{one.rounds}"), reward)
+        one.learn(one.decide(context, [ARMS[name]], id=f"r{one.n_learned}"), reward)
         other.learn(context, reward, [ARMS[name]])
     same(one, other)
     context = {"hour": 3}
@@ -78,11 +78,11 @@ def test_rows_of_numbers_are_contexts_and_features_for_contextual_bandit():
         wanted = one.score(row, arms)
         assert np.array_equal(other.score(row, arms), wanted)
         assert np.array_equal(together.score(row, arms), wanted)
-    assert other.choices()["models"] == together.choices()["models"] == "crossed"
+    assert other.choices()["model"] == together.choices()["model"] == "interaction"
 
 
 def test_features_are_left_out_where_models_of_every_arm_are_asked_for():
-    one, other = op.ContextualBandit(models="own"), op.ContextualBandit(models="own")
+    one, other = op.ContextualBandit(model="disjoint"), op.ContextualBandit(model="disjoint")
     for context, name, reward in rounds(30):
         one.learn(context, reward, name)
         other.learn(context, reward, {name: ARMS[name]})
@@ -140,7 +140,7 @@ class Forgetful:
     """One that learns every other row of those learned together."""
 
     def __init__(self, seed):
-        self.inner = op.CrossedBandit(seed=seed)
+        self.inner = op.InteractionBandit(seed=seed)
 
     def __getattr__(self, name):
         return getattr(self.inner, name)

@@ -38,7 +38,7 @@ def dense_ridge(reg, *parts, prior=slice(0, 0)):
 def same(merged, whole, tolerance=1e-9):
     np.testing.assert_allclose(merged.model.parameter, whole.model.parameter, rtol=0, atol=tolerance)
     np.testing.assert_allclose(merged.score(ROWS[:20]), whole.score(ROWS[:20]), rtol=0, atol=tolerance)
-    assert merged.rounds == whole.rounds
+    assert merged.n_learned == whole.n_learned
 
 
 @pytest.mark.parametrize("reg", REGS)
@@ -100,8 +100,8 @@ def test_copies_of_one_bandit_merge_with_what_each_has_learned_since(kind, reg):
     shards = [common.copy(), op.from_bytes(op.to_bytes(common))]
     for shard, part in zip(shards, (FIRST, SECOND), strict=True):
         shard.learn(ROWS[part], REWARDS[part])
-    same(op.merged(*shards, since=common), learned(make, COMMON, FIRST, SECOND))
-    assert op.merged(common.copy(), common.copy(), since=common).rounds == common.rounds
+    same(op.merge_all(*shards, since=common), learned(make, COMMON, FIRST, SECOND))
+    assert op.merge_all(common.copy(), common.copy(), since=common).n_learned == common.n_learned
 
 
 def test_float32_models_merge_to_their_own_precision():
@@ -116,9 +116,9 @@ def test_shards_in_any_number_and_order_are_one_model():
     whole = learned(make, slice(0, 160))
     for count in (2, 3, 7):
         shards = [learned(make, slice(i, 160, count)) for i in range(count)]
-        same(op.merged(*shards), whole)
-        same(op.merged(*reversed(shards)), whole)
-        assert all(shard.rounds < 160 for shard in shards)
+        same(op.merge_all(*shards), whole)
+        same(op.merge_all(*reversed(shards)), whole)
+        assert all(shard.n_learned < 160 for shard in shards)
 
 
 # ---- what does not merge says so, and nothing has changed ----
@@ -175,7 +175,7 @@ def test_features_that_have_moved_apart_are_refused_and_equal_ones_are_not():
     refused(learned(make, FIRST), learned(make, SECOND), ValueError, "different coordinates")
     refused(make(), make(ROWS[SECOND]), ValueError, "different coordinates")
     whole = learned(make, FIRST)
-    assert whole.copy().merge(whole).rounds == 2 * whole.rounds
+    assert whole.copy().merge(whole).n_learned == 2 * whole.n_learned
     still = lambda seed: op.Bandit(op.Ridge(op.Exact(dim=8)), features=op.Fourier(dim=DIM, size=8, seed=seed))  # noqa: E731
     same(
         learned(lambda: still(3), FIRST).merge(learned(lambda: still(3), SECOND)),
@@ -187,7 +187,7 @@ def test_features_that_have_moved_apart_are_refused_and_equal_ones_are_not():
 def test_learners_and_other_owners_say_that_they_cannot_be_merged():
     for owner in (op.KernelNewton(), op.FORKS(), op.BKB(ROWS[:5], op.RBF(1.0)), op.Standardize(dim=2), op.Exact, 3):
         with pytest.raises(TypeError, match="cannot be merged"):
-            op.merged(owner, owner)
+            op.merge_all(owner, owner)
 
 
 def test_residuals_and_decisions_that_had_their_reward_are_merged_too():
@@ -197,7 +197,7 @@ def test_residuals_and_decisions_that_had_their_reward_are_merged_too():
     decisions = [shard.decide(ROWS[i : i + 4]) for i, shard in enumerate(shards)]
     for shard, decision in zip(shards, decisions, strict=True):
         shard.learn(decision, 1.0)
-    merged = op.merged(*shards, since=common)
+    merged = op.merge_all(*shards, since=common)
     count, squares = zip(*(bandit.model.contents().extra["tally"] for bandit in (*shards, merged)), strict=True)
     assert count == (1, 1, 2)
     assert squares[2] == squares[0] + squares[1] > 0.0
@@ -215,4 +215,4 @@ def test_shards_that_merge_into_each_other_at_once_do_not_wait_for_ever():
     for thread in both:
         thread.join(60.0)
         assert not thread.is_alive()
-    assert {first.rounds, second.rounds} <= {2, 3}
+    assert {first.n_learned, second.n_learned} <= {2, 3}

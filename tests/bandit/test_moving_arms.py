@@ -45,10 +45,10 @@ def test_a_bandit_split_by_arm_and_merged_again_is_bit_identical(kind, compact):
     for parts in (2, 3, 7):
         shards = dealt(make, rows, rewards, names, parts)
         held = [op.to_bytes(shard) for shard in shards]
-        merged = op.merged(*shards)
+        merged = op.merge_all(*shards)
         assert [op.to_bytes(shard) for shard in shards] == held
         assert arms_of(merged) == arms_of(whole)
-        assert merged.rounds == whole.rounds == 300
+        assert merged.n_learned == whole.n_learned == 300
         more, paid, whose = data(60, seed=5, names=MANY)
         assert arms_of(learned(merged, more, paid, whose)) == arms_of(learned(whole.copy(), more, paid, whose))
 
@@ -63,7 +63,7 @@ def test_neither_threads_nor_shards_change_a_bit():
     whole.learn(rows, rewards, arms)
     for k, shard in enumerate(shards):
         shard.learn(rows[arms % 3 == k], rewards[arms % 3 == k], arms[arms % 3 == k])
-    merged = op.merged(*shards)
+    merged = op.merge_all(*shards)
     for arm in range(40):
         assert states.equal(merged.model.export_arm(arm).held, whole.model.export_arm(arm).held)
 
@@ -74,13 +74,13 @@ def test_arms_move_as_bytes_into_holes_that_others_left(kind):
     whole, target = (learned(disjoint(DESIGNS[kind]), rows, rewards, names) for _ in range(2))
     for name in MANY[::2]:
         target.remove_arm(name)
-    memory, rounds = target.memory_usage(), target.rounds
+    memory, rounds = target.memory_usage(), target.n_learned
     for name in MANY[::2]:
         target.model.import_arm(name, op.from_bytes(op.to_bytes(whole.model.export_arm(name))))
     assert arms_of(target) == arms_of(whole)
     if target.model.estimator.compact:  # vacant slots and records are used again
         assert target.memory_usage() == memory
-    assert target.rounds == rounds + sum(whole.model.rows_of(name) for name in MANY[::2])
+    assert target.n_learned == rounds + sum(whole.model.rows_of(name) for name in MANY[::2])
     loaded = op.from_bytes(op.to_bytes(target))
     assert arms_of(loaded) == arms_of(whole)
     np.testing.assert_allclose(loaded.score(rows[0], MANY), whole.score(rows[0], MANY), rtol=1e-12)
@@ -133,15 +133,15 @@ def both(make, counts, prior=0, ranks=(DIM, DIM)):
 def test_arms_of_both_equal_learning_both_streams(counts, kind, compact):
     make = lambda: disjoint(DESIGNS[kind], op.UCB(op.Theory(scale=0.3)), compact=compact)  # noqa: E731
     first, second, whole = both(make, counts, ranks=(DIM, 3))
-    merged = op.merged(first, second)
+    merged = op.merge_all(first, second)
     rows, tolerance = data(9, seed=7)[0], 1e-3 if kind == "float32" else 1e-9
     assert set(merged.arms) == set(whole.arms)
     got, want = scores(merged, rows, MANY), scores(whole, rows, MANY)
     np.testing.assert_allclose(got, want, rtol=0, atol=tolerance * np.abs(want).max())
     assert [merged.model.rows_of(name) for name in whole.arms] == [whole.model.rows_of(name) for name in whole.arms]
-    assert merged.rounds == whole.rounds
-    again = op.merged(first.copy(), second, first)  # and goes on, its arena in order
-    assert op.from_bytes(op.to_bytes(again)).rounds == 2 * first.rounds + second.rounds
+    assert merged.n_learned == whole.n_learned
+    again = op.merge_all(first.copy(), second, first)  # and goes on, its arena in order
+    assert op.from_bytes(op.to_bytes(again)).n_learned == 2 * first.n_learned + second.n_learned
 
 
 @pytest.mark.parametrize("compact", [None, False])
@@ -153,10 +153,10 @@ def test_copies_of_one_bandit_merge_with_what_their_arms_have_learned_since(kind
     shards, whole = [learned(common.copy(), *stream) for stream in streams], common.copy()
     for stream in streams:
         learned(whole, *stream)
-    merged = op.merged(*shards, since=common)
+    merged = op.merge_all(*shards, since=common)
     rows = data(9, seed=7)[0]
     np.testing.assert_allclose(scores(merged, rows, MANY), scores(whole, rows, MANY), rtol=0, atol=1e-9)
-    assert merged.rounds == whole.rounds
+    assert merged.n_learned == whole.n_learned
     untouched = [name for name in common.arms if name not in streams[1][2]]
     assert untouched
     for name in untouched:
@@ -183,7 +183,7 @@ def test_arms_on_sketches_keep_b_and_their_certificates_add_and_hold(design):
     make = lambda: disjoint(design)  # noqa: E731
     streams = [data(count, seed=seed, names=["a"]) for seed, count in ((3, 30), (4, 17), (5, 2))]
     shards = [learned(make(), *stream) for stream in streams]
-    merged = op.merged(*shards)
+    merged = op.merge_all(*shards)
     rows, rewards = np.vstack([s[0] for s in streams]), np.concatenate([s[1] for s in streams])
     assert merged.error_bound() >= sum(shard.error_bound() for shard in shards) * (1 - 1e-9)
     more, paid, names = data(25, seed=6, names=["a"])
@@ -210,7 +210,7 @@ def test_hybrid_bandits_equal_the_joint_regression_with_arms_of_both_and_of_one(
     make = lambda: hybrid(compact=compact)  # noqa: E731
     first, second, whole = both(make, counts)
     rows = data(9, seed=7)[0]
-    merged = op.merged(first, second)
+    merged = op.merge_all(first, second)
     np.testing.assert_allclose(scores(merged, rows, MANY), scores(whole, rows, MANY), rtol=0, atol=1e-9)
     more, paid, names = data(40, seed=9, names=MANY)
     later = learned(merged, more, paid, names), learned(whole, more, paid, names)
@@ -223,7 +223,7 @@ def test_hybrid_copies_merge_with_what_they_have_learned_since():
     shards, whole = [learned(common.copy(), *stream) for stream in streams], common.copy()
     for stream in streams:
         learned(whole, *stream)
-    rows, merged = data(9, seed=7)[0], op.merged(*shards, since=common)
+    rows, merged = data(9, seed=7)[0], op.merge_all(*shards, since=common)
     np.testing.assert_allclose(scores(merged, rows, MANY), scores(whole, rows, MANY), rtol=0, atol=1e-9)
 
 
@@ -232,8 +232,8 @@ def test_hybrid_sketches_merge_where_no_arm_is_one_of_both():
     make = lambda: op.Bandit(op.Hybrid(shared=sketch, arms=sketch), op.UCB(0.5))  # noqa: E731
     rows, rewards, names = data(120, names=MANY)
     shards = dealt(make, rows, rewards, names, 2)
-    merged = op.merged(*shards)
-    assert merged.rounds == 120
+    merged = op.merge_all(*shards)
+    assert merged.n_learned == 120
     assert merged.error_bound() >= max(shard.error_bound() for shard in shards)
     held = op.to_bytes(merged)
     with pytest.raises(ValueError, match="rows cannot be taken away"):
@@ -299,7 +299,7 @@ def test_what_does_not_fit_is_refused_and_nothing_has_changed():
     for kind, error in (("splitting", TypeError), ("dyadic", None)):
         sketches = learned(disjoint(DESIGNS[kind]), *data(60))
         if error is None:
-            assert sketches.merge(sketches.copy()).rounds == 120
+            assert sketches.merge(sketches.copy()).n_learned == 120
         else:
             refused(lambda: sketches.merge(sketches.copy()), sketches, error, "merge is not defined")  # noqa: B023
     huber = lambda compact: op.Bandit(op.Disjoint(op.OnePassHuber(op.Exact(dim=DIM)), compact=compact))  # noqa: E731

@@ -11,7 +11,7 @@ ARMS = {"a": {"topic": "sport"}, "b": {"topic": "news"}}
 
 
 def crossed():
-    bandit = op.CrossedBandit(op.Records(size=8, standardize=True), op.Records(size=8))
+    bandit = op.InteractionBandit(op.Records(size=8, standardize=True), op.Records(size=8))
     decisions = [bandit.decide({"hour": i, "device": f"d{i}"}, ARMS) for i in range(4)]
     bandit.learn(decisions[0], 1.0)
     return bandit, lambda: bandit.learn(decisions[1:], [0.0, 1.0, 0.5])

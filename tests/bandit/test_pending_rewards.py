@@ -142,7 +142,7 @@ def test_deciding_learns_what_is_due_first():
     pending = store()
     pending.decide(rows(0), range(4), id="0", now=0.0)
     pending.reward("0", 5.0, now=1.0)
-    assert pending.decide(rows(1), range(4), id="1", now=10.0).rounds == 1
+    assert pending.decide(rows(1), range(4), id="1", now=10.0).n_learned == 1
     assert pending.ids() == ["1"]
 
 
@@ -152,13 +152,13 @@ def test_an_id_that_waits_gets_the_decision_that_waits_whatever_was_learned_sinc
     first = pending.decide(rows(0), range(4), id="0", now=9.0)
     pending.reward("other", 100.0, now=9.0)
     again = pending.decide(rows(0), range(4), id="0", now=11.0)
-    assert (again.to_dict(), pending.bandit.rounds) == (first.to_dict(), 1)
+    assert (again.to_dict(), pending.bandit.n_learned) == (first.to_dict(), 1)
     assert (pending.expire(now=18.9), pending.expire(now=19.0)) == (0, 1)  # due as at first
     pending.decide(rows(0), range(4), id="0", now=20.0)
     with pytest.raises(ValueError, match="waits with other arms"):
         pending.decide(rows(0)[:3], range(3), id="0", now=21.0)
     pending.expire(now=30.0)
-    assert pending.bandit.rounds == 3  # after its deadline an id is another decision
+    assert pending.bandit.n_learned == 3  # after its deadline an id is another decision
 
 
 def test_an_id_that_waits_among_several_gets_the_decision_that_waits():
@@ -248,7 +248,7 @@ def test_a_reward_that_the_family_does_not_have_is_refused_when_it_is_given():
         pending.reward("0", 2.0, now=1.0)
     with pytest.raises(ValueError, match="from 0 to 1"):
         op.PendingRewards(op.GLBOMD(dim=DIM), default=-1.0)
-    crossed = op.PendingRewards(op.CrossedBandit(), after=AFTER)
+    crossed = op.PendingRewards(op.InteractionBandit(), after=AFTER)
     crossed.decide({"a": 1.0}, {"x": {"b": 1.0}}, id="0", now=0.0)
     with pytest.raises(ValueError, match="rewards must be finite"):
         crossed.reward("0", 1e200, now=1.0)
@@ -262,7 +262,7 @@ def test_a_decision_that_the_bandit_refuses_keeps_nothing_waiting():
     with pytest.raises(ValueError, match="has no context") as found:
         pending.expire(now=12.0)
     assert "'records' waits no more" in found.value.__notes__[0]
-    assert pending.decide([1.0, 2.0], ["a", "b"], id="rows", now=13.0).rounds == 1
+    assert pending.decide([1.0, 2.0], ["a", "b"], id="rows", now=13.0).n_learned == 1
     assert pending.ids() == ["rows"]
 
 
@@ -310,7 +310,7 @@ def test_arguments_out_of_range_are_refused(make):
 
 
 def test_what_a_part_of_the_bandit_knows_is_saved_with_it():
-    crossed = op.CrossedBandit()
+    crossed = op.InteractionBandit()
     crossed.learn(crossed.decide({"country": "de", "age": 3.0}, {"a": {"topic": "x"}}), 1.0)
     twin = op.from_bytes(op.to_bytes(op.PendingRewards(crossed)))
     assert twin.bandit.model.context.known == 2

@@ -54,7 +54,7 @@ def warned(bandit, contexts, rewards, way):
 @pytest.mark.parametrize("parameters", ["shared", "disjoint", "hybrid"])
 @pytest.mark.parametrize("name", SMALL)
 def test_a_bandit_on_a_sketch_that_lost_100_ridges_warns_once(name, parameters, way):
-    bandit = SMALL[name](parameters=parameters)
+    bandit = SMALL[name](model=parameters)
     said, largest = warned(bandit, *game(1024), way)
     assert len(said) == 1
     assert "take a larger size or reg" in said[0]
@@ -66,7 +66,7 @@ def test_a_bandit_on_a_sketch_that_lost_100_ridges_warns_once(name, parameters, 
 @pytest.mark.parametrize("parameters", ["shared", "disjoint"])
 @pytest.mark.parametrize("name", SOUND)
 def test_designs_that_are_exact_large_or_put_back_what_they_cut_do_not_warn(name, parameters, way):
-    said, largest = warned(SOUND[name](parameters=parameters), *game(), way)
+    said, largest = warned(SOUND[name](model=parameters), *game(), way)
     assert said == []
     assert largest <= 50.0
 
@@ -90,8 +90,8 @@ def test_a_reward_is_learned_once_where_the_warning_is_an_error():
         warnings.simplefilter("error")
         with pytest.raises(op.SketchWarning):
             bandit.learn(decision, 1.0)
-    assert bandit.rounds == FIRST
-    with pytest.raises(ValueError, match="again"):
+    assert bandit.n_learned == FIRST
+    with pytest.raises(ValueError, match="allow_repeat"):
         bandit.learn(decision, 1.0)
 
 
@@ -113,4 +113,4 @@ def test_the_bandit_that_chooses_its_own_models_learns_on_past_the_first_look(ar
     bandit = op.ContextualBandit()
     for _ in range(FIRST + 2):
         bandit.learn(bandit.decide({"country": "de"}, arms), 1.0)
-    assert bandit.rounds == FIRST + 2
+    assert bandit.n_learned == FIRST + 2

@@ -60,7 +60,7 @@ def test_a_snapshot_stays_as_it_was_and_equals_a_copy(name):
             assert answers(kept, bandit) == want
             if step % 5 == 0:
                 twin = kept.bandit()
-                assert twin.rounds == op.from_bytes(saved).rounds == kept.rounds
+                assert twin.n_learned == op.from_bytes(saved).n_learned == kept.n_learned
                 own = np.random.default_rng(step)
                 goes, same = np.random.default_rng(step), op.from_bytes(saved)
                 teach(twin, own, 5)

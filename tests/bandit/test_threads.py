@@ -54,7 +54,7 @@ def test_rows_of_four_writers_are_all_learned():
     assert together(*[lambda first=first: learn(one, first) for first in range(4)]) == []
     for first in range(4):
         learn(alone, first)
-    assert one.rounds == alone.rounds == dim * times
+    assert one.n_learned == alone.n_learned == dim * times
     assert np.allclose(one.score(eye), alone.score(eye), rtol=1e-12, atol=0.0)
 
 

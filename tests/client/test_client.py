@@ -82,7 +82,7 @@ def test_a_decision_its_outcome_and_what_the_log_says_of_them(client):
 
 
 def test_arrays_names_and_slots_are_taken_as_they_are(client):
-    found = client.decide(np.array([0.5, 0.0, 1.0]), dict.fromkeys(ARMS), slots=2, exclude=["b"], tail="greedy")
+    found = client.decide(np.array([0.5, 0.0, 1.0]), dict.fromkeys(ARMS), slots=2, exclude=["b"], rest="greedy")
     assert sorted(found.arms) == ["a", "c"]
     paid = client.outcomes({"id": found.id, "value": np.float64(0.5), "slot": slot} for slot in range(2))
     assert paid.new == 2

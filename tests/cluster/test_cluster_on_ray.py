@@ -56,7 +56,7 @@ def test_workers_of_a_stream_that_are_killed_while_they_learn_come_back(ray):
     whole = np.vstack(x)
     theta = np.linalg.solve(reg * np.eye(4) + whole.T @ whole, whole.T @ whole.sum(1))
     np.testing.assert_allclose(found.model.parameter, theta, rtol=0.0, atol=1e-9)
-    assert found.rounds == len(whole)
+    assert found.n_learned == len(whole)
     assert 0 < stream.crew.recovered <= kills  # two may fall between the same two answers
 
 
@@ -67,7 +67,7 @@ def test_fit_and_evaluate_on_ray_are_those_of_one_process(ray, tmp_path):
         pl.DataFrame({"features": x.tolist(), "reward": x.sum(1)}).write_parquet(tmp_path / f"{part}.parquet")
     one, two = (fit(tmp_path, op.OFUL(dim=4, reg=0.3), ray=address) for address in (None, "local"))
     np.testing.assert_allclose(one.model.parameter, two.model.parameter, rtol=0.0, atol=1e-9)
-    assert one.rounds == two.rounds == 250
+    assert one.n_learned == two.n_learned == 250
     log = ev.Log(arms=rng.integers(0, 2, 400), rewards=rng.random(400), propensities=np.full(400, 0.5))
     parts, policies = list(log.blocks(130)), {"one": np.array([0.3, 0.7])}
     here, there = (evaluate(parts, policies, ray=address)["one"].to_dict() for address in (None, "local"))
@@ -105,4 +105,4 @@ def test_workers_that_are_killed_while_they_learn_are_replaced(ray, tmp_path):
     assert not list(tokens.iterdir())
     theta = np.linalg.solve(0.3 * np.eye(4) + x.T @ x, x.T @ x.sum(1))
     np.testing.assert_allclose(found.bandit.model.parameter, theta, rtol=0.0, atol=1e-9)
-    assert found.bandit.rounds == len(x)
+    assert found.bandit.n_learned == len(x)

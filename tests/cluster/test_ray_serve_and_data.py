@@ -96,7 +96,7 @@ def test_a_data_set_of_ray_is_learned_as_files_are(ray, address):
     counts = []
     found = fit(lists, op.OFUL(dim=4, reg=0.3), ray=address, batch=33, progress=counts.append)
     np.testing.assert_allclose(found.model.parameter, theta, rtol=0.0, atol=1e-9)
-    assert found.rounds == counts[-1] == 400
+    assert found.n_learned == counts[-1] == 400
 
     tensors = ray.data.from_numpy(x).rename_columns({"data": "features"})
     design = fit(tensors, op.Exact(dim=4, reg=0.3), ray=address)

@@ -46,7 +46,7 @@ def test_exact_models_are_those_of_one_pass(folder, rows, workers):
     shared = fit(folder, op.OFUL(dim=DIM, reg=0.3), workers=workers, batch=33, progress=counts.append)
     _, theta = dense(x, rewards, 0.3)
     np.testing.assert_allclose(shared.model.parameter, theta, rtol=0.0, atol=ROUNDING)
-    assert shared.rounds == counts[-1] == 700
+    assert shared.n_learned == counts[-1] == 700
     assert counts == sorted(counts)
 
     each = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM, reg=0.7))))
@@ -56,7 +56,7 @@ def test_exact_models_are_those_of_one_pass(folder, rows, workers):
         own = np.array(arms) == arm
         _, theta = dense(x[own], rewards[own], 0.7)
         np.testing.assert_allclose(many.model.parameter_of(arm), theta, rtol=0.0, atol=ROUNDING)
-    assert each.rounds == 0
+    assert each.n_learned == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -75,7 +75,7 @@ def test_what_a_model_knew_before_is_counted_once(folder, rows):
     found = fit(folder, recipe, workers=3)
     _, theta = dense(np.vstack([x[:50], x]), np.hstack([rewards[:50], rewards]), 0.3)
     np.testing.assert_allclose(found.model.parameter, theta, rtol=0.0, atol=ROUNDING)
-    assert found.rounds == 750
+    assert found.n_learned == 750
 
 
 def test_what_cannot_be_learned_so_is_refused(folder, tmp_path):

@@ -88,7 +88,7 @@ def test_any_number_of_shards_is_the_bandit_of_one_process(models):
         decision = one.decide(np.ones(DIM), id="late")
         for bandit in (one, many):
             bandit.learn(decision, 0.5)
-        assert many.rounds == one.rounds
+        assert many.n_learned == one.n_learned
         assert many.arms == one.arms
         assert_same_decisions(one, many, shards)
         assert_same_recommendations(one, many, ROUNDING, shards)
@@ -142,7 +142,7 @@ def test_a_snapshot_of_all_shards_stays_as_it_is():
         many.learn(rows, rewards, names)
     x = np.ones(DIM)
     np.testing.assert_array_equal(held.score(x), frozen.score(x))
-    assert held.rounds == frozen.rounds < many.rounds
+    assert held.n_learned == frozen.n_learned < many.n_learned
     del held, frozen
     later = many.snapshot()
     np.testing.assert_array_equal(later.score(x), many.score(x))
@@ -185,7 +185,7 @@ def test_what_cannot_live_on_shards_is_refused():
         many.learn(np.full(DIM, np.nan), 1.0, "a")
     with pytest.raises(ValueError, match="finite"):
         many.recommend(np.full((1, DIM), np.nan), 1, ["a"])
-    assert many.seq == many.rounds == 0
+    assert many.seq == many.n_learned == 0
     assert many.arms == ()
     with pytest.raises(ValueError, match="number"):
         ShardedBandit(made("exact", "UCB"), 1).remove_shard(0)

@@ -52,10 +52,10 @@ def test_every_kind_of_change_is_logged(tmp_path):
         bandit.learn(first, 0.5)
         bandit.learn(two, [0.25, None])
         bandit.learn([lists], [[None, 1.0]])
-        bandit.learn(first, 0.75, again=True)
+        bandit.learn(first, 0.75, allow_repeat=True)
     many.close()
     again = ShardedBandit.opened(tmp_path)
-    assert (again.seq, again.rounds, again.arms) == (8, one.rounds, one.arms)
+    assert (again.seq, again.n_learned, again.arms) == (8, one.n_learned, one.arms)
     np.testing.assert_array_equal(again.score(x), one.score(x))
     with pytest.raises(ValueError, match="has had its reward"):
         again.learn(first, 0.5)
@@ -178,7 +178,7 @@ def test_what_cannot_be_logged_is_not_learned(tmp_path):
         for wrong in (lambda: bandit.learn(np.ones(DIM), 1.0, frozenset("a")), lambda: bandit.add_arm(frozenset("a"))):
             with pytest.raises(ValueError, match="logged"):
                 wrong()
-        assert bandit.seq == bandit.rounds == 0
+        assert bandit.seq == bandit.n_learned == 0
         assert bandit.arms == ()
 
 

@@ -38,11 +38,11 @@ def test_every_merge_is_one_pass_over_the_first_rows_and_never_late_by_more_than
                 stream_of.learn(rows, paid)
                 if place == 5:
                     next(iter(stream_of.crew.members.values())).shard.clear()  # lost
-                model, n = stream_of.model, stream_of.model.rounds
-                assert 0 <= stream_of.behind == stream_of.rounds - n < every
+                model, n = stream_of.model, stream_of.model.n_learned
+                assert 0 <= stream_of.behind == stream_of.n_learned - n < every
                 theta = np.linalg.solve(REG * np.eye(DIM) + x[:n].T @ x[:n], x[:n].T @ rewards[:n])
                 np.testing.assert_allclose(model.model.parameter, theta, rtol=0.0, atol=1e-9)
-            assert stream_of.merge().rounds == len(x)
+            assert stream_of.merge().n_learned == len(x)
             assert stream_of.crew.recovered == 1
 
 
@@ -70,7 +70,7 @@ def test_what_the_recipe_knew_is_counted_once_and_arms_are_merged_too():
         stream_of.learn(x[30:], rewards[30:], arms[30:])
         one.learn(x[30:], rewards[30:], arms[30:])
         np.testing.assert_allclose(stream_of.model.score(x[0], range(4)), one.score(x[0], range(4)), atol=1e-9)
-        assert stream_of.model.rounds == 90
+        assert stream_of.model.n_learned == 90
 
 
 def test_what_is_refused_changes_nothing():
@@ -89,7 +89,7 @@ def test_what_is_refused_changes_nothing():
                 wrong()
         stream_of.learn(x, np.ones(DIM))
         found = stream_of.merge()
-    assert stream_of.rounds == found.rounds == 2 * DIM
+    assert stream_of.n_learned == found.n_learned == 2 * DIM
     np.testing.assert_allclose(found.model.parameter, 2.0 / (REG + 2.0), rtol=0.0, atol=1e-9)
 
 

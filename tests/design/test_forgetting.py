@@ -76,8 +76,8 @@ def test_played_rounds_are_those_of_decisions_and_rewards(half_life, exploration
 def test_a_half_life_in_seconds_asks_for_times(parameters):
     rows, rewards = stream(1, 60)
     times = 1.7e9 + np.cumsum(np.random.default_rng(2).exponential(40.0, 60))
-    bandit = op.OFUL(dim=DIM, reg=REG, parameters=parameters, half_life=timedelta(minutes=5))
-    plain = op.OFUL(dim=DIM, reg=REG, parameters=parameters)
+    bandit = op.OFUL(dim=DIM, reg=REG, model=parameters, half_life=timedelta(minutes=5))
+    plain = op.OFUL(dim=DIM, reg=REG, model=parameters)
     arm = None if parameters == "shared" else "a"
     truth = Remembering(300.0)
     for row, reward, time in zip(rows, rewards, times.tolist(), strict=True):
@@ -109,7 +109,7 @@ def test_an_arm_that_nobody_touched_catches_up_in_one_step():
     """Deciding reads it aged; learning, saving and coming back are bit for bit what they are without reading."""
     rows, rewards = stream(3, 400)
     names = np.random.default_rng(4).choice(["a", "b", "rare"], p=[0.55, 0.44, 0.01], size=400).tolist()
-    silent, asked = (op.OFUL(dim=DIM, reg=REG, parameters="disjoint", half_life=20.0) for _ in range(2))
+    silent, asked = (op.OFUL(dim=DIM, reg=REG, model="disjoint", half_life=20.0) for _ in range(2))
     truth = {name: Remembering(20.0) for name in ["a", "b", "rare"]}
     for t, (row, reward, name) in enumerate(zip(rows, rewards, names, strict=True)):
         truth[name].learn(row, reward, t)
@@ -132,9 +132,7 @@ def test_hybrid_models_forget_as_the_joint_regression_does(seconds):
     """All rows [z, 0 .. x .. 0] of the joint ridge regression with their weights."""
     rows, rewards = stream(5, 120)
     rng, arms, half_life = np.random.default_rng(6), 3, 15.0
-    bandit = op.OFUL(
-        dim=DIM, reg=REG, parameters="hybrid", half_life=timedelta(seconds=half_life) if seconds else half_life
-    )
+    bandit = op.OFUL(dim=DIM, reg=REG, model="hybrid", half_life=timedelta(seconds=half_life) if seconds else half_life)
     joint, tick = Weighted(DIM * (arms + 1), REG), 0
     wide = lambda x, a: np.concatenate([x, *(x * (a == b) for b in range(arms))])  # noqa: E731
     for t, (row, reward) in enumerate(zip(rows, rewards, strict=True)):
@@ -160,7 +158,7 @@ def test_hybrid_models_forget_as_the_joint_regression_does(seconds):
 @pytest.mark.parametrize("parameters", ["shared", "disjoint", "hybrid"])
 def test_snapshots_answer_for_later_times_and_stay_as_they_are(parameters):
     rows, rewards = stream(10, 60)
-    bandit = op.OFUL(dim=DIM, reg=REG, parameters=parameters, half_life=timedelta(seconds=20))
+    bandit = op.OFUL(dim=DIM, reg=REG, model=parameters, half_life=timedelta(seconds=20))
     names = None if parameters == "shared" else ["a", "b", "c"] * 10
     bandit.learn(rows[:30], rewards[:30], names, time=0.0)
     snapshot, request = bandit.snapshot(), rows[:3]
@@ -178,7 +176,7 @@ def test_snapshots_answer_for_later_times_and_stay_as_they_are(parameters):
 def test_clocks_are_saved_copied_and_carried():
     rows, rewards = stream(7, 50)
     for parameters, arm in (("shared", None), ("disjoint", ["a"] * 25)):
-        kinds = [op.OFUL(dim=DIM, reg=REG, parameters=parameters, half_life=h) for h in (7.0, timedelta(hours=1))]
+        kinds = [op.OFUL(dim=DIM, reg=REG, model=parameters, half_life=h) for h in (7.0, timedelta(hours=1))]
         for bandit, when in zip(kinds, ({}, {"time": 1e6}), strict=True):
             bandit.learn(rows[:25], rewards[:25], arm, **when)
             twins = [bandit.copy(), op.from_bytes(op.to_bytes(bandit)), bandit.snapshot().bandit()]
@@ -187,7 +185,7 @@ def test_clocks_are_saved_copied_and_carried():
                 assert one.model.half_life == bandit.model.half_life
                 one.learn(rows[25:], rewards[25:], arm, **later)
                 assert op.to_bytes(one) == op.to_bytes(bandit)
-    here, there = (op.OFUL(dim=DIM, reg=REG, parameters="disjoint", half_life=7.0) for _ in range(2))
+    here, there = (op.OFUL(dim=DIM, reg=REG, model="disjoint", half_life=7.0) for _ in range(2))
     here.learn(rows[:25], rewards[:25], ["a"] * 25)
     there.learn(rows[25:], rewards[25:], ["b"] * 25)
     there.model.import_arm("a", here.model.export_arm("a"))
@@ -199,7 +197,7 @@ def test_clocks_are_saved_copied_and_carried():
 @pytest.mark.parametrize("parameters", ["shared", "disjoint"])
 def test_bandits_of_one_time_merge_and_others_say_why_not(parameters):
     rows, rewards = stream(8, 40)
-    make = lambda h: op.OFUL(dim=DIM, reg=REG, parameters=parameters, half_life=h)  # noqa: E731
+    make = lambda h: op.OFUL(dim=DIM, reg=REG, model=parameters, half_life=h)  # noqa: E731
     names = None if parameters == "shared" else ["a"] * 20
     one, two = make(timedelta(seconds=30)), make(timedelta(seconds=30))
     one.learn(rows[:20], rewards[:20], names, time=100.0)
@@ -209,7 +207,7 @@ def test_bandits_of_one_time_merge_and_others_say_why_not(parameters):
         truth.learn(row, reward, 100.0)
     for row, reward in zip(rows[20:], rewards[20:], strict=True):
         truth.learn(row, reward, 150.0)
-    merged = op.merged(one, two)
+    merged = op.merge_all(one, two)
     theta = merged.model.parameter if parameters == "shared" else merged.model.parameter_of("a")
     assert np.abs(theta - truth.model.theta).max() <= 1e-9
     with pytest.raises(ValueError, match="timedelta"):
@@ -225,4 +223,4 @@ def test_what_cannot_forget_says_so():
     pending = op.PendingRewards(op.OFUL(dim=DIM, half_life=timedelta(seconds=1)), after=5.0)
     pending.decide(np.eye(DIM), id="r", now=1.0)
     pending.reward("r", 1.0, now=2.0)
-    assert (pending.expire(now=6.0), pending.bandit.rounds) == (1, 1)
+    assert (pending.expire(now=6.0), pending.bandit.n_learned) == (1, 1)

@@ -15,7 +15,7 @@ DIM, ARMS, HALF_LIFE = 8, 4, 500.0 if LONG else 64.0
 MEMBERS = {
     "exact": lambda: op.OFUL(dim=DIM, reg=0.5, half_life=HALF_LIFE),
     "sketch": lambda: op.SOFUL(dim=DIM, size=3, reg=0.5, half_life=HALF_LIFE),
-    "per arm": lambda: op.OFUL(dim=DIM, reg=0.5, half_life=HALF_LIFE, parameters="disjoint"),
+    "per arm": lambda: op.OFUL(dim=DIM, reg=0.5, half_life=HALF_LIFE, model="disjoint"),
 }
 
 
@@ -34,7 +34,7 @@ def test_memory_time_and_error_are_flat(name):
             bandit.play(rows, rewards)
         seconds.append(perf_counter() - began)
         memory.append(bandit.memory_usage())
-        assert bandit.rounds == start + PART
+        assert bandit.n_learned == start + PART
     assert len(set(memory)) == 1
     if LONG:
         fifth = len(seconds) // 5

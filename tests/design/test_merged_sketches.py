@@ -36,7 +36,7 @@ def test_merged_bandits_on_sketches_keep_b_and_their_certificates_add_and_hold(r
     for rows, paid in zip(streams, rewards, strict=True):
         shards.append(op.Bandit(op.Ridge(design)))
         shards[-1].learn(rows, paid)
-    merged = op.merged(*shards)
+    merged = op.merge_all(*shards)
     assert merged.error_bound() >= sum(shard.error_bound() for shard in shards) * (1 - 1e-9)
     state, a = merged.model.learned, truth(reg, *streams)
     assert np.linalg.norm(a - matrix(state.design), 2) <= merged.error_bound()
@@ -51,7 +51,7 @@ def test_a_sketch_gives_no_rows_back():
     with pytest.raises(ValueError, match="rows cannot be taken away"):
         bandits[0].merge(bandits[1])
     start = op.Bandit(op.Ridge(op.FrequentDirections(dim=DIM, size=4)))
-    assert start.copy().merge(start, since=start).rounds == 0
+    assert start.copy().merge(start, since=start).n_learned == 0
     start.learn(stream(10, 5, 0), np.ones(10))
     with pytest.raises(ValueError, match="rows cannot be taken away"):
         start.copy().merge(start.copy(), since=start)
@@ -91,7 +91,7 @@ def test_merged_dyadic_blocks_dominate_nothing_that_was_not_there():
     """0 <= X^T X - H <= shed I, for many shards one after the other."""
     streams = [stream(60, 12, seed) for seed in range(6)]
     shards = [op.Dyadic(dim=DIM, size=2, error=3.0, reg=0.37).append(rows) for rows in streams]
-    merged = op.merged(*shards)
+    merged = op.merge_all(*shards)
     assert merged.error_bound() <= 2.0 * 3.0 * len(shards)
     rest = np.linalg.eigvalsh(truth(0.37, *streams) - merged.matrix())
     assert rest[0] >= -1e-8
@@ -120,8 +120,8 @@ def test_theoretical_radii_hold_after_merging(design):
             rows = rng.standard_normal((10, 4))
             rows /= np.linalg.norm(rows, axis=1, keepdims=True)
             shard.learn(rows, rows @ parameter + rng.standard_normal(10))
-        whole = op.merged(*shards)
+        whole = op.merge_all(*shards)
         miss = parameter - whole.model.parameter
-        bound = radius(whole.model.learned, whole.rounds, 1.0, 1.0, 1.0, 0.1)
+        bound = radius(whole.model.learned, whole.n_learned, 1.0, 1.0, 1.0, 0.1)
         failures += miss @ matrix(whole.model.learned.design) @ miss > bound**2
     assert failures <= 200 * 0.1 + 3 * np.sqrt(200 * 0.1 * 0.9)

@@ -12,14 +12,14 @@ def sigmoid(z):
     return 1.0 / (1.0 + np.exp(-z))
 
 
-def trained(exploration, parameters="shared", rows=300, **options):
+def trained(exploration, model="shared", rows=300, **options):
     """A bandit of clicks that has learned, and rows to be decided on."""
     rng = np.random.default_rng(0)
-    bandit = op.GLBOMD(dim=3, exploration=exploration, parameters=parameters, **options)
+    bandit = op.GLBOMD(dim=3, exploration=exploration, model=model, **options)
     contexts = rng.standard_normal((rows, 3))
     clicks = (rng.random(rows) < sigmoid(contexts @ np.array([1.0, -1.0, 2.0]))).astype(float)
     if rows:
-        bandit.learn(contexts, clicks, None if parameters == "shared" else [i % 4 for i in range(rows)])
+        bandit.learn(contexts, clicks, None if model == "shared" else [i % 4 for i in range(rows)])
     return bandit, rng.standard_normal((4, 3))
 
 

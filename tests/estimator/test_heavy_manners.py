@@ -37,10 +37,10 @@ REFUSED = {
     "design of no kind": ("design", lambda: op.HvtUCB(dim=2, design="Exact")),
     "sketch for the whole history": ("design", lambda: op.AdaptiveHuber(op.FrequentDirections(dim=2, size=1))),
     "sketch for TOFU": ("design", lambda: op.TruncatedRidge(op.FrequentDirections(dim=2, size=1))),
-    "disjoint with a horizon": ("estimator", lambda: op.HvtUCB(dim=2, horizon=9, parameters="disjoint")),
+    "disjoint with a horizon": ("estimator", lambda: op.HvtUCB(dim=2, horizon=9, model="disjoint")),
     "disjoint CRMM": ("estimator", lambda: op.Disjoint(op.OnePassMedian(DESIGN, repeats=3))),
     "disjoint MENU": ("estimator", lambda: op.Disjoint(op.MedianOfMeans(DESIGN, repeats=3))),
-    "hybrid Huber": ("parameters", lambda: op.HvtUCB(dim=2, parameters="hybrid")),
+    "hybrid Huber": ("model", lambda: op.HvtUCB(dim=2, model="hybrid")),
     "hybrid Huber arms": ("arms", lambda: op.Hybrid(shared=op.Ridge(DESIGN), arms=op.OnePassHuber(DESIGN))),
 }  # fmt: skip
 
@@ -110,7 +110,7 @@ def test_a_fixed_horizon_is_never_exceeded():
     with pytest.raises(ValueError, match=r"^horizon was fixed"):
         bandit.learn(ROW, 1.0)
     assert fingerprint(bandit) == before
-    assert bandit.rounds == 12
+    assert bandit.n_learned == 12
 
 
 @pytest.mark.parametrize("make", [SIX["CRMM"], SIX["MENU"]])
@@ -137,6 +137,6 @@ def test_an_epoch_broken_off_is_refused(make):
     moved = np.concatenate([contexts[:2], contexts[:1] + 1.0])
     with pytest.raises(ValueError, match=r"^contexts must offer the arm being played"):
         bandit.play(moved, rewards[:3])
-    assert bandit.rounds == 12
+    assert bandit.n_learned == 12
     bandit.learn(np.stack([rows[arm]] * 2 + [others[0]] * 3), np.ones(5))  # in turn
     assert bandit.decide(rows).arm == int(np.flatnonzero((rows == others[0]).all(axis=1))[0])

@@ -27,7 +27,7 @@ def test_models_per_arm_equal_one_bandit_an_arm(kind, tmp_path):
     options, scales, share = PER_ARM[kind]
     rows, rewards = stream(90, seed=12)
     names = [("a", 7, "c")[i] for i in np.random.default_rng(13).integers(0, 3, 90)]
-    bandit = op.HvtUCB(dim=DIM, reg=0.37, epsilon=0.5, parameters="disjoint", **options)
+    bandit = op.HvtUCB(dim=DIM, reg=0.37, epsilon=0.5, model="disjoint", **options)
     assert bandit.model.estimator.compact == (kind == "arena")
 
     def apart(first, last, arm):
@@ -49,7 +49,7 @@ def test_models_per_arm_equal_one_bandit_an_arm(kind, tmp_path):
     bandit.learn(rows[60:], rewards[60:], names[60:])
     for i in range(60, 90):
         again.learn(rows[i], rewards[i], names[i])
-    assert twin.rounds == 60
+    assert twin.n_learned == 60
     naive = {"a": apart(0, 90, "a"), 7: apart(60, 90, 7), "c": apart(0, 90, "c")}
     naive["new"] = dense.HvtUCB(DIM, 0.37, 0.5, **scales)
     assert (kind == "arena") == (naive["a"].projections == 0)
@@ -247,7 +247,7 @@ def test_the_arena_learns_one_pass_huber_per_arm_as_ridge_regression_on_other_re
 
 def test_arms_of_huber_models_are_saved_and_continue_exactly(tmp_path):
     rng = np.random.default_rng(41)
-    bandit = op.HvtUCB(dim=DIM, parameters="disjoint")
+    bandit = op.HvtUCB(dim=DIM, model="disjoint")
     assert bandit.model.estimator.compact
     bandit.learn(rng.standard_normal((40, DIM)), rng.standard_t(1.5, 40), ["a", "b"] * 20)
     bandit.save(tmp_path / "arms")
@@ -289,7 +289,7 @@ def test_noise_scales_whose_square_is_no_number_are_refused(nu):
     bandit = op.HvtUCB(dim=DIM)
     with pytest.raises(ValueError, match="nu"):
         bandit.learn(np.ones(DIM), 1.0, nu=nu)
-    assert bandit.rounds == 0
+    assert bandit.n_learned == 0
 
 
 def test_one_noise_scale_may_be_told_for_a_whole_batch():
@@ -301,5 +301,5 @@ def test_one_noise_scale_may_be_told_for_a_whole_batch():
 
 
 def test_hybrid_parameters_are_refused_by_name():
-    with pytest.raises(ValueError, match="parameters"):
-        op.HvtUCB(dim=DIM, parameters="hybrid")
+    with pytest.raises(ValueError, match="model"):
+        op.HvtUCB(dim=DIM, model="hybrid")

@@ -24,7 +24,7 @@ def mistakes(bandit, contexts, rewards):
 @pytest.mark.parametrize("parameters", ["shared", "disjoint"])
 def test_on_0_1_rewards_it_errs_no_more_than_ridge_regression_at_any_reg(parameters, reg):
     problem, ridge = (Classification, op.OFUL) if parameters == "shared" else (Labels, op.LinUCB)
-    own = {"parameters": "disjoint"} if parameters == "disjoint" else {}
+    own = {"model": "disjoint"} if parameters == "disjoint" else {}
     found = []
     for seed in range(3):
         contexts, _, rewards = problem(load("digits"), seed).chunk(0, 1500)
@@ -37,7 +37,7 @@ def test_on_0_1_rewards_it_errs_no_more_than_ridge_regression_at_any_reg(paramet
 @pytest.mark.parametrize("parameters", ["shared", "disjoint"])
 def test_rewards_in_other_units_are_the_same_game(parameters, c):
     contexts, rewards, _ = game(300, seed=6)
-    plain, scaled = (op.HvtUCB(dim=DIM, reg=0.3, parameters=parameters, seed=1) for _ in range(2))
+    plain, scaled = (op.HvtUCB(dim=DIM, reg=0.3, model=parameters, seed=1) for _ in range(2))
     arms = plain.play(contexts, rewards)
     assert scaled.play(contexts, c * rewards).tolist() == arms.tolist()
     assert len(set(arms.tolist())) > 2
@@ -61,7 +61,7 @@ def test_rewards_of_two_values_are_learned_as_ridge_regression_learns_them(data)
 def test_the_noise_of_all_arms_is_known_to_each():
     rng = np.random.default_rng(3)
     rows, rewards = rng.standard_normal((200, DIM)), rng.standard_t(1.5, 200)
-    bandit = op.HvtUCB(dim=DIM, parameters="disjoint")
+    bandit = op.HvtUCB(dim=DIM, model="disjoint")
     bandit.learn(rows, rewards, ["a", "b"] * 100)
     bandit.add_arm("new")
     each = [dense.HvtUCB(DIM, 1.0, 1.0, **PRACTICE) for _ in range(2)]
@@ -93,7 +93,7 @@ def test_a_thousand_arms_of_0_1_rewards_keep_a_row_more_each():
     names, rewards = (np.arange(3000) % 1000).tolist(), (rng.random(3000) < 0.1).astype(float)
     sizes = []
     for make in (op.HvtUCB, op.LinUCB):
-        bandit = make(dim=DIM, parameters="disjoint")
+        bandit = make(dim=DIM, model="disjoint")
         bandit.learn(rows, rewards, names)
         sizes.append(bandit.memory_usage())
     assert sizes[0] - sizes[1] <= 1150 * 8 * (9 + DIM)  # arrays are an eighth longer than they need be

@@ -139,7 +139,7 @@ def test_forty_arms_fail_together_more_often_than_delta_and_not_at_delta_over_40
     for share in failures:
         theory = op.Theory(parameter_bound=0.01, delta=delta / share)
         for _ in range(games):
-            bandit = op.LinUCB(dim=1, reg=reg, parameters="disjoint", exploration=theory)
+            bandit = op.LinUCB(dim=1, reg=reg, model="disjoint", exploration=theory)
             names = np.repeat(np.arange(arms), count).tolist()
             bandit.learn(rows, 0.01 + rng.standard_normal(arms * count), names)
             decision = bandit.decide(np.ones(1))

@@ -45,7 +45,7 @@ def test_a_policy_may_be_an_array_a_function_or_a_bandit():
     once = ev.evaluate(log, fixed)
     assert ev.evaluate(log, np.tile(fixed, (500, 1))).to_dict() == once.to_dict()
     assert ev.evaluate(log, lambda x: np.tile(fixed, (len(x), 1))).to_dict() == once.to_dict()
-    bandit = op.LinUCB(dim=2, parameters="disjoint", seed=3)
+    bandit = op.LinUCB(dim=2, model="disjoint", seed=3)
     bandit.exploration = op.EpsilonGreedy(0.3)
     bandit.learn(log.contexts[:50], log.rewards[:50], arm=log.arms[:50].tolist())
     before = op.to_bytes(bandit)

@@ -119,8 +119,8 @@ def test_a_slot_may_have_its_own_eligible_arms_and_a_greedy_tail_takes_the_best_
     assert decision.arms[1] == "a"
     assert decision.slots[0].nonzero()[0].tolist() == [2, 3]
     assert decision.slots[1].tolist() == [1.0, 0, 0, 0, 0, 0]
-    greedy = bandit.decide(rows, names, k=4, tail="greedy", eligible=np.array([True] * 5 + [False]))
-    assert greedy.tail == "greedy"
+    greedy = bandit.decide(rows, names, k=4, rest="greedy", eligible=np.array([True] * 5 + [False]))
+    assert greedy.rest == "greedy"
     best = [names[a] for a in np.argsort(-greedy.scores, kind="stable") if names[a] not in (greedy.arm, "f")]
     assert greedy.arms[1:] == best[:3]
     assert [row.tolist() for row in greedy.slots[1:]] == [np.eye(6)[a].tolist() for a in greedy.places[1:]]

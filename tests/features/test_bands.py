@@ -110,7 +110,7 @@ def test_a_value_that_is_new_is_little_known_until_the_bands_are_full():
 
 
 def test_means_stay_as_they_are_when_bands_begin_and_end():
-    bandit = op.CrossedBandit(op.Records(size=32), op.Records(size=64, bands=4), seed=1)
+    bandit = op.InteractionBandit(op.Records(size=32), op.Records(size=64, bands=4), seed=1)
     arms = [{"price": 2.0, "kind": "x"}, {"price": 5.0, "kind": "y"}]
     for t in range(20):
         decision = bandit.decide({"age": float(t % 5)}, arms)
@@ -215,7 +215,7 @@ def test_prices_as_numbers_earn_more_than_the_best_price_for_all(variant):
     shares = []
     for seed in range(many(3, 20)):
         arms = [{"price": float(x), "always": 7.5} for x in VARIANTS[variant](PRICES)]
-        earned, fixed = revenue(op.CrossedBandit(seed=seed), arms, seed, many(2500, 8000))
+        earned, fixed = revenue(op.InteractionBandit(seed=seed), arms, seed, many(2500, 8000))
         shares.append(earned / fixed)
     assert np.mean(shares) > 0.93
     assert min(shares) > 0.75
@@ -224,7 +224,7 @@ def test_prices_as_numbers_earn_more_than_the_best_price_for_all(variant):
 def test_the_unit_and_the_origin_of_a_number_and_the_order_of_keys_do_not_matter():
     chosen = []
     for scale, shift, turn in ((1.0, 0.0, 1), (4.0, 0.0, 1), (-0.5, 0.0, 1), (1.0, 1024.0, 1), (1.0, 0.0, -1)):
-        bandit, own = op.CrossedBandit(seed=2), []
+        bandit, own = op.InteractionBandit(seed=2), []
         for t, (who, chances, lot) in enumerate(itertools.islice(customers(3), 250)):
             arms = {}
             for k, x in enumerate(PRICES):
@@ -239,7 +239,7 @@ def test_the_unit_and_the_origin_of_a_number_and_the_order_of_keys_do_not_matter
 
 
 def test_a_file_goes_on_bit_for_bit_and_records_teach_what_decisions_teach():
-    one, rng = op.CrossedBandit(seed=1), np.random.default_rng(0)
+    one, rng = op.InteractionBandit(seed=1), np.random.default_rng(0)
     for t in range(60):
         who, arms = {"age": float(rng.integers(20, 60))}, {f"a{k}": arm(rng) for k in range(4)}
         other = op.from_bytes(op.to_bytes(one))

@@ -67,7 +67,7 @@ def assert_close(got, want, tolerance=1e-9):
 
 
 def fingerprint(bandit):
-    return bandit.memory_usage(), bandit.rounds, [bandit.copy().score(row) for row in (np.eye(5)[:3], stream(3, 9))]
+    return bandit.memory_usage(), bandit.n_learned, [bandit.copy().score(row) for row in (np.eye(5)[:3], stream(3, 9))]
 
 
 @pytest.mark.parametrize("name", MAPS)
@@ -182,7 +182,7 @@ def test_interrupted_python_kernels_leave_the_map_where_it_was():
     with pytest.raises(KeyboardInterrupt):
         bandit.learn(stream(3), np.ones(3))
     assert np.array_equal(bandit.score(asked), before)
-    assert bandit.rounds == 20
+    assert bandit.n_learned == 20
 
 
 def test_certificates_pass_through_maps_that_are_the_model_only():

@@ -144,7 +144,7 @@ def test_the_umask_decides_who_may_read_a_file(saved):
 HEAVY = [
     op.HvtUCB(dim=6, exploration=op.Theory(parameter_bound=2.0, delta=0.02, scale=0.1), reg=0.37, horizon=40),
     op.HvtUCB(dim=6, nu=0.3, clip=0.2, floor=0.5, step=2.0, parameter_bound=0.7, design=DESIGNS[2]),
-    op.HvtUCB(dim=6, epsilon=0.4, parameters="disjoint"),
+    op.HvtUCB(dim=6, epsilon=0.4, model="disjoint"),
     op.HeavyOFUL(dim=6, epsilon=0.4, exploration=op.Theory(scale=0.1), reg=0.37),
     op.CRTM(dim=6, epsilon=0.4, moment=2.0, clip=0.5, design=DESIGNS[1]),
     op.TOFU(dim=6, moment=2.0, reg=0.37),

@@ -203,5 +203,5 @@ def test_a_cell_that_is_interrupted_leaves_a_bandit_that_goes_on(kernel):
     time.sleep(0.2)
     manager.interrupt_kernel()
     assert answered(client, asked)[2] == "KeyboardInterrupt"
-    code = "twin = bandit.copy()\nbandit.rounds > 60 and twin.decide(rows).arm == bandit.decide(rows).arm"
+    code = "twin = bandit.copy()\nbandit.n_learned > 60 and twin.decide(rows).arm == bandit.decide(rows).arm"
     assert answered(client, client.execute(code))[0] == "True"

@@ -147,7 +147,7 @@ def test_a_batch_is_learned_as_its_plays_one_by_one(make, options):
             learn(each, one, reward)
         assert same(once.model.posterior(arms), each.model.posterior(arms))
         assert np.array_equal(once.model.dictionary, each.model.dictionary)
-        assert (once.model.kernel, once.model.reg, once.rounds) == (each.model.kernel, each.model.reg, 160)
+        assert (once.model.kernel, once.model.reg, once.n_learned) == (each.model.kernel, each.model.reg, 160)
 
 
 @pytest.mark.parametrize("staleness", [1.0, 2.0])

@@ -101,7 +101,7 @@ def test_an_incremental_drawing_keeps_every_copy_with_the_ratio_of_its_chances(s
         bandit = op.BKB(arms, op.RBF(0.5), reg=0.37, seed=seed, **options)
         for arm in rng.integers(0, 12, 40):
             copies, chance = bandit.model.learned.copies.copy()
-            variances, first = bandit.model.posterior().variances, bandit.rounds == 0
+            variances, first = bandit.model.posterior().variances, bandit.n_learned == 0
             learn(bandit, int(arm), 0.0)
             now = np.minimum(np.minimum(1.0, 1.5 * variances), np.where(copies > 0, chance, 1.0))
             now[arm] = 1.0 if first and staleness > 1.0 else now[arm]

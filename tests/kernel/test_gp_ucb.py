@@ -29,7 +29,7 @@ def test_gp_ucb_on_fixed_arms_equals_the_dense_inverse(kernel, reg):
                 learn(bandit, int(arm), float(reward))
         told(naive, arms[plays[part]], rewards[part])
         agree(bandit.model.posterior(), naive.posterior(arms))
-    assert bandit.rounds == 300
+    assert bandit.n_learned == 300
     assert bandit.model.dictionary_size == len(np.unique(plays)) < 200
     elsewhere = points(20, 9)
     agree(bandit.model.posterior(elsewhere), naive.posterior(elsewhere))
@@ -60,7 +60,7 @@ def test_gp_ucb_on_changing_arm_sets_equals_the_dense_inverse(kernel, reg):
     learn(bandit, batch, rewards)
     told(naive, batch, rewards)
     agree(bandit.model.posterior(pool), naive.posterior(pool))
-    assert bandit.rounds == 310
+    assert bandit.n_learned == 310
     assert bandit.model.dictionary_size == len(np.unique(np.array(naive.rows), axis=0))
 
 
@@ -112,8 +112,8 @@ def test_gp_ucb_equals_scikit_learns_gaussian_process(kernel, reg, normalize):
     fixed = op.GPUCB(arms, KERNELS[kernel], reg=reg, normalize=normalize)
     rows = op.GPUCB(kernel=KERNELS[kernel], reg=reg, normalize=normalize)
     for count in (1, 2, 50, 300):
-        learn(fixed, plays[fixed.rounds : count], rewards[fixed.rounds : count])
-        learn(rows, arms[plays[rows.rounds : count]], rewards[rows.rounds : count])
+        learn(fixed, plays[fixed.n_learned : count], rewards[fixed.n_learned : count])
+        learn(rows, arms[plays[rows.n_learned : count]], rewards[rows.n_learned : count])
         regressor = GaussianProcessRegressor(theirs, alpha=reg, optimizer=None, normalize_y=normalize)
         means, deviations = regressor.fit(arms[plays[:count]], rewards[:count]).predict(arms, return_std=True)
         scale = rewards[:count].std() if normalize and count > 1 else 1.0

@@ -74,7 +74,7 @@ def test_decide_ranks_the_best_arms_and_learns_nothing(make):
         assert decision.propensity == 1.0
         assert list(bandit.decide(*rows, k=ARMS).arms) == list(np.argsort(-scores))
         assert same(bandit.model.posterior(arms), before)
-        assert bandit.rounds == 60
+        assert bandit.n_learned == 60
         close(decision.scores, decision.means + 0.4 * decision.widths)
 
 
@@ -118,7 +118,7 @@ def test_a_maximizer_chooses_any_point(make):
     close(seen[0], bandit.score(grid))
     assert np.array_equal(decision.arm, grid[bandit.score(grid).argmax()])
     learn(bandit, decision.arm, 1.0)
-    assert bandit.rounds == 41
+    assert bandit.n_learned == 41
 
 
 @pytest.mark.parametrize("exploration", [None, op.Thompson(0.2), op.EpsilonGreedy(0.2)], ids=str)
@@ -134,7 +134,7 @@ def test_play_is_decide_and_learn(make, options, exploration):
         arm = other.decide().arm
         assert arm == chosen[t]
         learn(other, arm, float(value(arms)[arm] + 0.1 * noise[t]))
-    assert one.rounds == other.rounds == 60
+    assert one.n_learned == other.n_learned == 60
     assert same(one.model.posterior(), other.model.posterior())
 
 
@@ -143,10 +143,10 @@ def test_a_reward_that_is_no_number_ends_play_with_what_was_learned_before(make)
     bandit, paid = BANDITS[make](points(), SMOOTH, reg=0.37), iter([1.0, 2.0, np.nan, 3.0])
     with pytest.raises(ValueError, match="reward"):
         play(bandit, lambda arm: next(paid), 4)
-    assert bandit.rounds == 2
+    assert bandit.n_learned == 2
     assert len(play(bandit, lambda arm: 1.0, 0)) == 0
     play(bandit, lambda arm: 1.0, 3)
-    assert bandit.rounds == 5
+    assert bandit.n_learned == 5
 
 
 @pytest.mark.parametrize("make", BANDITS)

@@ -28,7 +28,7 @@ def test_saved_and_copied_bandits_continue_bit_for_bit(make, sets, options, tmp_
         assert (
             repr(loaded).split(";")[0] == repr(bandit).split(";")[0]
         )  # bytes of what is computed when needed may differ
-        assert loaded.rounds == bandit.rounds
+        assert loaded.n_learned == bandit.n_learned
         assert (loaded.model.kernel, loaded.model.reg) == (bandit.model.kernel, bandit.model.reg)
         runs = [run(b, 12, seed=9, sets=SETS[sets]) for b in (copy, loaded, bandit)]
         assert same_run(runs[0], runs[2])
@@ -45,7 +45,7 @@ def test_a_copy_is_independent(make):
         before, copy = bandit.model.posterior(arms), bandit.copy()
         learn(copy, np.arange(20) if sets == "fixed" else arms[:20], np.ones(20))
         assert same(bandit.model.posterior(arms), before)
-        assert bandit.rounds == 1
+        assert bandit.n_learned == 1
 
 
 @pytest.mark.parametrize("make", ["GPUCB", "BKB"])

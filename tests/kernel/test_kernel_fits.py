@@ -52,7 +52,7 @@ def test_fit_after_finds_the_length_scale_within_a_factor_of_two(sets, make, len
                 float(function[decision.arm] + noise[t]),
             )
         assert (bandit.model.kernel, bandit.model.reg) == (naive.model.kernel, naive.model.reg)
-        assert bandit.rounds == 120
+        assert bandit.n_learned == 120
 
 
 def test_after_the_fit_the_posterior_is_that_of_the_fitted_kernel():
@@ -101,11 +101,11 @@ def test_a_fit_that_fails_changes_nothing(make, sets, monkeypatch):
         patched.setattr(marginal_likelihood, "fitted", fails)
         for what in (3, [3, 4]):
             arm = what if sets == "fixed" else points(5, 9)[what]
-            before, state = bandit.model.posterior(points(7, 4)), bandit.rounds
+            before, state = bandit.model.posterior(points(7, 4)), bandit.n_learned
             with pytest.raises(ValueError, match="kernel"):
                 learn(bandit, arm, np.zeros(np.shape(what)))
             assert same(bandit.model.posterior(points(7, 4)), before)
-            assert bandit.rounds == state == 9
+            assert bandit.n_learned == state == 9
     twin = BANDITS[make](points() if sets == "fixed" else None, SMOOTH, reg=0.37, fit_after=10, seed=3)
     run(twin, 9, sets=SETS[sets])
     assert same_run(run(bandit, 8, sets=SETS[sets]), run(twin, 8, sets=SETS[sets]))

@@ -114,12 +114,12 @@ def test_thousands_of_plays_lose_no_digits(make):
 def untouched(bandit, action, match, sets):
     """One clear ValueError; posterior, counters, random stream, copies and all that follows are as if it never was."""
     twin, rows = bandit.copy(), points(7, 4)
-    before, rounds, memory = bandit.model.posterior(rows), bandit.rounds, bandit.memory_usage()
+    before, rounds, memory = bandit.model.posterior(rows), bandit.n_learned, bandit.memory_usage()
     with pytest.raises(ValueError, match=match) as caught:
         action(bandit)
     assert 20 < len(str(caught.value)) < 600
     assert "\n" not in str(caught.value).split("got ")[0]
-    assert bandit.rounds == rounds
+    assert bandit.n_learned == rounds
     assert bandit.memory_usage() == memory
     assert same(bandit.model.posterior(rows), before)
     assert same_run(run(bandit, 8, sets=SETS[sets]), run(twin, 8, sets=SETS[sets]))
@@ -277,11 +277,11 @@ def test_a_kernel_that_breaks_later_is_refused_then_and_changes_nothing(make, ke
     bad = [2.0, 0.0] if kernel is breaking else [1.5, 0.2]
     bandit = BANDITS[make](None, kernel, reg=0.01, seed=3)
     learn(bandit, good, [1.0, 2.0])
-    twin, before, rounds = bandit.copy(), bandit.model.posterior(good), bandit.rounds
+    twin, before, rounds = bandit.copy(), bandit.model.posterior(good), bandit.n_learned
     rows, rewards = (np.vstack([good, [bad]]), [1.0, 2.0, 3.0]) if batch else (bad, 3.0)
     with pytest.raises(ValueError, match="kernel"):
         learn(bandit, rows, rewards)
-    assert bandit.rounds == rounds
+    assert bandit.n_learned == rounds
     assert same(bandit.model.posterior(good), before)
     for one in (bandit, twin):
         learn(one, good, [3.0, 4.0])

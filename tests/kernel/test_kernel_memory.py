@@ -24,7 +24,7 @@ def test_memory_and_dictionary_are_flat_once_the_effective_dimension_is(make, se
         learn(bandit, plays if sets == "fixed" else arms[plays], value(arms)[plays] + rng.standard_normal(100))
         memory.append(bandit.memory_usage())
         sizes.append(bandit.model.dictionary_size)
-    assert bandit.rounds == 10_000
+    assert bandit.n_learned == 10_000
     assert max(sizes[90:]) <= max(sizes[40:50]) + 3
     assert max(memory[50:]) <= 1.1 * max(memory[:50])
     assert max(sizes) <= 60
@@ -75,9 +75,9 @@ def test_ctrl_c_loses_a_play_or_keeps_it_but_never_half_of_it(make):
                     learned.append((arm, reward))
             except (KeyboardInterrupt, SystemError):  # numba says SystemError of a signal that comes as it returns
                 pressed += 1
-                if bandit.rounds > len(learned):
+                if bandit.n_learned > len(learned):
                     learned.append((arm, reward))
-            assert bandit.model.learned.plays.sum() == bandit.rounds == len(learned)
+            assert bandit.model.learned.plays.sum() == bandit.n_learned == len(learned)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
@@ -175,4 +175,4 @@ def test_what_only_looks_like_an_arm_is_refused_with_a_sentence():
         bandit.model.nystrom()
     learn(bandit, np.array(3), 1.0)
     learn(bandit, np.arange(3, dtype=np.uint8), np.ones(3, np.float32))
-    assert bandit.rounds == 4
+    assert bandit.n_learned == 4

@@ -23,7 +23,7 @@ def test_rows_have_labels_where_they_are_given(make):
     assert named.arms == [labels[place] for place in plain.arms]
     assert bandit.explain(arms, labels[4], arms=labels).terms == bandit.explain(arms, 4).terms
     bandit.learn(named, [1.0, None, 2.0])
-    assert bandit.rounds == 62
+    assert bandit.n_learned == 62
 
 
 @pytest.mark.parametrize("make", ["GPUCB", "BKB"])
@@ -61,7 +61,7 @@ def test_a_snapshot_stays_as_the_bandit_was(make, sets):
         bandit.learn(bandit.decide(rows), 1.0)
     assert np.array_equal(snapshot.score(rows), before)
     assert not np.array_equal(bandit.score(rows), before)
-    assert snapshot.bandit().rounds == 60
+    assert snapshot.bandit().n_learned == 60
 
 
 @pytest.mark.parametrize("make", ["GPUCB", "BKB"])

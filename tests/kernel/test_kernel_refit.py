@@ -37,7 +37,7 @@ def test_a_refitted_posterior_is_that_of_a_bandit_that_knew_kernel_and_reg_all_a
     learn(knew, what, rewards)
     agree(bandit.model.posterior(arms), knew.model.posterior(arms)[:2])
     assert np.isclose(bandit.model.information_gain(), knew.model.information_gain())
-    assert (bandit.model.kernel, bandit.model.reg, bandit.rounds) == (NEW, reg, 90)
+    assert (bandit.model.kernel, bandit.model.reg, bandit.n_learned) == (NEW, reg, 90)
 
 
 def test_before_the_first_play_the_new_kernel_is_what_is_known():

@@ -23,16 +23,16 @@ def test_merged_plays_of_fixed_arms_are_the_posterior_of_all(reg, normalize):
     plays, rewards = history(arms)
     parts = slice(0, 60), slice(60, 61), slice(61, 180)
     shards = [played(make(), plays[part], rewards[part]) for part in parts]
-    merged, whole = op.merged(*shards), played(make(), plays[:180], rewards[:180])
+    merged, whole = op.merge_all(*shards), played(make(), plays[:180], rewards[:180])
     for _ in range(2):
         agree(merged.model.posterior(), whole.model.posterior())
         agree(merged.model.posterior(points(20, 9)), whole.model.posterior(points(20, 9)))
-        assert (merged.rounds, merged.model.dictionary_size) == (whole.rounds, whole.model.dictionary_size)
+        assert (merged.n_learned, merged.model.dictionary_size) == (whole.n_learned, whole.model.dictionary_size)
         assert abs(merged.model.information_gain() - whole.model.information_gain()) < 1e-8
         agree(op.from_bytes(op.to_bytes(merged)).model.posterior(), whole.model.posterior())
         for bandit in (merged, whole):
             played(bandit, plays[180:], rewards[180:])
-    assert make().merge(make()).rounds == 0
+    assert make().merge(make()).n_learned == 0
     agree(make().merge(whole).model.posterior(), whole.model.posterior())
 
 
@@ -44,10 +44,10 @@ def test_merged_plays_of_changing_arms_share_their_points(reg):
     rewards = rng.standard_normal(len(rows))
     order = rng.permutation(len(rows))
     shards = [played(make(), rows[part], rewards[part]) for part in np.array_split(order, 3)]
-    merged, whole = op.merged(make(), *shards, make()), played(make(), rows, rewards)
+    merged, whole = op.merge_all(make(), *shards, make()), played(make(), rows, rewards)
     for _ in range(2):
         agree(merged.model.posterior(points(20, 9)), whole.model.posterior(points(20, 9)))
-        assert (merged.rounds, merged.model.dictionary_size) == (whole.rounds, whole.model.dictionary_size)
+        assert (merged.n_learned, merged.model.dictionary_size) == (whole.n_learned, whole.model.dictionary_size)
         merged, whole = (played(bandit, rows[:9], rewards[:9]) for bandit in (merged, whole))
 
 

@@ -10,7 +10,7 @@ from onepass.lab.news import delays
 from onepass.lab.news.site import LEAST, MOST, STOCK, Site
 from onepass.lab.news.study import Server
 
-NAMES = ("CrossedBandit", "Popularity", "Uniform")
+NAMES = ("InteractionBandit", "Popularity", "Uniform")
 
 
 def test_a_site_is_its_seed_and_offers_what_it_says():
@@ -65,7 +65,7 @@ def test_crossing_users_with_articles_beats_popularity_which_beats_any_article(t
     study = find("news")
     results = run(study, policies=select(study, NAMES), seeds=1, rounds=many(3000, 20_000), quiet=True)
     rates = {row["policy"]: row["click_rate"] for row in results.rows}
-    assert rates["CrossedBandit"] > 1.15 * rates["Popularity"] > 1.15 * 1.1 * rates["Uniform"]
+    assert rates["InteractionBandit"] > 1.15 * rates["Popularity"] > 1.15 * 1.1 * rates["Uniform"]
     assert "click rate" in report.keep(results, tmp_path)
     assert (tmp_path / report.PICTURE).is_file()
 
@@ -73,7 +73,7 @@ def test_crossing_users_with_articles_beats_popularity_which_beats_any_article(t
 def test_clicks_that_come_minutes_or_hours_late_cost_little_for_every_kind_of_bandit():
     study, rounds, seeds = delays.STUDY, many(4_000, 40_000), many(1, 2)
     waits = [delays.NO_DELAY, "5 minutes", "2 hours"]
-    recipes = many(("CrossedBandit", "LinTS"), tuple(delays.BANDITS))
+    recipes = many(("InteractionBandit", "LinTS"), tuple(delays.BANDITS))
     labels = [f"{recipe}, {wait}" for recipe in recipes for wait in waits]
     results = run(study, policies=select(study, labels), seeds=seeds, rounds=rounds, quiet=True)
     late = {label: np.mean([row["last_half"] for row in results.rows if row["policy"] == label]) for label in labels}

@@ -39,7 +39,7 @@ from onepass.lab.recommender.suites import sweep
 from onepass.lab.seeds import FIRST_TUNING_SEED
 
 RULE = {"reg": 0.37, "exploration": -0.1}
-LINUCB = Recommender("LinUCB", "LinUCB", {"parameters": "disjoint", **RULE})
+LINUCB = Recommender("LinUCB", "LinUCB", {"model": "disjoint", **RULE})
 POPULARITY = Recommender("Popularity", Popularity)
 DAY = 86_400.0
 

@@ -81,11 +81,11 @@ def test_a_recipe_takes_newton_steps_in_place_of_ridge_regression(name):
     models = {"shared": lambda estimator: estimator, "disjoint": op.Disjoint}
     for parameters, model in models.items():
         for estimator, kind in (("ridge", op.Ridge), ("newton", op.OnlineNewton)):
-            bandit = recipe(dim=DIM, reg=0.37, estimator=estimator, parameters=parameters, **options)
+            bandit = recipe(dim=DIM, reg=0.37, estimator=estimator, model=parameters, **options)
             assert repr(bandit.model.estimator) == repr(model(kind(design())))
-        default = recipe(dim=DIM, parameters=parameters, **options)
+        default = recipe(dim=DIM, model=parameters, **options)
         assert repr(default.model.estimator).count("Ridge(") == 1
-    both = recipe(dim=DIM, reg=0.37, estimator="newton", parameters="hybrid", **options).model.estimator
+    both = recipe(dim=DIM, reg=0.37, estimator="newton", model="hybrid", **options).model.estimator
     assert (type(both.shared), type(both.arms)) == (op.OnlineNewton, op.Ridge)
     with pytest.raises(ValueError, match="estimator must be one of 'ridge', 'newton'"):
         recipe(dim=DIM, estimator="huber", **options)

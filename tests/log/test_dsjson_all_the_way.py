@@ -29,7 +29,7 @@ from service_process import Served
 LOOP = """
 name = "shop"
 [model]
-recipe = "CrossedBandit"
+recipe = "InteractionBandit"
 seed = 3
 [reward]
 wait = 0.2
@@ -65,7 +65,7 @@ def test_a_request_is_what_decide_takes(tmp_path):
     ((name, features),) = arm.items()
     assert terms(features).keys() == {f"TAction.topic={features['TAction']['topic']}", "j.Vision.person",
                                       "j._text=good", "j._text=words"}  # fmt: skip
-    for bandit in (op.CrossedBandit(), op.ContextualBandit()):
+    for bandit in (op.InteractionBandit(), op.ContextualBandit()):
         bandit.learn(found.context, 1.0, arm=arm)
         assert bandit.decide(found.context, found.arms).arm in found.arms
         assert bandit.arms == (name,)
@@ -169,16 +169,16 @@ def test_decisions_without_names_of_two_files_are_not_the_same(tmp_path):
 def test_an_import_that_joins_is_replayed_as_if_it_were_learned_line_by_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = dsjson_logs.written(tmp_path / "a.dsjson", 80)
-    op.CrossedBandit(seed=1).save("begin")
+    op.InteractionBandit(seed=1).save("begin")
     assert onepass(capsys, "log", "import", "log", path, "--default", "0")[1]["counts"]["join"] == 80
     code, found = onepass(capsys, "log", "replay", "log", "--model", "begin", "--out", "end")
     assert (code, found["joins"]) == (0, 80)
-    naive = op.CrossedBandit(seed=1)
+    naive = op.InteractionBandit(seed=1)
     for event in dsjson.read(path):
         request = request_of(event.decision)
         naive.learn(request.context, event.outcomes[0].value, request.arm(event.decision.places[0]))
     learned = op.load("end")
-    assert learned.rounds == naive.rounds == 80
+    assert learned.n_learned == naive.n_learned == 80
     for event in dsjson.read(path):
         request = request_of(event.decision)[:2]
         assert np.array_equal(learned.score(*request), naive.score(*request))
@@ -197,7 +197,7 @@ def test_a_file_that_the_loops_model_cannot_learn_is_refused_and_nothing_is_stor
 
 def test_a_loop_of_rows_learns_the_export_of_another(tmp_path):
     rng, store, other = np.random.default_rng(0), MemoryStore(), MemoryStore()
-    begin = op.OFUL(dim=2, parameters="disjoint")
+    begin = op.OFUL(dim=2, model="disjoint")
     for t in range(30):
         context = rng.standard_normal(2)
         decision = begin.decide(context, ["a", "b"], id=f"{t}")
@@ -226,7 +226,7 @@ def asked(service, name, wanted):
         until(lambda: f'onepass_rounds{{loop="shop"}} {float(wanted)}' in service.ready("shop"))
         assert client.problem() is None
         young, old = [client.decide({"GUser": {"age": age}}, arms, id=f"{name} of {age}") for age in (18, 70)]
-        assert wanted <= young.rounds <= old.rounds
+        assert wanted <= young.n_learned <= old.n_learned
         scores = [{one.arm: one.score for one in found.ranking} for found in (young, old)]
         assert scores[0]["article 3"] > scores[0]["article 1"]
         assert scores[1]["article 1"] > scores[1]["article 3"]
@@ -278,7 +278,7 @@ def test_a_service_goes_on_learning_on_an_import(tmp_path, capsys):
 
 def trained(path):
     """A bandit that has learned a file."""
-    bandit = op.CrossedBandit(seed=1)
+    bandit = op.InteractionBandit(seed=1)
     for event in dsjson.read(path):
         request = request_of(event.decision)
         bandit.learn(request.context, event.outcomes[0].value, request.arm(event.decision.places[0]))
@@ -326,7 +326,7 @@ def evaluated(capsys, path, *arguments):
 
 def test_a_bandit_learns_a_file_while_it_is_evaluated(tmp_path):
     path = dsjson_logs.written(tmp_path / "a.dsjson", 120)
-    for make in (op.CrossedBandit, op.ContextualBandit):
+    for make in (op.InteractionBandit, op.ContextualBandit):
         (log,) = ev.logs_of(dsjson.read(path), size=1_000)
         bandit, naive, wanted = make(seed=1), make(seed=1), []
         sample = ev.progressive(log, bandit)
@@ -335,9 +335,9 @@ def test_a_bandit_learns_a_file_while_it_is_evaluated(tmp_path):
             p = naive.decide(request.context, request.arms, id="row 0").probabilities
             wanted.append(p[place] / event.decision.propensities[0])
             naive.learn(request.context, event.outcomes[0].value, request.arm(place))
-            assert naive.rounds == number + 1
+            assert naive.n_learned == number + 1
         assert np.array_equal(sample.weights, wanted)
-        assert bandit.rounds == 120
+        assert bandit.n_learned == 120
 
 
 def test_decisions_may_offer_different_arms_and_functions_get_requests(tmp_path):
@@ -370,7 +370,7 @@ BAD = {
 @pytest.mark.parametrize("what", BAD)
 def test_one_bad_line_does_not_stop_an_evaluation_that_skips(tmp_path, capsys, monkeypatch, what):
     monkeypatch.chdir(tmp_path)
-    op.CrossedBandit().save("bandit")
+    op.InteractionBandit().save("bandit")
     whole = list(dsjson_logs.lines(30))
     path = tmp_path / "a.dsjson"
     path.write_text("".join(json.dumps(one) + "\n" for one in whole[:29]))
@@ -413,7 +413,7 @@ def test_a_policy_of_a_module_in_the_current_folder(tmp_path):
 def test_a_bandit_of_rows_is_asked_for_its_arms_by_name(tmp_path, capsys, monkeypatch, per_arm):
     """From a store of its own decisions, and from their export: the probabilities that it decided with."""
     monkeypatch.chdir(tmp_path)
-    rng, bandit = np.random.default_rng(0), op.OFUL(dim=2, parameters="disjoint", exploration=op.Softmax(0.3))
+    rng, bandit = np.random.default_rng(0), op.OFUL(dim=2, model="disjoint", exploration=op.Softmax(0.3))
     for t in range(60):
         bandit.learn(rng.standard_normal(2), float(t % 3 == 0), arm="abc"[t % 3])
     with SqliteStore("log") as store:

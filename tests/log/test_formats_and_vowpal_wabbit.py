@@ -53,7 +53,7 @@ def test_text_that_is_read_and_written_again_has_the_same_loss(tmp_path, options
 def test_a_log_of_ours_is_one_of_its_own(tmp_path, options, slots, kind):
     """What a bandit decided, exported: every decision is an example, from which it learns as much as from text."""
     store, rng = MemoryStore(), np.random.default_rng(0)
-    bandit = op.CrossedBandit() if kind == "records" else op.OFUL(dim=3, parameters="disjoint")
+    bandit = op.InteractionBandit() if kind == "records" else op.OFUL(dim=3, model="disjoint")
     arms = {"a1": {"topic": "sport"}, "a2": {"topic": "news"}, "a3": {"topic": "food"}}
     for t in range(200):
         age, names = float(rng.integers(20, 60)), list(arms)

@@ -53,7 +53,7 @@ def test_a_log_is_verified_from_its_first_checkpoint_or_from_a_model(game, capsy
     code, found = onepass(capsys, "log", "verify", "log", "--model", "other")
     assert (code, found["ok"], found["loops"]["game"]["others"]) == (1, False, [1, 40, 77])
     code, said = onepass(capsys, "log", "verify", "log", "--model", "end")
-    assert (code, said) == (2, "onepass: decision '0' has had its reward; pass again=True to learn another\n")
+    assert (code, said) == (2, "onepass: decision '0' has had its reward; pass allow_repeat=True to learn another\n")
 
 
 def test_export_and_import_keep_every_place_and_bit(game, capsys):

@@ -54,7 +54,7 @@ def test_a_model_that_is_corrected_knows_what_it_would_have_learned_at_once(kind
         expected, found = (bandit.decide(x, ARMS, id="asked") for bandit in (one, other))
         np.testing.assert_allclose(found.means, expected.means, rtol=1e-9, atol=1e-11)
         np.testing.assert_array_equal(found.widths, expected.widths)  # the design is the same in every bit
-    assert one.rounds == other.rounds == 30
+    assert one.n_learned == other.n_learned == 30
     uncorrected = played(bandit_of(kind), wrong.tolist())
     assert np.abs(uncorrected.decide(rows[0], ARMS).means - one.decide(rows[0], ARMS).means).max() > 1e-3
 
@@ -78,7 +78,7 @@ def test_models_that_are_not_linear_in_rewards_say_so():
     assert all(linear(bandit_of(kind)) for kind in KINDS)
     for bandit in (
         op.ContextualBandit(),
-        op.CrossedBandit(),
+        op.InteractionBandit(),
         op.Bandit(op.Ridge(EXACT), half_life=100),
         op.Bandit(op.Disjoint(op.Ridge(EXACT)), half_life=100),
         op.Bandit(op.Hybrid(shared=op.Ridge(EXACT), arms=op.Ridge(EXACT))),

@@ -175,7 +175,7 @@ def test_batches_matter_so_the_log_keeps_them(game):
         other.append([msgspec.structs.replace(one, batch=None) if isinstance(one, Join) else one])
     fold = Fold(other, "game", bandit(kind))
     fold.advance()
-    assert fold.bandit.rounds == live.bandit.rounds
+    assert fold.bandit.n_learned == live.bandit.n_learned
     assert op.to_bytes(fold.bandit) != op.to_bytes(live.bandit)
     assert not verify(Fold(other, "game", bandit(kind))).ok
 

@@ -30,7 +30,7 @@ from onepass.service.messages import DecideRequest, OutcomeRequest
 from onepass.service.settings import begun, checked
 from patience import learned, until
 
-MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
+MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
                                   "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
 
 

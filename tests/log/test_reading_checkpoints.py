@@ -61,7 +61,7 @@ def test_readers_follow_the_one_learner_and_the_log_is_the_truth(rules, tmp_path
     keeper = Keeper(str(rules), str(data), None)
     readers = [Reader("news", str(data), asked(keeper), follow=0.02) for _ in range(2)]
     answers = played(readers, 0, 30)
-    until(lambda: keeper.loop.learner.fold.bandit.rounds == 30)
+    until(lambda: keeper.loop.learner.fold.bandit.n_learned == 30)
     until(lambda: all(reader.rounds() == 30 for reader in readers))
     answers.update(played(readers, 30, 40))
     assert {msgspec.json.decode(answers[f"{t}"])["rounds"] for t in range(30, 40)} >= {30}
@@ -78,7 +78,7 @@ def test_readers_follow_the_one_learner_and_the_log_is_the_truth(rules, tmp_path
     assert asyncio.run(posted(readers[0], "decide", b"["))[0] == 400
     assert asyncio.run(posted(readers[0], "nothing", b"{}"))[0] == 404
 
-    until(lambda: keeper.loop.learner.fold.bandit.rounds == 40)
+    until(lambda: keeper.loop.learner.fold.bandit.n_learned == 40)
     keeper.stop()
     keeper = Keeper(str(rules), str(data), None)  # it was lost: the next one goes on from the log
     reader = Reader("news", str(data), asked(keeper))

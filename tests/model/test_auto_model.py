@@ -20,15 +20,15 @@ SINGLE = 3e-5  # models are kept in float32
 USER = {"hour": 9, "country": "de", "tags": ["x", "y"], "age": None}
 TEA = ["tea", "soup"]
 FEATURES = {"a1": {"topic": "sport", "length": 3.0}, "a2": {"topic": "news"}, "a3": [1.0, 2.0]}
-SMALL = {"warm_up": 16, "landmarks": 5}
+SMALL = {"warm_up": 16, "n_landmarks": 5}
 MANY = [f"a{k}" for k in range(21)]
 KINDS = {
     "rows": ([0.5, 9.0], TEA, "rows"),
     "records": (USER, TEA, "records"),
-    "many arms": (USER, MANY, "crossed"),
-    "features": (USER, FEATURES, "crossed"),
-    "rows, features": ([0.5, 9.0], FEATURES, "crossed"),
-    "nameless": (USER, [{"topic": "sport"}, {"topic": "news"}], "crossed"),
+    "many arms": (USER, MANY, "interaction"),
+    "features": (USER, FEATURES, "interaction"),
+    "rows, features": ([0.5, 9.0], FEATURES, "interaction"),
+    "nameless": (USER, [{"topic": "sport"}, {"topic": "news"}], "interaction"),
 }
 
 
@@ -50,7 +50,7 @@ def taught(kind: str, rounds: int = 24, **options) -> op.Bandit:
 
 
 def mixture_of(rows: np.ndarray, rewards: np.ndarray) -> m.Mixture:
-    bandit = op.ContextualBandit(warm_up=32, landmarks=6, patience=None)
+    bandit = op.ContextualBandit(warm_up=32, n_landmarks=6, alarm_threshold=None)
     bandit.learn(rows, rewards, [k % 2 for k in range(len(rows))])
     bandit.learn(rows[0], 0.0, "gone")
     bandit.remove_arm("gone")
@@ -78,7 +78,7 @@ def test_a_model_with_a_column_more_is_what_it_had_been_from_the_start():
     P_0: I / reg, of the constant times (d' + 1) / (d + 1)."""
     rng = np.random.default_rng(5)
     rows = rng.standard_normal((40, 3))
-    bandit = op.ContextualBandit(warm_up=32, landmarks=6, patience=None)
+    bandit = op.ContextualBandit(warm_up=32, n_landmarks=6, alarm_threshold=None)
     bandit.learn(rows, rows[:, 0], ["a"] * 40)
     state = widened(bandit.model.learned, np.zeros(1), np.zeros(1))
     later = np.hstack([rng.standard_normal((10, 3)), rng.integers(2, size=(10, 1))])
@@ -126,8 +126,8 @@ def test_what_is_learned_first_decides_and_it_says_so(kind):
     bandit.decide(context, arms, id="x")
     assert op.to_bytes(bandit) == before
     bandit.learn(bandit.decide(context, arms), 1.0)
-    assert bandit.choices()["models"] == models
-    assert bandit.rounds == 1
+    assert bandit.choices()["model"] == models
+    assert bandit.n_learned == 1
     if models != "rows":
         assert "records" in repr(bandit)
 
@@ -147,7 +147,7 @@ def test_a_decision_is_learned_late_from_json_alone(kind):
             one.learn(found[0], reward)
     fresh = op.ContextualBandit(**SMALL)
     fresh.learn(Decision.from_dict(record), [1.0, None])
-    assert fresh.choices()["models"] == models
+    assert fresh.choices()["model"] == models
 
 
 @pytest.mark.parametrize("kind", ["records", "features", "rows, features", "nameless"])
@@ -178,27 +178,30 @@ def test_several_at_once_lists_and_frames_are_the_same_requests(kind):
         assert np.array_equal(bandit.score(given, arms), [one.scores for one in one_by_one])
         assert [len(names) for names in bandit.recommend(given, 2, arms).arms] == [2, 2]
     assert bandit.decide(pl.DataFrame(rows[:1]), arms, id="q0").arm == one_by_one[0].arm
-    before = bandit.rounds
+    before = bandit.n_learned
     bandit.learn(several, [1.0, 0.0])
     if kind == "records":
         bandit.learn(pd.DataFrame(rows), [1.0, 0.0], TEA)
         bandit.learn(rows[0], 1.0, "tea")
-    assert bandit.rounds == before + (5 if kind == "records" else 2)
+    assert bandit.n_learned == before + (5 if kind == "records" else 2)
 
 
 def test_the_user_may_fix_the_models_and_the_rule():
-    own, crossed = op.ContextualBandit(models="own"), op.ContextualBandit(models="crossed", exploration=op.UCB(0.5))
+    own, crossed = (
+        op.ContextualBandit(model="disjoint"),
+        op.ContextualBandit(model="interaction", exploration=op.UCB(0.5)),
+    )
     for bandit, arms in ((own, {"a": {"topic": "x"}, "b": {}}), (crossed, TEA)):
         bandit.learn(bandit.decide(USER, arms), 1.0)
-    assert (own.choices()["models"], crossed.choices()["models"]) == ("records", "crossed")
+    assert (own.choices()["model"], crossed.choices()["model"]) == ("records", "interaction")
     assert crossed.decide(USER, TEA).rule == repr(op.UCB(0.5))
     free = taught("features")
     other = free.exploring(op.UCB(0.25))
     assert other.decide(USER, FEATURES).rule == repr(op.UCB(0.25)) != repr(free.exploration)
     free.exploration = op.UCB(0.75)
     assert free.decide(USER, FEATURES).rule == repr(op.UCB(0.75))
-    with pytest.raises(ValueError, match="models"):
-        op.ContextualBandit(models="both")
+    with pytest.raises(ValueError, match="model"):
+        op.ContextualBandit(model="both")
     with pytest.raises(ValueError, match="context"):
         op.ContextualBandit(context=3)
 
@@ -207,11 +210,11 @@ def test_the_user_may_fix_the_models_and_the_rule():
     ("kind", "context", "arms", "said"),
     [
         ("rows", USER, TEA, "contexts must be rows"),
-        ("rows", [1.0, 2.0], FEATURES, "models='own'"),
+        ("rows", [1.0, 2.0], FEATURES, "model='disjoint'"),
         ("records", [1.0, 2.0], TEA, "contexts must be records"),
         ("records", {"x": np.nan}, TEA, "x must be"),
         ("records", [], TEA, "contexts must be"),
-        ("records", USER, FEATURES, "models='own'"),
+        ("records", USER, FEATURES, "model='disjoint'"),
         ("features", [[1.0], [2.0]], FEATURES, "one row a decision"),
         ("features", USER, {"a": {"x": np.inf}}, "x must be"),
         ("features", USER, None, "arms"),
@@ -252,7 +255,7 @@ def test_an_arm_with_features_that_is_removed_leaves_the_others_as_they_were():
 
 
 def test_the_dictionary_grows_and_new_words_are_learned_after_the_warm_up():
-    rng, bandit, wrong = np.random.default_rng(3), op.ContextualBandit(landmarks=20, warm_up=32), []
+    rng, bandit, wrong = np.random.default_rng(3), op.ContextualBandit(n_landmarks=20, warm_up=32), []
     for k in range(160):
         city = int(rng.integers(4)) + (4 if k >= 60 else 0)
         decision = bandit.decide({"city": f"c{city}", "n": float(rng.random())}, TEA)
@@ -269,6 +272,6 @@ def test_arms_that_were_added_are_offered_where_none_are_named():
         bandit.add_arm(name)
     decision = bandit.decide(USER)
     bandit.learn(decision, 1.0)
-    assert (bandit.choices()["models"], len(decision.offered)) == ("crossed", len(MANY))
+    assert (bandit.choices()["model"], len(decision.candidates)) == ("interaction", len(MANY))
     assert bandit.explain(USER).arm in MANY
     assert len(bandit.score(USER)) == len(bandit.recommend([USER], 50).arms[0]) == len(MANY)

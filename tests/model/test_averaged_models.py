@@ -30,7 +30,10 @@ def test_means_widths_and_residual_are_those_of_dense_regressions_on_the_same_vi
     """Clicks, and rewards far from 0, which begin at their mean; views of 64 rows, then as they are."""
     rng = np.random.default_rng(3)
     rows, rewards = rng.standard_normal((100, 3)) * [1.0, 5.0, 0.2], shift + rng.standard_normal(100).round(1)
-    arms, bandit = rng.integers(3, size=100), op.ContextualBandit(landmarks=12, warm_up=64, reg=reg, patience=None)
+    arms, bandit = (
+        rng.integers(3, size=100),
+        op.ContextualBandit(n_landmarks=12, warm_up=64, reg=reg, alarm_threshold=None),
+    )
     bandit.learn(rows, rewards, arms)
     state = bandit.model.learned
     used = [m for m in range(len(MODELS)) if state.plan[m, SIZE] > 0]
@@ -85,7 +88,7 @@ def test_it_learns_what_is_not_linear_and_beats_a_linear_bandit():
     rows, rewards = game(1500, 4, 3, seed=5)
     mine = played(op.ContextualBandit(), rows, rewards)[500:].mean()
     linear = [
-        played(op.LinUCB(dim=4, parameters="disjoint", exploration=e, reg=0.1), rows, rewards)[500:].mean()
+        played(op.LinUCB(dim=4, model="disjoint", exploration=e, reg=0.1), rows, rewards)[500:].mean()
         for e in (0.1, 0.3, 1.0)
     ]
     assert mine > 1.25 * max(linear)
@@ -109,7 +112,7 @@ def test_a_change_is_noticed_and_a_still_world_is_not_forgotten():
     played(still, rows, rewards)
     assert still.choices()["alarms"] == 0
     changed = np.vstack([rewards[:1500], np.roll(rewards[1500:], 1, axis=1)])
-    with_alarm, without = op.ContextualBandit(), op.ContextualBandit(patience=None)
+    with_alarm, without = op.ContextualBandit(), op.ContextualBandit(alarm_threshold=None)
     after, never = played(with_alarm, rows, changed)[1500:].mean(), played(without, rows, changed)[1500:].mean()
     assert with_alarm.choices()["alarms"] == 1
     assert after > never + 0.1
@@ -131,7 +134,7 @@ def test_outliers_cost_little_and_clicks_are_never_clipped():
 
 def test_a_thousand_equal_rewards_leave_the_unit_and_the_prior_as_they_were():
     """Else all models, which learn what is left of rewards without the prior, would be wrong at once."""
-    rng, bandit = np.random.default_rng(14), op.ContextualBandit(landmarks=5)
+    rng, bandit = np.random.default_rng(14), op.ContextualBandit(n_landmarks=5)
     rewards = np.ones(1_300)
     rewards[:200:4] = 0.0
     bandit.learn(rng.standard_normal((1_300, 2)), rewards, np.arange(1_300) % 2)
@@ -143,7 +146,7 @@ def test_a_thousand_equal_rewards_leave_the_unit_and_the_prior_as_they_were():
 
 def test_arms_come_and_go_in_the_memory_of_those_that_are_there():
     rng = np.random.default_rng(9)
-    bandit = op.ContextualBandit(landmarks=10)
+    bandit = op.ContextualBandit(n_landmarks=10)
     for name in range(300):
         bandit.learn(rng.standard_normal(3), 1.0, name)
         if name >= 4:
@@ -158,7 +161,7 @@ def test_arms_come_and_go_in_the_memory_of_those_that_are_there():
 
 def test_many_arms_have_fewer_landmarks_and_it_says_so():
     rng = np.random.default_rng(10)
-    few, many = op.ContextualBandit(megabytes=64.0), op.ContextualBandit(megabytes=2.0)
+    few, many = op.ContextualBandit(memory_limit=64.0), op.ContextualBandit(memory_limit=2.0)
     for bandit in (few, many):
         bandit.learn(rng.standard_normal((300, 6)), rng.random(300), rng.integers(50, size=300).tolist())
     assert few.choices()["landmarks"][0] == 150
@@ -170,7 +173,7 @@ def test_many_arms_have_fewer_landmarks_and_it_says_so():
 def test_sparse_rows_have_one_linear_model_where_they_are_wide():
     rng = np.random.default_rng(11)
     rows = (rng.random((20, 257)) < 0.05).astype(float)
-    wide, narrow = op.ContextualBandit(landmarks=5), op.ContextualBandit(landmarks=5)
+    wide, narrow = op.ContextualBandit(n_landmarks=5), op.ContextualBandit(n_landmarks=5)
     wide.learn(rows, rows[:, 0], ["a"] * 20)
     narrow.learn(rows[:, 1:], rows[:, 0], ["a"] * 20)
     assert wide.choices()["weights"] == {"raw linear": 1.0}
@@ -192,7 +195,7 @@ def test_explanations_add_up():
 @pytest.mark.parametrize("rounds", [0, 1, 3, 16, 17, 40])
 def test_saved_at_any_time_it_goes_on_bit_for_bit(rounds):
     rows, rewards = game(60, 3, 3, seed=13)
-    bandit = op.ContextualBandit(warm_up=16, landmarks=5)
+    bandit = op.ContextualBandit(warm_up=16, n_landmarks=5)
     if rounds:
         bandit.play(rows[:rounds, None, :], rewards[:rounds])
     twin = op.from_bytes(op.to_bytes(bandit))

@@ -88,7 +88,7 @@ def test_long_tails_cost_little():
 def test_the_ranked_view_is_the_first_to_go_where_memory_is_short():
     rng, chosen = np.random.default_rng(4), []
     for megabytes in (1.4, 1.0, 0.5):
-        bandit = op.ContextualBandit(megabytes=megabytes, landmarks=100, warm_up=128)
+        bandit = op.ContextualBandit(memory_limit=megabytes, n_landmarks=100, warm_up=128)
         bandit.learn(rng.standard_normal((200, 4)), rng.random(200), rng.integers(20, size=200).tolist())
         chosen.append(("ranked kernel" in bandit.choices()["weights"], bandit.choices()["landmarks"][0]))
     assert chosen == [(True, 100), (False, 100), (True, 50)]

@@ -11,7 +11,7 @@ from onepass.model.averaged.arm_mixtures import Settings
 from onepass.model.averaged.mixture import ALARMS, NEVER
 from onepass.model.averaged.remake import AT_LEAST, FIELDS, LEARNING, NEXT, STAGE, WORK
 
-SMALL = {"warm_up": 32, "landmarks": 8, "patience": None}
+SMALL = {"warm_up": 32, "n_landmarks": 8, "alarm_threshold": None}
 LITTLE = 60_000  # work of a call, so that few small rows take many slices
 
 
@@ -44,7 +44,7 @@ def remaking_of(bandit):
 
 
 def has_work(bandit):
-    return bandit.rounds > 0 and remaking_of(bandit) != ()
+    return bandit.n_learned > 0 and remaking_of(bandit) != ()
 
 
 def stage_of(bandit):
@@ -148,7 +148,7 @@ def test_snapshots_and_copies_share_no_work():
 
 def game_until_alarm(turn):
     """A bandit whose rewards turn bad at a row, right after its alarm; that row."""
-    rng, bandit = np.random.default_rng(4), op.ContextualBandit(patience=5.0, landmarks=20)
+    rng, bandit = np.random.default_rng(4), op.ContextualBandit(alarm_threshold=5.0, n_landmarks=20)
     rows = rng.standard_normal((300, 3))
     for t in range(300):
         bandit.learn(rows[t], 1.0 + 0.01 * rng.random() if t < turn else -1.0, t % 3)
@@ -175,7 +175,7 @@ def test_columns_that_come_while_the_work_is_done_are_in_the_new_views(monkeypat
     found, stages = [], set()
     for work in (np.inf, LITTLE):
         monkeypatch.setattr(remaking, "WORK", work)
-        bandit = op.ContextualBandit(models="own", **SMALL)
+        bandit = op.ContextualBandit(model="disjoint", **SMALL)
         rng = np.random.default_rng(5)
         for t in range(70):
             record = {"n": float(rng.random()), f"word {t // 2}": True}
@@ -204,7 +204,7 @@ def test_where_spare_rows_do_not_suffice_the_rest_is_done_at_once(monkeypatch):
 
 
 def test_rows_whose_spare_ones_do_not_fit_are_learned_again_at_once():
-    settings = Settings(landmarks=150, reg=0.1, warm_up=256, megabytes=64.0, patience=None, seed=0)
+    settings = Settings(n_landmarks=150, reg=0.1, warm_up=256, memory_limit=64.0, alarm_threshold=None, seed=0)
     assert settings.rows_kept(768) == 256 + remaking.spare(256)
     assert settings.rows_kept(settings.columns_within(256)) == 256
 

@@ -101,7 +101,7 @@ def test_models_of_sparse_rows_are_dense_regressions_until_a_cut():
     """Clicks, so that nothing is clipped and unknown arms are worth 0; every arm has fewer than 2 ROWS_KEPT rows."""
     rows, rng = sparse_rows(60, 6), np.random.default_rng(7)
     rewards, arms = (rng.random(60) < 0.5).astype(float), np.arange(60) % 3
-    bandit = op.ContextualBandit(warm_up=32, reg=0.37, patience=None)
+    bandit = op.ContextualBandit(warm_up=32, reg=0.37, alarm_threshold=None)
     bandit.learn(rows, rewards, arms.tolist())
     state = bandit.model.learned
     assert bandit.choices()["directions"] == 2 * ROWS_KEPT
@@ -146,7 +146,7 @@ def test_a_cut_sketch_is_robust_frequent_directions_under_newton_steps():
 @pytest.mark.parametrize("make", [dense_rows, sparse_rows])
 def test_wide_explanations_add_up(make):
     rows = make(40, 10)
-    bandit, _, _ = learned(rows, warm_up=32, landmarks=8)
+    bandit, _, _ = learned(rows, warm_up=32, n_landmarks=8)
     decision = bandit.decide(rows[0], range(3))
     found = bandit.explain(rows[0], 1, 2, arms=range(3))
     assert found.mean == pytest.approx(decision.means[1], abs=SINGLE)
@@ -157,7 +157,7 @@ def test_wide_explanations_add_up(make):
 @pytest.mark.parametrize("make", [dense_rows, sparse_rows])
 def test_wide_bandits_go_on_from_their_files_bit_for_bit(make):
     rows = make(60, 11)
-    bandit, _, _ = learned(rows[:40], warm_up=32, landmarks=8)
+    bandit, _, _ = learned(rows[:40], warm_up=32, n_landmarks=8)
     twin = op.from_bytes(op.to_bytes(bandit))
     for one in (bandit, twin):
         one.remove_arm(1)
@@ -168,7 +168,7 @@ def test_wide_bandits_go_on_from_their_files_bit_for_bit(make):
 
 def test_the_first_rows_are_kept_until_views_stay_and_no_longer():
     rows = dense_rows(33, 14)
-    bandit = learned(rows[:31], warm_up=32, landmarks=8)[0]
+    bandit = learned(rows[:31], warm_up=32, n_landmarks=8)[0]
     assert bandit.model.learned.rows.shape == (32 + spare(32), DIM)
     bandit.learn(rows[31:], [1.0, 0.0], [0, 1])
     assert bandit.model.learned.rows.shape == (0, DIM)
@@ -178,7 +178,7 @@ def test_the_first_rows_are_kept_until_views_stay_and_no_longer():
 def test_where_memory_is_short_wide_rows_have_fewer_directions():
     for make, most in ((dense_rows, 24), (sparse_rows, 2 * ROWS_KEPT)):
         rows = make(32, 13)
-        plenty, few = (learned(rows, warm_up=32, megabytes=one)[0].choices() for one in (64.0, 0.06))
+        plenty, few = (learned(rows, warm_up=32, memory_limit=one)[0].choices() for one in (64.0, 0.06))
         assert plenty["directions"] >= most > few["directions"] > 0 or make is dense_rows
         assert few["bytes_per_arm"] < plenty["bytes_per_arm"]
 
@@ -188,4 +188,4 @@ def test_rows_may_be_as_wide_as_memory_allows():
         assert op.ContextualBandit(dim=dim).model.dim == dim
     with pytest.raises(ValueError, match="27777"):
         op.ContextualBandit().learn(np.zeros(27_778), 1.0, "a")
-    assert op.ContextualBandit(dim=100_000, megabytes=300.0).model.dim == 100_000
+    assert op.ContextualBandit(dim=100_000, memory_limit=300.0).model.dim == 100_000

@@ -7,7 +7,7 @@ import onepass as op
 from onepass.model.averaged.mixture import ANYWHERE, SHARE, SIZE, sigma_of, weights
 from onepass.model.averaged.regression import length
 
-KIND = {"landmarks": 5, "warm_up": 16}  # small, and of the other tests
+KIND = {"n_landmarks": 5, "warm_up": 16}  # small, and of the other tests
 
 
 def learned(rounds=60, dim=3):

@@ -1,4 +1,4 @@
-"""`CrossedBandit` as a bandit: records of decisions, late rewards, copies and files, refusals, threads."""
+"""`InteractionBandit` as a bandit: records of decisions, late rewards, copies and files, refusals, threads."""
 
 import copy
 import datetime
@@ -23,7 +23,7 @@ USER = {"country": "de", "hour": 9, "interests": ["sport", "food"], "geo": {"lat
 
 
 def taught(seed: int = 0, rounds: int = 40) -> op.Bandit:
-    bandit = op.CrossedBandit(seed=seed)
+    bandit = op.InteractionBandit(seed=seed)
     for k in range(rounds):
         decision = bandit.decide({**USER, "hour": k % 24}, ARMS, id=f"r{k}")
         bandit.learn(decision, float(decision.arm == "a1"))
@@ -41,8 +41,8 @@ def test_a_record_through_json_teaches_what_the_decision_does_once():
     assert op.to_bytes(one) == op.to_bytes(other)
     with pytest.raises(ValueError, match="has had its reward"):
         one.learn(decisions[0], [1.0, 0.0])
-    one.learn(decisions[0], [1.0, 0.0], again=True)
-    assert one.rounds == 43
+    one.learn(decisions[0], [1.0, 0.0], allow_repeat=True)
+    assert one.n_learned == 43
 
 
 def test_deciding_scoring_and_explaining_change_nothing_and_an_id_repeats_its_decision():
@@ -64,14 +64,14 @@ def test_rewards_come_late_and_in_any_order_and_pending_waits_for_them():
     bandit = taught()
     decisions = [bandit.decide(USER, ARMS) for _ in range(5)]
     bandit.learn(decisions[::-1], [0.0, 1.0, 0.0, 0.0, 1.0])
-    assert bandit.rounds == 45
+    assert bandit.n_learned == 45
     pending = op.PendingRewards(bandit, after=60.0)
     pending.decide(USER, arms=ARMS, id="click", now=0.0)
     pending.decide(USER, arms=ARMS, id="none", now=1.0)
     pending.reward("click", 1.0, now=10.0)
     twin = op.from_bytes(op.to_bytes(pending))
     assert pending.expire(now=100.0) == twin.expire(now=100.0) == 2
-    assert bandit.rounds == twin.bandit.rounds == 47
+    assert bandit.n_learned == twin.bandit.n_learned == 47
 
 
 def test_copies_pickles_bytes_and_files_go_on_bit_for_bit(tmp_path):
@@ -94,18 +94,18 @@ def test_a_snapshot_decides_and_scores_as_the_bandit_did():
     still, scores = bandit.snapshot(), bandit.score(USER, ARMS)
     bandit.learn(bandit.decide(USER, ARMS), 1.0)
     assert np.array_equal(still.score(USER, ARMS), scores)
-    assert still.decide(USER, ARMS, id="one").rounds == bandit.rounds - 1
+    assert still.decide(USER, ARMS, id="one").n_learned == bandit.n_learned - 1
 
 
 def test_arms_may_be_names_alone_frames_or_nameless_records():
-    bandit = op.CrossedBandit()
+    bandit = op.InteractionBandit()
     named = bandit.decide(USER, ["x", "y", 3])
     assert named.arm in ("x", "y", 3)
     assert named.context["arms"][0] in [{"arm=x": 1.0}, {"arm=y": 1.0}, {"arm=3": 1.0}]
     rows = [{"topic": "sport", "age": 1.0}, {"topic": "news", "age": None}]
     for arms in (rows, pl.DataFrame(rows), pd.DataFrame(rows)):
         decision = bandit.decide(USER, arms, eligible=[1])
-        assert (decision.arm, decision.offered, decision.context["arms"][0]["topic=news"]) == (1, None, 1.0)
+        assert (decision.arm, decision.candidates, decision.context["arms"][0]["topic=news"]) == (1, None, 1.0)
         bandit.learn(decision, 1.0)
     assert sorted(bandit.decide(USER, ARMS, k=3).arms) == ["a1", "a2", "a3"]
 
@@ -171,12 +171,12 @@ WRONG = (
 @pytest.mark.parametrize("wrong", WRONG)
 def test_wrong_parts_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        op.CrossedBandit(**wrong)
+        op.InteractionBandit(**wrong)
 
 
 def test_parts_are_copied_and_the_bandit_says_what_it_is_made_of():
     users = op.Records(size=16).learn({"country": "de"})
-    bandit = op.CrossedBandit(users)
+    bandit = op.InteractionBandit(users)
     bandit.learn(bandit.decide({"country": "fr"}, ["a"]), 1.0)
     assert (users.known, bandit.model.context.known, bandit.memory_usage() > 0) == (1, 2, True)
     assert "Records(size=16" in repr(bandit)
@@ -188,5 +188,5 @@ def test_threads_decide_while_one_learns():
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(lambda k: bandit.decide(USER, {**ARMS, f"n{k}": {"topic": f"t{k}"}}), range(rounds)))
         list(pool.map(lambda decision: bandit.learn(decision, 0.5), found))
-    assert bandit.rounds == 40 + rounds
+    assert bandit.n_learned == 40 + rounds
     assert all(abs(one.probabilities.sum() - 1.0) < 1e-12 for one in found)

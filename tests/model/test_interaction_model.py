@@ -1,4 +1,4 @@
-"""`CrossedBandit`: its model is the naive one, its probabilities their formula, and it finds what users like."""
+"""`InteractionBandit`: its model is the naive one, its probabilities their formula, and it finds what users like."""
 
 import json
 
@@ -16,7 +16,7 @@ TOPICS, COUNTRIES = ("sport", "news", "food"), ("de", "fr", "us", "in")
 
 def plain(seed: int = 0, **options) -> op.Bandit:
     """Numbers as they are, so that rows are terms."""
-    return op.CrossedBandit(op.Records(size=32), op.Records(size=32), seed=seed, **options)
+    return op.InteractionBandit(op.Records(size=32), op.Records(size=32), seed=seed, **options)
 
 
 def request(rng, count: int = 5):
@@ -49,14 +49,14 @@ def test_means_widths_and_probabilities_are_the_naive_ones(unit):
         bandit.learn(decision, reward)
         naive.learn(terms(user), terms(arms[decision.arm]), decision.arm, reward)
         known |= {*terms(user), *terms(arms[decision.arm])}
-    assert bandit.rounds == naive.rows
+    assert bandit.n_learned == naive.rows
     assert compared > 50
 
 
 def test_multiplied_rewards_give_the_same_choices():
     chosen = []
     for unit in (1.0, 1024.0):  # a power of two, so that nothing rounds differently
-        bandit, rng = op.CrossedBandit(seed=2), np.random.default_rng(3)
+        bandit, rng = op.InteractionBandit(seed=2), np.random.default_rng(3)
         own = []
         for _ in range(200):
             decision = bandit.decide(*request(rng), id=f"{len(own)}")
@@ -68,7 +68,7 @@ def test_multiplied_rewards_give_the_same_choices():
 
 
 def test_every_user_gets_the_topic_of_their_country_though_articles_come_and_go():
-    bandit, rng, hits, number = op.CrossedBandit(), np.random.default_rng(0), [], 0
+    bandit, rng, hits, number = op.InteractionBandit(), np.random.default_rng(0), [], 0
     liked = dict(zip(COUNTRIES, (*TOPICS, "sport"), strict=True))
     stock = [(f"a{k}", TOPICS[k % 3]) for k in range(12)]
     for round_ in range(1200):
@@ -84,7 +84,7 @@ def test_every_user_gets_the_topic_of_their_country_though_articles_come_and_go(
 
 
 def test_an_arms_own_appeal_is_learned_and_given_up_for_later_arms():
-    bandit, rng = op.CrossedBandit(recent=3), np.random.default_rng(0)
+    bandit, rng = op.InteractionBandit(recent=3), np.random.default_rng(0)
     for _ in range(300):
         decision = bandit.decide({}, {"good": {}, "bad": {}})
         bandit.learn(decision, float(rng.random() < (0.6 if decision.arm == "good" else 0.1)))
@@ -105,7 +105,7 @@ def test_every_hour_gets_its_arm_where_nothing_is_noise(level):
     came first had the level of all rewards."""
     for seed in range(many(4, 24)):
         rng = np.random.default_rng(seed)
-        best, bandit, hits = rng.integers(3, size=24), op.CrossedBandit(seed=seed), []
+        best, bandit, hits = rng.integers(3, size=24), op.InteractionBandit(seed=seed), []
         for t in range(480):
             decision = bandit.decide({"hour": f"{t % 24}"}, ["0", "1", "2"])
             hits.append(decision.index == best[t % 24])
@@ -114,7 +114,7 @@ def test_every_hour_gets_its_arm_where_nothing_is_noise(level):
 
 
 def test_explanations_add_up_and_name_pairs():
-    bandit, rng = op.CrossedBandit(), np.random.default_rng(5)
+    bandit, rng = op.InteractionBandit(), np.random.default_rng(5)
     for _ in range(80):
         user, arms = request(rng)
         bandit.learn(bandit.decide(user, arms), float(rng.random()))

@@ -51,7 +51,7 @@ def kernel(reg, fixed=False, budget=None):
 
 
 RECORDS = {"a": {"topic": "sport", "length": 3.0}, "b": {"topic": "news"}, "c": {"topic": "food", "length": None}}
-SMALL = {"warm_up": 16, "landmarks": 4}
+SMALL = {"warm_up": 16, "n_landmarks": 4}
 
 
 def record(rng):

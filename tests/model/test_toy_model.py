@@ -72,7 +72,7 @@ def test_it_works_behind_the_service_and_replays_from_its_log(theirs, tmp_path):
             loop.stop()
     fold = Fold(store, "news", begun(settings))
     assert fold.advance() == lives * 20
-    assert fold.bandit.rounds == lives * 20
+    assert fold.bandit.n_learned == lives * 20
     found = verify(Fold.resumed(store, "news", begun(settings)))
     assert found.ok
     assert found.decisions == lives * 20

@@ -1,4 +1,4 @@
-"""The model of `CrossedBandit`, in dictionaries by name: one weight and one variance for every pair of terms."""
+"""The model of `InteractionBandit`, in dictionaries by name: one weight and one variance for every pair of terms."""
 
 import math
 

@@ -26,7 +26,7 @@ context = ["morning", "mobile", "returning", "one"]
 recipe = "OFUL"
 seed = 2
 [model.arguments]
-parameters = "disjoint"
+model = "disjoint"
 reg = 0.5
 exploration = {kind = "Thompson", exploration = 0.4, draws = 5, uniform_share = 0.2}
 [reward]

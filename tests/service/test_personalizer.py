@@ -24,7 +24,7 @@ from service_process import Served
 LOOP = """
 name = "shop"
 [model]
-recipe = "CrossedBandit"
+recipe = "InteractionBandit"
 arguments = {context = {kind = "Records", size = 16, standardize = true},
              item = {kind = "Records", size = 16, standardize = true}}
 [reward]

@@ -16,7 +16,7 @@ RANK = {"actions": [{"id": "a", "features": []}, {"id": "b", "features": [{"n": 
 
 @pytest.fixture
 def loops(tmp_path):
-    model = {"recipe": "CrossedBandit", "arguments": {part: {"kind": "Records", "size": 16, "standardize": True}
+    model = {"recipe": "InteractionBandit", "arguments": {part: {"kind": "Records", "size": 16, "standardize": True}
                                                       for part in ("context", "item")}}  # fmt: skip
     found = {
         name: Loop(checked({"name": name, "model": model}), MemoryStore(), tmp_path / name) for name in ("news", "shop")

@@ -24,7 +24,7 @@ SMALL = {"kind": "Records", "size": 16, "standardize": True}
 
 def rules(wait=0.05, publish=0.0):
     return checked({
-        "name": "shop", "model": {"recipe": "CrossedBandit", "arguments": {"context": SMALL, "item": SMALL}},
+        "name": "shop", "model": {"recipe": "InteractionBandit", "arguments": {"context": SMALL, "item": SMALL}},
         "reward": {"wait": wait}, "operation": {"publish": publish},
     })  # fmt: skip
 
@@ -71,7 +71,7 @@ def test_after_its_log_was_deleted_a_loop_goes_on_with_its_model_and_what_waited
         cleared(loop)
         assert store.first > begun_at - 10
         assert [one.id for one in store.read(kinds=["decision"])] == ["10", "11", "12"]
-        assert loop.learner.serving.rounds == 10
+        assert loop.learner.serving.n_learned == 10
         played(loop, 13, 15)
         bits = op.to_bytes(loop.learner.fold.bandit)
         loop.stop()
@@ -104,7 +104,7 @@ def test_another_policy_learns_what_is_left_of_a_log_that_was_deleted(started, t
         follow(loop, "other", "--cb_explore_adf --epsilon 0.5")
         until(lambda: loop.standing.lines.candidate is None)
         assert loop.settings.model.arguments["exploration"]["kind"] == "Greedy"
-        until(lambda: loop.learner.copies.present.line != 1 and loop.learner.fold.bandit.rounds >= 3)
+        until(lambda: loop.learner.copies.present.line != 1 and loop.learner.fold.bandit.n_learned >= 3)
         assert loop.learner.trouble is None
         policies = [Weighed("other", "", "Custom", Fold(store, "shop", begun(rules())))]
         assert weighed(loop, policies, 0, 2**60) == 3
@@ -125,16 +125,16 @@ def test_a_model_that_was_put_back_goes_on_and_so_after_a_restart(started):
     loop = started(store)
     played(loop, 0, 5)
     learned(loop)
-    until(lambda: loop.learner.serving.rounds >= 5)  # copies come at intervals
+    until(lambda: loop.learner.serving.n_learned >= 5)  # copies come at intervals
     data = op.to_bytes(loop.learner.serving.bandit())
     adopted(loop, begun(loop.settings), "anew")
     played(loop, 5, 8)
     learned(loop)
-    assert loop.learner.fold.bandit.rounds == 3
+    assert loop.learner.fold.bandit.n_learned == 3
     adopted(loop, received(loop, data), "back")
     played(loop, 8, 10)
     learned(loop)
-    assert loop.learner.fold.bandit.rounds == 7
+    assert loop.learner.fold.bandit.n_learned == 7
     bits = op.to_bytes(loop.learner.fold.bandit)
     loop.stop()
     loop = started(store)
@@ -144,7 +144,7 @@ def test_a_model_that_was_put_back_goes_on_and_so_after_a_restart(started):
 
 def test_a_model_of_other_settings_is_not_taken(started):
     loop = started(MemoryStore())
-    for other in (op.CrossedBandit(), op.CrossedBandit(seed=4), op.OFUL(dim=3)):
+    for other in (op.InteractionBandit(), op.InteractionBandit(seed=4), op.OFUL(dim=3)):
         with pytest.raises(Problem, match="other settings"):
             received(loop, op.to_bytes(other))
 

@@ -27,7 +27,7 @@ def alone(path):
 
 
 RECORDS = {"kind": "Records", "size": 16, "standardize": True}
-SHOP = {"name": "shop", "model": {"recipe": "CrossedBandit", "arguments": {"context": RECORDS, "item": RECORDS}},
+SHOP = {"name": "shop", "model": {"recipe": "InteractionBandit", "arguments": {"context": RECORDS, "item": RECORDS}},
         "reward": {"wait": 0.1}}  # fmt: skip
 CASES = cases(document(), lambda path: "personalizer" in path and (LONG or alone(path)))
 SPAN = {"startTime": "2020-01-01T00:00:00Z", "endTime": "2120-01-01T00:00:00Z"}

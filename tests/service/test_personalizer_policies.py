@@ -80,7 +80,9 @@ def test_flags_that_set_steps_and_hashes_change_nothing(flags):
 
 
 def rules(**model):
-    return checked({"name": "shop", "model": {"recipe": "CrossedBandit", **model}, "reward": {"range": [-1.0, 1.0]}})
+    return checked(
+        {"name": "shop", "model": {"recipe": "InteractionBandit", **model}, "reward": {"range": [-1.0, 1.0]}}
+    )
 
 
 def test_the_policy_of_a_loop_can_be_read_sent_back_and_taken_away():

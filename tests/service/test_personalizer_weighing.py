@@ -14,7 +14,7 @@ from patience import HeldClock, learned
 
 SMALL = {"kind": "Records", "size": 16, "standardize": True}
 RULES = checked({
-    "name": "shop", "model": {"recipe": "CrossedBandit", "arguments": {"context": SMALL, "item": SMALL}},
+    "name": "shop", "model": {"recipe": "InteractionBandit", "arguments": {"context": SMALL, "item": SMALL}},
     "reward": {"wait": 0.05, "range": [-1.0, 1.0]}, "operation": {"publish": 0.0},
 })  # fmt: skip
 LATER = 2**60  # microseconds: after everything

@@ -28,7 +28,7 @@ PAUSE = 0.006  # seconds between two decisions: joins come while others decide
 
 def model(reg=0.5, seed=2, **more):
     explores = {"kind": "Thompson", "exploration": 0.4, "draws": 5}
-    arguments = {"parameters": "disjoint", "reg": reg, "exploration": explores, **more}
+    arguments = {"model": "disjoint", "reg": reg, "exploration": explores, **more}
     return {"recipe": "OFUL", "seed": seed, "arguments": arguments}
 
 
@@ -106,13 +106,13 @@ def test_the_recommended_bandit_learns_the_log_of_another_one_and_goes_on(starte
     store = MemoryStore()
     loop = started(rules(), store)
     played(loop, 0, 150)
-    loop.change(checked({**rules().plain(), "model": {"arguments": {"warm_up": 64, "landmarks": 20}}}))
+    loop.change(checked({**rules().plain(), "model": {"arguments": {"warm_up": 64, "n_landmarks": 20}}}))
     took_over(loop, 1)
     played(loop, 150, 300)
     settled(loop)
     loop.stop()
     assert type(loop.learner.fold.bandit.model) is op.AveragedModels
-    assert loop.learner.fold.bandit.rounds == verified(store) == 300
+    assert loop.learner.fold.bandit.n_learned == verified(store) == 300
     assert op.to_bytes(loop.learner.fold.bandit) == replayed(store)
     late = [one for one in store.read(kinds=["decision"]) if one.line == 1][-50:]
     assert np.mean([one.probabilities[0] for one in late]) > 0.6  # the best arm, of three
@@ -172,7 +172,7 @@ def test_a_file_with_another_model_is_learned_at_the_start(started):
     loop = started(rules(reg=3.0), store)
     took_over(loop, 1)
     settled(loop)
-    assert loop.learner.fold.bandit.rounds == 10
+    assert loop.learner.fold.bandit.n_learned == 10
 
 
 def test_a_candidate_that_fails_says_why_and_changes_nothing(started):
@@ -210,7 +210,7 @@ def test_a_candidate_learns_what_a_log_still_holds_whose_beginning_was_dropped(s
     settled(loop)
     lost = max(one.seq for one in store.read(kinds=["join"]) if one.id not in whole)
     learned = [one for one in store.read(lost, kinds=["join"])]
-    assert loop.learner.fold.bandit.rounds == len(learned) <= len(whole)
+    assert loop.learner.fold.bandit.n_learned == len(learned) <= len(whole)
     loop.stop()
     assert op.to_bytes(loop.learner.fold.bandit) == replayed(store)
 
@@ -374,13 +374,13 @@ def test_a_way_back_serves_the_model_as_it_was_and_goes_on_from_here(started, tm
     settled(loop)
     loop.back(kept.stem, learn)
     took_over(loop, 1)
-    assert loop.learner.fold.bandit.rounds == (30 if learn else 10)
+    assert loop.learner.fold.bandit.n_learned == (30 if learn else 10)
     with pytest.raises(Refused, match="there is no checkpoint nothing"):
         loop.back("nothing")
     played(loop, 30, 40)
     settled(loop)
     loop.stop()
-    assert loop.learner.fold.bandit.rounds == (40 if learn else 20)
+    assert loop.learner.fold.bandit.n_learned == (40 if learn else 20)
     assert verified(store) == 40
     assert op.to_bytes(started(rules(), store).learner.fold.bandit) == replayed(store)
 
@@ -401,7 +401,7 @@ if LONG:  # another kind of model to compile, 20 s
         assert loop.trouble() is None
         played(loop, 40, 50, arms=offers)
         settled(loop)
-        assert loop.learner.fold.bandit.rounds == 50
+        assert loop.learner.fold.bandit.n_learned == 50
 
 
 def test_a_better_candidate_takes_over_by_itself_and_a_worse_one_does_not(started):

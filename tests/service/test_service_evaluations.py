@@ -23,7 +23,7 @@ CHANCES = [0.5, 0.3, 0.2]
 PAYS = [0.2, 0.5, 0.8]  # of an arm: how often it is rewarded
 N = 600
 EXPLORES = {"kind": "Thompson", "exploration": 0.4, "draws": 5}
-LEARNS = Model(recipe="OFUL", arguments={"parameters": "disjoint", "reg": 0.5, "exploration": EXPLORES}, seed=2)
+LEARNS = Model(recipe="OFUL", arguments={"model": "disjoint", "reg": 0.5, "exploration": EXPLORES}, seed=2)
 SETTINGS = checked({"name": "news", "features": {"context": 2}, "arms": ARMS, "reward": {"wait": 1e5},
                     "model": {"recipe": "OFUL", "seed": 2, "arguments": LEARNS.arguments}})  # fmt: skip
 
@@ -115,7 +115,7 @@ def test_a_recipe_is_weighed_by_what_the_rows_before_taught_it(started, log):
     """The oracle: decide every decision again by a bandit that has learned those before it, one by one."""
     found = done(started(log), policies=(PolicyRequest(name="new", kind="recipe", model=LEARNS),), since=901)
     bandit, w, r = (
-        op.OFUL(dim=2, seed=2, parameters="disjoint", reg=0.5, exploration=begun(SETTINGS).exploration),
+        op.OFUL(dim=2, seed=2, model="disjoint", reg=0.5, exploration=begun(SETTINGS).exploration),
         [],
         [],
     )

@@ -75,11 +75,11 @@ def test_a_subject_that_was_learned_is_forgotten_by_the_log_and_learning_and_res
         loop.stop()
         assert joined(store) == [t for t in range(14) if t not in GONE]
         again = Loop(settings, store, tmp_path / "models")  # from its checkpoint
-        assert again.learner.fold.bandit.rounds == 14
+        assert again.learner.fold.bandit.n_learned == 14
         assert op.to_bytes(again.learner.fold.bandit) == op.to_bytes(loop.learner.fold.bandit)
         again.stop()
         twin = Fold(store, "news", begun(settings))
-        assert twin.advance() == twin.bandit.rounds == 14 - len(GONE)
+        assert twin.advance() == twin.bandit.n_learned == 14 - len(GONE)
         assert [*store.check()] == []
     assert all(SUBJECT.encode() not in path.read_bytes() for path in tmp_path.glob("log*"))
 
@@ -96,7 +96,7 @@ def test_a_log_from_which_another_process_forgot_is_learned_without_it_or_goes_o
         assert loop.trouble() is None
         loop.stop()
         twin = Fold(store, "news", begun(settings))
-        assert twin.advance() >= twin.bandit.rounds == 14 - len(GONE)
+        assert twin.advance() >= twin.bandit.n_learned == 14 - len(GONE)
         before = op.to_bytes(loop.learner.fold.bandit)
         loop = Loop(settings, store, tmp_path / "no models")
         assert loop.trouble() is None

@@ -38,7 +38,7 @@ def served(request, tmp_path_factory):
         twin = Fold.resumed(store, "news", first=True)
         twin.advance()
         saved = (file.read_bytes() for file in (folder / "data" / "news.models").glob("*.model"))
-        assert twin.bandit.rounds == 0 or op.to_bytes(twin.bandit) in saved
+        assert twin.bandit.n_learned == 0 or op.to_bytes(twin.bandit) in saved
         assert [*store.check()] == []
 
 

@@ -25,7 +25,7 @@ OPEN = ("/healthz", "/readyz", "/openapi.json")
 
 
 def settings(name):
-    model = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
+    model = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
                                       "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
     return checked({"name": name, "features": {"context": 3}, "model": model})
 

@@ -20,8 +20,8 @@ from service_process import loops_in
 LIMIT = 20
 CLICKED = ["a", "b", "c"]
 ALWAYS = "always offered"
-OFUL = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5}}
-MODELS = {"OFUL": OFUL, "ContextualBandit": {"arguments": {"warm_up": 16, "landmarks": 4}}}
+OFUL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5}}
+MODELS = {"OFUL": OFUL, "ContextualBandit": {"arguments": {"warm_up": 16, "n_landmarks": 4}}}
 
 
 def rules(model, **changes):
@@ -132,9 +132,9 @@ def test_candidates_forget_the_same_arms_and_a_model_that_came_back_forgets_too(
 
 def test_a_correction_of_an_arm_that_was_forgotten_changes_nothing_that_was_learned_since():
     def fold(store):
-        return Fold(store, "news", op.recipes.OFUL(dim=1, parameters="disjoint", reg=1.0))
+        return Fold(store, "news", op.recipes.OFUL(dim=1, model="disjoint", reg=1.0))
 
-    store, bandit = MemoryStore(), op.recipes.OFUL(dim=1, parameters="disjoint", reg=1.0)
+    store, bandit = MemoryStore(), op.recipes.OFUL(dim=1, model="disjoint", reg=1.0)
     for arm in ("a", "b"):
         bandit.add_arm(arm)
     for id in ("first", "second"):
@@ -155,7 +155,7 @@ def test_a_correction_of_an_arm_that_was_forgotten_changes_nothing_that_was_lear
 
 
 def test_arms_without_an_outcome_go_first_and_then_those_whose_last_is_the_oldest():
-    bandit = op.recipes.OFUL(dim=1, parameters="disjoint")
+    bandit = op.recipes.OFUL(dim=1, model="disjoint")
     for arm in "abcdefghij":
         bandit.add_arm(arm)
     assert choose_evicted(bandit, 10, []) == []
@@ -173,7 +173,7 @@ def test_an_eviction_is_a_record_as_others_are():
 
 
 def test_arms_without_an_outcome_are_limited_by_their_memory_and_those_with_one_are_not(monkeypatch):
-    bandit, rng = op.OFUL(dim=5, parameters="disjoint"), np.random.default_rng(0)
+    bandit, rng = op.OFUL(dim=5, model="disjoint"), np.random.default_rng(0)
     names = [f"a{i}" for i in range(300)]
     for name in names:
         bandit.learn(rng.standard_normal(5), 0.0, arm=name)

@@ -20,7 +20,7 @@ from patience import until
 from service_process import loops_in
 
 ARMS = ["a", "b", "c"]
-MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
+MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
                                   "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def test_without_the_setting_late_outcomes_are_kept_and_counted_alone(started):
 
 
 def test_a_model_that_is_not_linear_in_rewards_stays_as_it_is_and_the_log_knows_better(started):
-    store, settings = MemoryStore(), rules({"arguments": {"warm_up": 64, "landmarks": 0}})
+    store, settings = MemoryStore(), rules({"arguments": {"warm_up": 64, "n_landmarks": 0}})
     loop = started(settings, store)
     late(loop, store, 0, 3)
     before = op.to_bytes(loop.learner.fold.bandit)

@@ -26,7 +26,7 @@ from patience import PATIENCE, HeldClock, learned
 from service_process import ATTEMPTS
 
 ARMS = ["a", "b", "c"]
-MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
+MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
                                   "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
 
 
@@ -202,7 +202,7 @@ def test_a_loop_that_only_logs_learns_nothing(started, tmp_path):
     loop = started(rules(mode="logging"), store, tmp_path / "models")
     played(loop, 0, 4)
     learned(loop)
-    assert loop.learner.fold.bandit.rounds == 0
+    assert loop.learner.fold.bandit.n_learned == 0
     assert [*store.read(kinds=["join"])] == []
 
 

@@ -33,7 +33,7 @@ AGGREGATE = {"earliest": lambda values: values[0], "sum": lambda values: min(fsu
 
 
 def rules(late, aggregation="earliest", wait=WAIT):
-    model = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
+    model = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
                                       "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
     return checked({
         "name": "news", "features": {"context": 2}, "arms": ARMS, "model": model,

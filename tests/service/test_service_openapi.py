@@ -22,7 +22,7 @@ from openapi_asking import FIT, HOST, JSON, MODES, PATIENCE, asked, cases
 from patience import until
 
 EXAMPLES = many(5, 2_000)
-MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
+MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
                                   "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
 LOOP = {"name": "news", "features": {"context": 3}, "arms": ["a", "b"], "model": MODEL, "reward": {"wait": 0.1}}
 CASES = cases(document(), lambda path: "personalizer" not in path)

@@ -151,7 +151,7 @@ def test_what_a_restart_needs_is_not_dropped(tmp_path, capsys):
     with SqliteStore(data / "news.sqlite") as store:
         assert store.first == 10
         again = Loop(settings, store, data / "news.models")
-        assert again.learner.fold.bandit.rounds == 12
+        assert again.learner.fold.bandit.n_learned == 12
         again.stop()
 
 
@@ -171,7 +171,7 @@ def test_a_subject_is_forgotten_by_a_command_while_no_service_uses_the_folder(tm
     assert (code, json.loads(out)["forgotten"]) == (0, {"user 0": 12, "user 1": 12, "nobody": 0})
     with SqliteStore(data / "news.sqlite") as store:
         again = Loop(settings, store, data / "news.models")
-        assert again.learner.fold.bandit.rounds == 12
+        assert again.learner.fold.bandit.n_learned == 12
         play(again, 14, 15)
         learned(again)
         again.stop()
@@ -292,13 +292,13 @@ def test_one_early_request_of_names_alone_does_not_close_a_loop_of_records_for_a
     with SqliteStore(tmp_path / "log") as store, loops_in(tmp_path) as start:
         loop = start(settings, store)
         loop.decide(ask("early", ["a", "b"])).result()
-        until(lambda: loop.learner.serving.rounds == 1)
+        until(lambda: loop.learner.serving.n_learned == 1)
         with pytest.raises(
-            Refused, match=r'send PATCH /v1/news \{"model": \{"arguments": \{"models": "crossed"\}\}\}'
+            Refused, match=r'send PATCH /v1/news \{"model": \{"arguments": \{"model": "interaction"\}\}\}'
         ) as error:
             loop.decide(ask("later", arms))
         assert (error.value.status, error.value.code) == (409, "ModelOfNames")
-        loop.change_by(lambda present: checked({**present.plain(), "model": {"arguments": {"models": "crossed"}}}))
+        loop.change_by(lambda present: checked({**present.plain(), "model": {"arguments": {"model": "interaction"}}}))
         until(lambda: loop.learner.copies.present.line == 1)
         assert loop.decide(ask("later", arms)).result().names == ["a1", "a2"]
         learned(loop)
@@ -310,7 +310,7 @@ def test_one_early_request_of_names_alone_does_not_close_a_loop_of_records_for_a
 @pytest.mark.parametrize("settings", [
     {"features": {"context": ["x", "y"]}}, {"features": {"context": 2}, "arms": ["a'b", "c"]},
     {"features": {"context": 1, "arms": ["z"]}}, {"features": {"arms": 2}, "arms": ["a", "b", "c"]},
-    {"features": {"records": True}}, {"model": {"recipe": "CrossedBandit"}},
+    {"features": {"records": True}}, {"model": {"recipe": "InteractionBandit"}},
 ])  # fmt: skip
 def test_the_example_of_an_empty_loop_is_decided(tmp_path, settings):
     found = checked({"name": "news", **settings})

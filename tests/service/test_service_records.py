@@ -26,7 +26,8 @@ SMALL = {"kind": "Records", "size": 16, "standardize": True}
 
 def rules(**more):
     return checked({
-        "name": "news", "model": {"recipe": "CrossedBandit", "arguments": {"context": SMALL, "item": SMALL}, "seed": 3},
+        "name": "news",
+        "model": {"recipe": "InteractionBandit", "arguments": {"context": SMALL, "item": SMALL}, "seed": 3},
         "reward": {"wait": 0.05, "range": [-1.0, 1.0]}, "operation": {"publish": 0.0}, **more,
     })  # fmt: skip
 
@@ -79,7 +80,7 @@ def test_a_loop_of_records_that_stops_and_starts_has_the_model_of_one_that_went_
             assert row[2] > 0.0
 
 
-@pytest.mark.parametrize("models", ["records", "crossed"])
+@pytest.mark.parametrize("models", ["records", "interaction"])
 def test_the_recommended_bandit_takes_records_too(started, models):
     store, settings = MemoryStore(), rules(**RECOMMENDED)
     loop = started(settings, store)
@@ -92,7 +93,7 @@ def test_the_recommended_bandit_takes_records_too(started, models):
     loop.stop()
     twin = Fold(store, "news", begun(settings))
     assert twin.advance() == 12
-    assert twin.bandit.choices()["models"] == models
+    assert twin.bandit.choices()["model"] == models
     assert op.to_bytes(loop.learner.fold.bandit) == op.to_bytes(twin.bandit)
     found = verify(Fold.resumed(store, "news", first=True))
     assert (found.ok, found.equal) == (True, 12)
@@ -163,7 +164,7 @@ def test_large_whole_numbers_come_out_of_the_log_as_they_went_in(started):
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        ({"arguments": {"width": 3}}, "CrossedBandit does not know"),
+        ({"arguments": {"width": 3}}, "InteractionBandit does not know"),
         ({"arguments": {"recent": 0}}, "recent"),
         ({"arguments": {"context": {"kind": "Records", "size": 1}}}, "size"),
         ({"arguments": {"context": {"kind": "Nobody"}}}, "not a registered class"),
@@ -171,7 +172,7 @@ def test_large_whole_numbers_come_out_of_the_log_as_they_went_in(started):
 )
 def test_settings_of_a_bandit_of_records_are_checked(model, says):
     with pytest.raises(ValueError, match=says):
-        rules(model={"recipe": "CrossedBandit", **model})
+        rules(model={"recipe": "InteractionBandit", **model})
     with pytest.raises(ValueError, match="features must be left out"):
         rules(features={"context": 3})
 

@@ -28,7 +28,7 @@ HOSTING = Path(__file__).parents[2] / "docs" / "hosting.md"
 
 def rules(reg=0.5, **more):
     explores = {"kind": "Thompson", "exploration": 0.4, "draws": 5}
-    arguments = {"parameters": "disjoint", "reg": reg, "exploration": explores}
+    arguments = {"model": "disjoint", "reg": reg, "exploration": explores}
     return checked({
         "name": "news", "features": {"context": 3}, "arms": ["a", "b", "c"], "reward": {"wait": 0.02},
         "model": {"recipe": "OFUL", "seed": 2, "arguments": arguments}, "operation": {"publish": 0.0}, **more,
@@ -233,7 +233,7 @@ def test_checkpoints_of_a_log_that_was_restored_are_kept_and_those_of_the_log_be
     restored.drop_before(models.last_droppable(loop.folder, restored, "news") + 1)
     again = started(rules(), restored)
     assert op.to_bytes(again.learner.fold.bandit) == op.to_bytes(loop.learner.fold.bandit)
-    assert again.learner.fold.bandit.rounds == 25
+    assert again.learner.fold.bandit.n_learned == 25
 
 
 def test_a_model_that_was_replaced_before_its_first_checkpoint_can_be_gone_back_to(started):
@@ -302,7 +302,7 @@ def test_a_log_that_no_checkpoint_covers_is_not_sealed(tmp_path, capsys):
     with SqliteStore(tmp_path / "news.sqlite") as store, loops_in(tmp_path, HeldClock()) as start:
         assert store.first > last
         loop = start(rules(mode="canary"), store, "news.models")
-        assert loop.learner.fold.bandit.rounds == 30
+        assert loop.learner.fold.bandit.n_learned == 30
         played(loop, 30, 33)
 
 
@@ -356,4 +356,4 @@ def test_a_candidate_that_cannot_be_restored_ends_and_the_loop_goes_on(started):
     assert loop.building is None
     assert "model 1 cannot be restored" in loop.standing.lines.each[1].why
     played(loop, 15, 20)
-    assert loop.learner.fold.bandit.rounds == 20
+    assert loop.learner.fold.bandit.n_learned == 20

@@ -19,7 +19,7 @@ from onepass.service.server import secured, serve
 from onepass.service.settings import BODY, checked
 from service_process import written
 
-MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint", "reg": 0.5,
+MODEL = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5,
                                   "exploration": {"kind": "Thompson", "exploration": 0.4, "draws": 5}}}  # fmt: skip
 LIMITS = {"body": 2_000, "arms": 4, "slots": 2, "id": 8, "batch": 3}
 LOOP = {"name": "news", "features": {"context": 3}, "arms": ["a", "b"], "model": MODEL, "limits": LIMITS}

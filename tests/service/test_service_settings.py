@@ -116,7 +116,7 @@ def test_every_recipe_makes_a_loop_by_its_name_and_explores_where_its_rule_allow
     """But those that ask for the same arm several times, which decisions of people cannot be."""
     sizes = {"size": 2, "rank": 2, "error": 1.0}
     for name in recipes.__all__:
-        if name not in ("MENU", "CRMM", "CrossedBandit", *OF_KERNELS):
+        if name not in ("MENU", "CRMM", "InteractionBandit", *OF_KERNELS):
             wanted = {} if name == RECOMMENDED else signature(getattr(recipes, name)).parameters
             given = {size: value for size, value in sizes.items() if size in wanted}
             bandit = begun(checked({**RIGHT, "model": {"recipe": name, "arguments": given}}))

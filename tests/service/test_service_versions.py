@@ -31,7 +31,7 @@ ARMS = ["a", "b", "c"]
 
 def rules(reg=0.5, wait=0.02, mode="canary", aggregation="earliest", late="correct"):
     explores = {"kind": "Thompson", "exploration": 0.4, "draws": 5}
-    arguments = {"parameters": "disjoint", "reg": reg, "exploration": explores}
+    arguments = {"model": "disjoint", "reg": reg, "exploration": explores}
     return checked({
         "name": "news", "features": {"context": 3}, "arms": ARMS, "mode": mode, "share": 0.5,
         "reward": {"wait": wait, "late": late, "aggregation": aggregation}, "operation": {"publish": 0.0},

@@ -29,7 +29,7 @@ DAY = 86_400.0
 def rules(wait=100.0, **reward):
     return checked({
         "name": "news", "features": {"context": 3}, "arms": ["a", "b", "c"], "reward": {"wait": wait, **reward},
-        "model": {"recipe": "OFUL", "seed": 2, "arguments": {"parameters": "disjoint"}}, "operation": {"publish": 0.0},
+        "model": {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint"}}, "operation": {"publish": 0.0},
     })  # fmt: skip
 
 

@@ -84,7 +84,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
         rows = self._rows(X)
         if first:
             seed = int(check_random_state(self.random_state).randint(SEEDS))
-            given: Any = {"exploration": self.exploration, "parameters": "disjoint", "seed": seed}
+            given: Any = {"exploration": self.exploration, "model": "disjoint", "seed": seed}
             bandit = LinUCB(dim=rows.shape[1], reg=self.reg, **given)
             assert isinstance(bandit, Bandit)
             self.bandit_, self.classes_ = bandit, known

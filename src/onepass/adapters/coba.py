@@ -54,7 +54,7 @@ class BanditLearner(Learner):
     def __init__(self, exploration: Any = 0.1, reg: float = 1.0, size: int = COLUMNS, seed: int = 0) -> None:
         self.exploration, self.reg, self.size, self.seed = exploration, reg, size, seed
         self._records = Records(size=size - 1, seed=seed)
-        bandit = LinUCB(dim=size, reg=reg, exploration=exploration, parameters="disjoint", seed=seed)
+        bandit = LinUCB(dim=size, reg=reg, exploration=exploration, model="disjoint", seed=seed)
         assert isinstance(bandit, Bandit)
         self._bandit = bandit
 

@@ -52,7 +52,7 @@ class LinUCB:
         return np.hstack([rows, np.ones((len(rows), 1))]) if self.fit_intercept else rows
 
     def _begun(self, dim: int) -> Bandit:
-        found = Recipe(dim=dim, reg=self.lambda_, exploration=self.alpha, parameters="disjoint", seed=self.random_state)
+        found = Recipe(dim=dim, reg=self.lambda_, exploration=self.alpha, model="disjoint", seed=self.random_state)
         assert isinstance(found, Bandit)
         for arm in range(self.nchoices):
             found.add_arm(arm)

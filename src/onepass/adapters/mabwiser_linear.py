@@ -28,7 +28,7 @@ def bandit_of(policy: Any, dim: int, seed: int) -> Bandit | None:
     if not isinstance(policy, linear) or policy.scale or policy.l2_lambda == 0:
         return None
     reg = float(policy.l2_lambda)
-    given: dict[str, Any] = {"dim": dim, "reg": reg, "parameters": "disjoint", "seed": seed}
+    given: dict[str, Any] = {"dim": dim, "reg": reg, "model": "disjoint", "seed": seed}
     if isinstance(policy, LearningPolicy.LinGreedy):
         found = LinUCB(exploration=EpsilonGreedy(float(policy.epsilon)), **given)
     elif isinstance(policy, LearningPolicy.LinUCB):

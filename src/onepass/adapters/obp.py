@@ -4,7 +4,7 @@
     found = play(bandit_feedback, policy)                      # as obp's run_bandit_simulation: by replay
     action_dist = policy.action_dist(context)                  # (n, n_actions, len_list), for its estimators
 
-A bandit of `parameters="disjoint"` whose arms are the actions 0, 1, ...; probabilities are those of its exploration.
+A bandit of `model="disjoint"` whose arms are the actions 0, 1, ...; probabilities are those of its exploration.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from onepass.model.arms.arm_models import ArmModels
 class Policy:
     """A bandit with models per arm as obp asks for a policy.
 
-    bandit: such as `onepass.LinUCB(dim=3, parameters="disjoint", exploration=onepass.InverseGap())`.
+    bandit: such as `onepass.LinUCB(dim=3, model="disjoint", exploration=onepass.InverseGap())`.
     n_actions: at least 1. len_list: actions shown at once, from 1 to n_actions (default 1). ValueError otherwise.
     """
 
@@ -31,7 +31,7 @@ class Policy:
 
     def __init__(self, bandit: Bandit, n_actions: int, len_list: int = 1) -> None:
         if not (isinstance(bandit, Bandit) and isinstance(bandit.model, ArmModels)):
-            raise ValueError(f'bandit must have parameters="disjoint", got {shown(bandit)}')
+            raise ValueError(f'bandit must have model="disjoint", got {shown(bandit)}')
         self.bandit, self.dim = bandit, bandit.model.dim
         self.n_actions: int = check.integer("n_actions", n_actions, 1)
         self.len_list: int = check.integer("len_list", len_list, 1, self.n_actions)

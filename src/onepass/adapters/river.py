@@ -107,7 +107,7 @@ class LinearPolicy(ContextualPolicy):
         super().__init__(reward_obj, burn_in=burn_in)
         self.exploration, self.reg, self.size, self.seed = exploration, reg, size, seed
         self._records = Records(size=size - 1, seed=seed)
-        bandit = LinUCB(dim=size, reg=reg, exploration=exploration, parameters="disjoint", seed=seed)
+        bandit = LinUCB(dim=size, reg=reg, exploration=exploration, model="disjoint", seed=seed)
         assert isinstance(bandit, Bandit)
         self._bandit = bandit
 

@@ -21,13 +21,13 @@ from onepass.bandit.bandit import Bandit
 from onepass.exploration.exploration import Exploration
 from onepass.foundation.check import shown
 from onepass.foundation.registry import built
-from onepass.recipes.records import CrossedBandit
+from onepass.recipes.records import InteractionBandit
 
 OURS = "onepass"
 LONGEST = 1024  # characters of arguments, as Personalizer has them
 EPSILON = 0.05  # Vowpal Wabbit's, where it is not said
 GAMMA_EXPONENT = 0.5  # the one that gamma grows by here
-STRENGTH = 0.5  # of draws, in deviations: of 0.03, 0.3, 0.5 and 1 the best in a small game of CrossedBandit
+STRENGTH = 0.5  # of draws, in deviations: of 0.03, 0.3, 0.5 and 1 the best in a small game of InteractionBandit
 FLOOR = 0.001  # of rules that always leave something to every arm
 
 PASSED = {  # what changes nothing here, and how many words follow it
@@ -164,4 +164,4 @@ def bandit_of(arguments: str, seed: int = 0) -> Bandit:
     >>> bandit_of("--cb_explore_adf --softmax --lambda 4").exploration
     Softmax(temperature=0.25, scale=0.1, uniform_share=0.001)
     """
-    return CrossedBandit(exploration=built(exploration_of(arguments)), seed=seed)
+    return InteractionBandit(exploration=built(exploration_of(arguments)), seed=seed)

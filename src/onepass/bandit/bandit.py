@@ -5,8 +5,8 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from onepass.bandit.deciding import are_decisions, asked, checked_tail, failed, paired, recorded
-from onepass.bandit.decision import DRAWN, Decision, Recommendation, together
+from onepass.bandit.deciding import are_decisions, asked, failed, is_greedy, paired, recorded
+from onepass.bandit.decision import SAMPLED, Decision, Recommendation, together
 from onepass.bandit.explanation import Explanation, contenders, explanation
 from onepass.bandit.maximizing import maximized
 from onepass.bandit.recommending import recommendation
@@ -104,9 +104,9 @@ class Bandit(files.Owner):
         self._rule, self._given = rule, exploration
 
     @property
-    def rounds(self) -> int:
+    def n_learned(self) -> int:
         """Rows learned so far."""
-        return self._model.rounds
+        return self._model.n_learned
 
     @property
     def timed(self) -> bool:
@@ -144,7 +144,7 @@ class Bandit(files.Owner):
         *,
         id: Any = None,
         eligible: Any = None,
-        tail: str = DRAWN,
+        rest: str = SAMPLED,
         time: Any = None,
         maximizer: Callable[[Callable[[Any], np.ndarray]], Any] | None = None,
     ) -> Decision:
@@ -159,8 +159,8 @@ class Bandit(files.Owner):
             does not move (default None: made, and drawn from the generator).
         eligible: the arms that may be chosen: booleans (K,), or (k, K) for each slot; or names, or k collections of
             them (default None: all).
-        tail: "drawn": every slot has a distribution over the arms left (default); "greedy": slots after the first take
-            the best of the rest.
+        rest: "sampled": every slot has a distribution over the arms left (default); "greedy": slots after the first
+            take the best of the rest.
         time: for a half-life in seconds alone, when it is: Unix seconds or a datetime with a time zone. An earlier time
             than one at which was learned counts as that one.
         maximizer: where arms are rows that cannot be listed, a function that is given the score function, (n, dim) ->
@@ -175,7 +175,7 @@ class Bandit(files.Owner):
         names, count = request.names, request.size
         if type(k) is not int or k != 1:
             k = check.integer("k", k, 1, count)
-        greedy, among = checked_tail(tail), eligible_arms(eligible, names, count, k)
+        greedy, among = is_greedy(rest), eligible_arms(eligible, names, count, k)
         rule, each = model.acting(self._rule, request), []
         for i, one in enumerate(asked(id, None if request.single else len(request.each), self.seed, self._rng)):
             found = model.choose(request, i, rule, one.rng, among, k, greedy)
@@ -183,7 +183,7 @@ class Bandit(files.Owner):
             if places[0] < 0:
                 raise failed(int(places[0]))
             evidence = model.evidence(request, i, places)
-            each.append(recorded(one, found, names, evidence, tail, rule, model.rounds))
+            each.append(recorded(one, found, names, evidence, rest, rule, model.n_learned))
         return each[0] if request.single else together(each)
 
     def _maximized(
@@ -195,7 +195,7 @@ class Bandit(files.Owner):
             raise ValueError("maximizer takes the place of rows, with k = 1 and UCB or Greedy without a uniform_share")
         (one,) = asked(id, None, self.seed, self._rng)
         row, found = maximized(model, rule, maximizer, self._rng)
-        decision = recorded(one, found, None, row.copy(), DRAWN, rule, model.rounds)
+        decision = recorded(one, found, None, row.copy(), SAMPLED, rule, model.n_learned)
         return decision._replace(arm=row, arms=[row])
 
     @reading
@@ -260,7 +260,7 @@ class Bandit(files.Owner):
         arm: Any = None,
         *,
         nu: Any = None,
-        again: bool = False,
+        allow_repeat: bool = False,
         time: Any = None,
     ) -> None:
         """Learn the reward of a decision, or of a context and an arm that somebody else chose; late ones in any order.
@@ -272,8 +272,8 @@ class Bandit(files.Owner):
         arm: beside contexts, the arm of every reward, where the model knows arms: a name, {name: features}, [features]
             or an index (default None: decisions know their arms, and rows are arms).
         nu: the noise scale of the row, or of every row (n,), for estimators that use one (default None).
-        again: learn a second reward of a decision, too (default False: it is refused, for the last 10,000 decisions
-            rewarded).
+        allow_repeat: learn a second reward of a decision, too (default False: it is refused, for the last 10,000
+            decisions rewarded).
         time: as in `decide`: a row counts from when it is learned.
         ValueError, and nothing has changed, for NaN, infinities or shapes that do not match, for a decision of another
         model or one that has had its reward, for what the estimator refuses (a nu that is not positive, a row beyond a
@@ -282,19 +282,19 @@ class Bandit(files.Owner):
         if are_decisions(context):
             if arm is not None or nu is not None:
                 raise ValueError("arm and nu must be None beside decisions, which know their arms")
-            self._reward(context, reward, again, time)
+            self._reward(context, reward, allow_repeat, time)
         else:
             batch = self._model.observe(context, arm)
             values = self._values(reward, batch.size, batch.single)
             with deferred():
                 self._update(batch, values, nu, time)
-        if self.rounds >= self._next_look:
+        if self.n_learned >= self._next_look:
             self._next_look = next_look(self._model, self.name, self._next_look)
 
-    def _reward(self, decisions: Any, rewards: Any, again: bool, time: Any) -> None:
+    def _reward(self, decisions: Any, rewards: Any, allow_repeat: bool, time: Any) -> None:
         """Learn the rewards of decisions: from their records, all or none."""
         given, paid = paired(decisions, rewards)
-        new = self._rewarded.check([one.id for one in given], again)
+        new = self._rewarded.check([one.id for one in given], allow_repeat)
         slots, values = [], []
         for one, each in zip(given, paid, strict=True):
             for slot, value in enumerate(each):
@@ -349,7 +349,7 @@ class Bandit(files.Owner):
         arms = model.play(rows, values, nus, self._rule, self._rng)
         if arms is None:
             return self._play_one_by_one(rows, values, nus)
-        if self.rounds >= self._next_look:
+        if self.n_learned >= self._next_look:
             self._next_look = next_look(model, self.name, self._next_look)
         if arms.size and arms[-1] < 0:
             raise failed(int(arms[-1]))

@@ -4,12 +4,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.bandit.decision import DRAWN, GREEDY, Decision, made_id
+from onepass.bandit.decision import GREEDY, SAMPLED, Decision, made_id
 from onepass.exploration.randomness import key_of, keyed
 from onepass.exploration.rule import Rule
 from onepass.exploration.slots import NONE_LEFT, NOT_OFFERED
 from onepass.foundation import check
 from onepass.model.contract import not_finite
+
+GREEDIES = {SAMPLED: False, GREEDY: True}  # whether slots after the first take the best of the rest
 
 
 class Asked(NamedTuple):
@@ -39,7 +41,7 @@ def recorded(
     found: Any,
     names: list[Any] | None,
     context: np.ndarray | None,
-    tail: str,
+    rest: str,
     explores: Rule,
     rounds: int,
 ) -> Decision:
@@ -63,7 +65,7 @@ def recorded(
         places,
         slots,
         shares,
-        tail,
+        rest,
         asked.id,
         context,
         names,
@@ -122,9 +124,9 @@ def failed(place: int) -> Exception:
     return not_finite()
 
 
-def checked_tail(tail: Any) -> bool:
+def is_greedy(rest: Any) -> bool:
     """Whether slots after the first take the best of the rest."""
-    return tail is not DRAWN and check.choice("tail", tail, (DRAWN, GREEDY)) == GREEDY
+    return GREEDIES[check.choice("rest", rest, tuple(GREEDIES))]
 
 
 def not_offered() -> ValueError:

@@ -19,7 +19,9 @@ from onepass.foundation import check
 
 FORMAT = 1  # of the dictionary
 RANDOM = 8  # bytes that no other process has
-DRAWN, GREEDY = "drawn", "greedy"  # how the slots after the first are filled
+SAMPLED, GREEDY = "sampled", "greedy"  # how the slots after the first are filled
+RECORD_NAMES = {"candidates": "offered", "rest": "tail", "n_learned": "rounds"}  # of fields, in JSON and in logs
+TAILS = {SAMPLED: "drawn", GREEDY: "greedy"}  # values of `rest`, in JSON and in logs
 FROM_FILE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 _made = {"process": secrets.token_hex(RANDOM), "count": itertools.count()}
@@ -49,11 +51,12 @@ class Decision(NamedTuple):
     not look at them.
     probabilities (K,): the distribution that `arm` was drawn from, 0 for arms that were not eligible; propensity: that
     of `arm`. slots (k, K): the distribution of every slot over the arms left to it, where k > 1; propensities (k,).
-    tail: "drawn" (every slot from its distribution) or "greedy" (the best of the rest after the first: those slots tell
-    nothing of other arms).
+    rest: "sampled" (every slot from its distribution) or "greedy" (the best of the rest after the first: those slots
+    tell nothing of other arms).
     id: given or made, a string; context (dim,), for k > 1 (k, dim): the rows of the chosen arms as they were before any
-    feature map, None where arms are fixed, of records their terms, a dictionary; offered: the names of all arms, None
-    for indices; rounds: rows that the model had learned; rule: the exploration, as text; seed: the key of the random
+    feature map, None where arms are fixed, of records their terms, a dictionary; candidates: the names of all arms,
+    None
+    for indices; n_learned: rows that the model had learned; rule: the exploration, as text; seed: the key of the random
     numbers where the id was given (hexadecimal digits), else the bandit's seed.
     """
 
@@ -68,11 +71,11 @@ class Decision(NamedTuple):
     places: np.ndarray
     slots: np.ndarray | None
     propensities: np.ndarray
-    tail: str
+    rest: str
     id: Any
     context: Any
-    offered: Any
-    rounds: int
+    candidates: Any
+    n_learned: int
     rule: str
     seed: Any
 
@@ -98,10 +101,12 @@ class Decision(NamedTuple):
         if self.several:
             raise ValueError("to_dict is of one decision: use [d.to_dict() for d in decisions.each()]")
         out: dict[str, Any] = {"format": FORMAT}
-        for name, value in zip(self._fields, self, strict=True):
+        for field, value in zip(self._fields, self, strict=True):
+            name = RECORD_NAMES.get(field, field)
             out[name] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         for name in ("arm", "arms", "offered"):
             out[name] = _written(out[name])
+        out["tail"] = TAILS[self.rest]
         return out
 
     @classmethod
@@ -140,6 +145,11 @@ def together(each: list[Decision]) -> Decision:
 
 
 # ---- JSON ----
+
+
+def rest_from_record(tail: str) -> str:
+    """Return the `rest` of a decision whose record has this `tail`."""
+    return SAMPLED if tail == TAILS[SAMPLED] else tail
 
 
 def _written(name: Any) -> Any:
@@ -204,7 +214,7 @@ def checked_record(cls: Any, record: Any) -> Any:
         or (offered is not None and len(offered) != count)
         or not isinstance(record["id"], str)
         or not isinstance(record["rule"], str)
-        or record["tail"] not in (DRAWN, GREEDY)
+        or record["tail"] not in TAILS.values()
         or not isinstance(record["seed"], int | str)
     )
     if wrong:
@@ -222,11 +232,11 @@ def checked_record(cls: Any, record: Any) -> Any:
         places=places,
         slots=slots,
         propensities=propensities,
-        tail=record["tail"],
+        rest=rest_from_record(record["tail"]),
         id=record["id"],
         context=context,
-        offered=offered,
-        rounds=check.integer("rounds", record["rounds"], 0),
+        candidates=offered,
+        n_learned=check.integer("rounds", record["rounds"], 0),
         rule=record["rule"],
         seed=record["seed"],
     )

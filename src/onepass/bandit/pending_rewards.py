@@ -65,9 +65,9 @@ class PendingRewards(files.Owner):
     >>> pending = op.PendingRewards(op.OFUL(dim=2), after=60.0)
     >>> decision = pending.decide(np.eye(2), id="request 1", now=0.0)
     >>> pending.reward("request 1", 1.0, now=10.0)
-    >>> len(pending), pending.bandit.rounds
+    >>> len(pending), pending.bandit.n_learned
     (1, 0)
-    >>> pending.expire(now=60.0), len(pending), pending.bandit.rounds
+    >>> pending.expire(now=60.0), len(pending), pending.bandit.n_learned
     (1, 0, 1)
     """
 
@@ -106,7 +106,7 @@ class PendingRewards(files.Owner):
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, *, now: Any = None, **options: Any) -> Decision:
         """`decide` of the bandit, after the deadlines that have passed; the decision waits from now on.
 
-        contexts (K, dim) or as else the bandit takes them, arms, k, options (id, eligible, tail): as there, for one
+        contexts (K, dim) or as else the bandit takes them, arms, k, options (id, eligible, rest): as there, for one
         decision or several at once. now: seconds, as of `time.time`, the default.
         An id that waits already is a request that comes again: it gets the decision that waits, whose deadline stays.
         Errors as there; ValueError for such an id beside other arms.
@@ -171,7 +171,7 @@ class PendingRewards(files.Owner):
             if any(value is not None for value in paid):
                 reward = paid[0] if len(paid) == 1 else paid
                 try:
-                    self.bandit.learn(one.decision, reward, again=True, **self._when(when))
+                    self.bandit.learn(one.decision, reward, allow_repeat=True, **self._when(when))
                 except Exception as error:
                     error.add_note(f"decision {check.shown(one.decision.id)} waits no more, and was not learned")
                     raise
@@ -181,7 +181,7 @@ class PendingRewards(files.Owner):
         if one.id not in self._waiting:
             return one
         held = self._waiting[one.id].decision
-        if held.offered != one.offered or len(held.arms) != len(one.arms):
+        if held.candidates != one.candidates or len(held.arms) != len(one.arms):
             raise ValueError(f"id must be another one for another request: {check.shown(one.id)} waits with other arms")
         return held
 

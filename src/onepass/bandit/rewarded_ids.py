@@ -32,14 +32,15 @@ class RewardedIds:
     def __len__(self) -> int:
         return len(self._bits)
 
-    def check(self, identities: list[str], again: bool) -> list[int]:
+    def check(self, identities: list[str], allow_repeat: bool) -> list[int]:
         """Return the bits of identities for `add`; ValueError for one that is here, or twice among these, unless
-        `again`."""
+        `allow_repeat`."""
         new = [_bits(identity) for identity in identities]
-        for place, bits in enumerate(() if again else new):
+        for place, bits in enumerate(() if allow_repeat else new):
             if bits in self._bits or bits in new[:place]:
                 raise ValueError(
-                    f"decision {check.shown(identities[place])} has had its reward; pass again=True to learn another"
+                    f"decision {check.shown(identities[place])} has had its reward; "
+                    "pass allow_repeat=True to learn another"
                 )
         return new
 

@@ -26,14 +26,14 @@ def next_look(model: Any, name: str, due: int) -> int:
 
     name: of the bandit; due: rows at which this look was due. After a warning there is never another one.
     """
-    while due <= model.rounds:
+    while due <= model.n_learned:
         due *= 2
     found = model.sketch_loss()
     if found is None or not found[0] > MOST:
         return due
     warnings.warn(
         f"{name}: a sketch has cut over {MOST:g} times its ridge (reg={found[1]:g}) by row "
-        f"{2 ** (model.rounds.bit_length() - 1)}, and means of ridge regression on it may be far too large; "
+        f"{2 ** (model.n_learned.bit_length() - 1)}, and means of ridge regression on it may be far too large; "
         "take a larger size or reg, a design that puts back what it cuts, or estimator='newton'",
         SketchWarning,
         stacklevel=4,

@@ -24,12 +24,12 @@ class Snapshot:
         self._bandit = bandit
 
     @property
-    def rounds(self) -> int:
+    def n_learned(self) -> int:
         """Rows that the bandit had learned."""
-        return self._bandit.rounds
+        return self._bandit.n_learned
 
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, **options: Any) -> Decision:
-        """As the bandit would have decided; contexts (K, dim), arms, k, options (id, eligible, tail, time) as there."""
+        """As the bandit would have decided; contexts (K, dim), arms, k, options (id, eligible, rest, time) as there."""
         return self._bandit.decide(contexts, arms, k, **options)
 
     def score(self, contexts: Any, arms: Any = None, *, time: Any = None) -> np.ndarray:

@@ -69,7 +69,7 @@ class AsyncClient:
         arms : sequence of str, or dict of name to features, default None
             Arms on offer. None offers the arms of the settings.
         **options : DecideOptions
-            Any of exclude, slots, id, defer, subject and tail, see `DecideOptions`.
+            Any of exclude, slots, id, defer, subject and rest, see `DecideOptions`.
 
         Returns
         -------

@@ -23,8 +23,8 @@ class DecideOptions(TypedDict, total=False):
         If True, the decision counts only once it is activated. False if left out.
     subject : str
         User whom the decision is about; all records of a subject can be erased.
-    tail : {"drawn", "greedy"}
-        Whether slots after the first are drawn or filled by score, "drawn" if left out.
+    rest : {"sampled", "greedy"}
+        Whether slots after the first are sampled or filled by score, "sampled" if left out.
     """
 
     exclude: Sequence[str]
@@ -32,7 +32,7 @@ class DecideOptions(TypedDict, total=False):
     id: str
     defer: bool
     subject: str
-    tail: str
+    rest: str
 
 
 class Outcome(TypedDict, total=False):

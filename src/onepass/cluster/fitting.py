@@ -15,7 +15,7 @@ import numpy as np
 from onepass.cluster.working import tree, workers_of
 from onepass.design.design import Design
 from onepass.foundation import check
-from onepass.foundation.merged import merged
+from onepass.foundation.merged import merge_all
 
 BATCH = 10_000  # rows that are read and learned together
 PARTS = 4  # a worker: who is done early takes another one
@@ -70,14 +70,14 @@ def fit(
     places = [] if distributed else files_of(files)
     names = (features,) if isinstance(features, str) else tuple(features)
     columns = Columns(names, None if isinstance(recipe, Design) else reward, arm)
-    since = recipe.copy() if getattr(recipe, "rounds", 0) else None
+    since = recipe.copy() if getattr(recipe, "n_learned", 0) else None
     crew = workers_of(count, ray)
     try:
         parts: list[list[Any]] = (
             [[part] for part in files.split(crew.count)] if distributed else list(shares(rows_of(places), crew.count))
         )
         if len(parts) > 1:
-            merged(recipe, recipe, since=since) if since is not None else merged(recipe, recipe)
+            merge_all(recipe, recipe, since=since) if since is not None else merge_all(recipe, recipe)
         tasks = [crew.start(learned, recipe, part, columns, batch) for part in parts]
         rows = 0
         for task in crew.finished(tasks):
@@ -140,12 +140,12 @@ def learned(recipe: Any, parts: list[Any], columns: Columns, batch: int) -> tupl
 
 def together(one: tuple[Any, int, Any], other: tuple[Any, int, Any]) -> tuple[Any, int, Any]:
     """Two of them as one."""
-    return merged(one[0], other[0]), one[1] + other[1], one[2]
+    return merge_all(one[0], other[0]), one[1] + other[1], one[2]
 
 
 def beyond(one: tuple[Any, int, Any], other: tuple[Any, int, Any]) -> tuple[Any, int, Any]:
     """The same of models that have learned beyond what both began with."""
-    return merged(one[0], other[0], since=one[2]), one[1] + other[1], one[2]
+    return merge_all(one[0], other[0], since=one[2]), one[1] + other[1], one[2]
 
 
 Block = tuple[np.ndarray, np.ndarray | None, Any]  # contexts, rewards, names of arms

@@ -18,8 +18,8 @@ def sharded(bandit: Bandit) -> Bandit:
         raise ValueError(f"recipe must be a bandit with models per arm, Disjoint or Hybrid, got {check.shown(bandit)}")
     if bandit.model.half_life is not None:
         raise ValueError("recipe must have half_life=None: shards do not forget")
-    if bandit.rounds or bandit.arms:
-        raise ValueError(f"recipe must have learned nothing yet, but it has learned {bandit.rounds} rows")
+    if bandit.n_learned or bandit.arms:
+        raise ValueError(f"recipe must have learned nothing yet, but it has learned {bandit.n_learned} rows")
     if defined(unit, bandit.model.estimator.arms.begin()):
         raise ValueError(
             f"recipe must have an estimator whose widths are an arm's own, got {check.shown(bandit.model.estimator)}: "

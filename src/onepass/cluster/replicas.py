@@ -20,7 +20,7 @@ from onepass.cluster.rays import Actors
 from onepass.design.design import Design
 from onepass.foundation import check
 from onepass.foundation.interrupts import deferred
-from onepass.foundation.merged import merged
+from onepass.foundation.merged import merge_all
 from onepass.foundation.sharing import Shared, reading, writing
 from onepass.model.arms.arm_models import ArmModels
 from onepass.model.shared import SharedModel
@@ -72,15 +72,15 @@ class Replicas(Shared):
 
     A worker that is lost comes back from its model at the last merge and the rows since, which are kept here. After a
     loss of this process go on from a saved `model`: beside the recipe's it has learned the first rows of the stream, no
-    others, and its `rounds` say how many.
+    others, and its `n_learned` says how many.
 
     >>> import onepass as op
     >>> from onepass.cluster import Replicas
     >>> with Replicas(op.OFUL(dim=2), every=3) as stream:
     ...     stream.learn([[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0])
-    ...     stream.rounds, stream.model.rounds
+    ...     stream.n_learned, stream.model.n_learned
     ...     stream.learn([[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0])
-    ...     stream.rounds, stream.model.rounds
+    ...     stream.n_learned, stream.model.n_learned
     (2, 0)
     (4, 3)
     """
@@ -90,7 +90,7 @@ class Replicas(Shared):
         if not (isinstance(recipe, Design) or isinstance(getattr(recipe, "model", None), SharedModel | ArmModels)):
             raise TypeError(f"recipe must be a bandit or a design that learns rows, got {check.shown(recipe)}")
         self._recipe = recipe.copy()
-        self._since = self._recipe if getattr(recipe, "rounds", 0) else None
+        self._since = self._recipe if getattr(recipe, "n_learned", 0) else None
         self._merged([tried(self._recipe)] * 2)  # raises for what cannot be merged
         self._model = self._recipe
         links: Links = Beside(count) if ray is None else Actors(ray)
@@ -100,7 +100,7 @@ class Replicas(Shared):
         self._rows, self._lag, self._turn = 0, 0, 0
 
     def _merged(self, models: list[Any]) -> Any:
-        return merged(*models) if self._since is None else merged(*models, since=self._since)
+        return merge_all(*models) if self._since is None else merge_all(*models, since=self._since)
 
     @property
     def model(self) -> Any:
@@ -111,7 +111,7 @@ class Replicas(Shared):
         return self._model
 
     @property
-    def rounds(self) -> int:
+    def n_learned(self) -> int:
         """Rows learned here."""
         return self._rows
 
@@ -200,4 +200,6 @@ class Replicas(Shared):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Replicas: {len(self.crew.numbers)} workers, {self.rounds} rows, {self.behind} behind: {self.model!r}>"
+        return (
+            f"<Replicas: {len(self.crew.numbers)} workers, {self.n_learned} rows, {self.behind} behind: {self.model!r}>"
+        )

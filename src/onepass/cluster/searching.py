@@ -54,7 +54,7 @@ class Search:
         k = min(check.integer("k", k, 1), len(asked.names))
         barred = None if exclude is None else barred_of(exclude, asked, len(users))
         tally = Tally(*bandit.model.contents().extra["tally"]) if rule.residual else Tally(rows=0, squares=0.0)
-        query = Query(rule, tally, bandit.rounds, max(1, SCORES // len(asked.names)))
+        query = Query(rule, tally, bandit.n_learned, max(1, SCORES // len(asked.names)))
         values, found = [], []
         each = {shard: places for shard, places in asked.places.items() if shard != BESIDE}
         answers = self._told(asked, each, users, k, query, barred)

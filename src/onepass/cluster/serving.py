@@ -148,10 +148,10 @@ class Reader:
                 )
                 return
 
-    def rounds(self) -> int:
+    def n_learned(self) -> int:
         """Rows that the model has learned by which it decides."""
         assert self._present is not None
-        return int(self._present[0].snapshot.rounds)
+        return int(self._present[0].snapshot.n_learned)
 
     def recorded(self, request: DecideRequest) -> Decision:
         """The record of a decision by the present copy. Refused for what cannot be decided, and for canaries."""

@@ -17,7 +17,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from onepass.bandit.bandit import Bandit
-from onepass.bandit.decision import DRAWN, Decision, Recommendation
+from onepass.bandit.decision import SAMPLED, Decision, Recommendation
 from onepass.bandit.explanation import Explanation
 from onepass.bandit.snapshot import Snapshot
 from onepass.cluster.crew import Crew
@@ -138,9 +138,9 @@ class ShardedBandit(Shared):
         return self._front.seq
 
     @property
-    def rounds(self) -> int:
+    def n_learned(self) -> int:
         """Rows learned."""
-        return self.bandit.rounds
+        return self.bandit.n_learned
 
     @property
     def arms(self) -> tuple[Any, ...]:
@@ -180,13 +180,13 @@ class ShardedBandit(Shared):
         *,
         id: Any = None,
         eligible: Any = None,
-        tail: str = DRAWN,
+        rest: str = SAMPLED,
     ) -> Decision:
-        """As the bandit would decide in one process; contexts (dim,), (K, dim), arms, k, id, eligible, tail and errors
+        """As the bandit would decide in one process; contexts (dim,), (K, dim), arms, k, id, eligible, rest and errors
         as of `Bandit.decide`. Costs 16 bytes an arm that is offered, from shards to here: with very many, offer
         those that `recommend` found.
         """
-        return self.bandit.decide(contexts, arms, k, id=id, eligible=eligible, tail=tail)
+        return self.bandit.decide(contexts, arms, k, id=id, eligible=eligible, rest=rest)
 
     @reading
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
@@ -216,19 +216,19 @@ class ShardedBandit(Shared):
 
     @writing
     def learn(
-        self, contexts: Any, rewards: Any, arm: Any = None, *, again: bool = False, seq: int | None = None
+        self, contexts: Any, rewards: Any, arm: Any = None, *, allow_repeat: bool = False, seq: int | None = None
     ) -> None:
-        """Learn rows, or decisions; contexts, rewards, arm, again and errors as of `Bandit.learn`.
+        """Learn rows, or decisions; contexts, rewards, arm, allow_repeat and errors as of `Bandit.learn`.
 
         seq: the number of this change, for callers that ask again when they had no answer: one that was learned already
         is not learned again. None (default): the next. ValueError for a number that leaves one out.
         """
         if not self._new(seq):
             return
-        before, frame = self.rounds, self._frame("learn", recorded, contexts, rewards, arm, again)
-        self.bandit.learn(contexts, rewards, arm, again=again)
+        before, frame = self.n_learned, self._frame("learn", recorded, contexts, rewards, arm, allow_repeat)
+        self.bandit.learn(contexts, rewards, arm, allow_repeat=allow_repeat)
         self._done(frame)
-        self._since += self.rounds - before
+        self._since += self.n_learned - before
         if self._journal is not None and self._since >= self._every:
             self._cut()
 
@@ -291,7 +291,7 @@ class ShardedBandit(Shared):
             getattr(bandit, entry.act)(names[0])
         elif len(change.texts):
             given = [Decision.from_dict(json.loads(text)) for text in change.texts[:-1]]
-            bandit.learn(given, json.loads(change.texts[-1]), again=entry.options["again"])
+            bandit.learn(given, json.loads(change.texts[-1]), allow_repeat=entry.options["again"])
         elif entry.options["single"]:
             bandit.learn(joined(change, 0), float(change.rewards[0]), names[0])
         else:
@@ -356,7 +356,8 @@ class ShardedBandit(Shared):
 
     def __repr__(self) -> str:
         return (
-            f"<ShardedBandit on {len(self.shards)} shards: {self.bandit.model.estimator!r}, {self.rounds} rows learned>"
+            f"<ShardedBandit on {len(self.shards)} shards: {self.bandit.model.estimator!r}, "
+            f"{self.n_learned} rows learned>"
         )
 
 

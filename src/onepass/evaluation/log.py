@@ -160,8 +160,8 @@ class Log:
 
 def shared_names(decisions: Sequence[Any]) -> list[str] | None:
     """The names of the arms offered, where all decisions offered the same ones in the same order, else None."""
-    first = decisions[0].offered if len(decisions) else None
-    if first is None or any(list(one.offered or ()) != list(first) for one in decisions):
+    first = decisions[0].candidates if len(decisions) else None
+    if first is None or any(list(one.candidates or ()) != list(first) for one in decisions):
         return None
     return [str(name) for name in first]
 

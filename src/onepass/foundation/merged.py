@@ -1,9 +1,9 @@
-"""`merged(...)`: one owner from the shards of a stream."""
+"""`merge_all(...)`: one owner from the shards of a stream."""
 
 from typing import Any
 
 
-def merged(first: Any, *others: Any, since: Any = None) -> Any:
+def merge_all(first: Any, *others: Any, since: Any = None) -> Any:
     """One model that has learned the rows of all, each counted once; none of those given changes.
 
     first, others: designs, bandits, or exact kernel bandits that have a method `merge`, built of equal parts. The
@@ -14,7 +14,7 @@ def merged(first: Any, *others: Any, since: Any = None) -> Any:
     >>> shards = [op.OFUL(dim=2) for _ in range(3)]
     >>> for shard in shards:
     ...     shard.learn([1.0, 0.0], 1.0)
-    >>> op.merged(*shards).rounds
+    >>> op.merge_all(*shards).n_learned
     3
     """
     if isinstance(first, type) or not (hasattr(first, "merge") and hasattr(first, "copy")):

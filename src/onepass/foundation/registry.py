@@ -15,7 +15,7 @@ from onepass.foundation.check import shown
 Kind = TypeVar("Kind", bound=type)
 
 _known: dict[str, type] = {}
-_on_demand: dict[str, Callable[[], type]] = {}
+_lazy: dict[str, Callable[[], type]] = {}
 
 PACKAGE = __name__.partition(".")[0]
 PART = "part"  # where an instance says which part of a file holds what it knows
@@ -46,9 +46,9 @@ def _everything() -> None:
     _ = sys.modules[PACKAGE].__all__
 
 
-def on_demand(name: str, found: Callable[[], type]) -> None:
+def register_lazy(name: str, found: Callable[[], type]) -> None:
     """Register a class that needs an optional package: `found` imports it when a file names it."""
-    _on_demand[name] = found
+    _lazy[name] = found
 
 
 def kinds(family: type) -> list[type]:
@@ -59,10 +59,10 @@ def kinds(family: type) -> list[type]:
 
 def kind_of(name: Any) -> type:
     """The class registered under a name; ValueError if there is none."""
-    if name not in _known and name not in _on_demand:
+    if name not in _known and name not in _lazy:
         _everything()
-    if name in _on_demand:
-        return _on_demand[name]()
+    if name in _lazy:
+        return _lazy[name]()
     if name not in _known:
         raise ValueError(f"{shown(name)} is not a registered class")
     return _known[name]
@@ -71,7 +71,7 @@ def kind_of(name: Any) -> type:
 def name_of(owner: Any) -> str:
     """The name under which an object's class is registered; ValueError if it is not."""
     kind = type(owner)
-    if _known.get(kind.__name__) is not kind and kind.__name__ not in _on_demand:
+    if _known.get(kind.__name__) is not kind and kind.__name__ not in _lazy:
         raise ValueError(
             f"{kind.__name__} is not known to onepass.load; decorate the class with onepass.savable before saving"
         )

@@ -203,7 +203,7 @@ class Trial:
         bandit, time = self._models[decision.loop]
         if bandit is None or decision.deferred:
             return
-        options = {"again": True, **({"time": max(time, decision.seconds)} if bandit.timed else {})}
+        options = {"allow_repeat": True, **({"time": max(time, decision.seconds)} if bandit.timed else {})}
         slots = len(decision.places)
         try:
             bandit.learn(learned_from(decision), 0.0 if slots == 1 else [0.0] * slots, **options)

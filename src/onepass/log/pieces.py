@@ -213,7 +213,7 @@ def bound_at(store: Store, through: int, seq: int) -> Bound:
 
     @cache
     def rounds() -> int:
-        return int(restored(checkpoint_at(store, seq)).rounds)
+        return int(restored(checkpoint_at(store, seq)).n_learned)
 
     return Bound(through, rounds)
 

@@ -24,8 +24,8 @@ try:
 except ModuleNotFoundError:
     raise ModuleNotFoundError("onepass.log needs msgspec: pip install onepass[log]", name="msgspec") from None
 
-from onepass.bandit.decision import DRAWN, name_from_json
 from onepass.bandit.decision import FORMAT as DECISION_FORMAT
+from onepass.bandit.decision import RECORD_NAMES, SAMPLED, TAILS, name_from_json
 from onepass.bandit.decision import Decision as Decided
 from onepass.features.factors import Factors
 from onepass.foundation.check import shown
@@ -36,6 +36,7 @@ MICROSECOND = timedelta(microseconds=1)
 SECOND = 1_000_000  # microseconds
 DETAILS = ("slots", "offered", "context", "scores", "means", "widths", "tail", "rounds", "rule", "seed")
 HELD = ("id", "places", "propensities", "probabilities", *DETAILS)  # what a record and a `onepass.Decision` both have
+FIELDS = {name: field for field, name in RECORD_NAMES.items()}  # of a `onepass.Decision`, by their names in a record
 ARRAYS = (np.ndarray, np.generic)
 HOLDING = (float, list, tuple, dict)  # what a number that is not finite may hide in
 NOT_FINITE = b"null"  # what msgspec writes for it, and for None
@@ -127,7 +128,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     scores: list[float] | None = None
     means: list[float] | None = None
     widths: list[float] | None = None
-    tail: str = DRAWN
+    tail: str = TAILS[SAMPLED]
     rounds: int = 0
     rule: str = ""
     seed: int | str = 0
@@ -179,9 +180,10 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
         if isinstance(fields.get("eligible"), list | tuple | set | frozenset):
             fields["eligible"] = [_members(one) for one in fields["eligible"]]
         # names that are strings are written as they are
-        if not decision.several and decision.offered and set(map(type, decision.offered)) == {str}:
-            held = {name: _plain(getattr(decision, name)) for name in HELD}
-            if decision.arms == _named(decision.offered, held["places"]):
+        if not decision.several and decision.candidates and set(map(type, decision.candidates)) == {str}:
+            held = {name: _plain(getattr(decision, FIELDS.get(name, name))) for name in HELD}
+            held["tail"] = TAILS[decision.rest]
+            if decision.arms == _named(decision.candidates, held["places"]):
                 return cls(loop=loop, time=time, arms=None, **held, **fields)
         whole = decision.to_dict()
         names = whole["arms"]

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from onepass.bandit.decision import Decision as Decided
+from onepass.bandit.decision import rest_from_record
 from onepass.foundation import files
 from onepass.foundation.check import shown
 from onepass.foundation.interrupts import deferred
@@ -132,7 +133,7 @@ class Fold:
             return
         self.release(decision.id)
         self._decisions[lesson.id] = lesson
-        self._bytes += weight(lesson) + self._hold_names(lesson.offered, 1)
+        self._bytes += weight(lesson) + self._hold_names(lesson.candidates, 1)
         while self._bytes > HELD:
             self.release(next(iter(self._decisions)))
 
@@ -140,7 +141,7 @@ class Fold:
         """Keep a decision no longer; what was kept of it."""
         held = self._decisions.pop(identity, None)
         if held is not None:
-            self._bytes -= weight(held) + self._hold_names(held.offered, -1)
+            self._bytes -= weight(held) + self._hold_names(held.candidates, -1)
         return held
 
     def _hold_names(self, names: Any, step: int) -> int:
@@ -182,7 +183,7 @@ class Fold:
         known = [(decision, join) for join in joins if (decision := self._decision(join)) is not None]
         decisions = [decision for decision, _ in known]
         rewards = [join.rewards if len(join.rewards) != 1 else join.rewards[0] for _, join in known]
-        options: dict[str, Any] = {"again": joins[0].again}
+        options: dict[str, Any] = {"allow_repeat": joins[0].again}
         if self.bandit.timed:
             options["time"] = joins[-1].seconds
         if not decisions:
@@ -269,8 +270,9 @@ def lesson_of(record: Decision) -> Decided:
     arms, places = [names[place] for place in record.places], np.array(record.places)
     return Decided(
         arm=arms[0], arms=arms, propensity=drawn[0], index=record.places[0], places=places,
-        propensities=np.array(drawn), tail=record.tail, id=record.id, offered=names, context=np.array(rows, np.float64),
-        rounds=record.rounds, rule=record.rule, seed=record.seed, **UNLEARNED,
+        propensities=np.array(drawn), rest=rest_from_record(record.tail), id=record.id, candidates=names,
+        context=np.array(rows, np.float64),
+        n_learned=record.rounds, rule=record.rule, seed=record.seed, **UNLEARNED,
     )  # fmt: skip
 
 
@@ -329,6 +331,6 @@ def imported(record: Decision) -> Decided:
     context = context if isinstance(context, dict) else np.array(context, np.float64)
     return Decided(
         arm=arms[0], arms=arms, propensity=None, index=places[0], places=np.array(places),
-        propensities=np.array(record.propensities or (), np.float64), tail=record.tail, id=record.id, offered=names,
-        context=context, rounds=0, rule="", seed=0, **UNLEARNED,
+        propensities=np.array(record.propensities or (), np.float64), rest=rest_from_record(record.tail),
+        id=record.id, candidates=names, context=context, n_learned=0, rule="", seed=0, **UNLEARNED,
     )  # fmt: skip

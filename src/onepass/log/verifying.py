@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from onepass.bandit.decision import rest_from_record
 from onepass.foundation import files
 from onepass.log.asking import decided_on
 from onepass.log.records import Checkpoint, Decision, Eviction, Forgotten, Join
@@ -282,7 +283,7 @@ class Verifying:
         while self._joins and (
             self._joins[0][-1].seq <= made.through
             if known
-            else self._lost is None and self._fold.bandit.rounds < made.rounds
+            else self._lost is None and self._fold.bandit.n_learned < made.rounds
         ):
             self._learn()
         if known:
@@ -309,7 +310,7 @@ class Verifying:
         if record.scores is None:
             return FOREIGN
         if through < 0:
-            known = self._fold.bandit.rounds
+            known = self._fold.bandit.n_learned
             if self._lost is not None:
                 return FORGOTTEN
             return None if known == made.rounds else OLDER if known > made.rounds else NEWER
@@ -350,7 +351,7 @@ def wrongly_shown(record: Decision) -> tuple[str, ...]:
 
 def again(bandit: Any, record: Decision) -> Any:
     """The decision, made again by a bandit."""
-    options: dict[str, Any] = {"id": record.id, "tail": record.tail}
+    options: dict[str, Any] = {"id": record.id, "rest": rest_from_record(record.tail)}
     if record.eligible is not None:
         options["eligible"] = record.eligible
     if bandit.timed:

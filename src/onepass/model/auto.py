@@ -33,7 +33,7 @@ from onepass.model.interaction.interaction_model import InteractionModel
 from onepass.model.records import are_records, checked_evidence, have_features, is_frame, says_names_alone
 
 FEW = 20  # arms: of 30 to 300, clicked now and then, one model of all earns as much (docs/recommended_measured.md)
-CROSSED = {"own": False, "crossed": True}  # whether all arms share one model, where the user says so
+INTERACTION = {"disjoint": False, "interaction": True}  # whether all arms share one model, where the user says so
 Kind = tuple[bool, bool]  # whether arms share one model, and whether contexts are rows that each has models of
 
 
@@ -42,8 +42,9 @@ Kind = tuple[bool, bool]  # whether arms share one model, and whether contexts a
 class AutoModel(Model):
     """The model that the data asks for, as long as there is none.
 
-    dim, landmarks, reg, warm_up, megabytes, patience, seed: as of `AveragedModels`.
-    models: "own" (of every arm, features are left out), "crossed" (one of all arms), None (default): as said above.
+    dim, n_landmarks, reg, warm_up, memory_limit, alarm_threshold, seed: as of `AveragedModels`.
+    model: "disjoint" (of every arm, features are left out), "interaction" (one of all arms), None (default): as said
+    above.
     context, item: the `Records` of requests and of arms, learned further in copies; None (default): 256 wide. With
         more than 300 places of requests models are crossed.
     Contexts and arms are as `AveragedModels` or `InteractionModel` take them. ValueError for values out of range.
@@ -53,35 +54,35 @@ class AutoModel(Model):
         self,
         dim: int | None = None,
         *,
-        landmarks: int = 150,
+        n_landmarks: int = 150,
         reg: float = 0.1,
         warm_up: int = WARM_UP,
-        megabytes: float = MEGABYTES,
-        patience: float | None = PATIENCE,
+        memory_limit: float = MEGABYTES,
+        alarm_threshold: float | None = PATIENCE,
         seed: int = 0,
-        models: str | None = None,
+        model: str | None = None,
         context: Records | None = None,
         item: Records | None = None,
     ) -> None:
         for argument, value in (("context", context), ("item", item)):
             if not isinstance(value, Records | None):
                 raise ValueError(f"{argument} must be Records(size=256), got {shown(value)}")
-        crossed = None if models is None else CROSSED[check.choice("models", models, tuple(CROSSED))]
+        crossed = None if model is None else INTERACTION[check.choice("model", model, tuple(INTERACTION))]
         if context is not None and context.size > WIDE:
             if crossed is False:
                 raise ValueError(f"context must have at most {WIDE} places where arms have models of their own")
             crossed = True
         self._options: dict[str, Any] = {
-            "landmarks": landmarks,
+            "n_landmarks": n_landmarks,
             "reg": reg,
             "warm_up": warm_up,
-            "megabytes": megabytes,
-            "patience": patience,
+            "memory_limit": memory_limit,
+            "alarm_threshold": alarm_threshold,
             "seed": seed,
         }
         self.dim: int | None = None if dim is None else check.integer("dim", dim, 1)
-        self.rounds = 0
-        self._models, self._crossed = models, crossed
+        self.n_learned = 0
+        self._kind_name, self._crossed = model, crossed
         self._context, self._item = (None if one is None else one.copy() for one in (context, item))
         self._index = ArmIndex()
         self._fresh: dict[Kind, Model] = {}
@@ -127,7 +128,7 @@ class AutoModel(Model):
         if isinstance(decision.context, np.ndarray):
             return self._kind_of(True, False, 0)
         checked_evidence(decision)
-        return self._kind_of(False, not says_names_alone(decision), len(decision.offered or ()))
+        return self._kind_of(False, not says_names_alone(decision), len(decision.candidates or ()))
 
     def can_become(self, other: Model) -> bool:
         """Return True for an automatic model of equal parameters, and for a model of one of its kinds."""
@@ -256,7 +257,7 @@ class AutoModel(Model):
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given."""
-        parts = {"models": self._models, "context": self._context, "item": self._item}
+        parts = {"model": self._kind_name, "context": self._context, "item": self._item}
         return {"dim": self.dim, **self._options, **parts}
 
     def contents(self) -> files.Contents:

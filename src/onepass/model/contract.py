@@ -78,12 +78,13 @@ Sides = Callable[[int], Sequence[Sequence[Side]]]
 class Model(files.Owner, ABC):
     """What is learned about arms.
 
-    rounds: rows learned so far. dtype: of rewards. family: of rewards, whose mean is mu(score); None where scores are
+    n_learned: rows learned so far. dtype: of rewards. family: of rewards, whose mean is mu(score); None where scores
+    are
     expected rewards. compares: False where an explanation is of one arm alone. common_draw: True where one draw of the
     parameter serves all decisions of a request that are scored together.
     """
 
-    rounds: int
+    n_learned: int
     dtype: np.dtype[Any] = np.dtype(np.float64)
     family: Any = None
     compares: ClassVar[bool] = True
@@ -307,7 +308,7 @@ class Model(files.Owner, ABC):
 
     def summary(self) -> str:
         """Return what the model has learned so far, in a few words."""
-        return f"{self.rounds} rows learned, {self.memory_usage():,} bytes, error bound {self.error_bound():.3g}"
+        return f"{self.n_learned} rows learned, {self.memory_usage():,} bytes, error bound {self.error_bound():.3g}"
 
 
 def not_finite(what: str = "a score") -> FloatingPointError:

@@ -132,7 +132,7 @@ def evidence_of_names(context: Any, names: list[Any]) -> dict[str, Any]:
 def says_names_alone(decision: Any) -> bool:
     """Return whether the evidence of a decision says of every arm no more than its name."""
     items = decision.context["arms"]
-    return decision.offered is not None and items == [terms(_record_of_name(name)) for name in decision.arms]
+    return decision.candidates is not None and items == [terms(_record_of_name(name)) for name in decision.arms]
 
 
 def checked_evidence(decision: Any) -> tuple[dict[str, float], list[Any]]:

@@ -80,7 +80,7 @@ class SharedModel(Model):
                 f"features must be repeatable for {kind}, which knows an arm by its row, got {shown(features)}"
             )
         self.dim: int = self._pipeline.map.input_dim
-        self.rounds = 0
+        self.n_learned = 0
         self._tally = Tally(rows=0, squares=0.0)
         self._learned = estimator.begin()
         self._before = known_before(estimator)
@@ -141,7 +141,7 @@ class SharedModel(Model):
     ) -> Choice:
         if self.estimator.repeats_arms and not request.single:
             raise ValueError("contexts must be those of one decision, for an arm is played several times in a row")
-        rows, given = request.each[i], (self._learned, rule.rule, self._age.rounds(self.rounds), self._tally)
+        rows, given = request.each[i], (self._learned, rule.rule, self._age.rounds(self.n_learned), self._tally)
         if isinstance(rows, tuple):
             user, right = rows
             if self._factored(right):
@@ -166,7 +166,7 @@ class SharedModel(Model):
         size, joint = self._size(len(rows), rule)
         normals = noise_once(pairs, size, rng, 0)[0]
         return loop.look(
-            self._learned, rule.rule, self._age.rounds(self.rounds), self._tally, rows, normals, joint and pairs > 0
+            self._learned, rule.rule, self._age.rounds(self.n_learned), self._tally, rows, normals, joint and pairs > 0
         )
 
     def _factored(self, right: np.ndarray) -> bool:
@@ -181,7 +181,7 @@ class SharedModel(Model):
     def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
         """One draw serves all rows."""
         normals = noise_once(1, self._width, rng, 1)[0] if rule.pairs else np.zeros((0, 0))
-        given = self._learned, rule.rule, self._age.rounds(self.rounds), self._tally
+        given = self._learned, rule.rule, self._age.rounds(self.n_learned), self._tally
         flat: Any = request.each
         if isinstance(flat, np.ndarray):
             flat = [np.ascontiguousarray(flat.reshape(-1, flat.shape[-1]))]
@@ -244,7 +244,7 @@ class SharedModel(Model):
         """Learn rows z (n, features) that are checked."""
         given = self._learned, residuals, self._tally, z, values, nus
         self._learned, self._tally = call_direct(self._code if z.flags.c_contiguous else None, loop.learn_rows, *given)
-        self.rounds += z.shape[0]
+        self.n_learned += z.shape[0]
 
     def _forget(self, ticks: int) -> None:
         self._learned, self._later = forget(self._learned, remembered(ticks)), None
@@ -253,9 +253,9 @@ class SharedModel(Model):
     def _permit(self, count: int, rows: np.ndarray | None = None) -> None:
         """ValueError unless the estimator takes `count` more rows, and these rows, next."""
         horizon = self.estimator.horizon
-        if 0 < horizon < self.rounds + count:
+        if 0 < horizon < self.n_learned + count:
             raise ValueError(
-                f"horizon was fixed at {horizon} rows and {self.rounds} are learned, so {count} more are too many; "
+                f"horizon was fixed at {horizon} rows and {self.n_learned} are learned, so {count} more are too many; "
                 "use horizon=None for any time"
             )
         if rows is not None and self.estimator.repeats_arms:
@@ -292,14 +292,14 @@ class SharedModel(Model):
         for span in whole if age.clock is None else age.spans(len(rows), None, self._forget):
             for i in range(span.start, span.stop, step):
                 part = slice(i, min(i + step, span.stop))
-                known = age.rounds(self.rounds) + (0 if age.clock is None else i - span.start)
+                known = age.rounds(self.n_learned) + (0 if age.clock is None else i - span.start)
                 normals, lots = noise(rule.pairs, size, rng, part.stop - part.start)
                 with deferred():
                     self._learned, self._tally, found = loop.play_rounds(
                         self._learned, rule.rule, known, self._tally, rows[part], rewards[part], nu[part], normals,
                         joint, lots,
                     )  # fmt: skip
-                    self.rounds += int(np.count_nonzero(found >= 0))
+                    self.n_learned += int(np.count_nonzero(found >= 0))
                 arms.append(found)
                 if found[-1] < 0:
                     return np.concatenate(arms)
@@ -312,12 +312,12 @@ class SharedModel(Model):
         for name, one in zip(("other", "since"), every[1:], strict=False):
             agree(self._parts(), one._parts(), name)
         same_time([one._age for one in every], [one._forget for one in every])
-        self._permit(other.rounds - (0 if since is None else since.rounds))
+        self._permit(other.n_learned - (0 if since is None else since.n_learned))
         start = () if since is None else since._learned
         self._code = {}
         self._learned = shared_together(self.estimator, self._before, self._learned, other._learned, start)
         self._tally = pooled(self._tally, other._tally, None if since is None else since._tally)
-        self.rounds += other.rounds - (0 if since is None else since.rounds)
+        self.n_learned += other.n_learned - (0 if since is None else since.n_learned)
         self._age.weight = max(
             self._age.weight + other._age.weight - (0.0 if since is None else since._age.weight), 0.0
         )
@@ -371,7 +371,7 @@ class SharedModel(Model):
         return {"estimator": self.estimator, "features": self.features, "half_life": self._age.clock}
 
     def contents(self) -> files.Contents:
-        extra = {"rounds": self.rounds, "tally": list(self._tally), **self._age.extra()}
+        extra = {"rounds": self.n_learned, "tally": list(self._tally), **self._age.extra()}
         return files.Contents(self.params(), extra, saved(self._learned, self._pipeline, self._before))
 
     @classmethod
@@ -381,6 +381,6 @@ class SharedModel(Model):
         found = taken(held, model._learned, model._pipeline, model.estimator)
         model._learned, model._before = found.model, found.before
         model._pipeline.restore(found.features)
-        model.rounds, model._tally = check.integer("rounds", extra["rounds"], 0), checked_tally(extra["tally"])
+        model.n_learned, model._tally = check.integer("rounds", extra["rounds"], 0), checked_tally(extra["tally"])
         model._age.restore(extra)
         return model

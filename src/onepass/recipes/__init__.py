@@ -5,7 +5,7 @@ from onepass.recipes.generalized import GLBOMD, GLOC
 from onepass.recipes.heavy_tailed import CRMM, CRTM, MENU, TOFU, HeavyOFUL, HvtUCB
 from onepass.recipes.kernel import BKB, GPUCB
 from onepass.recipes.linear import OFUL, LinTS, LinUCB
-from onepass.recipes.records import ContextualBandit, CrossedBandit
+from onepass.recipes.records import ContextualBandit, InteractionBandit
 from onepass.recipes.sketched import CBRAP, CBSCFD, SOFUL, DBSLinUCB, PSILinUCB
 from onepass.recipes.taken import ItemModels
 
@@ -23,10 +23,10 @@ __all__ = [
     "SOFUL",
     "TOFU",
     "ContextualBandit",
-    "CrossedBandit",
     "DBSLinUCB",
     "HeavyOFUL",
     "HvtUCB",
+    "InteractionBandit",
     "ItemModels",
     "LinTS",
     "LinUCB",

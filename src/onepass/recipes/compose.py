@@ -36,7 +36,7 @@ def compose(
     dim: Dim,
     make: Make,
     exploration: Explore,
-    parameters: str,
+    model: str,
     seed: int,
     *,
     thompson: bool = False,
@@ -50,7 +50,7 @@ def compose(
     "hybrid" the shared part learns by `estimate`, and the arms by ridge regression.
     """
     kinds = ("shared", "disjoint", "hybrid") if estimate in LEAST_SQUARES.values() else ("shared", "disjoint")
-    check.choice("parameters", parameters, kinds)
+    check.choice("model", model, kinds)
     if isinstance(dim, tuple):
         if len(dim) != 2:
             raise ValueError(f"dim must be a width, or the widths (d_u, d_a) of two factors, got {shown(dim)}")
@@ -58,18 +58,18 @@ def compose(
         full, own = (features.output_dim, UNLIMITED), (dim[0], dim[0])
     else:
         full = own = (dim, UNLIMITED)
-    model: Any
-    if parameters == "shared":
-        model = estimate(make(*full))
-    elif parameters == "disjoint":
-        model = Disjoint(estimate(make(*own)))
+    learner: Any
+    if model == "shared":
+        learner = estimate(make(*full))
+    elif model == "disjoint":
+        learner = Disjoint(estimate(make(*own)))
     else:
         shared: Any = estimate(make(*full))
-        model = Hybrid(shared=shared, arms=Ridge(make(*own)))
+        learner = Hybrid(shared=shared, arms=Ridge(make(*own)))
     rule = exploration
     if not isinstance(rule, Exploration):
         rule = SingleDrawThompson(rule) if thompson else UCB(rule)
-    return Bandit(model, rule, features=features, seed=seed, name=name, half_life=half_life)
+    return Bandit(learner, rule, features=features, seed=seed, name=name, half_life=half_life)
 
 
 def at_most(name: str, value: Any, most: int) -> Any:

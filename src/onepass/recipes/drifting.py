@@ -16,7 +16,7 @@ def WeightUCB(
     half_life: Any = HALF_LIFE,
     reg: float = 1.0,
     exploration: Explore = 0.1,
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
 ) -> Bandit:
@@ -33,10 +33,10 @@ def WeightUCB(
         theta.
     exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: a radius that holds in any one round
         of a world that stands still; or a rule, such as `InverseGap()`.
-    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
     Returns a `Bandit`. ValueError for arguments out of range.
     """
-    return compose("WeightUCB", dim, exact(reg, dtype), exploration, parameters, seed, half_life=half_life)
+    return compose("WeightUCB", dim, exact(reg, dtype), exploration, model, seed, half_life=half_life)

@@ -26,7 +26,7 @@ def GLBOMD(
     parameter_bound: float | None = None,
     implicit: bool | None = None,
     clip: float | None = None,
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str | None = None,
     half_life: Any = None,
@@ -51,7 +51,7 @@ def GLBOMD(
     implicit: whether steps are those of the loss itself, which cannot overshoot; None (default): unless there is a
         ball; False: those of the paper.
     clip: above 0: one reward moves x^T theta by at most step * clip widths; None (default): as far as it says.
-    parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
+    model: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" or "float32"; only without a design (None: "float64").
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
@@ -68,7 +68,7 @@ def GLBOMD(
     if design is None and reg is None:
         reg = REG if theory is None else max(REG, ROOM * least_reg(family_of(family), theory))
     make = given(design, reg, dtype)
-    return compose("GLBOMD", dim, make, exploration, parameters, seed, estimate=estimate, half_life=half_life)
+    return compose("GLBOMD", dim, make, exploration, model, seed, estimate=estimate, half_life=half_life)
 
 
 def GLOC(
@@ -79,7 +79,7 @@ def GLOC(
     reg: float | None = None,
     exploration: Explore = EXPLORATION,
     parameter_bound: float = BOUND,
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str | None = None,
     half_life: Any = None,
@@ -96,7 +96,7 @@ def GLOC(
     exploration: beta, a number (default 0.4; below 0 is pessimism), or a rule, such as `InverseGap()`; its theorem's
         radius is not offered.
     parameter_bound: S, above 0 (default 3.0): the ball of the online learner, whose steps are 1 / (least mu' in it).
-    parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
+    model: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" or "float32"; only without a design (None: "float64").
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
@@ -109,4 +109,4 @@ def GLOC(
         return RegressedGLM(design, family=family, parameter_bound=parameter_bound)
 
     make = given(design, reg, dtype)
-    return compose("GLOC", dim, make, exploration, parameters, seed, estimate=estimate, half_life=half_life)
+    return compose("GLOC", dim, make, exploration, model, seed, estimate=estimate, half_life=half_life)

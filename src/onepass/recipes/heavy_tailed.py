@@ -44,7 +44,7 @@ def HvtUCB(
     floor: float | None = None,
     step: float | None = None,
     parameter_bound: float | None = None,
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str | None = None,
     half_life: Any = None,
@@ -72,7 +72,7 @@ def HvtUCB(
         `Theory` 4.
     parameter_bound: S, above 0: estimates are kept in the ball ||theta|| <= S; None (default): no ball; None beside
         `Theory`, which has one.
-    parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
+    model: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" or "float32"; only without a design (None: "float64").
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
@@ -85,7 +85,7 @@ def HvtUCB(
         return OnePassHuber(design, clip=clip, floor=floor, step=step, **tail, **robust(exploration))
 
     make = given(design, reg, dtype)
-    return compose("HvtUCB", dim, make, exploration, parameters, seed, estimate=estimate, half_life=half_life)
+    return compose("HvtUCB", dim, make, exploration, model, seed, estimate=estimate, half_life=half_life)
 
 
 def HeavyOFUL(
@@ -99,7 +99,7 @@ def HeavyOFUL(
     clip: float | None = None,
     floor: float | None = None,
     parameter_bound: float | None = None,
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
@@ -122,7 +122,7 @@ def HeavyOFUL(
     floor: least value of tau in deviations of a prediction, at least 0; None (default): 3, under `Theory` 0.
     parameter_bound: S, above 0: estimates are kept in the ball ||theta|| <= S; None (default): no ball; None beside
         `Theory`, which has one.
-    parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
+    model: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
@@ -136,7 +136,7 @@ def HeavyOFUL(
         return AdaptiveHuber(design, clip=clip, floor=floor, **tail, **robust(exploration))
 
     return compose(
-        "HeavyOFUL", dim, exact(reg, dtype), exploration, parameters, seed, estimate=estimate, half_life=half_life
+        "HeavyOFUL", dim, exact(reg, dtype), exploration, model, seed, estimate=estimate, half_life=half_life
     )
 
 
@@ -151,7 +151,7 @@ def CRTM(
     exploration: float = 1.0,
     clip: float = 1.0,
     parameter_bound: float | None = None,
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str | None = None,
     half_life: Any = None,
@@ -171,7 +171,7 @@ def CRTM(
     exploration: beta, a number (default 1.0); no radius is proved.
     clip: factor of the threshold, above 0 (default 1.0: the paper's).
     parameter_bound: S, above 0: estimates are kept in the ball ||theta|| <= S; None (default): no ball.
-    parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
+    model: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" or "float32"; only without a design (None: "float64").
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
@@ -185,7 +185,7 @@ def CRTM(
         )
 
     make = given(design, reg, dtype)
-    return compose("CRTM", dim, make, exploration, parameters, seed, estimate=estimate, half_life=half_life)
+    return compose("CRTM", dim, make, exploration, model, seed, estimate=estimate, half_life=half_life)
 
 
 def CRMM(
@@ -277,7 +277,7 @@ def TOFU(
     reg: float = 1.0,
     exploration: Explore = 1.0,
     clip: float = 1.0,
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
@@ -295,7 +295,7 @@ def TOFU(
         theta.
     exploration: beta, a number (default 1.0), or `Theory`: the proved radius (with a horizon and clip 1).
     clip: factor of the threshold, above 0 (default 1.0: the paper's).
-    parameters: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
+    model: "shared" (default): one model for all arms; "disjoint": one per arm (with factors, in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
     half_life: after how many rounds, or after which time (a timedelta; `learn` and `decide` are then told the `time`)
@@ -309,6 +309,4 @@ def TOFU(
             design, epsilon=epsilon, moment=moment, horizon=horizon, clip=clip, theory=theory_of(exploration)
         )
 
-    return compose(
-        "TOFU", dim, exact(reg, dtype), exploration, parameters, seed, estimate=estimate, half_life=half_life
-    )
+    return compose("TOFU", dim, exact(reg, dtype), exploration, model, seed, estimate=estimate, half_life=half_life)

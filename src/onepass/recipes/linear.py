@@ -11,7 +11,7 @@ def OFUL(
     dim: Dim,
     reg: float = 1.0,
     exploration: Explore = 0.1,
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
@@ -25,7 +25,7 @@ def OFUL(
         theta.
     exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
         a rule, such as `InverseGap()`.
-    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
@@ -33,7 +33,7 @@ def OFUL(
         a row counts half; None (default): nothing is forgotten.
     Returns a `Bandit`. ValueError for arguments out of range.
     """
-    return compose("OFUL", dim, exact(reg, dtype), exploration, parameters, seed, half_life=half_life)
+    return compose("OFUL", dim, exact(reg, dtype), exploration, model, seed, half_life=half_life)
 
 
 def LinUCB(
@@ -41,7 +41,7 @@ def LinUCB(
     dim: Dim,
     reg: float = 1.0,
     exploration: Explore = 0.1,
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
@@ -55,7 +55,7 @@ def LinUCB(
         theta.
     exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
         a rule, such as `InverseGap()`.
-    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
@@ -63,7 +63,7 @@ def LinUCB(
         a row counts half; None (default): nothing is forgotten.
     Returns a `Bandit`. ValueError for arguments out of range.
     """
-    return compose("LinUCB", dim, exact(reg, dtype), exploration, parameters, seed, half_life=half_life)
+    return compose("LinUCB", dim, exact(reg, dtype), exploration, model, seed, half_life=half_life)
 
 
 def LinTS(
@@ -71,7 +71,7 @@ def LinTS(
     dim: Dim,
     reg: float = 1.0,
     exploration: Explore = 0.1,
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
@@ -85,7 +85,7 @@ def LinTS(
         theta.
     exploration: beta, the deviation of the draw, a number (default 0.1), or `Theory`: the proved radius; or
         a rule, such as `InverseGap()`.
-    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); of the draws.
     dtype: "float64" (default) or "float32", which halves the memory.
@@ -93,4 +93,4 @@ def LinTS(
         a row counts half; None (default): nothing is forgotten.
     Returns a `Bandit`. ValueError for arguments out of range.
     """
-    return compose("LinTS", dim, exact(reg, dtype), exploration, parameters, seed, thompson=True, half_life=half_life)
+    return compose("LinTS", dim, exact(reg, dtype), exploration, model, seed, thompson=True, half_life=half_life)

@@ -1,4 +1,4 @@
-"""Bandits that need no tuning, for rows and records: ContextualBandit and CrossedBandit."""
+"""Bandits that need no tuning, for rows and records: ContextualBandit and InteractionBandit."""
 
 from onepass.bandit.bandit import Bandit
 from onepass.exploration.exploration import Exploration
@@ -8,14 +8,14 @@ from onepass.model.averaged.averaged_models import MEGABYTES, PATIENCE, WARM_UP
 from onepass.model.interaction.interaction_model import RECENT, InteractionModel
 
 
-def CrossedBandit(
+def InteractionBandit(
     context: Records | None = None,
     item: Records | None = None,
     exploration: Exploration | None = None,
     *,
     recent: int = RECENT,
     seed: int = 0,
-    name: str = "CrossedBandit",
+    name: str = "InteractionBandit",
 ) -> Bandit:
     """One model of all arms, for requests and arms that are records: `decide({"hour": 9}, {"a1": {"topic": "sport"}})`.
 
@@ -26,18 +26,18 @@ def CrossedBandit(
     recent: arms whose own appeal, beside that of their features, is kept: those learned last, at least 1 (default
         1000).
     seed: at least 0 (default 0): breaks ties and draws.
-    name: shown by repr (default "CrossedBandit").
+    name: shown by repr (default "InteractionBandit").
     Memory 80 bytes times the product of both widths; a decision costs the product of the terms of the request and of
     all arms, a reward that of those of one. Means are expected rewards, in any unit. Nothing is forgotten but what arms
     are in themselves.
     Returns a `Bandit`. ValueError for parts that do not fit.
 
     >>> import onepass as op
-    >>> bandit = op.CrossedBandit()
+    >>> bandit = op.InteractionBandit()
     >>> arms = {"a1": {"topic": "sport"}, "a2": {"topic": "news"}}
     >>> decision = bandit.decide({"hour": 9, "country": "de"}, arms=arms)
     >>> bandit.learn(decision, 1.0)
-    >>> bandit.rounds, bandit.model.item.known
+    >>> bandit.n_learned, bandit.model.item.known
     (1, 1)
     """
     return Bandit(InteractionModel(context, item, recent=recent), exploration, seed=seed, name=name)
@@ -47,14 +47,14 @@ def ContextualBandit(
     dim: int | None = None,
     *,
     exploration: Exploration | None = None,
-    landmarks: int = 150,
+    n_landmarks: int = 150,
     reg: float = 0.1,
     warm_up: int = WARM_UP,
-    megabytes: float = MEGABYTES,
-    patience: float | None = PATIENCE,
+    memory_limit: float = MEGABYTES,
+    alarm_threshold: float | None = PATIENCE,
     seed: int = 0,
     name: str = "ContextualBandit",
-    models: str | None = None,
+    model: str | None = None,
     context: Records | None = None,
     item: Records | None = None,
 ) -> Bandit:
@@ -66,28 +66,30 @@ def ContextualBandit(
     `remove_arm`; any may be offered. Or they have features: {name: record or row}, or records without names.
 
     What is learned first decides which models are kept, `bandit.model`: where arms have features, and where more than
-    20 without are offered for a record, the `InteractionModel` of `CrossedBandit`; else every arm has its own,
+    20 without are offered for a record, the `InteractionModel` of `InteractionBandit`; else every arm has its own,
     `AveragedModels`. `repr` and `choices` say which.
 
-    dim: of contexts that are rows, from 1 to 2,000, or to what `megabytes` allow, 27,777 at the defaults: the first
+    dim: of contexts that are rows, from 1 to 2,000, or to what `memory_limit` allow, 27,777 at the defaults: the first
         rows and two spans fit into them (default None: that of the first row learned).
     exploration: any rule, its multiplier of widths in units of the residual (default None: `OptimisticGap()`, where
         models are crossed `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)`). These give every arm a probability;
         `UCB(1.0)` plays the best bound alone. No `Theory`.
-    landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where `megabytes` say.
-    reg: penalty on every parameter, above 0 (default 0.1).
+    n_landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where `memory_limit`
+    say. reg: penalty on every parameter, above 0 (default 0.1).
     warm_up: rows from which scales and landmarks are made, again after 1, 2, 4, ... of them, from 1 (default 256).
-    megabytes: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms that
+    memory_limit: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms
+        that
         come later, and columns of records, take more. Rows of more than 300 columns are mapped on up to 64 directions,
         or, where over 90% are zeros, every arm has a sketch.
-    patience: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
+    alarm_threshold: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
     seed: of landmarks, ties and draws, at least 0 (default 0).
     name: shown by repr (default "ContextualBandit").
-    models: "own" (of every arm, features are left out) or "crossed" (one of all arms; default None: as said above).
+    model: "disjoint" (of every arm, features are left out) or "interaction" (one of all arms; default None: as said
+    above).
     context: the `Records` of requests, learned further in a copy (default None: 256 wide). With more than 300 places
         models are crossed.
     item: the `Records` of arms, likewise (default None: 256 wide).
-    landmarks to patience are of models of every arm.
+    n_landmarks to alarm_threshold are of models of every arm.
     Returns a `Bandit`. ValueError for values out of range.
 
     >>> import numpy as np, onepass as op
@@ -100,11 +102,11 @@ def ContextualBandit(
     (np.int64(1), 'tea')
     >>> other, arms = op.ContextualBandit(), {"a1": {"topic": "sport"}, "a2": {"topic": "news"}}
     >>> other.learn(other.decide({"hour": 9, "country": "de"}, arms), 1.0)
-    >>> other.choices()["models"]
-    'crossed'
+    >>> other.choices()["model"]
+    'interaction'
     """
-    model = AutoModel(
-        dim, landmarks=landmarks, reg=reg, warm_up=warm_up, megabytes=megabytes, patience=patience, seed=seed,
-        models=models, context=context, item=item,
+    learner = AutoModel(
+        dim, n_landmarks=n_landmarks, reg=reg, warm_up=warm_up, memory_limit=memory_limit,
+        alarm_threshold=alarm_threshold, seed=seed, model=model, context=context, item=item,
     )  # fmt: skip
-    return Bandit(model, exploration, seed=seed, name=name)
+    return Bandit(learner, exploration, seed=seed, name=name)

@@ -31,7 +31,7 @@ def SOFUL(
     exploration: Explore = 0.1,
     thompson: bool = False,
     estimator: str = "ridge",
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
@@ -51,7 +51,7 @@ def SOFUL(
     estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
         sketch, far better where reg is small beside what is cut, and under `Theory` with the smaller radius; of
         "hybrid" models the shared part's.
-    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
@@ -65,7 +65,7 @@ def SOFUL(
         dim,
         sketch(size, reg, dtype),
         exploration,
-        parameters,
+        model,
         seed,
         thompson=thompson,
         estimate=least_squares(estimator),
@@ -81,7 +81,7 @@ def CBSCFD(
     exploration: Explore = 0.1,
     compensation: float = 1.0,
     estimator: str = "ridge",
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
@@ -99,7 +99,7 @@ def CBSCFD(
     compensation: from 0 (SOFUL) to 1 (default 1.0).
     estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
         sketch, which differs little here, as what was cut comes back in A; of "hybrid" models the shared part's.
-    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
@@ -112,7 +112,7 @@ def CBSCFD(
         dim,
         sketch(size, reg, dtype, compensation),
         exploration,
-        parameters,
+        model,
         seed,
         estimate=least_squares(estimator),
         half_life=half_life,
@@ -125,7 +125,7 @@ def CBRAP(
     size: int,
     reg: float = 1.0,
     exploration: Explore = 0.1,
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
@@ -140,7 +140,7 @@ def CBRAP(
         theta.
     exploration: beta, a number (default 0.1; below 0 is pessimism), or `Theory`: the proved radius; or
         a rule, such as `InverseGap()`.
-    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); of the projection, and breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
@@ -153,7 +153,7 @@ def CBRAP(
     def design(d: int, most: int) -> Design:
         return Exact(dim=size, reg=reg, dtype=dtype)
 
-    return compose("CBRAP", dim, design, exploration, parameters, seed, features=features, half_life=half_life)
+    return compose("CBRAP", dim, design, exploration, model, seed, features=features, half_life=half_life)
 
 
 def DBSLinUCB(
@@ -165,7 +165,7 @@ def DBSLinUCB(
     reg: float = 1.0,
     exploration: Explore = 0.1,
     estimator: str = "ridge",
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
@@ -185,7 +185,7 @@ def DBSLinUCB(
     estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
         sketch, better where reg is small beside 2 error, with the smaller radius for base "fd"; of "hybrid" models the
         shared part's.
-    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
@@ -198,9 +198,7 @@ def DBSLinUCB(
         return Dyadic(dim=d, size=at_most("size", size, most), error=error, reg=reg, base=base, dtype=dtype)
 
     name = "DBSLinUCB" if base == "fd" else "DBSLinUCB-RFD"
-    return compose(
-        name, dim, design, exploration, parameters, seed, estimate=least_squares(estimator), half_life=half_life
-    )
+    return compose(name, dim, design, exploration, model, seed, estimate=least_squares(estimator), half_life=half_life)
 
 
 def PSILinUCB(
@@ -211,7 +209,7 @@ def PSILinUCB(
     reg: float = 1.0,
     exploration: Explore = 0.1,
     estimator: str = "ridge",
-    parameters: str = "shared",
+    model: str = "shared",
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = None,
@@ -230,7 +228,7 @@ def PSILinUCB(
         a rule, such as `InverseGap()`.
     estimator: "ridge" (default): theta = A^-1 b, as the paper has it; or "newton": `OnlineNewton` on the same
         sketch, which takes most of the harm out of a reg below the spectrum; of "hybrid" models the shared part's.
-    parameters: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
+    model: "shared" (default): one model for all arms; "disjoint" or "hybrid": models per arm, without or beside a
         shared one (with factors, an arm's own works in d_u dimensions).
     seed: at least 0 (default 0); breaks ties.
     dtype: "float64" (default) or "float32", which halves the memory.
@@ -243,5 +241,5 @@ def PSILinUCB(
         return ProjectorSplitting(dim=d, rank=at_most("rank", rank, most), reg=reg, compensate=compensate, dtype=dtype)
 
     return compose(
-        "PSILinUCB", dim, design, exploration, parameters, seed, estimate=least_squares(estimator), half_life=half_life
+        "PSILinUCB", dim, design, exploration, model, seed, estimate=least_squares(estimator), half_life=half_life
     )

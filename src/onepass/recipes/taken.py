@@ -22,23 +22,23 @@ COUNTING = 1000.0  # rows until which a mean is nearly a count; 300 and 3,000 ar
 def ItemModels(
     *,
     dim: int,
-    taste: float = TASTE,
+    similarity_weight: float = TASTE,
     reg: float = COUNTING,
     exploration: Explore = 0.0,
     seed: int = 0,
     dtype: str = "float64",
     half_life: Any = HALF,
 ) -> Bandit:
-    """A ridge regression per item on z = (1, taste x / ||x||), for logs that say what was taken and nothing of what was
-    not: purchases, films seen, ratings given.
+    """A ridge regression per item on z = (1, similarity_weight x / ||x||), for logs that
+    say what was taken and nothing of what was not: purchases, films seen, ratings given.
 
     Where every reward is near 1, ridge regression at a small reg says 1 of every item that it knows, taken twice or
     two thousand times. At a large one theta^T z is nearly sum of r_s z_s^T z / reg over those who took the item: how
-    many they were, and taste^2 times the cosine between each of them and who is asked for. Who is a stranger is the
-    row 0, and is shown what most have taken. O(dim^2) an item.
+    many they were, and similarity_weight^2 times the cosine between each of them and who is asked for. Who is a
+    stranger is the row 0, and is shown what most have taken. O(dim^2) an item.
 
     dim: width of a user's row x, at least 1; its length does not count.
-    taste: what likeness counts beside number, above 0 (default 2.0).
+    similarity_weight: what likeness counts beside number, above 0 (default 2.0).
     reg: lambda of A = reg I + sum of z z^T, above 0 (default 1000.0).
     exploration: beta, a number (default 0.0; below 0 is pessimism), or a rule, such as `InverseGap()`.
     seed: at least 0 (default 0); breaks ties.
@@ -54,7 +54,9 @@ def ItemModels(
     >>> bandit.recommend([[9.0, 0.0], [0.0, 0.0]], k=1, exclude=[["b"], []]).arms
     [['a'], ['b']]
     """
-    features = Concatenate(Intercept(dim=dim), UnitLength(dim=dim, length=check.positive("taste", taste)))
+    features = Concatenate(
+        Intercept(dim=dim), UnitLength(dim=dim, length=check.positive("similarity_weight", similarity_weight))
+    )
     model = Disjoint(Ridge(Exact(dim=features.output_dim, reg=reg, dtype=dtype)))
     rule = exploration if isinstance(exploration, Exploration) else UCB(exploration)
     return Bandit(model, rule, features=features, seed=seed, name="ItemModels", half_life=half_life)

@@ -1,7 +1,7 @@
-"""Loops whose requests and arms are records: the bandit is `CrossedBandit`, and nothing says which keys will come.
+"""Loops whose requests and arms are records: the bandit is `InteractionBandit`, and nothing says which keys will come.
 
     [model]
-    recipe = "CrossedBandit"
+    recipe = "InteractionBandit"
     arguments = {context = {kind = "Records", size = 512, standardize = true}}     # all may be left out
 
 What a record says is what `onepass.features.terms` makes of it. The log holds the records as they came.
@@ -15,10 +15,10 @@ from onepass.bandit.bandit import Bandit
 from onepass.features.merging import merge
 from onepass.foundation.check import shown
 from onepass.foundation.registry import built
-from onepass.recipes.records import CrossedBandit
+from onepass.recipes.records import InteractionBandit
 from onepass.service.messages import Arm, wrong
 
-CROSSED = "CrossedBandit"
+CROSSED = "InteractionBandit"
 DEEPEST = 32  # records within records: what reads them calls itself
 FEW = 2  # features of what warms a bandit
 
@@ -32,12 +32,12 @@ def begun(arguments: dict[str, Any], seed: int) -> Bandit:
     """The bandit that has learned nothing. arguments: its keywords but seed, parts as tables with their kind.
     ValueError for those that it does not take."""
     given: dict[str, Any] = {name: built(value) for name, value in arguments.items()}
-    return CrossedBandit(seed=seed, **given)
+    return InteractionBandit(seed=seed, **given)
 
 
 def troubles(arguments: dict[str, Any], seed: int) -> Iterator[str]:
     """A sentence where the bandit cannot be made."""
-    unknown = arguments.keys() - (inspect.signature(CrossedBandit).parameters.keys() - {"seed"})
+    unknown = arguments.keys() - (inspect.signature(InteractionBandit).parameters.keys() - {"seed"})
     if unknown:
         yield f"model.arguments has {shown(min(unknown))}, which {CROSSED} does not know"
         return

@@ -18,7 +18,7 @@ from onepass.service.waiting import DUE
 
 CLOSED = (
     "arms have features, and this loop has learned models of every arm by its name, which take none: send PATCH "
-    '/v1/{name} {{"model": {{"arguments": {{"models": "crossed"}}}}}}, by which a model of features learns the log '
+    '/v1/{name} {{"model": {{"arguments": {{"model": "interaction"}}}}}}, by which a model of features learns the log '
     "from its beginning and takes over; until then send names alone"
 )
 
@@ -39,7 +39,7 @@ def make_record(
     """
     present, candidate = copies
     offered = offer(request, settings)
-    options: dict[str, Any] = {"id": identity, "tail": request.tail}
+    options: dict[str, Any] = {"id": identity, "rest": request.rest}
     if offered.eligible is not None:
         options["eligible"] = offered.eligible
 
@@ -68,7 +68,7 @@ def refuse_features(settings: LoopSettings, request: DecideRequest, error: Value
     """Return the refusal of a request that a bandit did not decide, with the way out where arms have features and it
     has learned from names alone."""
     arms = request.arms or ()
-    closed = settings.model.recipe == RECOMMENDED and settings.model.arguments.get("models") is None
+    closed = settings.model.recipe == RECOMMENDED and settings.model.arguments.get("model") is None
     if closed and takes_records(settings) and any(getattr(arm, "features", None) for arm in arms):
         return Refused(409, "ModelOfNames", CLOSED.format(name=settings.name))
     return wrong(str(error))

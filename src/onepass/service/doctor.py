@@ -187,5 +187,5 @@ def checkpoint(name: str, store: Store, folder: Path) -> Iterator[Finding]:
         yield Finding(
             name, "checkpoint", "soon", f"{newer} newer than the one that is used are damaged, or of another log"
         )
-    where = "there is none" if own is None else f"through record {fold.through}, {fold.bandit.rounds} rounds"
+    where = "there is none" if own is None else f"through record {fold.through}, {fold.bandit.n_learned} rounds"
     yield Finding(name, "checkpoint", state, f"{where}; a start learns {left} rewards after it")

@@ -177,8 +177,8 @@ class Loop:
             known, standing = self.writer.last, self.standing
             since, scan, blocks = self.joiner.since(known), self.joiner.scan_from(known), self.joiner.blocks()
         kept = models.Kept(
-            loop=self.name, line=fold.line, through=fold.through, rounds=fold.bandit.rounds, since=since, known=known,
-            mark=models.mark_of(self.store, known), standing=standing, rewarded=fold.rewarded_arms(),
+            loop=self.name, line=fold.line, through=fold.through, rounds=fold.bandit.n_learned, since=since,
+            known=known, mark=models.mark_of(self.store, known), standing=standing, rewarded=fold.rewarded_arms(),
             read=max(fold.read, fold.through), scan=scan,
         )  # fmt: skip
         return models.save(self.folder, self.store, kept, fold, self.clock(), state, why, self.wholes, blocks)
@@ -378,7 +378,7 @@ class Loop:
         return {
             "waiting": len(self.joiner),
             "learned": self.learner.learned,
-            "rounds": self.learner.serving.rounds,
+            "rounds": self.learner.serving.n_learned,
             "lag": self.learner.lag,
             "last": self.writer.last,
             "through": self.learner.through,
@@ -402,7 +402,7 @@ def warmed(bandit: Any, settings: LoopSettings) -> None:
     if takes_records(settings):
         contexts = warming(names)
     time = {"time": 1.0} if bandit.timed else {}
-    if bandit.timed and bandit.rounds:
+    if bandit.timed and bandit.n_learned:
         return  # its clock stands later
     for k in (1, len(names)):
         decided_on(bandit.snapshot(), contexts, names, k, id="warm", **time)

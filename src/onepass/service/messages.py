@@ -51,7 +51,7 @@ class DecideRequest(Message, frozen=True, kw_only=True):
     """What to decide. context: the request's numbers; arms: names, or names with features (default: the settings');
     exclude: names that must not be chosen; slots: how many to fill (default 1); id: of the event, once in a loop
     (default: made); defer: whether it counts only once it is activated (default false); subject: whom it is about, so
-    that it can be forgotten; tail: how slots after the first are filled, "drawn" (default) or "greedy".
+    that it can be forgotten; rest: how slots after the first are filled, "sampled" (default) or "greedy".
     """
 
     context: Numbers | None = None
@@ -61,7 +61,7 @@ class DecideRequest(Message, frozen=True, kw_only=True):
     id: Name | None = None
     defer: bool = False
     subject: Name | None = None
-    tail: Literal["drawn", "greedy"] = "drawn"
+    rest: Literal["sampled", "greedy"] = "sampled"
 
 
 class RecordArm(Arm, frozen=True, kw_only=True):

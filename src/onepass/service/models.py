@@ -109,7 +109,7 @@ def save(
     remove_old(folder, store, kept)
     return Checkpoint(
         loop=kept.loop, time=time, through=kept.through, digest=kept.digest, path=f"{folder.name}/{place.name}",
-        data=data if whole else None, model=f"{fold.bandit.rounds}", line=kept.line, state=state, why=why,
+        data=data if whole else None, model=f"{fold.bandit.n_learned}", line=kept.line, state=state, why=why,
         begun=line.through if whole else None,
     )  # fmt: skip
 

@@ -68,7 +68,7 @@ class Features(Part, frozen=True, kw_only=True):
     """context: numbers that come with a request (default 0); arms: numbers that come with every arm (default 0). Names,
     for numbers given by name, or how many, for numbers given in order. A row is the context's, then the arm's.
     records: whether both are records of any keys instead (default false; true by itself where model.recipe is
-    "CrossedBandit"), which "ContextualBandit" takes, too."""
+    "InteractionBandit"), which "ContextualBandit" takes, too."""
 
     context: Sizes = 0
     arms: Sizes = 0
@@ -81,9 +81,9 @@ class Features(Part, frozen=True, kw_only=True):
 
 
 class Model(Part, frozen=True, kw_only=True):
-    """recipe: "ContextualBandit" (default), which needs no tuning, "CrossedBandit", whose features are records, a name
-    of `onepass.recipes`, or "module:name" of a recipe of your own; arguments: its keywords but dim and seed, parts as
-    tables with their kind, a half-life in seconds as {seconds = 3600.0}; seed: at least 0 (default 0)."""
+    """recipe: "ContextualBandit" (default), which needs no tuning, "InteractionBandit", whose features are records, a
+    name of `onepass.recipes`, or "module:name" of a recipe of your own; arguments: its keywords but dim and seed, parts
+    as tables with their kind, a half-life in seconds as {seconds = 3600.0}; seed: at least 0 (default 0)."""
 
     recipe: str = RECOMMENDED
     arguments: dict[str, Any] = {}
@@ -184,7 +184,7 @@ class LoopSettings(Part, frozen=True, kw_only=True):
 
 
 def takes_records(settings: LoopSettings) -> bool:
-    """Whether requests and arms are records: of `CrossedBandit`, and of `ContextualBandit` where features say so."""
+    """Whether requests and arms are records: of `InteractionBandit`, or `ContextualBandit` where features say so."""
     return is_crossed(settings.model.recipe) or (settings.model.recipe == RECOMMENDED and settings.features.records)
 
 
@@ -250,7 +250,7 @@ def feature_troubles(settings: LoopSettings) -> Iterator[str]:
     if is_crossed(settings.model.recipe):
         if features.dim > 0:
             sizes = True
-            yield 'features must be left out where model.recipe = "CrossedBandit": requests and arms are records'
+            yield 'features must be left out where model.recipe = "InteractionBandit": requests and arms are records'
     elif features.records:
         if features.dim > 0 or not takes_records(settings):
             sizes = True
@@ -346,7 +346,7 @@ def model_troubles(settings: LoopSettings) -> Iterator[str]:
         return
     if settings.features.arms in (0, []) and not bandit.model.named:
         yield (
-            'features.arms must have a number at least where one model is shared by all arms: or set parameters = "'
+            'features.arms must have a number at least where one model is shared by all arms: or set model = "'
             'disjoint" in model.arguments'
         )
 

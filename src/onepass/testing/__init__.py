@@ -9,7 +9,7 @@ check_estimator(lambda design: MyEstimator(design))
 check_exploration(lambda: MyRule(uniform_share=0.1))
 check_feature_map(lambda: MyMap(dim=5))
 check_bandit(lambda seed: op.Bandit(MyEstimator(MyDesign(dim=5)), seed=seed))
-check_record_bandit(lambda seed: op.CrossedBandit(seed=seed))         # arms with features
+check_record_bandit(lambda seed: op.InteractionBandit(seed=seed))         # arms with features
 check_model(lambda: MyModel(dim=5), lambda rng: rng.standard_normal((3, 5)))
 check_learner(lambda: MyLearner(budget=20))
 check_store(lambda: MyStore())                                        # with the extra `log`

@@ -78,7 +78,7 @@ def _check_decisions(bandit: Bandit, contexts: np.ndarray, rewards: np.ndarray) 
         assert np.array_equal(bandit.score(rows, ARMS), scores), f"{bandit!r}: recommending has changed the scores"
         place = ARMS.index(found.arm)
         _learn(bandit, rows[place], float(paid[place]), found.arm)
-    assert bandit.rounds == len(contexts), f"{bandit!r}: {bandit.rounds} rows are counted, not {len(contexts)}"
+    assert bandit.n_learned == len(contexts), f"{bandit!r}: {bandit.n_learned} rows are counted, not {len(contexts)}"
 
 
 def _check_decision(bandit: Bandit, found: Decision) -> None:

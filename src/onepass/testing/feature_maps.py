@@ -168,7 +168,7 @@ def _check_map_in_a_bandit(
 
 def _check_nothing_moves(bandit: Any, row: np.ndarray, arm: Any, asked: np.ndarray, where: str) -> None:
     """Bad rows and rewards are refused, and the map has not moved."""
-    before, rounds = bandit.copy(), bandit.rounds
+    before, rounds = bandit.copy(), bandit.n_learned
     for bad, reward in ((np.full_like(row, np.nan), 1.0), (row, float("nan")), (row[:-1], 1.0)):
         try:
             bandit.learn(bad, reward, arm)
@@ -178,4 +178,4 @@ def _check_nothing_moves(bandit: Any, row: np.ndarray, arm: Any, asked: np.ndarr
     offered = None if arm is None else ["a", "b", "c"]
     same = np.array_equal(bandit.score(asked, offered), before.score(asked, offered))
     assert same, f"{where}: what was refused has changed the scores"
-    assert bandit.rounds == rounds, f"{where}: what was refused was counted"
+    assert bandit.n_learned == rounds, f"{where}: what was refused was counted"

@@ -54,7 +54,7 @@ def check_model(
         model = taught(model, seen, arm, float(game.standard_normal()))
         if turn in (0, rounds // 2):
             check_statistics(model, found, arms)
-    assert model.rounds == rounds, f"{model!r}: {model.rounds} rows are counted, not {rounds}"
+    assert model.n_learned == rounds, f"{model!r}: {model.n_learned} rows are counted, not {rounds}"
     found = context(game)
     check_statistics(model, found, arms)
     check_choices(model, found, arms)

@@ -16,7 +16,7 @@ CONTEXT: dict[str, Any] = {"hour": 1}
 
 
 def check_record_bandit(make: Callable[[int], Any], rounds: int = 30) -> str:
-    """AssertionError unless `make(seed)` gives bandits that learn arms with features as `CrossedBandit` does.
+    """AssertionError unless `make(seed)` gives bandits that learn arms with features as `InteractionBandit` does.
 
     A reward of an arm that somebody else chose, `learn(context, reward, arm={name: features})`, teaches what a decision
     for it does; n at once teach what they do one by one; arms may be names alone, or [features] without a name; a bad
@@ -47,7 +47,7 @@ def _check_alike(one: Any, other: Any, wrong: str) -> None:
     for hour in range(24):
         same = np.array_equal(one.score({"hour": hour}, ARMS), other.score({"hour": hour}, ARMS))
         assert same, f"{one!r}: {wrong}"
-    assert one.rounds == other.rounds, f"{one!r}: {wrong}"
+    assert one.n_learned == other.n_learned, f"{one!r}: {wrong}"
 
 
 def _check_refusals(bandit: Any) -> None:

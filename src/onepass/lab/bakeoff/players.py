@@ -123,7 +123,7 @@ def contextual(*, dim: int, arms: int, seed: int, exploration: float | None = No
 def tuned(*, dim: int, arms: int, seed: int, recipe: str, exploration: float, reg: float, **sizes: Any) -> Tuned:
     """One setting of a linear bandit of ours."""
     make, wide = getattr(onepass, recipe), {name: min(size, dim + 1) for name, size in sizes.items()}
-    return Tuned(make(dim=dim + 1, parameters="disjoint", exploration=exploration, reg=reg, seed=seed, **wide), arms)
+    return Tuned(make(dim=dim + 1, model="disjoint", exploration=exploration, reg=reg, seed=seed, **wide), arms)
 
 
 def vowpal_wabbit(*, dim: int, arms: int, seed: int, options: str, rate: float) -> VowpalWabbit:

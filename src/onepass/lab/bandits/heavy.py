@@ -165,7 +165,7 @@ def named(seed: int, name: str, noise: Noise) -> Environment:
 
 WIDE, PAID, REVENUE = StudentT(1.5, scale=0.3), StudentT(1.5, scale=0.3), Pareto(1.5, scale=0.2)
 WIDE_TAIL, PAID_TAIL, REVENUE_TAIL = ({"epsilon": 0.4, "nu": typical(noise)} for noise in (WIDE, PAID, REVENUE))
-PER_ARM = {"parameters": "disjoint"}
+PER_ARM = {"model": "disjoint"}
 
 SUITES = (
     fixed(

@@ -27,7 +27,7 @@ def named(seed: int, name: str) -> Environment:
 
 def clean(per_arm: bool) -> tuple[Policy, ...]:
     """Hvt-UCB told nothing, and ridge regression at every exploration, at every reg."""
-    ridge, own = "LinUCB" if per_arm else "OFUL", {"parameters": "disjoint"} if per_arm else {}
+    ridge, own = "LinUCB" if per_arm else "OFUL", {"model": "disjoint"} if per_arm else {}
     return tuple(
         policy
         for reg in REGS

@@ -154,11 +154,11 @@ def scale(
     arms: int = 100_000, dim: int = 256, count: int = 1_000_000, rank: int = 16, step: int = 50_000
 ) -> list[Line]:
     """Train on `count` rows in batches, score all arms; evenly spread over arms, and skewed as popularity is."""
-    small = op.PSILinUCB(dim=dim, rank=rank, parameters="disjoint", dtype="float32")
+    small = op.PSILinUCB(dim=dim, rank=rank, model="disjoint", dtype="float32")
     small.learn(*interactions(2 * step, 50, dim, 0, 0.0)[:2], arm=interactions(2 * step, 50, dim, 0, 0.0)[2])  # compile
     lines: list[Line] = []
     for skew in (0.0, 0.8):
-        bandit = op.PSILinUCB(dim=dim, rank=rank, parameters="disjoint", dtype="float32")
+        bandit = op.PSILinUCB(dim=dim, rank=rank, model="disjoint", dtype="float32")
         spent, counts, half = 0.0, np.zeros(arms, np.int64), 0.0
         for seed in range(count // step):
             rows, rewards, who = interactions(step, arms, dim, seed, skew)
@@ -211,7 +211,7 @@ def snapshots(bandit: Any, arms: int, dim: int) -> list[Line]:
 def by_call(dtype: str, rows: int, estimator: str = "ridge") -> float:
     """Microseconds to choose among 1,000 arms and learn, d=50, rank 8, after `rows` rows spread over the arms."""
     rng = np.random.default_rng(0)
-    bandit = op.PSILinUCB(dim=50, rank=8, estimator=estimator, parameters="disjoint", dtype=dtype)
+    bandit = op.PSILinUCB(dim=50, rank=8, estimator=estimator, model="disjoint", dtype=dtype)
     names, contexts = tuple(range(1000)), rng.standard_normal((3000, 50)).astype(dtype)
     if rows:
         bandit.learn(rng.standard_normal((rows, 50)), np.zeros(rows), arm=np.arange(rows) % 1000)

@@ -47,7 +47,7 @@ def play_per_arm(arms: int = 10, dim: int = 20, rounds: int = 5000) -> list[Line
     """Rounds of models per arm by one compiled loop, and by calls."""
     rng = np.random.default_rng(0)
     contexts, rewards = rng.standard_normal((rounds, 1, dim)) / dim**0.5, rng.random((rounds, arms))
-    bandit = op.LinUCB(dim=dim, parameters="disjoint")
+    bandit = op.LinUCB(dim=dim, model="disjoint")
     bandit.copy().play(contexts[:10], rewards[:10])
     start = time.perf_counter()
     bandit.copy().play(contexts, rewards)

@@ -52,7 +52,7 @@ def table() -> list[Line]:
     from sklearn.feature_extraction import FeatureHasher
 
     users, items = op.Records(), op.Records()
-    bandit, rng = op.CrossedBandit(), np.random.default_rng(0)
+    bandit, rng = op.InteractionBandit(), np.random.default_rng(0)
     for user, arms in requests(1, KNOWN):
         users.learn(user)
         items.learn(list(arms.values()))
@@ -75,6 +75,12 @@ def table() -> list[Line]:
     return [
         (what, least["rows"], "us", ratio, f"times FeatureHasher, {least['hashed']:.0f} us"),
         ("  of the 40 us allowed", least["rows"], "us", least["rows"] / ALLOWED, "times the bar"),
-        ("CrossedBandit.decide, the same", least["decide"], "us", least["decide"] / least["rows"], "times its rows"),
-        ("CrossedBandit.learn, the same", learned, "us", learned / least["decide"], "times decide"),
+        (
+            "InteractionBandit.decide, the same",
+            least["decide"],
+            "us",
+            least["decide"] / least["rows"],
+            "times its rows",
+        ),
+        ("InteractionBandit.learn, the same", learned, "us", learned / least["decide"], "times decide"),
     ]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass import UCB, Bandit, CrossedBandit
+from onepass import UCB, Bandit, InteractionBandit
 from onepass.lab.news.fixed import best_fixed
 from onepass.lab.news.served import LAST
 from onepass.lab.news.site import PATIENCE, PER_DAY, Request, Site
@@ -41,7 +41,7 @@ class Alone:
 
 def earned(requests: Sequence[Request], seed: int, way: str) -> np.ndarray:
     """The probability of a click of what is shown at every request, (n,). seed: of the bandit; way: one of `WAYS`."""
-    bandit = CrossedBandit(seed=seed, exploration=UCB(0.0) if way == GREEDY else None)
+    bandit = InteractionBandit(seed=seed, exploration=UCB(0.0) if way == GREEDY else None)
     server, found = Server(Alone(bandit)), list[float]()
     for request in requests:
         if way == TOLD:

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from statistics import fmean
 from typing import Any
 
-from onepass import GLBOMD, ContextualBandit, CrossedBandit, Factors, LinTS, PendingRewards
+from onepass import GLBOMD, ContextualBandit, Factors, InteractionBandit, LinTS, PendingRewards
 from onepass.lab.figure import Figure, Line, Row
 from onepass.lab.news.fixed import AT_ARTICLE, USER, article_rows, user_row
 from onepass.lab.news.site import LATE, PER_DAY, TOPICS, Site
@@ -28,7 +28,7 @@ SEEN = [AT_ARTICLE[name] for name in (*TOPICS, "age", "always")]  # authors left
 CROSSED = (len(USER), len(SEEN))
 BANDITS: dict[str, Any] = {
     "ContextualBandit": lambda seed: ContextualBandit(seed=seed),
-    "CrossedBandit": lambda seed: CrossedBandit(seed=seed),
+    "InteractionBandit": lambda seed: InteractionBandit(seed=seed),
     "LinTS": lambda seed: LinTS(dim=CROSSED, seed=seed),
     "GLBOMD": lambda seed: GLBOMD(dim=CROSSED, seed=seed),
 }
@@ -115,10 +115,10 @@ LATE_POLICIES = tuple(
 )
 AT_ARRIVAL = tuple(
     Policy(
-        f"CrossedBandit, {name}, at arrival",
+        f"InteractionBandit, {name}, at arrival",
         Delayed,
-        {"recipe": "CrossedBandit", "hours": hours, "learn_at": "arrival"},
-        "CrossedBandit",
+        {"recipe": "InteractionBandit", "hours": hours, "learn_at": "arrival"},
+        "InteractionBandit",
     )
     for name, hours in MEANS.items()
     if hours

@@ -3,8 +3,8 @@
     theta = argmin sum over requests and articles of (chance - x^T theta)^2,     x = vec((1, user) (1, article)^T)
     shows the article with the largest x^T theta
 
-The pairs are those that `CrossedBandit` has weights of. It learns every third request's probabilities themselves, of
-all articles offered, from the same days that it is then judged by: all that an online policy never sees.
+The pairs are those that `InteractionBandit` has weights of. It learns every third request's probabilities themselves,
+of all articles offered, from the same days that it is then judged by: all that an online policy never sees.
 """
 
 from collections.abc import Mapping, Sequence

@@ -11,9 +11,9 @@ from onepass import (
     GLBOMD,
     UCB,
     Bandit,
-    CrossedBandit,
     Factors,
     FrequentDirections,
+    InteractionBandit,
     InverseGap,
     OptimisticGap,
     Records,
@@ -37,7 +37,7 @@ class Choice:
 
 def crossed(seed: int, rule: str = "upper gaps") -> Bandit:
     """The recommended one."""
-    return CrossedBandit(exploration=RULES[rule], seed=seed)
+    return InteractionBandit(exploration=RULES[rule], seed=seed)
 
 
 class Dense:

@@ -36,7 +36,7 @@ LOOK = 0.001  # seconds between two looks whether the service has learned
 BEHIND = 50  # rewards that are due and not learned, beyond which visitors wait: time is faster here than there
 STUCK = 60.0  # seconds that they wait
 LAST = 5  # days that tell what was reached
-LOOP: dict[str, Any] = {"name": "news", "reward": {"wait": PATIENCE * 3600.0}, "model": {"recipe": "CrossedBandit"}}
+LOOP: dict[str, Any] = {"name": "news", "reward": {"wait": PATIENCE * 3600.0}, "model": {"recipe": "InteractionBandit"}}
 
 
 class SiteClock:

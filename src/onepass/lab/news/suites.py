@@ -10,8 +10,8 @@ from onepass.lab.news.study import NewsStudy
 from onepass.lab.policy import Policy
 
 OURS = (
-    Policy("CrossedBandit", crossed),
-    Policy("CrossedBandit, upper bounds", crossed, {"rule": "upper bounds"}),
+    Policy("InteractionBandit", crossed),
+    Policy("InteractionBandit, upper bounds", crossed, {"rule": "upper bounds"}),
     Policy("CBSCFD", Dense, {"recipe": "CBSCFD"}),
     Policy("CBSCFD, Newton steps", Dense, {"recipe": "CBSCFD newton"}),
     Policy("GLBOMD on robust FD", Dense, {"recipe": "robust"}),

@@ -68,7 +68,7 @@ class CBRAP:
     def __init__(self, *, dim: Any, size: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> None:
         left, right = dim if isinstance(dim, tuple) else (dim, 1)
         self.directions = np.random.default_rng(seed).standard_normal((size, left, right)) / size**0.5
-        self.bandit = LinUCB(dim=size, reg=reg, exploration=exploration, parameters="disjoint", seed=seed)
+        self.bandit = LinUCB(dim=size, reg=reg, exploration=exploration, model="disjoint", seed=seed)
         self.maps = np.empty((0, size, left))
 
     def learn(self, contexts: Factors, rewards: np.ndarray, arm: np.ndarray) -> None:

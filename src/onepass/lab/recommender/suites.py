@@ -22,7 +22,7 @@ from onepass.lab.recommender.study import RecommenderStudy
 
 RULE = {"reg": 1.0, "exploration": -0.1}  # Shustova et al.'s; ALGORITHMS section 7
 
-PER_ARM = {"parameters": "disjoint"}
+PER_ARM = {"model": "disjoint"}
 UNTUNED = (Recommender("ItemModels", Taken), Recommender("Popularity", Popularity), Recommender("Random", Random))
 
 

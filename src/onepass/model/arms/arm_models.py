@@ -83,7 +83,7 @@ class ArmModels(Model):
         if design.dim != wanted or (shared is not None and shared.design.dim != full):
             sizes = f"{wanted}" if shared is None else f"{wanted} for the arms and {full} for the shared part"
             raise ValueError(f"designs must have dim={sizes} to fit features={shown(features)}, got {shown(estimator)}")
-        self.rounds = 0
+        self.n_learned = 0
         self._tally = Tally(rows=0, squares=0.0)
         begun = () if shared is None else shared.begin()
         self._learned = Learned(estimator.store(), begun, np.zeros((0, sides)))
@@ -163,7 +163,7 @@ class ArmModels(Model):
         held = fitting(self.estimator, self.features, self._learned, self._pipeline.learned, model)
         with deferred():
             self._learned = imported(self._learned, self._index, arm, held)
-            self.rounds = self.rounds + model.rows
+            self.n_learned = self.n_learned + model.rows
 
     # ---- decisions ----
 
@@ -202,7 +202,7 @@ class ArmModels(Model):
         shared = self.estimator.shared
         size = request.size if shared is None else request.size + shared.design.dim  # arms share no data
         normals = noise_once(pairs, size, rng, 0)[0]
-        rounds = self._age.rounds(self.rounds)
+        rounds = self._age.rounds(self.n_learned)
         means, squares, adjusted = request.each[i]
         return seen(self._learned, rule, self._tally, rounds, request.arms, means, squares, adjusted, normals)
 
@@ -268,7 +268,7 @@ class ArmModels(Model):
                 self._learned, self._pipeline, contexts, values, names, self._index.record, self.expected
             )
         self._learned = learn(self._learned, self._index, self._pipeline, rows, right, values, names)
-        self.rounds += len(rows)
+        self.n_learned += len(rows)
         for deviation in apart:
             self._tally = counted(self._tally, float(deviation))
 
@@ -295,12 +295,12 @@ class ArmModels(Model):
             normals, lots = noise(rule.pairs, count, rng, len(rows[block]))
             before = np.array([self._index.record(name) for name in range(count)], np.int64)
             with deferred():
-                known = rule.rule, self.rounds, self._tally, before.copy()
+                known = rule.rule, self.n_learned, self._tally, before.copy()
                 self._tally, found, records = store.play(*known, rows[block], rewards[block], normals, lots)
                 for name in dict.fromkeys(found[found >= 0].tolist()):
                     if before[name] == NONE:
                         self._index.settle(name, int(records[name]))
-                self.rounds += int(np.count_nonzero(found >= 0))
+                self.n_learned += int(np.count_nonzero(found >= 0))
             arms.append(found)
             if found[-1] < 0:
                 break
@@ -322,7 +322,7 @@ class ArmModels(Model):
         union = united(mine, its, begun, self.estimator, self._before)
         self._learned = settled(mine, other._learned, union)
         self._tally = pooled(self._tally, other._tally, None if since is None else since._tally)
-        self.rounds += other.rounds - (0 if since is None else since.rounds)
+        self.n_learned += other.n_learned - (0 if since is None else since.n_learned)
         self._age.weight = max(
             self._age.weight + other._age.weight - (0.0 if since is None else since._age.weight), 0.0
         )
@@ -399,7 +399,7 @@ class ArmModels(Model):
         return {"estimator": self.estimator, "features": self.features, "half_life": self._age.clock}
 
     def contents(self) -> files.Contents:
-        extra = {"rounds": self.rounds, "tally": list(self._tally), **self._age.extra()}
+        extra = {"rounds": self.n_learned, "tally": list(self._tally), **self._age.extra()}
         return files.Contents(self.params(), extra, saved(self._learned, self._index, self._pipeline, self._before))
 
     @classmethod
@@ -412,7 +412,7 @@ class ArmModels(Model):
         model._learned = model._learned._replace(shared=found.shared, direction=found.direction)
         model._index = ArmIndex(zip(found.names, found.records.tolist(), strict=True))
         model._before = found.before
-        model.rounds, model._tally = check.integer("rounds", extra["rounds"], 0), checked_tally(extra["tally"])
+        model.n_learned, model._tally = check.integer("rounds", extra["rounds"], 0), checked_tally(extra["tally"])
         model._age.restore(extra)
         return model
 

@@ -44,37 +44,37 @@ from onepass.model.averaged.rewards import SPREAD, prior
 from onepass.model.averaged.span import LEAST
 
 LEAST_SLOTS = 4  # room for arms to begin with
-ALWAYS = 2_000  # columns that are taken whatever `megabytes` says
+ALWAYS = 2_000  # columns that are taken whatever `memory_limit` says
 
 
 class Settings(NamedTuple):
     """What `AveragedModels` was given, but for contexts."""
 
-    landmarks: int
+    n_landmarks: int
     reg: float
     warm_up: int
-    megabytes: float
-    patience: float | None
+    memory_limit: float
+    alarm_threshold: float | None
     seed: int
 
     def checked(self) -> "Settings":
         """Return them as numbers; ValueError for values out of range."""
         return Settings(
-            check.integer("landmarks", self.landmarks, 0, 2_000),
+            check.integer("n_landmarks", self.n_landmarks, 0, 2_000),
             check.positive("reg", self.reg),
             check.integer("warm_up", self.warm_up, 1, 1 << 20),
-            check.positive("megabytes", self.megabytes),
-            None if self.patience is None else check.positive("patience", self.patience),
+            check.positive("memory_limit", self.memory_limit),
+            None if self.alarm_threshold is None else check.positive("alarm_threshold", self.alarm_threshold),
             check.integer("seed", self.seed, 0, None),
         )
 
     @property
     def bytes(self) -> float:
         """What models may take."""
-        return 1e6 * self.megabytes
+        return 1e6 * self.memory_limit
 
     def columns_within(self, rows: int) -> int:
-        """Return the most columns with which so many rows, in double precision, and two spans fit into `megabytes`."""
+        """Return the most columns with which these rows, in float64, and two spans fit into `memory_limit`."""
         return max(ALWAYS, int(self.bytes / (8 * rows + 8 * LEAST)))
 
     def rows_kept(self, width: int) -> int:
@@ -129,12 +129,12 @@ class ArmMixtures:
         state = self.models
         if state.last[slot] == NEVER:
             begin_arm(state, slot)
-        call_direct(self._code, take, state, row, slot, reward, settings.patience or 0.0)
+        call_direct(self._code, take, state, row, slot, reward, settings.alarm_threshold or 0.0)
         seen = int(state.counts[CLOCK])
         if self.remaking != () and state.counts[KNOWN] == 0:  # after an alarm
             drop_all(self.remaking, state)
         if seen <= settings.warm_up and is_due(seen, settings.warm_up):
-            self.remaking = start(state, settings.landmarks)
+            self.remaking = start(state, settings.n_landmarks)
         if self.remaking != ():
             known, memory = len(self.index), settings.bytes
             self.models, self.remaking = go_on(state, self.remaking, known, memory, settings.seed, settings.warm_up)
@@ -191,7 +191,7 @@ class ArmMixtures:
 
     def restore(self, held: files.Holds) -> None:
         """Take what was written; ValueError where that does not fit."""
-        begun, landmarks = self.models, self.settings.landmarks
+        begun, landmarks = self.models, self.settings.n_landmarks
         works = begun != () and any(name.startswith("remaking.") for name in held.arrays)
         none = Saved(begun, begun_remaking(begun) if works else (), objects([]), np.zeros(0, np.int64))
         found: Saved = held.take(none, lambda saved: _fits(saved, begun, landmarks))

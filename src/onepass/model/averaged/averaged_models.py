@@ -45,14 +45,14 @@ RULE = OptimisticGap()
 class AveragedModels(Model):
     """Several models of every arm, which is known by its name.
 
-    dim: of contexts that are rows, from 1 to 2,000, or to what `megabytes` allow, 27,777 at the defaults: the first
+    dim: of contexts that are rows, from 1 to 2,000, or to what `memory_limit` allow, 27,777 at the defaults: the first
         rows and two spans fit into them (default None: that of the first row learned).
-    landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where `megabytes` say.
-    reg: penalty on every parameter, above 0 (default 0.1).
+    n_landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where `memory_limit`
+    say. reg: penalty on every parameter, above 0 (default 0.1).
     warm_up: rows from which scales and landmarks are made, again after 1, 2, 4, ... of them, from 1 (default 256).
-    megabytes: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms that
-        come later, and columns of records, take more.
-    patience: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
+    memory_limit: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms
+        that come later, and columns of records, take more.
+    alarm_threshold: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
     seed: of landmarks, at least 0 (default 0).
     context: the `Records` of contexts that are records, at most 300 wide, learned further in a copy (default None:
         contexts are rows).
@@ -66,19 +66,19 @@ class AveragedModels(Model):
         self,
         dim: int | None = None,
         *,
-        landmarks: int = 150,
+        n_landmarks: int = 150,
         reg: float = 0.1,
         warm_up: int = WARM_UP,
-        megabytes: float = MEGABYTES,
-        patience: float | None = PATIENCE,
+        memory_limit: float = MEGABYTES,
+        alarm_threshold: float | None = PATIENCE,
         seed: int = 0,
         context: Records | None = None,
         ignore_features: bool = False,
     ) -> None:
-        settings = Settings(landmarks, reg, warm_up, megabytes, patience, seed).checked()
+        settings = Settings(n_landmarks, reg, warm_up, memory_limit, alarm_threshold, seed).checked()
         most = settings.columns_within(settings.warm_up)
         self._ignores: bool = check.choice("ignore_features", ignore_features, (False, True))
-        self.rounds, self._dim = 0, None if dim is None else check_width(dim, most)
+        self.n_learned, self._dim = 0, None if dim is None else check_width(dim, most)
         self._mixtures = ArmMixtures(settings)
         if context is None:
             self._contexts: Contexts = RowContexts(self._dim or 0, most)
@@ -153,8 +153,8 @@ class AveragedModels(Model):
     def _refuse_features(self) -> None:
         if not self._ignores:
             raise ValueError(
-                "arms have features, and this bandit has learned models of every arm: say models='own' to leave "
-                "features out, or models='crossed' from the start"
+                "arms have features, and this bandit has learned models of every arm: say model='disjoint' to leave "
+                "features out, or model='interaction' from the start"
             )
 
     # ---- decisions ----
@@ -200,7 +200,7 @@ class AveragedModels(Model):
             elif len(fills):
                 self._mixtures.widen(fills, sizes)
             self._mixtures.take(row, reward, arm)
-            self.rounds += 1
+            self.n_learned += 1
         return self
 
     def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
@@ -227,12 +227,12 @@ class AveragedModels(Model):
 
     @reading
     def choices(self) -> dict[str, Any]:
-        """Return {"models": "rows", or "records", "weights": of the models by their names, "landmarks": of each view,
+        """Return {"model": "rows", or "records", "weights": of the models by their names, "landmarks": of each view,
         "directions": that wide rows are mapped on, 0: they are not wide, "residual": sigma, the unit of exploration,
         "prior": mean of an unknown arm, "unit": D of the rewards, "alarms": how often all was forgotten,
         "bytes_per_arm": memory}; {} before the first row."""
         found = self._mixtures.choices()
-        return {"models": self._contexts.models, **found} if found else {}
+        return {"model": self._contexts.model, **found} if found else {}
 
     @reading
     def memory_usage(self) -> int:
@@ -244,7 +244,7 @@ class AveragedModels(Model):
 
     def summary(self) -> str:
         said, found = (
-            f"{self.rounds} rows learned of {len(self._mixtures.index)} arms, {self.memory_usage():,} bytes",
+            f"{self.n_learned} rows learned of {len(self._mixtures.index)} arms, {self.memory_usage():,} bytes",
             self.choices(),
         )
         if not found:
@@ -252,7 +252,7 @@ class AveragedModels(Model):
         believed = ", ".join(f"{name} {w:.2f}" for name, w in found["weights"].items() if w > 0.0)
         directions = f"{found['directions']} directions, " if found["directions"] else ""
         return (
-            f"{said}; {found['models']} of {self.dim} columns; {believed}; {directions}{found['landmarks'][0]} "
+            f"{said}; {found['model']} of {self.dim} columns; {believed}; {directions}{found['landmarks'][0]} "
             f"landmarks, residual {found['residual']:.3g}, {found['alarms']} alarms, {found['bytes_per_arm']:,} bytes "
             "an arm"
         )
@@ -271,7 +271,7 @@ class AveragedModels(Model):
         return {"dim": self._dim, **settings, "context": self._contexts.records, "ignore_features": self._ignores}
 
     def contents(self) -> files.Contents:
-        extra = {"rounds": self.rounds, "width": self.dim, **self._contexts.extra()}
+        extra = {"rounds": self.n_learned, "width": self.dim, **self._contexts.extra()}
         return files.Contents(self.params(), extra, self._mixtures.saved())
 
     @classmethod
@@ -282,7 +282,7 @@ class AveragedModels(Model):
         if model._mixtures.models == () and model.dim > 0:
             model._mixtures.begin(model.dim)
         model._mixtures.restore(held)
-        model.rounds = check.integer("rounds", extra["rounds"], 0)
+        model.n_learned = check.integer("rounds", extra["rounds"], 0)
         return model
 
 

@@ -29,10 +29,10 @@ NO_COLUMNS = np.zeros((2, 0))
 class Contexts(ABC):
     """The contexts of a model.
 
-    models: how `choices` calls models of these.
+    model: how `choices` calls models of these.
     """
 
-    models: ClassVar[str]
+    model: ClassVar[str]
 
     @property
     @abstractmethod
@@ -96,7 +96,7 @@ class Contexts(ABC):
 class RowContexts(Contexts):
     """Rows of numbers. width: 0: that of the first row learned; most: columns that rows may have."""
 
-    models = "rows"
+    model = "rows"
 
     def __init__(self, width: int, most: int) -> None:
         self._width, self._most = width, most
@@ -160,7 +160,7 @@ class RowContexts(Contexts):
 class RecordContexts(Contexts):
     """Records, on a column for every term that was learned (columns.py)."""
 
-    models = "records"
+    model = "records"
 
     def __init__(self, records: Records) -> None:
         self._columns = Columns(records, [])
@@ -225,7 +225,7 @@ class RecordContexts(Contexts):
 
 def check_width(width: Any, most: int) -> int:
     """Return the width of rows that are learned; ValueError for more than `most` columns."""
-    way = "as `megabytes` and `warm_up` say: raise the one, or map rows before (onepass.GaussianProjection)"
+    way = "as `memory_limit` and `warm_up` say: raise the one, or map rows before (onepass.GaussianProjection)"
     return check.integer("dim", width, 1, most, way)
 
 

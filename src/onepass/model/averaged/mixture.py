@@ -14,7 +14,7 @@ coordinates on a span (span.py), or, where over 90% are zeros, every arm has one
 (sketches.py).
 
 Alarm of change: g <- max(0, g + min(e^2 / ((1 + h) sigma^2), 20) - 2) of the model with the largest weight, 0 while
-recent rewards are not clearly worse than all; above `patience` all is forgotten but the views.
+recent rewards are not clearly worse than all; above `alarm_threshold` all is forgotten but the views.
 """
 
 from typing import NamedTuple
@@ -276,8 +276,8 @@ def forget(state):
 
 
 @compiled
-def take(state, x, slot, reward, patience):
-    """Learn one row x (d,) and its reward; patience 0: there are no alarms."""
+def take(state, x, slot, reward, alarm_threshold):
+    """Learn one row x (d,) and its reward; alarm_threshold 0: there are no alarms."""
     now = state.counts[CLOCK]
     if now < state.rows.shape[0]:
         state.rows[now], state.arms[now], state.gains[now] = x, slot, reward
@@ -290,7 +290,7 @@ def take(state, x, slot, reward, patience):
         state.suspicion[0] = max(0.0, state.suspicion[0] + surprise - EXPECTED)
     if not worse(state.rewards):
         state.suspicion[0] = 0.0
-    if 0.0 < patience < state.suspicion[0] and state.counts[KNOWN] > SETTLED:
+    if 0.0 < alarm_threshold < state.suspicion[0] and state.counts[KNOWN] > SETTLED:
         forget(state)
 
 

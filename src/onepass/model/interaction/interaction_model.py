@@ -86,7 +86,7 @@ class InteractionModel(Model):
         self.item: Records = Records(size=WIDTH, standardize=True, bands=BANDS) if item is None else item.copy()
         self.recent: int = check.integer("recent", recent, 1)
         self.dim: int | None = None if dim is None else check.integer("dim", dim, 1)
-        self.rounds = 0
+        self.n_learned = 0
         self._offered = distinct(arms)
         self._learned = init_state(self.context.size, self.item.size, self.recent)
         self._code: dict[Any, Callable] = {}  # compiled for the types of the state
@@ -182,7 +182,7 @@ class InteractionModel(Model):
         rows = []
         for decision, slot in slots:
             user, items = checked_evidence(decision)
-            name = None if decision.offered is None else (decision.arms[slot],)
+            name = None if decision.candidates is None else (decision.arms[slot],)
             rows.append((user, checked_terms(items[slot]), name))
         return Batch(len(rows), False, rows)
 
@@ -199,7 +199,7 @@ class InteractionModel(Model):
                 rescale(self._learned, users, items)
             row = InteractionRow(*pairs, self._recent.assign(name, self._learned))
             call_direct(self._code, learn_row, self._learned, row, reward)
-            self.rounds += 1
+            self.n_learned += 1
         return self
 
     def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
@@ -228,17 +228,17 @@ class InteractionModel(Model):
     def reread(self, decision: Any) -> Request:
         user, items = checked_evidence(decision)
         names, pairs = list(decision.arms), self.item.pairs_of_terms(items)
-        own = self._recent.places(None if decision.offered is None else names, len(names))
+        own = self._recent.places(None if decision.candidates is None else names, len(names))
         return Request(names, len(names), True, [(None, self.context.pairs_of_terms([user]))], (None, pairs, own))
 
     @reading
     def choices(self) -> dict[str, Any]:
-        """Return {"models": "crossed", "weights": of the priors, "residual": sigma, the unit of exploration, "terms":
-        names learned of requests and of arms}."""
+        """Return {"model": "interaction", "weights": of the priors, "residual": sigma, the unit of exploration,
+        "terms": names learned of requests and of arms}."""
         weights, sigma = prior_weights(self._learned)
         by_prior = {f"{prior:g}": round(float(weight), 3) for prior, weight in zip(PRIORS, weights, strict=True)}
         known = self.context.known, self.item.known
-        return {"models": "crossed", "weights": by_prior, "residual": float(sigma), "terms": known}
+        return {"model": "interaction", "weights": by_prior, "residual": float(sigma), "terms": known}
 
     @reading
     def memory_usage(self) -> int:
@@ -249,7 +249,7 @@ class InteractionModel(Model):
         found = self.choices()
         users, items = found["terms"]
         return (
-            f"{self.rounds} rewards of records crossed with those of arms, {users} and {items} terms, "
+            f"{self.n_learned} rewards of records crossed with those of arms, {users} and {items} terms, "
             f"{self.memory_usage():,} bytes; residual {found['residual']:.3g}"
         )
 
@@ -275,7 +275,7 @@ class InteractionModel(Model):
         begun = model._learned, model._recent.saved(), (objects([]),)
         learned, recent, (offered,) = held.take(begun, lambda found: _fits(begun[0], found[0], found[1], model.recent))
         model._learned, model._recent = learned, RecentArms(model.recent, recent)
-        model._offered, model.rounds = distinct(offered), int(learned.totals[0])
+        model._offered, model.n_learned = distinct(offered), int(learned.totals[0])
         return model
 
 

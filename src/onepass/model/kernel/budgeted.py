@@ -272,7 +272,7 @@ class BudgetedPosterior(KernelPosterior):
                + (1 + 1 / sqrt(1 - epsilon)) sqrt(reg) H
         """
         kappa = float(self.state.prior[: self.state.size].max(initial=0.0))
-        growth = 1.0 + np.log1p(kappa * self.state.rounds / self.reg)
+        growth = 1.0 + np.log1p(kappa * self.state.n_learned / self.reg)
         spread = np.sqrt(growth * FACTOR * self.effective_dimension + 2.0 * np.log(1.0 / theory.delta))
         return float(theory.noise * spread + (1.0 + (1.0 - EPSILON) ** -0.5) * self.reg**0.5 * theory.parameter_bound)
 
@@ -298,7 +298,7 @@ class BudgetedPosterior(KernelPosterior):
         rounded = unit * np.maximum((scale @ weights) ** 2, s.prior[seen])
         spread = np.sum(solve_triangular(lower, np.diag(scale), lower=True, check_finite=False) ** 2)
         plays = s.plays[seen] / self.reg
-        rho = float(plays @ rounded + unit * (spread + s.rounds))
+        rho = float(plays @ rounded + unit * (spread + s.n_learned))
         if rho >= 1.0:
             return float("inf")
         left = np.maximum(s.prior[seen] - np.einsum("ij,ij->j", z, z), 0.0) + rounded

@@ -113,9 +113,9 @@ class KernelModel(Model):
         return self._posterior.state
 
     @property
-    def rounds(self) -> int:  # type: ignore[override]
+    def n_learned(self) -> int:  # type: ignore[override]
         """Plays learned so far."""
-        return self._posterior.state.rounds
+        return self._posterior.state.n_learned
 
     @property
     @reading
@@ -225,7 +225,7 @@ class KernelModel(Model):
             samples=samples,
             beta=np.full(means.size, beta),
             residual=residual(self._tally),
-            rounds=self.rounds,
+            rounds=self.n_learned,
         )
 
     def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
@@ -278,7 +278,7 @@ class KernelModel(Model):
     def _learn(self, arm: Any, reward: float, residuals: bool) -> None:
         """Learn a play, or nothing: what may fail comes before anything is written in place."""
         posterior, key, deviation = self._posterior, b"", 0.0
-        held, first, fits = posterior.hold(), self._first, self._fits and self.rounds + 1 >= self.fit_after
+        held, first, fits = posterior.hold(), self._first, self._fits and self.n_learned + 1 >= self.fit_after
         try:
             if fits:
                 posterior.state = states.copy(posterior.state)
@@ -351,7 +351,9 @@ class KernelModel(Model):
             raise ValueError(f"decision {shown(decision.id)} must be one of a bandit like this one")
         if not self.fixed:
             return super().reread(decision)
-        return self.encode(None, range(self._posterior.state.size) if decision.offered is None else decision.offered)
+        return self.encode(
+            None, range(self._posterior.state.size) if decision.candidates is None else decision.candidates
+        )
 
     @reading
     def memory_usage(self) -> int:
@@ -359,7 +361,7 @@ class KernelModel(Model):
         return self._posterior.memory_usage()
 
     def summary(self) -> str:
-        return f"{self.rounds} plays, a dictionary of {self.dictionary_size}, {self.memory_usage():,} bytes"
+        return f"{self.n_learned} plays, a dictionary of {self.dictionary_size}, {self.memory_usage():,} bytes"
 
     def __repr__(self) -> str:
         arms = f"{self._posterior.state.size} arms" if self.fixed else "changing arms"

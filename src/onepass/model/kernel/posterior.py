@@ -135,7 +135,7 @@ class KernelPosterior(ABC):
         held = self.hold()
         self.kernel, self.reg, self.root = kernel, reg, None
         try:
-            self.state = self.rebuild(self.state) if self.state.rounds else self.begin(self.state.points)
+            self.state = self.rebuild(self.state) if self.state.n_learned else self.begin(self.state.points)
         except BaseException:
             self.restore(held)
             raise

@@ -57,7 +57,7 @@ class KernelState(NamedTuple):
         return int(self.tally[USED])
 
     @property
-    def rounds(self) -> int:
+    def n_learned(self) -> int:
         """Plays."""
         return int(self.tally[ROUNDS])
 
@@ -160,9 +160,9 @@ def counted(tally, reward):
 
 def units(state: KernelState, normalize: bool) -> tuple[float, float]:
     """What rewards are centred and scaled by: 0 and 1 unless normalized."""
-    if not normalize or state.rounds == 0:
+    if not normalize or state.n_learned == 0:
         return 0.0, 1.0
-    centre, deviation = float(state.tally[CENTRE]), float(np.sqrt(state.tally[SCATTER] / state.rounds))
+    centre, deviation = float(state.tally[CENTRE]), float(np.sqrt(state.tally[SCATTER] / state.n_learned))
     least = EQUAL * np.finfo(float).eps * max(abs(centre), np.finfo(float).tiny)
     return centre, deviation if deviation > least else 1.0
 

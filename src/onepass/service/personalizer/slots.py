@@ -71,7 +71,7 @@ async def rank(call: Call) -> Response:
         raise Problem(
             400,
             "InvalidMultiSlotApiAccess",
-            "Slots need a loop of records: features.records = true, or recipe = CrossedBandit.",
+            "Slots need a loop of records: features.records = true, or recipe = InteractionBandit.",
         )
     fitting(asked)
     context, taken, said = record_of(asked.context_features), set[str](), list[dict[str, Any]]()

@@ -16,7 +16,7 @@ from onepass.foundation.sharing import Shared, reading, writing
 
 
 @final
-class Restarting(Shared):
+class RestartOnChange(Shared):
     """A bandit and a watch over its residuals, for any number of threads; `bandit` is what to save, and to read.
 
     bandit: a copy of what it knows now is what it becomes again.
@@ -25,7 +25,7 @@ class Restarting(Shared):
     seed: of the detector, at least 0 (default 0). ValueError outside those ranges.
 
     >>> import numpy as np, onepass as op
-    >>> watched = op.Restarting(op.OFUL(dim=2), every=10_000.0)
+    >>> watched = op.RestartOnChange(op.OFUL(dim=2), every=10_000.0)
     >>> rng = np.random.default_rng(0)
     >>> for t in range(600):
     ...     decision = watched.decide(rng.standard_normal((3, 2)))
@@ -50,7 +50,7 @@ class Restarting(Shared):
 
     @reading
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, **options: Any) -> Decision:
-        """As the bandit decides; contexts (K, dim), arms, k, options (id, eligible, tail) and errors as there."""
+        """As the bandit decides; contexts (K, dim), arms, k, options (id, eligible, rest) and errors as there."""
         return self.bandit.decide(contexts, arms, k, **options)
 
     @writing
@@ -73,5 +73,5 @@ class Restarting(Shared):
         self._detector.begin()
         self.bandit = self._begun.copy()
         for one, value in again:
-            self.bandit.learn(one, value, again=True, time=time)
+            self.bandit.learn(one, value, allow_repeat=True, time=time)
         return True
