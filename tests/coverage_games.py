@@ -49,19 +49,19 @@ def misses(game, learns, runs, rows, looks, bootstrap=100, seed=0):
     w, r, value, bound = logs(game, learns, runs, rows, seed)
     ends = np.linspace(0, rows, looks + 1).astype(int)
     found = {name: [0, 0] for name in (*TOGETHER, *ALONE)}
-    rng, ips = np.random.default_rng(seed + 1), ev.estimator("ips")
+    rng, ips = np.random.default_rng(seed + 1), ev.get_estimator("ips")
     for run in range(runs):
         out = {name: [] for name in found}
         betting, robust = ev.BettingSequence(CLICKS, bound), DoublyRobustSequence(CLICKS, bound)
         average = ev.AverageSequence(CLICKS)
         seen = np.concatenate([[0.0], np.cumsum(r[run])[:-1]]) / np.arange(1, rows + 1)  # a model of the past alone
         for start, end in pairwise(ends):
-            part, sample = slice(start, end), ev.sample_of(w[run, :end], r[run, :end])
+            part, sample = slice(start, end), ev.make_sample(w[run, :end], r[run, :end])
             average.add(w[run, part], r[run, part])
             if game != "hidden":
                 betting.add(w[run, part], r[run, part])
-                robust.add(ev.sample_of(w[run, part], r[run, part], seen[part], seen[part]))
-            m = ev.moments_of(sample.weights, sample.rewards)
+                robust.add(ev.make_sample(w[run, part], r[run, part], seen[part], seen[part]))
+            m = ev.compute_moments(sample.weights, sample.rewards)
             limits = {
                 "betting": betting.interval(),
                 "doubly-robust": robust.interval(),
@@ -74,7 +74,7 @@ def misses(game, learns, runs, rows, looks, bootstrap=100, seed=0):
             if bootstrap:
                 limits["bootstrap"] = intervals.bootstrap(ips, sample, CLICKS, 0.05, bootstrap, rng)
             for name, one in limits.items():
-                out[name].append(not one.holds(value))
+                out[name].append(not one.contains(value))
         for name, missed in out.items():
             found[name][0] += bool(missed) and missed[-1]
             found[name][1] += any(missed)

@@ -9,7 +9,7 @@ import pytest
 
 from onepass import cli
 from onepass import evaluation as ev
-from onepass.evaluation.of_files import evaluate_file
+from onepass.evaluation.files import evaluate_file
 from onepass.log import formats
 from onepass.log.formats import table
 
@@ -38,7 +38,7 @@ def file(folder, names=NAMES, ending="csv"):
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
 def test_a_file_with_named_arms_is_read_without_being_told_of_them(tmp_path, ending):
     arms, rewards = visits()
-    (log,) = ev.logs_of(formats.read(file(tmp_path, ending=ending)))
+    (log,) = ev.logs_from_events(formats.read(file(tmp_path, ending=ending)))
     assert log.names == tuple(NAMES)
     assert np.array_equal(log.arms, arms)
     assert np.array_equal(log.rewards, rewards)
@@ -50,7 +50,7 @@ def test_a_file_with_named_arms_is_read_without_being_told_of_them(tmp_path, end
 def test_frames_may_name_their_arms(make):
     arms, rewards = visits()
     columns = {"arm": [NAMES[arm] for arm in arms], "reward": rewards.tolist(), "propensity": [1 / 3] * len(arms)}
-    (log,) = ev.logs_of(table.events_of(make(columns)))
+    (log,) = ev.logs_from_events(table.events_of(make(columns)))
     assert (log.names, log.n_arms) == (tuple(NAMES), 3)
     assert np.array_equal(log.arms, arms)
 
@@ -61,24 +61,30 @@ def test_names_work_in_python_as_places_do():
     named = ev.Log(arms=[NAMES[arm] for arm in arms], **columns)
     assert (named.names, named[100:200].names) == (tuple(NAMES), tuple(NAMES))
     assert np.array_equal(named.arms, arms)
-    one, two = ev.evaluate(named, ev.Always("new page")), ev.evaluate(ev.Log(arms=arms, **columns), ev.Always(1))
+    one, two = (
+        ev.evaluate(named, ev.ConstantPolicy("new page")),
+        ev.evaluate(ev.Log(arms=arms, **columns), ev.ConstantPolicy(1)),
+    )
     assert one.to_dict() == two.to_dict()
-    assert ev.compare(named, {"b": ev.Always("new page")}, present=ev.Always("control")).best == "b"
+    assert ev.compare(named, {"b": ev.ConstantPolicy("new page")}, present=ev.ConstantPolicy("control")).best == "b"
     turned = ev.Log(arms=[NAMES[arm] for arm in arms], names=NAMES[::-1], **columns)
     assert np.array_equal(turned.arms, 2 - arms)
-    assert ev.evaluate(turned, ev.Always("new page")).value == pytest.approx(one.value)
-    many = ev.evaluate_many(named.blocks(200), {"b": ev.Always("new page")}, estimators=("ips",))
+    assert ev.evaluate(turned, ev.ConstantPolicy("new page")).value == pytest.approx(one.value)
+    many = ev.evaluate_many(named.blocks(200), {"b": ev.ConstantPolicy("new page")}, estimators=("ips",))
     assert many["b"].estimates["ips"].value == one.estimates["ips"].value
     digits = ev.Log(arms=np.where(arms == 0, "7", "0"), **columns)
-    assert ev.Always("0").on(digits)[0].tolist() == [1.0, 0.0]  # a name comes before a place: "0" sorts first
-    assert ev.Always("7").on(digits)[0].tolist() == [0.0, 1.0]
+    assert ev.ConstantPolicy("0").action_probabilities(digits)[0].tolist() == [
+        1.0,
+        0.0,
+    ]  # a name comes before a place: "0" sorts first
+    assert ev.ConstantPolicy("7").action_probabilities(digits)[0].tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda log: ev.evaluate(log, ev.Always("page")), "or the name of an arm, of control, new page"),
-        (lambda log: ev.evaluate(ev.Log(arms=[0, 1], rewards=[0, 1], propensities=[0.5, 0.5]), ev.Always("a")),
+        (lambda log: ev.evaluate(log, ev.ConstantPolicy("page")), "or the name of an arm, of control, new page"),
+        (lambda log: ev.evaluate(ev.Log(arms=[0, 1], rewards=[0, 1], propensities=[0.5, 0.5]), ev.ConstantPolicy("a")),
          "arms of the log have none"),
         (lambda log: ev.Log(arms=["a", "b"], rewards=[0, 1], propensities=[0.5, 0.5], names=["a", "c"]),
          r"arms must be among names \(a, c\), got 'b'"),

@@ -130,7 +130,7 @@ def test_parts_may_be_joined_in_any_grouping():
     """The join is associative: what a tree joins is what comes one after the other."""
     parts = [ev.streaming.sweep(logged(700, seed), POLICIES) for seed in range(4)]
     a, b, c, d = parts
-    left, right = a.then(b).then(c).then(d).evaluations(), a.then(b).then(c.then(d)).evaluations()
+    left, right = a.concat(b).concat(c).concat(d).evaluations(), a.concat(b).concat(c.concat(d)).evaluations()
     for name in POLICIES:
         one, two = left[name].to_dict(), right[name].to_dict()
         assert one.pop("limits") == pytest.approx(two.pop("limits"), rel=ROUNDING)
@@ -150,7 +150,7 @@ def test_limits_of_joined_parts_fail_as_rarely_as_those_of_one_pass():
     count, failed = often(40, 2_000), dict.fromkeys(ALWAYS, 0)
     for seed in range(count):
         one, two, three = (ev.streaming.sweep(logged(60, 3 * seed + part), POLICIES, level=0.8) for part in range(3))
-        found = one.then(two).then(three).evaluations()["last"].intervals
+        found = one.concat(two).concat(three).evaluations()["last"].intervals
         for name in ALWAYS:
             failed[name] += not found[name].lower <= VALUES["last"] <= found[name].upper
     assert max(failed.values()) / count <= FAILING + MARGIN * np.sqrt(FAILING * (1.0 - FAILING) / count), failed

@@ -6,7 +6,7 @@ from scipy import stats
 
 from counts import many
 from onepass import evaluation as ev
-from onepass.evaluation.bounds import Bound
+from onepass.evaluation.weight_bound import WeightBound
 
 RATES = (0.001, 0.03, 0.5, 0.97, 0.999)
 
@@ -38,11 +38,11 @@ def test_limits_without_a_known_bound_hold_where_the_largest_weight_seen_tells_n
         assert not found.bound_known
         assert {"betting", "doubly-robust"}.isdisjoint(found.intervals)
         assert found.limits == found.intervals["average"]
-        missed += not found.limits.holds(value)
+        missed += not found.limits.contains(value)
         fine += found.verdict != "refused"
         sequence = ev.BettingSequence(ev.Range(0.0, 1.0), found.diagnosis.largest)
         sequence.add(found.sample.weights, found.sample.rewards)
-        stood_in += not sequence.interval().holds(value)
+        stood_in += not sequence.interval().contains(value)
     assert missed == 0
     assert fine > 90
     assert stood_in >= 38
@@ -71,7 +71,7 @@ def test_evaluations_miss_in_at_most_one_log_of_twenty_with_known_and_unknown_bo
             )  # fmt: skip
             ends = range(rows // 5, rows + 1, rows // 5)
             found = [ev.evaluate(log[:end], policy, estimators=("ips", "dr")) for end in ends]
-            missed[name] += not all(one.limits.holds(value) for one in found)
+            missed[name] += not all(one.limits.contains(value) for one in found)
     assert max(missed.values()) <= allowed(runs), missed
 
 
@@ -169,7 +169,7 @@ def test_a_log_that_stops_telling_its_bound_has_limits_without_one():
 def test_an_even_choice_among_the_arms_offered_tells_its_bound():
     eligible = np.array([[True, True, True], [True, False, True]])
     log = ev.Log(arms=[0, 2], rewards=[0.0, 1.0], propensities=[1 / 3, 1 / 2], n_arms=3, eligible=eligible)
-    bound, p = Bound(None), np.array([[0.1, 0.2, 0.7], [0.4, 0.0, 0.6]])
+    bound, p = WeightBound(None), np.array([[0.1, 0.2, 0.7], [0.4, 0.0, 0.6]])
     assert bound.see(log, p, np.array([0.3, 1.2])) == pytest.approx([2.1, 1.2])
     assert (bound.known, bound.ceiling, bound.value) == (True, 3.0, pytest.approx(2.1))
     assert bound.see(log[:1], p[:1], np.array([0.3])) is not None

@@ -10,7 +10,7 @@ import dense_evaluation as dense
 import onepass as op
 from counts import many
 from onepass import evaluation as ev
-from onepass.evaluation.policies import asked
+from onepass.evaluation.policies import bandit_probabilities
 
 RUNS, ROWS, LOOKS = many(60, 2_000), many(600, 2_000), many(3, 10)
 CLICKS = ev.Range(0.0, 1.0)
@@ -47,9 +47,9 @@ def test_limits_of_a_value_that_rises_miss_at_any_look_in_at_most_one_run_of_twe
             value, part = values[run, :end].mean(), (w[run, start:end], r[run, start:end])
             for bound, one in sequences.items():
                 one.add(*part)
-                out[bound] |= not one.interval(0.05).holds(value)
+                out[bound] |= not one.interval(0.05).contains(value)
             betting.add(*part)
-            out["bets"] |= not betting.interval(0.05).holds(value)
+            out["bets"] |= not betting.interval(0.05).contains(value)
         bets += out["bets"]
         for bound in missed:
             missed[bound] += out[bound]
@@ -65,14 +65,14 @@ def test_limits_are_those_of_the_formula_over_all_rows():
         found = ev.AverageSequence(rewards)
         found.add(w, rewards.least + rewards.span * r)
         low, high = dense.mixed_limit(w * r, 0.05), 1.0 - dense.mixed_limit(w * (1.0 - r), 0.05)
-        wanted = rewards.within(rewards.least + rewards.span * low, rewards.least + rewards.span * high)
+        wanted = rewards.clip(rewards.least + rewards.span * low, rewards.least + rewards.span * high)
         assert found.interval(0.1) == pytest.approx(wanted, abs=1e-7)
         bounded = ev.AverageSequence(rewards, top)
         bounded.add(w, rewards.least + rewards.span * r)
         rest = top * (1.0 - dense.mixed_limit(1.0 - w * r / top, 0.025))
         high = min(1.0 - dense.mixed_limit(w * (1.0 - r), 0.025), rest)
         assert bounded.interval(0.1).upper == pytest.approx(
-            rewards.within(0.0, rewards.least + rewards.span * high).upper, abs=1e-7
+            rewards.clip(0.0, rewards.least + rewards.span * high).upper, abs=1e-7
         )
 
 
@@ -83,21 +83,21 @@ def test_sequences_go_on_and_refuse_what_does_not_fit():
     whole.add(w, r)
     first.add(w[:200], r[:200])
     second.add(w[200:], r[200:])
-    assert first.then(second).interval() == pytest.approx(whole.interval(), abs=0.01)
-    assert first.then(ev.AverageSequence(CLICKS)).bound is None
+    assert first.concat(second).interval() == pytest.approx(whole.interval(), abs=0.01)
+    assert first.concat(ev.AverageSequence(CLICKS)).bound is None
     with pytest.raises(ValueError, match="other must have the range of rewards"):
-        first.then(ev.AverageSequence(ev.Range(0.0, 2.0)))
+        first.concat(ev.AverageSequence(ev.Range(0.0, 2.0)))
     with pytest.raises(ValueError, match="weights must be at most the bound 2, got 3"):
         first.add(np.array([3.0]), np.array([1.0]))
 
 
 def test_a_bound_that_rises_has_limits_of_the_formula():
     """W_i is the largest weight that any row up to i could have had; the first bound is the unit."""
-    rng, tops = np.random.default_rng(6), np.repeat([1.5, 2.5, 2.0], 300)
-    w, r = np.where(rng.random(900) < 1.0 / tops, tops, 0.0), rng.random(900) < 0.03
+    rng, max_weights = np.random.default_rng(6), np.repeat([1.5, 2.5, 2.0], 300)
+    w, r = np.where(rng.random(900) < 1.0 / max_weights, max_weights, 0.0), rng.random(900) < 0.03
     found = ev.AverageSequence(CLICKS, 2.0)
     for part in np.array_split(np.arange(900), 7):
-        found.add(w[part], r[part], tops[part])
+        found.add(w[part], r[part], max_weights[part])
     most = np.repeat([2.0, 2.5], [300, 600])
     rest = most.mean() - 2.0 * dense.mixed_limit((most - w * r) / 2.0, 0.0125)
     high = min(1.0 - dense.mixed_limit(w * (1.0 - r), 0.0125), rest)
@@ -119,25 +119,27 @@ def learner():
 
 def test_a_policy_that_learns_is_evaluated_with_limits_of_its_average():
     log = logged()
-    sample, found = ev.progressive(log, learner(), 50), ev.evaluate(log, ev.Learning(learner(), 50))
+    sample, found = ev.progressive(log, learner(), 50), ev.evaluate(log, ev.LearningPolicy(learner(), 50))
     assert np.array_equal(found.sample.weights, sample.weights)
     assert set(found.intervals) == {"bernstein", "clopper-pearson", "cressie-read", "average"}
     own = ev.AverageSequence(CLICKS, found.bound)
     own.add(sample.weights, sample.rewards)
     assert found.limits == pytest.approx(own.interval(0.05))
-    assert found.limits.holds(found.value)
-    many = ev.evaluate_many(log, {"learns": ev.Learning(learner(), 50), "even": ev.Uniform()}, weight_bound=found.bound)
+    assert found.limits.contains(found.value)
+    many = ev.evaluate_many(
+        log, {"learns": ev.LearningPolicy(learner(), 50), "even": ev.UniformPolicy()}, weight_bound=found.bound
+    )
     assert many["learns"].limits == pytest.approx(found.limits)
     assert "betting" in many["even"].intervals
-    changing = ev.evaluate_many(log, {"even": ev.Uniform()}, average=True, weight_bound=1.0)["even"]
-    assert changing.limits == pytest.approx(ev.evaluate(log, ev.Uniform(), average=True).limits)
+    changing = ev.evaluate_many(log, {"even": ev.UniformPolicy()}, average=True, weight_bound=1.0)["even"]
+    assert changing.limits == pytest.approx(ev.evaluate(log, ev.UniformPolicy(), average=True).limits)
 
 
 def test_what_wrote_the_log_may_have_learned_so_its_limits_are_of_its_average():
     rng, p = np.random.default_rng(5), np.tile([0.5, 0.5], (50, 1))
     log = ev.Log(arms=rng.integers(2, size=50), rewards=np.zeros(50), propensities=np.full(50, 0.5), distributions=p)
-    assert "average" in ev.evaluate(log, ev.Logged()).intervals
-    assert "average" in ev.evaluate_many(log, {"logged": ev.Logged()})["logged"].intervals
+    assert "average" in ev.evaluate(log, ev.LoggingPolicy()).intervals
+    assert "average" in ev.evaluate_many(log, {"logged": ev.LoggingPolicy()})["logged"].intervals
 
 
 def test_a_frozen_bandit_is_asked_in_blocks_and_chooses_among_what_was_offered():
@@ -150,7 +152,7 @@ def test_a_frozen_bandit_is_asked_in_blocks_and_chooses_among_what_was_offered()
         arms=log.arms, rewards=log.rewards, propensities=1.0 / eligible.sum(axis=1), contexts=log.contexts,
         eligible=eligible,
     )  # fmt: skip
-    found = asked(bandit, offered)
+    found = bandit_probabilities(bandit, offered)
     for i, x in enumerate(log.contexts):
         wanted = bandit.decide(x, range(3), id=f"row {i}", eligible=eligible[i]).probabilities
         np.testing.assert_allclose(found[i], wanted, rtol=0.0, atol=1e-12)

@@ -26,19 +26,19 @@ def clicks(rng, rows, rate, weight):
 def rising(rows=1_200):
     """Rows whose largest weight rises on the way, and the largest weights."""
     rng = np.random.default_rng(9)
-    tops = np.repeat([1.5, 2.0, 3.0, 6.0], rows // 4)
-    w, r = np.where(rng.random(rows) < 1 / tops, tops, 0.0), rng.random(rows)
+    max_weights = np.repeat([1.5, 2.0, 3.0, 6.0], rows // 4)
+    w, r = np.where(rng.random(rows) < 1 / max_weights, max_weights, 0.0), rng.random(rows)
     r[907:] *= 0.4  # the highest wealth is not that of the end
-    return w, r, tops
+    return w, r, max_weights
 
 
 def test_cells_and_their_wealth_are_those_of_the_loop_by_definition():
-    w, r, tops = rising()
+    w, r, max_weights = rising()
     sequence = ev.BettingSequence(CLICKS, 1.0, cells=8)
     for part in (slice(0, 7), slice(7, 1_001), slice(1_001, len(w))):
-        sequence.add(w[part], r[part], tops[part])
+        sequence.add(w[part], r[part], max_weights[part])
     state = sequence._state
-    cells, _ = dense.betting_cells(w, r, tops, init_bets(8).ends)
+    cells, _ = dense.betting_cells(w, r, max_weights, init_bets(8).ends)
     assert state.ends == pytest.approx([*[one["low"] for one in cells], cells[-1]["high"]], abs=1e-12)
     below, above = state.below + np.log(state.under), state.above + np.log(state.over)
     assert below == pytest.approx([one["below"] for one in cells], abs=1e-8)
@@ -48,9 +48,9 @@ def test_cells_and_their_wealth_are_those_of_the_loop_by_definition():
 
 
 def test_between_the_ends_of_a_cell_bets_earned_no_less_than_the_line():
-    w, r, tops = rising(800)
+    w, r, max_weights = rising(800)
     values = np.random.default_rng(2).random(60)
-    cells, exact = dense.betting_cells(w, r, tops, init_bets(8).ends, values)
+    cells, exact = dense.betting_cells(w, r, max_weights, init_bets(8).ends, values)
     inside = 0
     for v, wealth in exact.items():
         own = next((one for one in cells if one["low"] <= v <= one["high"]), None)
@@ -99,17 +99,17 @@ def test_limits_miss_at_any_time_in_at_most_one_run_in_twenty_at_every_rate(rate
         sequence, out = ev.BettingSequence(CLICKS, weight), False
         for start in range(0, rows, 20):
             sequence.add(w[start : start + 20], r[start : start + 20])
-            out |= not sequence.interval().holds(rate)
+            out |= not sequence.interval().contains(rate)
         missed += out
     assert missed <= allowed(0.05, runs)
 
 
 def test_rows_may_come_to_a_sequence_in_any_parts():
-    w, r, tops = rising(800)
+    w, r, max_weights = rising(800)
     whole, parts = ev.BettingSequence(CLICKS, 1.0), ev.BettingSequence(CLICKS, 1.0)
-    whole.add(w, r, tops)
+    whole.add(w, r, max_weights)
     for part in np.array_split(np.arange(800), [1, 7, 300, 301]):
-        parts.add(w[part], r[part], tops[part])
+        parts.add(w[part], r[part], max_weights[part])
     assert whole.interval() == parts.interval()
 
 
@@ -120,8 +120,8 @@ def test_wealths_of_parts_multiply_on_the_cells_of_both():
     whole.add(w, r)
     first.add(w[:2_500], r[:2_500])
     second.add(w[2_500:], r[2_500:])
-    joined = first.then(second)
-    assert joined.interval().holds(0.3)
+    joined = first.concat(second)
+    assert joined.interval().contains(0.3)
     wide, narrow = (one.upper - one.lower for one in (joined.interval(), whole.interval()))
     assert narrow < wide < 1.5 * narrow
     assert wide < first.interval().upper - first.interval().lower
@@ -131,7 +131,7 @@ def test_wealths_of_parts_multiply_on_the_cells_of_both():
     joined.add(w[:500], r[:500])  # it can go on
     assert joined.interval().lower <= 0.3 <= joined.interval().upper
     with pytest.raises(ValueError, match="other must have the range of rewards"):
-        first.then(ev.BettingSequence(ev.Range(0.0, 2.0), 2.0))
+        first.concat(ev.BettingSequence(ev.Range(0.0, 2.0), 2.0))
 
 
 def line_at(state, value):
@@ -146,8 +146,8 @@ def test_where_no_value_is_left_limits_are_none():
     sequence.add(np.full(500, 2.0), np.full(500, 0.5))  # a mean weight of 2
     assert np.isnan(sequence.interval()).all()
     other = ev.BettingSequence(CLICKS, 2.0)
-    assert np.isnan(sequence.then(other).interval()).all()
-    assert np.isnan(other.then(sequence).interval()).all()
+    assert np.isnan(sequence.concat(other).interval()).all()
+    assert np.isnan(other.concat(sequence).interval()).all()
 
 
 def test_cells_stay_few():

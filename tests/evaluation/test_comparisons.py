@@ -7,8 +7,15 @@ from scipy import stats
 import onepass as op
 from counts import many
 from onepass import evaluation as ev
-from onepass.evaluation.comparing import CONDITIONS, Bounds, PolicyWeights, lower_gain, planned_gain, scale_of
-from onepass.evaluation.running import RunningAverages
+from onepass.evaluation.comparison import (
+    CONDITIONS,
+    PolicyWeights,
+    WeightLimits,
+    gain_interval,
+    lower_gain,
+    weight_scale,
+)
+from onepass.evaluation.running_averages import RunningAverages
 
 RARE = 0.000377  # hardly ever played: in 686 of 1,000 logs of 1,000 rows not at all
 FAR = 1.0 - 1e-4  # of binomial counts: one test in 10,000 fails by chance
@@ -19,13 +26,13 @@ def played(rng, rows, p, means, *, known=False, contexts=False):
     p, means = np.array(p), np.array(means)
     arms = rng.choice(len(p), size=rows, p=p)
     rewards = (rng.random(rows) < means[arms]) * 1.0
-    every = np.tile(p, (rows, 1)) if known else None
+    distributions = np.tile(p, (rows, 1)) if known else None
     return ev.Log(
         arms=arms,
         rewards=rewards,
         propensities=p[arms],
         n_arms=len(p),
-        distributions=every,
+        distributions=distributions,
         contexts=np.ones((rows, 1)) if contexts else None,
     )
 
@@ -38,8 +45,8 @@ def test_a_worse_policy_is_never_called_better_where_the_present_one_was_hardly_
     wrong, blind, runs = 0, 0, many(60, 1_000)
     for _ in range(runs):
         log = played(rng, 1_000, ((1.0 - RARE) / 2, (1.0 - RARE) / 2, RARE), (worse, worse, better), known=known)
-        found = ev.compare(log, {"worse": ev.Always(0)}, present=ev.Always(2))
-        wrong += found.best is not None or not found.differences[0].limits.holds(worse - better)
+        found = ev.compare(log, {"worse": ev.ConstantPolicy(0)}, present=ev.ConstantPolicy(2))
+        wrong += found.best is not None or not found.differences[0].limits.contains(worse - better)
         blind += found.present.verdict == "refused"
     assert wrong == 0
     assert blind == runs  # the present policy's weights are looked at, too
@@ -55,7 +62,7 @@ def test_settings_are_not_called_better_where_the_present_ones_want_what_was_har
     rng, best = np.random.default_rng(1), []
     for _ in range(many(4, 100)):
         log = played(rng, 1_000, ((1.0 - RARE) / 2, (1.0 - RARE) / 2, RARE), (0.3, 0.3, 0.6), contexts=True)
-        tuned = ev.tune(recipe, {"beta": [0.0]}, log, present={"beta": 100.0}, every=100)
+        tuned = ev.tune(recipe, {"beta": [0.0]}, log, present={"beta": 100.0}, batch_size=100)
         best.append(tuned.comparison.best)
         assert not tuned.comparison.bound_known
         assert tuned.comparison.differences[0].fixed_sample is None  # policies that learn have no one value
@@ -65,14 +72,14 @@ def test_settings_are_not_called_better_where_the_present_ones_want_what_was_har
 def test_nothing_is_better_without_a_known_bound_and_limits_hold_all_the_same():
     rng = np.random.default_rng(2)
     log = played(rng, 20_000, (0.5, 0.3, 0.2), (0.2, 0.5, 0.4))
-    unknown = ev.compare(log, {"b": ev.Always(1)}, present=ev.Always(0))
+    unknown = ev.compare(log, {"b": ev.ConstantPolicy(1)}, present=ev.ConstantPolicy(0))
     assert (unknown.best, unknown.bound_known) == (None, False)
     assert "give weight_bound" in str(unknown)
-    assert unknown.differences[0].limits.holds(0.3)
-    told = ev.compare(log, {"b": ev.Always(1)}, present=ev.Always(0), weight_bound=5.0)
+    assert unknown.differences[0].limits.contains(0.3)
+    told = ev.compare(log, {"b": ev.ConstantPolicy(1)}, present=ev.ConstantPolicy(0), weight_bound=5.0)
     assert (told.best, told.bound_known) == ("b", True)
-    assert told.differences[0].limits.holds(0.3)
-    assert ev.compare(log, {"b": ev.Always(1)}).best == "b"  # what wrote the log has weights of 1
+    assert told.differences[0].limits.contains(0.3)
+    assert ev.compare(log, {"b": ev.ConstantPolicy(1)}).best == "b"  # what wrote the log has weights of 1
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -87,7 +94,7 @@ def test_limits_of_a_gain_hold_at_all_click_rates(rate, known):
         log, out = played(rng, 2_000, p, means, known=known), False
         for end in (50, 200, 500, 1_000, 2_000):
             part = log[slice(0, end)]
-            out |= not ev.compare(part, {"one": one}, present=two).differences[0].limits.holds(true)
+            out |= not ev.compare(part, {"one": one}, present=two).differences[0].limits.contains(true)
         missed += out
     assert missed <= stats.binom.ppf(FAR, runs, 0.05), missed
 
@@ -96,10 +103,10 @@ def test_limits_count_what_the_present_policy_would_have_chosen_without_support(
     """Four of a hundred choices of the present policy were impossible, and would have earned 1 each."""
     rng, p = np.random.default_rng(4), (0.5, 0.5, 0.0)
     log = played(rng, 100_000, p, (0.1, 0.1, 1.0), known=True)
-    found = ev.compare(log, {"one": ev.Always(0)}, present=np.array([0.48, 0.48, 0.04])).differences[0]
-    assert found.limits.holds(0.1 - (0.96 * 0.1 + 0.04))
+    found = ev.compare(log, {"one": ev.ConstantPolicy(0)}, present=np.array([0.48, 0.48, 0.04])).differences[0]
+    assert found.limits.contains(0.1 - (0.96 * 0.1 + 0.04))
     again = ev.compare(log, {"one": np.array([0.48, 0.48, 0.04])}, present=np.array([0.5, 0.5, 0.0])).differences[0]
-    assert again.limits.holds(0.96 * 0.1 + 0.04 - 0.1)
+    assert again.limits.contains(0.96 * 0.1 + 0.04 - 0.1)
 
 
 def naive(w, u, r, bounds, alpha):
@@ -122,7 +129,7 @@ def naive(w, u, r, bounds, alpha):
     return max(mean(free, alpha / 2) - 1.0, low)
 
 
-@pytest.mark.parametrize("bounds", [None, Bounds(6.0, None), Bounds(6.0, 6.0), Bounds(6.0, 1.3)])
+@pytest.mark.parametrize("bounds", [None, WeightLimits(6.0, None), WeightLimits(6.0, 6.0), WeightLimits(6.0, 1.3)])
 def test_a_limit_is_that_of_the_formula(bounds):
     rng = np.random.default_rng(5)
     u, w = rng.choice([0.0, 1.0, 6.0], 400), rng.choice([0.0, 0.5, 3.0], 400)
@@ -132,18 +139,18 @@ def test_a_limit_is_that_of_the_formula(bounds):
 
 
 def test_the_scales_of_weights_share_an_alpha():
-    scales = [scale_of(Bounds(1.5 * 2.0**j, 1.5)) for j in range(60)]
+    scales = [weight_scale(WeightLimits(1.5 * 2.0**j, 1.5)) for j in range(60)]
     assert [scale for scale, _ in scales[:4]] == [1.5, 3.0, 6.0, 12.0]
     assert sum(part for _, part in scales) == pytest.approx(1.0)
-    assert scale_of(Bounds(7.0, None)) == (7.0, 1.0)
+    assert weight_scale(WeightLimits(7.0, None)) == (7.0, 1.0)
 
 
 def test_a_weight_above_the_bound_that_was_given_is_refused():
     log = played(np.random.default_rng(6), 1_000, (0.5, 0.4, 0.1), (0.1, 0.1, 0.1))
     with pytest.raises(ValueError, match=r"weight_bound must be at least every weight, got 5, and row \d+ has 10"):
-        ev.compare(log, {"a": ev.Always(2)}, weight_bound=5.0)
+        ev.compare(log, {"a": ev.ConstantPolicy(2)}, weight_bound=5.0)
     with pytest.raises(ValueError, match="rewards must be within reward_range"):
-        ev.compare(log, {"a": ev.Always(2)}, reward_range=(0.0, 0.5))
+        ev.compare(log, {"a": ev.ConstantPolicy(2)}, reward_range=(0.0, 0.5))
 
 
 # ---- of a fixed sample ----
@@ -163,10 +170,10 @@ def proportions(clicks, rows, more=0.5, alpha=0.05):
 )
 def test_a_finished_experiment_has_the_interval_of_two_proportions(share, means):
     log = played(np.random.default_rng(7), 4_000, (1.0 - share, share), means)
-    found = ev.compare(log, {"b": ev.Always(1)}, present=ev.Always(0)).differences[0].fixed_sample
+    found = ev.compare(log, {"b": ev.ConstantPolicy(1)}, present=ev.ConstantPolicy(0)).differences[0].fixed_sample
     rows, clicks = np.bincount(log.arms), np.bincount(log.arms, log.rewards)
     assert found == pytest.approx(proportions(clicks, rows), rel=1e-9, abs=1e-12)
-    swapped = ev.compare(log, {"a": ev.Always(0)}, present=ev.Always(1)).differences[0].fixed_sample
+    swapped = ev.compare(log, {"a": ev.ConstantPolicy(0)}, present=ev.ConstantPolicy(1)).differences[0].fixed_sample
     assert swapped == pytest.approx((-found.upper, -found.lower), rel=1e-9)
 
 
@@ -222,7 +229,7 @@ def test_the_interval_of_any_two_policies_holds_in_94_to_96_of_100(rate, present
     for _ in range(runs):
         arms = rng.choice(3, size=rows, p=p)
         r = (rng.random(rows) < means[arms]) * 1.0
-        held += planned_gain((one / p)[arms], (base / p)[arms], r, 0.05).holds(true)
+        held += gain_interval((one / p)[arms], (base / p)[arms], r, 0.05).contains(true)
     low, high = stats.binom.ppf([1.0 - FAR, FAR], runs, [0.94, 0.96])
     assert low <= held <= high, held / runs
 
@@ -232,7 +239,9 @@ def test_an_interval_of_amounts_is_that_of_two_means():
     arms = rng.integers(2, size=rows)
     amounts = np.minimum(rng.exponential(5.0 + arms), 100.0)
     log = ev.Log(arms=arms, rewards=amounts, propensities=np.full(rows, 0.5), n_arms=2)
-    found = ev.compare(log, {"b": ev.Always(1)}, present=ev.Always(0), reward_range=(0.0, 100.0)).differences[0]
+    found = ev.compare(
+        log, {"b": ev.ConstantPolicy(1)}, present=ev.ConstantPolicy(0), reward_range=(0.0, 100.0)
+    ).differences[0]
     one, two = amounts[arms == 0], amounts[arms == 1]
     away = stats.norm.isf(0.025) * np.sqrt(one.var() / len(one) + two.var() / len(two))
     assert found.fixed_sample == pytest.approx((two.mean() - one.mean() - away, two.mean() - one.mean() + away))
@@ -240,7 +249,7 @@ def test_an_interval_of_amounts_is_that_of_two_means():
 
 def test_what_is_printed_says_who_is_certainly_better_and_when_limits_hold():
     log = played(np.random.default_rng(12), 20_000, (0.5, 0.5), (0.05, 0.055))
-    found = ev.compare(log, {"b": ev.Always(1)}, present=ev.Always(0))
+    found = ev.compare(log, {"b": ev.ConstantPolicy(1)}, present=ev.ConstantPolicy(0))
     lines = str(found).splitlines()
     assert found.best is None
     assert lines[0] == "none is certainly better than the present policy (level 0.95)"
@@ -250,11 +259,13 @@ def test_what_is_printed_says_who_is_certainly_better_and_when_limits_hold():
     assert "did not learn" in CONDITIONS
     assert "asymptotic" in CONDITIONS
     log = played(np.random.default_rng(12), 20_000, (0.5, 0.5), (0.05, 0.08))
-    assert str(ev.compare(log, {"b": ev.Always(1)}, present=ev.Always(0))).startswith("best: b (level 0.95)")
+    assert str(ev.compare(log, {"b": ev.ConstantPolicy(1)}, present=ev.ConstantPolicy(0))).startswith(
+        "best: b (level 0.95)"
+    )
 
 
 def test_an_honest_log_whose_weights_are_all_the_same_is_not_refused():
     """An arm of one row in a thousand, of which a log of 1,000 has none: all weights are 1 / .999."""
-    assert ev.diagnosed(np.full(1_000, 1.0 / 0.999)).verdict == "ok"
-    assert ev.diagnosed(np.full(20_000, 1.0 / 0.999)).verdict == "refused"  # 20 rows of the rest are missing
-    assert ev.diagnosed(np.full(1_000, 0.999)).verdict == "refused"
+    assert ev.diagnose(np.full(1_000, 1.0 / 0.999)).verdict == "ok"
+    assert ev.diagnose(np.full(20_000, 1.0 / 0.999)).verdict == "refused"  # 20 rows of the rest are missing
+    assert ev.diagnose(np.full(1_000, 0.999)).verdict == "refused"

@@ -6,7 +6,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import onepass as op
 from onepass import evaluation as ev
-from onepass.evaluation.ranges import Range
+from onepass.evaluation.reward_range import Range
 
 MEAN = np.array([0.2, 0.5, 0.4])
 
@@ -28,14 +28,14 @@ def simulated(rows=4_000, seed=0, p=(0.5, 0.3, 0.2), known=True, contexts=False)
 
 def test_all_estimates_and_limits_agree_with_a_known_value():
     log, policy = simulated(), np.array([0.1, 0.2, 0.7])
-    found = ev.evaluate(log, policy, estimators=ev.NAMES)
+    found = ev.evaluate(log, policy, estimators=ev.ESTIMATORS)
     value = policy @ MEAN
     assert found.verdict == "ok"
     assert (found.bound, found.bound_known) == (pytest.approx(3.5), True)
     for name in ("ips", "snips", "dr", "sndr"):
         assert found.estimates[name].value == pytest.approx(value, abs=4 * found.estimates[name].deviation)
     for name, limits in found.intervals.items():
-        assert limits.holds(value), name
+        assert limits.contains(value), name
     assert found.limits.upper - found.limits.lower < 0.15
 
 
@@ -65,14 +65,14 @@ def test_a_stream_of_blocks_gives_the_numbers_of_the_whole():
 
 
 def test_a_model_predicts_a_row_from_blocks_before_it_only():
-    from onepass.evaluation.reward_models import Ahead
+    from onepass.evaluation.reward_models import ProgressivePredictor
 
     log = simulated(1_000, contexts=True)
     changed = ev.Log(
         arms=log.arms, rewards=np.where(np.arange(1_000) < 600, log.rewards, 1.0 - log.rewards),
         propensities=log.propensities, n_arms=3, contexts=log.contexts,
     )  # fmt: skip
-    (one, known), (two, _) = (Ahead(ev.Linear(), 5).predict(each) for each in (log, changed))
+    (one, known), (two, _) = (ProgressivePredictor(ev.RidgeModel(), 5).predict(each) for each in (log, changed))
     assert np.array_equal(one[:800], two[:800])
     assert not np.array_equal(one[800:], two[800:])
     assert not one[:200].any()
@@ -122,7 +122,7 @@ def test_honest_logs_are_refused_at_most_once_in_a_thousand():
     rng, refused, policy = np.random.default_rng(9), 0, np.array([0.1, 0.2, 0.7])
     for _ in range(2_000):
         arms = rng.integers(3, size=300)
-        refused += ev.diagnosed(3 * policy[arms]).verdict == "refused"
+        refused += ev.diagnose(3 * policy[arms]).verdict == "refused"
     assert refused <= 8  # 2 expected of 2,000; 9 or more once in 4,000
 
 
@@ -131,11 +131,11 @@ def test_a_better_policy_is_found_and_a_worse_one_is_not():
     found = ev.compare(log, {"best": np.array([0.0, 1.0, 0.0]), "worst": np.array([1.0, 0.0, 0.0])})
     assert found.best == "best"
     best, worst = found.differences
-    assert best.limits.holds(0.5 - MEAN.mean())
-    assert worst.limits.holds(0.2 - MEAN.mean())
+    assert best.limits.contains(0.5 - MEAN.mean())
+    assert worst.limits.contains(0.2 - MEAN.mean())
     assert best.limits.lower > 0.0 > worst.limits.upper
     again = ev.compare(log, {"worst": np.array([1.0, 0.0, 0.0])}, present=np.array([0.0, 1.0, 0.0]))
-    assert again.differences[0].limits.holds(0.2 - 0.5)
+    assert again.differences[0].limits.contains(0.2 - 0.5)
 
 
 def test_limits_hold_the_average_gain_over_a_logger_that_learned_on_the_way():
@@ -148,12 +148,12 @@ def test_limits_hold_the_average_gain_over_a_logger_that_learned_on_the_way():
         p = np.column_stack([1.0 - shares, shares])
         rewards = (rng.random(n) < np.array([0.2, 0.8])[arms]).astype(float)
         log = ev.Log(arms=arms, rewards=rewards, propensities=p[np.arange(n), arms], n_arms=2, distributions=p)
-        found = ev.compare(log, {"uniform": ev.Uniform()}).differences[0]
-        missed += not found.limits.holds(true)
+        found = ev.compare(log, {"uniform": ev.UniformPolicy()}).differences[0]
+        missed += not found.limits.contains(true)
         gains = (0.5 / log.propensities - 1.0) * rewards
         sequence = ev.BettingSequence(Range(-1.0, 5.0), 1.0)
         sequence.add(np.ones(n), gains)
-        bets += not sequence.interval(0.05).holds(true)
+        bets += not sequence.interval(0.05).contains(true)
     assert missed <= 9  # 60 runs at 1 / 20 each give 10 or more once in 1,000
     assert bets > 9
 
@@ -185,7 +185,7 @@ def test_decisions_of_ours_make_a_log():
     rows = np.random.default_rng(0).normal(size=(40, 3, 2))
     bandit.learn(rows[0, 0], 1.0)
     decisions = [bandit.decide(row) for row in rows]
-    log = ev.Log.of(decisions, np.ones(40))
+    log = ev.Log.from_decisions(decisions, np.ones(40))
     assert (len(log), log.n_arms) == (40, 3)
     assert log.propensities.tolist() == [one.propensity for one in decisions]
     assert ev.evaluate(log, np.full(3, 1 / 3)).bound == pytest.approx(2.0)

@@ -89,7 +89,7 @@ def synthetic(seed, rows=10_000, arms=30, width=5):
     means, log = batch()
     policy = np.zeros((rows, arms))
     policy[:, learned.classes_] = learned.predict_proba(log.contexts)
-    return log, policy, float((policy * means).sum() / rows), ev.Regressor(Clicks())
+    return log, policy, float((policy * means).sum() / rows), ev.RegressorModel(Clicks())
 
 
 @pytest.mark.parametrize(

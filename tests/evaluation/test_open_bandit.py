@@ -78,19 +78,21 @@ def test_every_row_of_the_table_is_reproduced(campaign, logger):
     truth, ipw, snipw, share, most, normal, bernstein, gamma, cressie, clopper, betting = TABLE[campaign, logger]
     log = log_of(logger, campaign)
     found = ev.evaluate(log, policy_of(logger, campaign), estimators=("ips", "snips"))
-    m, other = ev.moments_of(found.sample.weights, found.sample.rewards), "bts" if logger == "random" else "random"
+    m, other = ev.compute_moments(found.sample.weights, found.sample.rewards), "bts" if logger == "random" else "random"
     assert logged(other, campaign)[2].mean() == pytest.approx(truth)
     assert abs(m.ips - truth) / truth == pytest.approx(ipw, abs=6e-4)
     assert abs(m.snips - truth) / truth == pytest.approx(snipw, abs=6e-4)
     assert m.effective / m.rows == pytest.approx(share, abs=6e-4)
-    assert m.most == pytest.approx(most, rel=0.005)
+    assert m.max_weight == pytest.approx(most, rel=0.005)
     assert near(found.estimates["ips"].normal, normal, 4)
     assert intervals.bernstein(m, CLICKS, 0.1).upper == pytest.approx(bernstein, rel=0.05)
     assert gamma_mixture(found.sample, CLICKS, 0.05).upper == pytest.approx(gamma, abs=6e-4)
     assert near(found.intervals["cressie-read"], cressie, 4)
     assert near(found.intervals["clopper-pearson"], clopper, 4)
     assert ("betting" in found.intervals) == found.bound_known == (logger == "random")
-    bets = ev.BettingSequence(CLICKS, m.most if logger == "bts" else found.bound)  # the table's took the largest seen
+    bets = ev.BettingSequence(
+        CLICKS, m.max_weight if logger == "bts" else found.bound
+    )  # the table's took the largest seen
     bets.add(found.sample.weights, found.sample.rewards)
     limits = bets.interval()  # the bets are others: near the table's, and at most a fifth wider
     assert limits.upper - limits.lower <= 1.2 * (betting[1] - betting[0])
@@ -109,7 +111,7 @@ def test_the_last_row_is_refused_with_its_reason():
 def test_the_other_rows_are_not_refused_and_the_truth_is_within_their_limits(campaign, logger):
     found = ev.evaluate(log_of(logger, campaign), policy_of(logger, campaign))
     assert found.verdict == "ok"
-    assert found.limits.holds(TABLE[campaign, logger][0])
+    assert found.limits.contains(TABLE[campaign, logger][0])
     assert found.bound_known == (logger == "random")
 
 
@@ -117,5 +119,5 @@ def test_no_policy_is_called_better_than_random_on_ten_thousand_rows():
     """The true gain on all items is .0004: far below what 10,000 rows with weights up to 20 can show."""
     found = ev.compare(log_of("random", "all"), {"thompson": thompson("all"), "same": np.full(80, 1 / 80)})
     assert found.best is None
-    assert all(one.limits.holds(0.0) for one in found.differences)
+    assert all(one.limits.contains(0.0) for one in found.differences)
     assert found.differences[0].limits.upper - found.differences[0].limits.lower < 0.03

@@ -34,7 +34,7 @@ def test_the_bootstrap_is_quantiles_of_estimates_of_rows_drawn_again():
     middle = 0.1 * 49  # linear between the two order statistics
     low = found[4] + (middle - 4) * (found[5] - found[4])
     high = found[44] + (0.9 * 49 - 44) * (found[45] - found[44])
-    given = ev.estimator("snips"), ev.sample_of(w, r), CLICKS, 0.2, 50, np.random.default_rng(7)
+    given = ev.get_estimator("snips"), ev.make_sample(w, r), CLICKS, 0.2, 50, np.random.default_rng(7)
     assert intervals.bootstrap(*given) == pytest.approx((low, high))
 
 

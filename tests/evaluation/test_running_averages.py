@@ -6,7 +6,7 @@ import pytest
 import dense_evaluation as dense
 from counts import many
 from onepass.evaluation.gamma_mixture import log_wealth, lower_limit
-from onepass.evaluation.running import RunningAverages, mixed_log_wealth
+from onepass.evaluation.running_averages import RunningAverages, mixture_log_wealth
 
 
 def test_limits_are_those_of_the_formula_over_all_rows():
@@ -40,13 +40,13 @@ def test_before_the_first_row_nothing_is_known():
 def test_the_wealth_is_the_mean_of_three_integrals():
     for s, v in ((1.0, 1.0), (10.0, 20.0), (-3.0, 8.0), (60.0, 700.0)):
         wanted = sum(dense.mixture_wealth(s, v, c) for c in (1.0, 30.0, 1000.0)) / 3.0
-        assert mixed_log_wealth(s, v) == pytest.approx(np.log(wanted), abs=1e-6)
+        assert mixture_log_wealth(s, v) == pytest.approx(np.log(wanted), abs=1e-6)
 
 
 def test_far_below_its_expectation_a_sum_earns_nothing():
     """The incomplete gamma function is below the smallest float there."""
     for s, v in ((-500.0, 1_000.0), (-5_000.0, 10_000.0), (-9e5, 1e6)):
-        assert mixed_log_wealth(s, v) < 0.0
+        assert mixture_log_wealth(s, v) < 0.0
     edge = [log_wealth(s, 2_000.0) for s in np.linspace(-1_000.0, -900.0, 201)]
     assert (np.diff(edge) > 0.0).all()
     assert np.diff(edge).max() < 0.01

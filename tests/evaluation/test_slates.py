@@ -73,7 +73,7 @@ def test_limits_of_lists_hold_with_nested_eligibility_and_random_lengths(rate, s
         log, policy = drawn(rng, 120, shares, rate)
         found = ev.evaluate_slates(log, policy, weights="prefix")
         assert all(one.bound_known for one in found.slots)
-        missed += not found.limits.holds(value)
+        missed += not found.limits.contains(value)
     assert missed <= allowed(runs)
 
 
@@ -88,7 +88,7 @@ def test_limits_hold_the_value_of_a_list_where_few_lists_have_the_second_slot(re
         ones, arms = np.ones(len(slots)), rng.integers(2, size=len(slots))
         log = ev.Log(arms=arms, rewards=ones, propensities=ones / 2, n_arms=2, slots=slots)
         found = ev.evaluate_slates(log, [0.5, 0.5], reward_range=reward_range)
-        missed += not found.limits.holds(1.3)
+        missed += not found.limits.contains(1.3)
         ends = [sum(s * one.limits[end] for s, one in zip(found.shares, found.slots, strict=True)) for end in (0, 1)]
         old += not ends[0] <= 1.3 <= ends[1]
     assert missed <= allowed(200)

@@ -8,7 +8,7 @@ import pytest
 import dense_evaluation as dense
 from onepass import evaluation as ev
 from onepass.evaluation.doubly_robust import LowerLimits
-from onepass.evaluation.tally import Path, terms_of
+from onepass.evaluation.sufficient_stats import WeightPath, term_statistics
 
 ROWS, ARMS, WIDTH = 3_000, 4, 3
 
@@ -74,12 +74,12 @@ def test_blocks_of_any_sizes_give_the_same_sums_and_bets():
 def test_terms_that_merge_are_those_of_the_loop():
     rng = np.random.default_rng(3)
     w, r, q, v = rng.exponential(size=60), rng.random(60), rng.random(60), rng.random(60)
-    sample = ev.sample_of(w, r, q, v)
-    for name in ev.NAMES:
+    sample = ev.make_sample(w, r, q, v)
+    for name in ev.ESTIMATORS:
         knob = 0.4 if "subgaussian" in name else 2.0 if name in ("clipped", "switch", "dros") else None
-        one = ev.estimator(name, knob)
-        whole = terms_of(one, ev.Sample(*(column[:20] for column in sample)))
-        whole += terms_of(one, ev.Sample(*(column[20:] for column in sample)))
+        one = ev.get_estimator(name, knob)
+        whole = term_statistics(one, ev.Sample(*(column[:20] for column in sample)))
+        whole += term_statistics(one, ev.Sample(*(column[20:] for column in sample)))
         value, deviation = whole.estimate(one)
         assert value == pytest.approx(dense.estimate(name, w, r, q, v, knob), rel=1e-12)
         assert deviation == pytest.approx(one.deviation(sample), rel=1e-9)
@@ -118,9 +118,9 @@ def test_doubly_robust_limits_are_those_of_the_loop_with_a_bound_that_rises():
 
 
 def test_a_logger_that_changes_shows_in_the_halves_of_a_stream():
-    path = Path()
+    path = WeightPath()
     for block in range(1_000):
-        path.add(ev.moments_of(np.full(10, 0.9 if block < 500 else 1.1) + 0.2 * (np.arange(10) % 2), np.zeros(10)))
+        path.add(ev.compute_moments(np.full(10, 0.9 if block < 500 else 1.1) + 0.2 * (np.arange(10) % 2), np.zeros(10)))
     assert len(path._pieces) <= 128
     first, second = np.full(5_000, 0.9), np.full(5_000, 1.1)
     noise = 0.2 * (np.arange(5_000) % 2)
@@ -176,7 +176,7 @@ def test_prefixes_know_what_stands_above_and_slots_do_not():
     p = chooses(log)
     prefix, slot = ev.evaluate_slates(log, p, weights="prefix"), ev.evaluate_slates(log, p)
     assert prefix.value == pytest.approx(0.8 + 0.8 * 0.9, abs=4 * prefix.deviation)
-    assert prefix.limits.holds(0.8 + 0.8 * 0.9)
+    assert prefix.limits.contains(0.8 + 0.8 * 0.9)
     assert slot.value < 0.8 + 0.8 * 0.9 - 20 * slot.deviation
     assert slot.slots[0].estimates["ips"].value == pytest.approx(0.8, abs=0.03)
 
@@ -196,7 +196,7 @@ def test_lists_may_have_different_lengths():
 def test_weights_of_several_loggers_are_those_of_the_loop(weights):
     loggers = [POLICIES["one"], POLICIES["two"]]
     logs = [logged(200, 1, logger=loggers[0]), logged(600, 2, logger=loggers[1])]
-    pool = ev.pooled(logs, loggers, weights)
+    pool = ev.pool_logs(logs, loggers, weights)
     row = 0
     for own, log in enumerate(logs):
         for x, arm in zip(log.contexts, log.arms, strict=True):
@@ -217,7 +217,7 @@ def test_balanced_weights_are_unbiased_and_vary_less():
             arms = rng.choice(2, size=100, p=p)
             logs.append(ev.Log(arms=arms, rewards=(rng.random(100) < mean[arms]) * 1.0, propensities=p[arms], n_arms=2))
         for weights, held in found.items():
-            pool = ev.pooled(logs, loggers, weights)
+            pool = ev.pool_logs(logs, loggers, weights)
             held.append(float((policy[pool.arms] / pool.propensities * pool.rewards).mean()))
     naive, balanced = np.array(found["naive"]), np.array(found["balanced"])
     for held in (naive, balanced):
@@ -228,9 +228,9 @@ def test_balanced_weights_are_unbiased_and_vary_less():
 def test_a_logger_that_did_not_write_its_log_is_noticed():
     log = logged(50)
     with pytest.raises(ValueError, match="loggers must give the propensities of their logs: logger 0"):
-        ev.pooled([log], [POLICIES["one"]])
+        ev.pool_logs([log], [POLICIES["one"]])
     with pytest.raises(ValueError, match="one per log"):
-        ev.pooled([log], [])
+        ev.pool_logs([log], [])
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def sampled(means, logger, policy, rows, rng, model):
     arms = rng.choice(len(means), size=rows, p=logger)
     rewards = (rng.random(rows) < means[arms]) * 1.0
     value = np.full(rows, policy @ model)
-    return ev.sample_of(policy[arms] / logger[arms], rewards, model[arms], value)
+    return ev.make_sample(policy[arms] / logger[arms], rewards, model[arms], value)
 
 
 @pytest.mark.parametrize("sharp", [0.0, 1.0, 3.0])  # from even to nearly one arm
@@ -36,12 +36,12 @@ def test_bias_and_error_are_those_of_theory(arms, sharp):
     samples = [sampled(means, logger, policy, ROWS, rng, model) for _ in range(RUNS)]
     w = policy / logger
     for name in (*UNBIASED, "snips", "sndr"):
-        q = model if ev.estimator(name).models else np.zeros(arms)
+        q = model if ev.get_estimator(name).models else np.zeros(arms)
         centre = value if name == "snips" else float(policy @ (means - model)) if name == "sndr" else 0.0
         square = means * (1 - q - centre) ** 2 + (1 - means) * (q + centre) ** 2
         mean = float(logger @ (w * (means - q - centre)))
         deviation = np.sqrt((float(logger @ (w**2 * square)) - mean**2) / ROWS)
-        found = np.array([ev.estimator(name).value(sample) for sample in samples])
+        found = np.array([ev.get_estimator(name).value(sample) for sample in samples])
         slack = 4.0 * deviation / np.sqrt(RUNS)
         if name in UNBIASED:
             assert found.mean() == pytest.approx(value, abs=slack), name
@@ -59,12 +59,12 @@ def test_shrinking_pays_less_variance_with_bias_of_one_sign():
     means, logger, policy = game(30, 3.0)
     rng, value = np.random.default_rng(2), float(policy @ means)
     samples = [sampled(means, logger, policy, ROWS, rng, np.zeros(30)) for _ in range(RUNS)]
-    ips = np.array([ev.estimator("ips").value(sample) for sample in samples])
+    ips = np.array([ev.get_estimator("ips").value(sample) for sample in samples])
     for name, knob in (("clipped", 3.0), ("subgaussian", 0.3)):
-        found = np.array([ev.estimator(name, knob).value(sample) for sample in samples])
+        found = np.array([ev.get_estimator(name, knob).value(sample) for sample in samples])
         assert found.mean() < value
         assert found.std() < ips.std()
-        shrunk = ev.estimator(name, knob).shrunk(policy / logger)
+        shrunk = ev.get_estimator(name, knob).shrink(policy / logger)
         assert found.mean() == pytest.approx(float(logger @ (shrunk * means)), abs=4 * found.std() / np.sqrt(RUNS))
 
 

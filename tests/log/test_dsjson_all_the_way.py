@@ -327,7 +327,7 @@ def evaluated(capsys, path, *arguments):
 def test_a_bandit_learns_a_file_while_it_is_evaluated(tmp_path):
     path = dsjson_logs.written(tmp_path / "a.dsjson", 120)
     for make in (op.InteractionBandit, op.ContextualBandit):
-        (log,) = ev.logs_of(dsjson.read(path), size=1_000)
+        (log,) = ev.logs_from_events(dsjson.read(path), size=1_000)
         bandit, naive, wanted = make(seed=1), make(seed=1), []
         sample = ev.progressive(log, bandit)
         for number, event in enumerate(dsjson.read(path)):
@@ -347,7 +347,7 @@ def test_decisions_may_offer_different_arms_and_functions_get_requests(tmp_path)
         one |= {"_labelIndex": 0, "_label_Action": 1, "_label_probability": 0.5}
     path = tmp_path / "a.dsjson"
     path.write_text("".join(json.dumps(one) + "\n" for one in whole))
-    (log,) = ev.logs_of(dsjson.read(path))
+    (log,) = ev.logs_from_events(dsjson.read(path))
     assert [len(request.arms) for request in log.requests[:4]] == [2, 3, 2, 3]
     bandit = trained(path)
     by_hand = lambda requests: np.array([  # noqa: E731
@@ -392,7 +392,7 @@ def test_a_probability_rounded_above_1_is_one(tmp_path):
     (one,) = dsjson_logs.lines(1)
     one |= {"p": [1.0000001, 0.0, 0.0], "_label_probability": 1.0000001}
     (tmp_path / "a.dsjson").write_text(json.dumps(one))
-    (log,) = ev.logs_of(dsjson.read(tmp_path / "a.dsjson"))
+    (log,) = ev.logs_from_events(dsjson.read(tmp_path / "a.dsjson"))
     assert log.propensities.tolist() == [1.0]
 
 

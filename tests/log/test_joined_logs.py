@@ -10,7 +10,7 @@ import onepass as op
 from counts import many
 from log_games import bandit, played
 from onepass.cli import main
-from onepass.evaluation.of_files import evaluate_file
+from onepass.evaluation.files import evaluate_file
 from onepass.log import Outcome, encode
 from onepass.log.exchange import given
 from onepass.log.joined import JoinedStore

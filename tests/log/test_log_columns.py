@@ -9,7 +9,7 @@ import pytest
 from foreign_logs import events
 from onepass import cli
 from onepass import evaluation as ev
-from onepass.evaluation.of_files import evaluate_file, policy_named
+from onepass.evaluation.files import evaluate_file, parse_policy
 from onepass.log import Activation, Decision, Event, Join, Outcome, formats
 from onepass.log.sqlite import SqliteStore
 
@@ -22,7 +22,7 @@ def event(name="e", reward=1.0, **fields):
 
 def test_columns_are_those_of_a_loop_over_events():
     held = list(events(50, arms=3))
-    blocks = list(ev.logs_of(held, size=20))
+    blocks = list(ev.logs_from_events(held, size=20))
     assert [len(block) for block in blocks] == [20, 20, 10]
     for row, (decision, (outcome, *_), _) in enumerate(held):
         block, at = blocks[row // 20], row % 20
@@ -33,47 +33,49 @@ def test_columns_are_those_of_a_loop_over_events():
 
 def test_slots_are_rows_with_their_own_chances_and_rewards():
     held = list(events(30, slots=2))
-    (log,) = ev.logs_of(held)
+    (log,) = ev.logs_from_events(held)
     assert (len(log), log.slots.tolist()[:4]) == (60, [0, 1, 0, 1])
     for row, (decision, outcomes, _) in enumerate(held):
         for slot in (0, 1):
             at = 2 * row + slot
             assert log.distributions[at].tolist() == decision.slots[slot]
             assert (log.arms[at], log.rewards[at]) == (decision.places[slot], outcomes[slot].value)
-    found = ev.evaluate_slates(log, ev.Logged())
+    found = ev.evaluate_slates(log, ev.LoggingPolicy())
     assert found.value == pytest.approx(log.rewards.sum() / 30)
 
 
 def test_arms_that_were_not_offered_fill_rows_up_and_have_no_chance():
     wide = {"places": [2], "propensities": [0.2], "probabilities": [0.7, 0.1, 0.2]}
-    (log,) = ev.logs_of([event("a"), event("b", **wide)])
+    (log,) = ev.logs_from_events([event("a"), event("b", **wide)])
     assert log.eligible.tolist() == [[True, True, False], [True, True, True]]
     assert log.distributions[0].tolist() == [0.5, 0.5, 0.0]
-    assert ev.Uniform().on(log).tolist() == [[0.5, 0.5, 0.0], pytest.approx([1 / 3] * 3)]
-    assert ev.Always(2).on(log).tolist() == [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
-    assert ev.Logged(0.5).on(log)[1] == pytest.approx(0.5 * np.array([0.7, 0.1, 0.2]) + 0.5 / 3)
+    assert ev.UniformPolicy().action_probabilities(log).tolist() == [[0.5, 0.5, 0.0], pytest.approx([1 / 3] * 3)]
+    assert ev.ConstantPolicy(2).action_probabilities(log).tolist() == [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
+    assert ev.LoggingPolicy(0.5).action_probabilities(log)[1] == pytest.approx(
+        0.5 * np.array([0.7, 0.1, 0.2]) + 0.5 / 3
+    )
 
 
 def test_what_was_never_activated_is_left_out_and_what_earned_nothing_earned_the_default():
     deferred = event("a", deferred=True)
     activated = deferred._replace(activation=Activation(loop="a", time=0, id="a"))
-    (log,) = ev.logs_of([deferred, activated, event("b", reward=None)], default=-0.5)
+    (log,) = ev.logs_from_events([deferred, activated, event("b", reward=None)], default=-0.5)
     assert log.rewards.tolist() == [1.0, -0.5]
 
 
 def test_what_was_shown_without_a_draw_has_propensity_one():
-    (log,) = ev.logs_of([event(shown=[1])])
+    (log,) = ev.logs_from_events([event(shown=[1])])
     assert (log.arms.tolist(), log.propensities.tolist(), log.distributions.tolist()) == ([1], [1.0], [[0.0, 1.0]])
 
 
 def test_lines_that_were_all_kept_with_one_probability_are_a_fair_sample_of_the_log():
     rng, drawn = np.random.default_rng(0), []
     log = [event(str(i), passed=0.25, reward=float(r)) for i, r in enumerate(rng.random(400) < 0.3)]
-    (full,) = ev.logs_of(log)
+    (full,) = ev.logs_from_events(log)
     whole = float(full.rewards.mean())
     for seed in range(300):
         keep = np.random.default_rng(seed).random(len(log)) < 0.25
-        (kept,) = ev.logs_of(one for one, said in zip(log, keep, strict=True) if said)
+        (kept,) = ev.logs_from_events(one for one, said in zip(log, keep, strict=True) if said)
         drawn.append(float(kept.rewards.mean()))
     assert abs(np.mean(drawn) - whole) < 4.0 * np.std(drawn) / np.sqrt(len(drawn))
 
@@ -89,22 +91,22 @@ def test_lines_that_were_kept_with_different_probabilities_are_thinned_to_one():
             for i, one in enumerate(clicks)
             if keep[i]
         ]
-        (kept,) = ev.logs_of(found, kept=0.1)
+        (kept,) = ev.logs_from_events(found, keep_probability=0.1)
         drawn.append(float(kept.rewards.mean()))
         plain.append(sum(one.outcomes[0].value for one in found) / len(found))
     assert abs(np.mean(drawn) - clicks.mean()) < 4.0 * np.std(drawn) / 10.0
     assert np.mean(plain) > 4.0 * clicks.mean()
-    (again,) = ev.logs_of(found, kept=0.1)
+    (again,) = ev.logs_from_events(found, keep_probability=0.1)
     assert np.array_equal(again.rewards, kept.rewards)
-    with pytest.raises(ValueError, match=r"kept must be at most 0.1, with which decision"):
-        list(ev.logs_of(found, kept=0.5))
+    with pytest.raises(ValueError, match=r"keep_probability must be at most 0.1, with which decision"):
+        list(ev.logs_from_events(found, keep_probability=0.5))
 
 
 def test_features_are_numbers_or_made_by_a_function():
-    (log,) = ev.logs_of([event(contexts=[1.0, 2.0])])
+    (log,) = ev.logs_from_events([event(contexts=[1.0, 2.0])])
     assert log.contexts.tolist() == [[1.0, 2.0]]
     rows = lambda c: [[one["TAction"]["length"]] for one in c["_multi"]]  # noqa: E731
-    (log,) = ev.logs_of(events(10, arms=3), features=rows)
+    (log,) = ev.logs_from_events(events(10, arms=3), features=rows)
     assert log.contexts.shape == (10, 3, 1)
 
 
@@ -119,7 +121,7 @@ def test_features_are_numbers_or_made_by_a_function():
 )
 def test_events_that_cannot_be_evaluated_are_refused_by_name(held, said):
     with pytest.raises(ValueError, match=said):
-        list(ev.logs_of(held))
+        list(ev.logs_from_events(held))
 
 
 def onepass(*arguments):
@@ -191,7 +193,9 @@ def test_a_store_is_a_log_too(tmp_path, capsys, joined):
     ]
     assert onepass("evaluate", str(path), "--policy=uniform", "--loop=imported", "--json") == 0
     row = json.loads(capsys.readouterr().out)
-    alone = ev.evaluate_many(ev.logs_of(expected if joined else held), {"uniform": ev.Uniform()})["uniform"]
+    alone = ev.evaluate_many(ev.logs_from_events(expected if joined else held), {"uniform": ev.UniformPolicy()})[
+        "uniform"
+    ]
     assert (row["rows"], row["value"]) == (50 if joined else 60, alone.value)
 
 
@@ -207,6 +211,6 @@ def test_a_saved_bandit_is_a_policy(tmp_path):
     ]
     formats.write(tmp_path / "a.csv", held)
     named = str(tmp_path / "bandit.safetensors")
-    assert op.to_bytes(policy_named(named)) == op.to_bytes(bandit)
+    assert op.to_bytes(parse_policy(named)) == op.to_bytes(bandit)
     found = evaluate_file(tmp_path / "a.csv", [named, "uniform"], features="x0,x1")
     assert found[named].estimates["ips"] == found["uniform"].estimates["ips"]  # it has learned nothing: all arms tie

@@ -7,7 +7,7 @@ from scipy import stats
 import onepass as op
 from counts import many
 from onepass import evaluation as ev
-from onepass.evaluation import picture
+from onepass.evaluation import plots
 
 
 def recipe(epsilon=1.0, reg=1.0, seed=0):
@@ -27,7 +27,7 @@ def logged(rows, seed=0, gap=0.8):
 
 def test_settings_that_earn_more_are_found_with_the_bandit_that_learned():
     log = logged(1_300, gap=0.89)
-    found = ev.tune(recipe, {"epsilon": [0.05, 1.0]}, log, every=50, points=5)
+    found = ev.tune(recipe, {"epsilon": [0.05, 1.0]}, log, batch_size=50, points=5)
     assert found.settings["epsilon"] == 0.05
     assert set(found.curves) == {"present", *found.candidates}
     assert len(found.candidates) == 2
@@ -56,7 +56,7 @@ def test_settings_that_are_no_better_are_called_so_in_at_most_one_run_of_twenty(
     runs, wrong = many(12, 2_000), 0
     for run in range(runs):
         log = logged(120, seed=run, gap=0.0)  # every policy earns 0.1
-        wrong += ev.tune(recipe, {"epsilon": [0.1, 0.3, 0.5]}, log, every=60).comparison.best is not None
+        wrong += ev.tune(recipe, {"epsilon": [0.1, 0.3, 0.5]}, log, batch_size=60).comparison.best is not None
     assert wrong <= stats.binom.isf(1e-4, runs, 0.05), wrong
 
 
@@ -73,11 +73,13 @@ def test_wrong_searches_are_refused(grid, log, said):
 
 def test_pictures_are_drawn_of_everything(tmp_path):
     log = logged(120)
-    tuned = ev.tune(recipe, {"epsilon": [0.1]}, log, every=50)
-    values = ev.evaluate_many(log, {"even": ev.Uniform(), "first": ev.Always(0), "last": ev.Always(2)})
+    tuned = ev.tune(recipe, {"epsilon": [0.1]}, log, batch_size=50)
+    values = ev.evaluate_many(
+        log, {"even": ev.UniformPolicy(), "first": ev.ConstantPolicy(0), "last": ev.ConstantPolicy(2)}
+    )
     for path in (
-        picture.values(values, tmp_path / "values.png"),
-        picture.differences(tuned.comparison, tmp_path / "differences.png"),
-        picture.curves(tuned.curves, tmp_path / "curves.png"),
+        plots.plot_values(values, tmp_path / "values.png"),
+        plots.plot_differences(tuned.comparison, tmp_path / "differences.png"),
+        plots.plot_curves(tuned.curves, tmp_path / "curves.png"),
     ):
         assert path.read_bytes().startswith(b"\x89PNG")

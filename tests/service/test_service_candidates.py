@@ -9,7 +9,7 @@ import pytest
 import onepass as op
 from counts import LONG, many
 from onepass import cli
-from onepass.evaluation.events import rows_of
+from onepass.evaluation.events import event_rows
 from onepass.log import Decision, Event, Join
 from onepass.log.lines import RETIRED, lines_of
 from onepass.log.memory import MemoryStore
@@ -232,7 +232,7 @@ def test_a_canary_shows_a_mixture_whose_probability_is_logged_and_verified(start
     for record in records:
         p, q = record.probabilities, record.canary.probabilities
         assert record.showing == [(1.0 - share) * a + share * b for a, b in zip(p, q, strict=True)]
-        place, _, propensity, chances, *_ = next(rows_of(Event(record), None, 0.0))
+        place, _, propensity, chances, *_ = next(event_rows(Event(record), None, 0.0))
         assert (place, propensity) == (record.shown[0], record.showing[record.shown[0]])
         assert (chances, answer(record).propensity) == (record.showing, propensity)
         mine += record.shown == record.places

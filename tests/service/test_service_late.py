@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.evaluation.stores import judged
+from onepass.evaluation.store_events import events_from_store
 from onepass.log import Decision, Join, Outcome
 from onepass.log.memory import MemoryStore
 from onepass.log.records import CORRECTION
@@ -159,7 +159,7 @@ def test_a_model_that_is_not_linear_in_rewards_stays_as_it_is_and_the_log_knows_
     before = op.to_bytes(loop.learner.fold.bandit)
     joined(loop)
     assert op.to_bytes(loop.learner.fold.bandit) == before
-    assert [sum(one.value for one in event.outcomes) for event in judged(store, "news")] == [1.0] * 3
+    assert [sum(one.value for one in event.outcomes) for event in events_from_store(store, "news")] == [1.0] * 3
     overview = Overview(settings)
     for record in store.read():
         overview.take(record)

@@ -9,7 +9,7 @@ import pytest
 
 import onepass as op
 from counts import many
-from onepass.evaluation.events import rows_of
+from onepass.evaluation.events import event_rows
 from onepass.log import Decision, Event, Join
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
@@ -192,7 +192,7 @@ def test_an_apprentice_that_explores_logs_the_probability_of_what_it_shows(start
     counts = [sum(one.arm == arm for one in answers) for arm in ARMS]
     for count, p in zip(counts, (1.0 - share + share / 3, share / 3, share / 3), strict=True):
         assert abs(count - n * p) < 4.5 * np.sqrt(n * p * (1.0 - p))  # seeds are fixed; the margin is 7e-6
-    place, _, propensity, chances, *_ = next(rows_of(Event(records[0]), None, 0.0))
+    place, _, propensity, chances, *_ = next(event_rows(Event(records[0]), None, 0.0))
     assert ARMS[place] == answers[0].arm
     assert propensity == chances[place] == answers[0].propensity
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.evaluation.events import rows_of
+from onepass.evaluation.events import event_rows
 from onepass.log import Decision, Event
 from onepass.log.memory import MemoryStore
 from onepass.log.replay import Fold
@@ -76,7 +76,7 @@ def test_a_loop_of_records_that_stops_and_starts_has_the_model_of_one_that_went_
     assert (found.ok, found.equal, found.others) == (True, 24, ())
     assert found.checkpoints >= 2
     for record in store.read(kinds=["decision"]):
-        for row in rows_of(Event(record), None, 0.0):
+        for row in event_rows(Event(record), None, 0.0):
             assert row[2] > 0.0
 
 

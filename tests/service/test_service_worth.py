@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onepass.evaluation.ranges import Range
+from onepass.evaluation.reward_range import Range
 from onepass.service.worth import CUTS, Worth, chance, verdict
 
 

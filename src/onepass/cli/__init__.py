@@ -229,7 +229,7 @@ def evaluate(
         typer.Option("--skip", help="Leave out bad lines and decisions, and say which; else the first one ends it."),
     ] = False,
     loop: Annotated[str | None, typer.Option(metavar="NAME", help="Of a store: only this loop. Default: all.")] = None,
-    kept: Annotated[
+    keep_probability: Annotated[
         float | None, typer.Option(help="Lines kept with a higher probability (pdrop) are thinned to this one.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per policy, nothing else.")] = False,
@@ -238,22 +238,23 @@ def evaluate(
 
     By a log: values, limits, and whether to believe them.
     """
-    from onepass.evaluation import of_files
+    from onepass.evaluation import files
     from onepass.lab.errors import ExperimentError
     from onepass.lab.progress import Meter
 
     try:
-        with Meter(f"evaluate {Path(path).name}", of_files.decisions_in(path, form), quiet=json) as meter:
-            found = of_files.evaluate_file(
+        with Meter(f"evaluate {Path(path).name}", files.count_decisions(path, form), quiet=json) as meter:
+            found = files.evaluate_file(
                 path, policy, format=form, features=features, arms=split(arms),
                 reward_range=(least, largest), level=level,
-                weight_bound=weight_bound, loop=loop, kept=kept, bad="skip" if skip else "refuse",
+                weight_bound=weight_bound, loop=loop, keep_probability=keep_probability,
+                bad="skip" if skip else "refuse",
                 report=lambda where, reason: print(f"{path}, {where}: {reason}", file=sys.stderr),
                 progress=lambda rows: meter.advance(rows - meter.done),
             )  # fmt: skip
     except (ValueError, OSError) as error:
         raise ExperimentError(str(error)) from None
-    print(of_files.json_lines(found) if json else of_files.table(found))
+    print(files.to_json_lines(found) if json else files.format_table(found))
 
 
 @app.command("compile")

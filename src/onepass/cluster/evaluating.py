@@ -10,14 +10,14 @@ from typing import Any
 
 from onepass.cluster.working import tree, workers_of
 from onepass.evaluation.evaluate import Evaluation
+from onepass.evaluation.files import parse_policy, read_blocks
 from onepass.evaluation.log import Log
-from onepass.evaluation.of_files import blocks_in, policy_named
-from onepass.evaluation.progressive import Learning
-from onepass.evaluation.streaming import Swept, sweep
+from onepass.evaluation.progressive import LearningPolicy
+from onepass.evaluation.streaming import SweepResult, sweep
 from onepass.foundation import check
 from onepass.foundation.check import shown
 
-READING = ("format", "features", "bad", "default", "loop", "kept")  # options of files
+READING = ("format", "features", "bad", "default", "loop", "keep_probability")  # options of files
 
 
 def evaluate(
@@ -36,12 +36,12 @@ def evaluate(
         them ("uniform", MODULE:NAME, the file of a bandit).
     workers, ray: as of `fit`. progress: called with the number of rows so far, after each part (default None).
     options: of `evaluate_many` (reward_range, estimators, model, level, weight_bound), and of files (format, features,
-        bad, default, loop, kept).
+        bad, default, loop, keep_probability).
     Returns `Evaluation` by name. ValueError as these.
     """
     count = check.integer("workers", workers, 1)
-    chosen = dict(policies) if isinstance(policies, Mapping) else {text: policy_named(text) for text in policies}
-    learning = [name for name, policy in chosen.items() if isinstance(policy, Learning)]
+    chosen = dict(policies) if isinstance(policies, Mapping) else {text: parse_policy(text) for text in policies}
+    learning = [name for name, policy in chosen.items() if isinstance(policy, LearningPolicy)]
     if learning:
         raise ValueError(f"policies must not learn, for every part would begin anew, but {shown(learning[0])} does")
     reading = {name: options.pop(name) for name in READING if name in options}
@@ -55,11 +55,11 @@ def evaluate(
             rows += crew.answer(task).rows
             if progress is not None:
                 progress(rows)
-        return tree(crew, tasks, Swept.then).evaluations()
+        return tree(crew, tasks, SweepResult.concat).evaluations()
     finally:
         crew.close()
 
 
-def swept(part: Any, policies: Mapping[str, Any], options: dict[str, Any], reading: dict[str, Any]) -> Swept:
+def swept(part: Any, policies: Mapping[str, Any], options: dict[str, Any], reading: dict[str, Any]) -> SweepResult:
     """What a pass over a part leaves behind."""
-    return sweep(part if isinstance(part, Log) else blocks_in(part, **reading), policies, **options)
+    return sweep(part if isinstance(part, Log) else read_blocks(part, **reading), policies, **options)

@@ -4,32 +4,65 @@
 holds when.
 """
 
-from onepass.evaluation.averages import AverageSequence
+from onepass.evaluation.average_sequence import AverageSequence
+from onepass.evaluation.baseline_policies import ConstantPolicy, LoggingPolicy, UniformPolicy
 from onepass.evaluation.betting import BettingSequence
-from onepass.evaluation.comparing import Comparison, Difference, compare
-from onepass.evaluation.diagnosis import Diagnosis, diagnosed
-from onepass.evaluation.doubly_robust import doubly_robust_sequence
-from onepass.evaluation.estimators import NAMES, Estimator, estimator
+from onepass.evaluation.comparison import Comparison, Difference, compare
+from onepass.evaluation.diagnosis import Diagnosis, diagnose
+from onepass.evaluation.doubly_robust import doubly_robust_interval
+from onepass.evaluation.estimators import ESTIMATORS, Estimator, get_estimator
 from onepass.evaluation.evaluate import Estimate, Evaluation, evaluate
-from onepass.evaluation.events import logs_of
+from onepass.evaluation.events import logs_from_events
 from onepass.evaluation.linear_policy import LinearPolicy
 from onepass.evaluation.log import Log
-from onepass.evaluation.loggers import pooled
-from onepass.evaluation.moments import Moments, moments_of
-from onepass.evaluation.plain_policies import Always, Logged, Uniform
-from onepass.evaluation.progressive import Learning, learning_curve, progressive
-from onepass.evaluation.ranges import Interval, Range
-from onepass.evaluation.reward_models import Linear, Regressor
-from onepass.evaluation.sample import Sample, sample_of
-from onepass.evaluation.slates import Slates, evaluate_slates
-from onepass.evaluation.slope import slope
+from onepass.evaluation.moments import Moments, compute_moments
+from onepass.evaluation.pooling import pool_logs
+from onepass.evaluation.progressive import LearningPolicy, learning_curve, progressive
+from onepass.evaluation.reward_models import RegressorModel, RidgeModel
+from onepass.evaluation.reward_range import Interval, Range
+from onepass.evaluation.sample import Sample, make_sample
+from onepass.evaluation.slates import SlateEvaluation, evaluate_slates
 from onepass.evaluation.streaming import evaluate_many
-from onepass.evaluation.tuning import Tuned, tune
+from onepass.evaluation.slope import tune_estimator
+from onepass.evaluation.tuning import TuningResult, tune
 
 __all__ = [
-    "NAMES", "Always", "AverageSequence", "BettingSequence", "Comparison", "Diagnosis", "Difference", "Estimate",
-    "Estimator", "Evaluation", "Interval", "Learning", "Linear", "LinearPolicy", "Log", "Logged", "Moments",
-    "Range", "Regressor", "Sample", "Slates", "Tuned", "Uniform", "compare", "diagnosed",
-    "doubly_robust_sequence", "estimator", "evaluate", "evaluate_many", "evaluate_slates", "learning_curve",
-    "logs_of", "moments_of", "pooled", "progressive", "sample_of", "slope", "tune",
+    "ESTIMATORS",
+    "AverageSequence",
+    "BettingSequence",
+    "Comparison",
+    "ConstantPolicy",
+    "Diagnosis",
+    "Difference",
+    "Estimate",
+    "Estimator",
+    "Evaluation",
+    "Interval",
+    "LearningPolicy",
+    "LinearPolicy",
+    "Log",
+    "LoggingPolicy",
+    "Moments",
+    "Range",
+    "RegressorModel",
+    "RidgeModel",
+    "Sample",
+    "SlateEvaluation",
+    "TuningResult",
+    "UniformPolicy",
+    "compare",
+    "compute_moments",
+    "diagnose",
+    "doubly_robust_interval",
+    "evaluate",
+    "evaluate_many",
+    "evaluate_slates",
+    "get_estimator",
+    "learning_curve",
+    "logs_from_events",
+    "make_sample",
+    "pool_logs",
+    "progressive",
+    "tune",
+    "tune_estimator",
 ]  # fmt: skip

@@ -10,11 +10,11 @@ then any other limits may be given in their place.
 
 import numpy as np
 
-from onepass.evaluation.averages import AverageSequence
+from onepass.evaluation.average_sequence import AverageSequence
 from onepass.evaluation.betting import BettingSequence
 from onepass.evaluation.diagnosis import Diagnosis
 from onepass.evaluation.doubly_robust import DoublyRobustSequence
-from onepass.evaluation.ranges import Interval, Range
+from onepass.evaluation.reward_range import Interval, Range
 from onepass.evaluation.sample import Sample
 
 
@@ -32,34 +32,34 @@ class AnytimeLimits:
         self._betting = None if changes else BettingSequence(rewards, 1.0)
         self._robust = DoublyRobustSequence(rewards, 1.0, self._part) if models and not changes else None
 
-    def add(self, sample: Sample, tops: np.ndarray | None, ceiling: float | None = None) -> None:
+    def add(self, sample: Sample, max_weights: np.ndarray | None, ceiling: float | None = None) -> None:
         """Learn rows; tops: (n,) the largest weight that each could have had, known before its arm was drawn, None
         where it is not known; ceiling: that of any policy in the first row (default None: not known)."""
         if self._average is None:
-            self._average = AverageSequence(self.rewards, None if tops is None else ceiling)
-        if tops is None:
+            self._average = AverageSequence(self.rewards, None if max_weights is None else ceiling)
+        if max_weights is None:
             self._average.forget_bound()
             self._betting = self._robust = None
-        self._average.add(sample.weights, sample.rewards, tops)
+        self._average.add(sample.weights, sample.rewards, max_weights)
         if self._betting is not None:
-            self._betting.add(sample.weights, sample.rewards, tops)
+            self._betting.add(sample.weights, sample.rewards, max_weights)
         if self._robust is not None:
-            self._robust.add(sample, tops)
+            self._robust.add(sample, max_weights)
 
-    def then(self, other: "AnytimeLimits") -> "AnytimeLimits":
+    def concat(self, other: "AnytimeLimits") -> "AnytimeLimits":
         """These rows, then those of `other`, which began anew and was asked for the same."""
         if self._average is None or other._average is None:
             return other if self._average is None else self
         found = AnytimeLimits(self.rewards, self.alpha, True, False)
-        found._part, found._average = self._part, self._average.then(other._average)
+        found._part, found._average = self._part, self._average.concat(other._average)
         if self._betting is not None and other._betting is not None:
-            found._betting = self._betting.then(other._betting)
+            found._betting = self._betting.concat(other._betting)
         if self._robust is not None and other._robust is not None:
-            found._robust = self._robust.then(other._robust)
+            found._robust = self._robust.concat(other._robust)
         return found
 
     @property
-    def contradicts(self) -> bool:
+    def is_contradicted(self) -> bool:
         """Whether bets have refuted every value, which they do where the mean weight cannot be 1."""
         return self._betting is not None and not self._betting.interval(self._part).lower >= self.rewards.least
 
@@ -71,7 +71,7 @@ class AnytimeLimits:
         if self._robust is not None:
             found["doubly-robust"] = self._robust.interval()
         found = {name: one for name, one in found.items() if one.lower <= one.upper}
-        if (not found or overlap(found) is None) and self._average is not None:
+        if (not found or _intersection(found) is None) and self._average is not None:
             found["average"] = self._average.interval(self.alpha)
         return found
 
@@ -80,18 +80,18 @@ class AnytimeLimits:
         found = self.intervals()
         average = found.pop("average", Interval(*self.rewards))
         most = average if average.lower <= average.upper else Interval(*self.rewards)
-        return (overlap(found) if found else None) or most
+        return (_intersection(found) if found else None) or most
 
-    def warned(self, diagnosis: Diagnosis) -> Diagnosis:
+    def add_warning(self, diagnosis: Diagnosis) -> Diagnosis:
         """The diagnosis, with a reason more where bets have refuted every value."""
-        if not self.contradicts:
+        if not self.is_contradicted:
             return diagnosis
         why = "no value agrees with all rows: propensities are wrong, or it is the rare log on which limits fail"
         verdict = "wide" if diagnosis.verdict == "ok" else diagnosis.verdict
         return diagnosis._replace(verdict=verdict, reasons=(*diagnosis.reasons, why))
 
 
-def overlap(intervals: dict[str, Interval]) -> Interval | None:
+def _intersection(intervals: dict[str, Interval]) -> Interval | None:
     """The values that all intervals have, None where there is none."""
     lower, upper = max(one.lower for one in intervals.values()), min(one.upper for one in intervals.values())
     return Interval(lower, upper) if lower <= upper else None

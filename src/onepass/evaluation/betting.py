@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onepass.evaluation.ranges import Interval, Range
+from onepass.evaluation.reward_range import Interval, Range
 from onepass.foundation.generic import compiled
 
 CELLS = 64  # before the first row
@@ -65,17 +65,17 @@ class Bets(NamedTuple):
 def init_bets(cells: int = CELLS, bound: float = 1.0) -> Bets:
     """Before the first row: about `cells` cells, finer towards both ends of [0, 1]."""
     half = np.concatenate([[0.0], np.geomspace(LEAST, 0.5, cells // 2)])
-    return bets_on(np.concatenate([half, 1.0 - half[-2::-1]]), bound, np.zeros(6))
+    return _make_bets(np.concatenate([half, 1.0 - half[-2::-1]]), bound, np.zeros(6))
 
 
-def bets_on(ends: np.ndarray, bound: float, sums: np.ndarray) -> Bets:
+def _make_bets(ends: np.ndarray, bound: float, sums: np.ndarray) -> Bets:
     """Cells between neighboring ends, at a wealth of 1."""
     zeros, ones = np.zeros((5, len(ends) - 1)), np.ones((3, len(ends) - 1))
     return Bets(ends, zeros[0], zeros[1], zeros[2], ones[0], ones[1], zeros[3], zeros[4], ones[2], sums, bound, 0, 0)
 
 
 @compiled
-def place_bets(sums, bound, ends, a, b, rest):
+def _place_bets(sums, bound, ends, a, b, rest):
     """The bets from the sums, for the middle of every cell; in place."""
     n, u, uu, y, uy, yy = sums
     for i in range(a.size):
@@ -93,7 +93,7 @@ def place_bets(sums, bound, ends, a, b, rest):
 
 
 @compiled
-def fold(below, above, peak, under, over):
+def _fold(below, above, peak, under, over):
     """The products become part of the wealth; in place."""
     for i in range(peak.size):
         below[i] += np.log(under[i])
@@ -104,7 +104,7 @@ def fold(below, above, peak, under, over):
 
 
 @compiled
-def choose_halves(rows, ends, peak, rest, halved):
+def _choose_halves(rows, ends, peak, rest, halved):
     """Which cells must be halved, in place, without those at either end that are refuted for good; the first and the
     last cell that stay, and how many there will be."""
     first, last = 0, peak.size
@@ -126,10 +126,10 @@ def choose_halves(rows, ends, peak, rest, halved):
 
 
 @compiled
-def refine(state):
+def _refine(state):
     """Without the cells at either end that are refuted for good, and with halves of those that are too coarse."""
     halved = np.zeros(state.peak.size, np.bool_)
-    first, last, size = choose_halves(state.sums[0], state.ends, state.peak, state.rest, halved)
+    first, last, size = _choose_halves(state.sums[0], state.ends, state.peak, state.rest, halved)
     if size == state.peak.size and not halved.any():
         return state
     ends, below, above, peak = np.empty(size + 1), np.empty(size), np.empty(size), np.empty(size)
@@ -151,7 +151,7 @@ def refine(state):
 
 
 @compiled
-def multiply(ends, under, over, a, b, sums, weights, rewards):
+def _multiply(ends, under, over, a, b, sums, weights, rewards):
     """Rows into the products and the sums, in place."""
     for t in range(weights.size):
         u, y = weights[t] - 1.0, weights[t] * rewards[t]
@@ -168,27 +168,27 @@ def multiply(ends, under, over, a, b, sums, weights, rewards):
 
 
 @compiled
-def bet(state, weights, rewards, tops):
+def _bet(state, weights, rewards, max_weights):
     """The state after rows: weights (n,) up to `tops` (n,), which are known before, rewards (n,) in [0, 1]."""
     bound, left, held, t = state.bound, state.left, state.held, 0
     while t < weights.size:
         together = max(FEWEST, min(int(state.sums[0]) // PER_BET, TOGETHER))
         if held >= together:
-            fold(state.below, state.above, state.peak, state.under, state.over)
+            _fold(state.below, state.above, state.peak, state.under, state.over)
             held = 0
             if left < together:  # bets change soon
-                ends, state = state.ends, refine(state)
+                ends, state = state.ends, _refine(state)
                 left = left if state.ends is ends else 0
-        if left == 0 or tops[t] > bound:
-            bound = max(bound, tops[t])
-            place_bets(state.sums, bound, state.ends, state.a, state.b, state.rest)
+        if left == 0 or max_weights[t] > bound:
+            bound = max(bound, max_weights[t])
+            _place_bets(state.sums, bound, state.ends, state.a, state.b, state.rest)
             left = max(int(state.sums[0]) // PER_BET, 1)
         end = min(weights.size, t + min(left, together - held))
         stop = t + 1
-        while stop < end and tops[stop] <= bound:
+        while stop < end and max_weights[stop] <= bound:
             stop += 1
         part = slice(t, stop)
-        multiply(state.ends, state.under, state.over, state.a, state.b, state.sums, weights[part], rewards[part])
+        _multiply(state.ends, state.under, state.over, state.a, state.b, state.sums, weights[part], rewards[part])
         left, held, t = left - (stop - t), held + (stop - t), stop
     return Bets(
         state.ends, state.below, state.above, state.peak, state.under, state.over, state.a, state.b, state.rest,
@@ -212,20 +212,20 @@ class BettingSequence:
         """The largest weight that there can have been so far."""
         return self._state.bound
 
-    def add(self, weights: np.ndarray, rewards: np.ndarray, tops: np.ndarray | None = None) -> None:
+    def add(self, weights: np.ndarray, rewards: np.ndarray, max_weights: np.ndarray | None = None) -> None:
         """Learn rows, in their order: weights (n,), rewards (n,).
 
         tops: (n,) the largest weight that each row could have had, known before its arm was drawn: the bound rises to
         them; None (default): the bound. ValueError for a weight above, on which the limits rest.
         """
-        tops = np.full(len(weights), self.bound) if tops is None else np.maximum(tops, self.bound)
-        above = np.flatnonzero(weights > tops * (1.0 + 1e-12))
+        max_weights = np.full(len(weights), self.bound) if max_weights is None else np.maximum(max_weights, self.bound)
+        above = np.flatnonzero(weights > max_weights * (1.0 + 1e-12))
         if above.size:
-            raise ValueError(f"weights must be at most the bound {tops[above[0]]:g}, got {weights[above[0]]:g}")
+            raise ValueError(f"weights must be at most the bound {max_weights[above[0]]:g}, got {weights[above[0]]:g}")
         scaled = (rewards - self.rewards.least) / self.rewards.span
-        self._state = bet(self._state, weights, scaled, tops)
+        self._state = _bet(self._state, weights, scaled, max_weights)
 
-    def then(self, other: "BettingSequence") -> "BettingSequence":
+    def concat(self, other: "BettingSequence") -> "BettingSequence":
         """The rows of this sequence, then those of `other`, whose bets knew nothing of these: wealths multiply.
 
         Limits hold, as bets were made before their rows; they are wider than those of one sequence, which need not
@@ -233,11 +233,11 @@ class BettingSequence:
         """
         if self.rewards != other.rewards:
             raise ValueError(f"other must have the range of rewards {tuple(self.rewards)}, got {tuple(other.rewards)}")
-        ends = shared_ends(self._state, other._state)
-        one, two = within(self._state, ends), within(other._state, ends)
+        ends = _merge_ends(self._state, other._state)
+        one, two = _resample(self._state, ends), _resample(other._state, ends)
         sums, bound = one.sums + two.sums, max(one.bound, two.bound)
         found = BettingSequence(self.rewards, bound)
-        found._state = bets_on(ends, bound, sums)._replace(
+        found._state = _make_bets(ends, bound, sums)._replace(
             below=one.below + two.below,
             above=one.above + two.above,
             peak=np.maximum(one.peak, np.minimum(one.below, one.above) + two.peak),
@@ -253,25 +253,25 @@ class BettingSequence:
         if kept.size == 0:
             return Interval(float("nan"), float("nan"))
         first, last = kept[0], kept[-1]
-        lower = inward(s.ends[first], s.ends[first + 1], below[first], above[first], wanted)
-        upper = inward(s.ends[last + 1], s.ends[last], above[last], below[last], wanted)
-        return self.rewards.within(least + span * lower, least + span * upper)
+        lower = _interpolate(s.ends[first], s.ends[first + 1], below[first], above[first], wanted)
+        upper = _interpolate(s.ends[last + 1], s.ends[last], above[last], below[last], wanted)
+        return self.rewards.clip(least + span * lower, least + span * upper)
 
 
-def inward(end: float, other: float, outer: float, inner: float, wanted: float) -> float:
+def _interpolate(end: float, other: float, outer: float, inner: float, wanted: float) -> float:
     """The place on the way from an end of a cell to the other one where the line from the wealth `outer` to `inner`
     falls to `wanted`; the end itself where it begins below."""
     return end if outer < wanted else end + (other - end) * (outer - wanted) / (outer - inner)
 
 
-def shared_ends(one: Bets, two: Bets) -> np.ndarray:
+def _merge_ends(one: Bets, two: Bets) -> np.ndarray:
     """Ends of cells of either sequence, where both have any; a single one where no value is left."""
     least, largest = max(one.ends[0], two.ends[0]), min(one.ends[-1], two.ends[-1])
     every = np.unique(np.concatenate([one.ends, two.ends]))
     return every[(every >= least) & (every <= largest)] if least < largest else every[:1]
 
 
-def within(state: Bets, ends: np.ndarray) -> Bets:
+def _resample(state: Bets, ends: np.ndarray) -> Bets:
     """The wealth on finer cells, by the lines between the ends of its own, products folded."""
     at = np.searchsorted(state.ends, ends[:-1], side="right") - 1
     below, above = (state.below + np.log(state.under))[at], (state.above + np.log(state.over))[at]

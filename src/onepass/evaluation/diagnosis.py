@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from onepass.evaluation.moments import Moments, moments_of
+from onepass.evaluation.moments import Moments, compute_moments
 
 SURE = 4.0  # standard errors that the mean weight may be away from 1: one honest log in 16,000 is
 FEW, TINY = 100.0, 20.0  # effective rows below which limits are wide, and below which a mean is an anecdote
@@ -42,20 +42,20 @@ class Diagnosis(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def diagnosed(weights: np.ndarray, unsupported: float = float("nan")) -> Diagnosis:
+def diagnose(weights: np.ndarray, unsupported: float = float("nan")) -> Diagnosis:
     """The diagnosis of checked weights (n,); unsupported: the policy's mean mass on arms that the logger never chose,
     NaN (default): not known."""
-    m, n = moments_of(weights, np.zeros(len(weights))), len(weights)
-    return diagnosed_from(m, float(weights.std() / np.sqrt(n)), halves(weights), unsupported)
+    m, n = compute_moments(weights, np.zeros(len(weights))), len(weights)
+    return diagnose_moments(m, float(weights.std() / np.sqrt(n)), _half_drift(weights), unsupported)
 
 
-def diagnosed_from(m: Moments, error: float, drift: float, unsupported: float) -> Diagnosis:
+def diagnose_moments(m: Moments, error: float, drift: float, unsupported: float) -> Diagnosis:
     """The same from sums: m of the weights; error: standard error of their mean; drift: of its halves."""
     n = m.rows
-    share = m.most / m.weights if m.weights > 0.0 else 1.0
+    share = m.max_weight / m.weights if m.weights > 0.0 else 1.0
     refused, wide = [], []
     away = m.mean_weight - 1.0
-    limits = mean_limits(m.mean_weight, error, n)
+    limits = _mean_limits(m.mean_weight, error, n)
     # all rows have one weight above 1: of the rest, whose weights are 0, so many rows can miss every one
     luck = error < EQUAL and away > 0.0 and n * np.log(m.mean_weight) <= -np.log(stats.norm.sf(SURE))
     if m.weights == 0.0:
@@ -83,17 +83,17 @@ def diagnosed_from(m: Moments, error: float, drift: float, unsupported: float) -
         wide.append(f"the logger has changed: the mean weight moved by {drift:+.1f} standard errors between the halves")
     verdict = "refused" if refused else "wide" if wide else "ok"
     return Diagnosis(
-        n, m.mean_weight, error, m.effective, m.most, share, unsupported, drift, verdict, (*refused, *wide)
+        n, m.mean_weight, error, m.effective, m.max_weight, share, unsupported, drift, verdict, (*refused, *wide)
     )
 
 
-def mean_limits(mean: float, error: float, n: int) -> tuple[float, float]:
+def _mean_limits(mean: float, error: float, n: int) -> tuple[float, float]:
     """Where the mean weight may lie: Student's limits at the level of `SURE` standard errors."""
     away = float(stats.t.isf(stats.norm.sf(SURE), max(n - 1, 1))) * error
     return mean - away, mean + away
 
 
-def halves(weights: np.ndarray) -> float:
+def _half_drift(weights: np.ndarray) -> float:
     """The mean of the second half less that of the first, in standard errors; 0 for fewer than two rows a half."""
     first, second = np.array_split(weights, 2)
     if min(len(first), len(second)) < 2:

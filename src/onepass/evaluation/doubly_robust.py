@@ -16,7 +16,7 @@ from copy import copy
 
 import numpy as np
 
-from onepass.evaluation.ranges import Interval, Range
+from onepass.evaluation.reward_range import Interval, Range
 from onepass.evaluation.sample import Sample
 
 MOST = 0.5  # of a bet: the source's c
@@ -58,7 +58,7 @@ class LowerLimits:
             self.highest = max(self.highest, float(limits.max()))
         return limits
 
-    def then(self, other: "LowerLimits") -> "LowerLimits":
+    def concat(self, other: "LowerLimits") -> "LowerLimits":
         """After these rows those of `other`, whose bets knew nothing of these; within `other` nobody has looked."""
         found = copy(self)
         found.rows, found.total = self.rows + other.rows, self.total + other.total
@@ -87,10 +87,10 @@ class DoublyRobustSequence:
         self.rewards, self.bound = rewards, max(float(bound), 1.0)
         self._sides = LowerLimits(alpha / 2), LowerLimits(alpha / 2)
 
-    def add(self, sample: Sample, tops: np.ndarray | None = None) -> None:
+    def add(self, sample: Sample, max_weights: np.ndarray | None = None) -> None:
         """Learn rows, with a model fitted on those before; tops: (n,) the largest weight that each could have had,
         known before its arm was drawn: the bound rises to them; None (default): the bound."""
-        rising = np.full(sample.rows, self.bound) if tops is None else np.maximum.accumulate(tops)
+        rising = np.full(sample.rows, self.bound) if max_weights is None else np.maximum.accumulate(max_weights)
         k = np.maximum(rising, self.bound)
         for sign, edge, side in zip((1.0, -1.0), self.rewards, self._sides, strict=True):
             r, q, v = (
@@ -100,22 +100,22 @@ class DoublyRobustSequence:
             side.add(sample.weights * (r - q) + v, k)
         self.bound = float(k.max(initial=self.bound))
 
-    def then(self, other: "DoublyRobustSequence") -> "DoublyRobustSequence":
+    def concat(self, other: "DoublyRobustSequence") -> "DoublyRobustSequence":
         """After these rows those of `other`, over the same range and at the same level: limits hold, if wider."""
         found = DoublyRobustSequence(self.rewards, max(self.bound, other.bound))
-        lower, upper = (one.then(two) for one, two in zip(self._sides, other._sides, strict=True))
+        lower, upper = (one.concat(two) for one, two in zip(self._sides, other._sides, strict=True))
         found._sides = lower, upper
         return found
 
     def interval(self) -> Interval:
         """The narrowest limits so far."""
         low, high = (max(side.highest, 0.0) for side in self._sides)
-        return self.rewards.within(
+        return self.rewards.clip(
             self.rewards.least + self.rewards.span * low, self.rewards.largest - self.rewards.span * high
         )
 
 
-def doubly_robust_sequence(sample: Sample, rewards: Range, bound: float, alpha: float = 0.05) -> Interval:
+def doubly_robust_interval(sample: Sample, rewards: Range, bound: float, alpha: float = 0.05) -> Interval:
     """The narrowest limits so far of a value, which hold at every time at once, whatever the logger learns.
 
     sample: with a model fitted on the past, within the range; rewards: their range; bound: W, at least every weight;

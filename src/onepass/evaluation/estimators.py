@@ -32,32 +32,32 @@ from onepass.foundation import check
 Shape = Callable[[np.ndarray, float], np.ndarray]  # weights and knob to s(w)
 
 
-def plain(weights: np.ndarray, knob: float) -> np.ndarray:
+def _identity(weights: np.ndarray, knob: float) -> np.ndarray:
     """w."""
     return weights
 
 
-def none(weights: np.ndarray, knob: float) -> np.ndarray:
+def zero_shape(weights: np.ndarray, knob: float) -> np.ndarray:
     """0."""
     return np.zeros_like(weights)
 
 
-def clip(weights: np.ndarray, knob: float) -> np.ndarray:
+def _clip(weights: np.ndarray, knob: float) -> np.ndarray:
     """min(w, knob)."""
     return np.minimum(weights, knob)
 
 
-def switch(weights: np.ndarray, knob: float) -> np.ndarray:
+def _switch(weights: np.ndarray, knob: float) -> np.ndarray:
     """w up to the knob, 0 above."""
     return np.where(weights <= knob, weights, 0.0)
 
 
-def optimistic(weights: np.ndarray, knob: float) -> np.ndarray:
+def _optimistic(weights: np.ndarray, knob: float) -> np.ndarray:
     """knob w / (w^2 + knob); w for an infinite knob."""
     return weights if np.isinf(knob) else knob * weights / (weights**2 + knob)
 
 
-def harmonic(weights: np.ndarray, knob: float) -> np.ndarray:
+def _harmonic(weights: np.ndarray, knob: float) -> np.ndarray:
     """w / (1 - knob + knob w), at most 1 / knob; 1 for a knob of 1."""
     return weights / np.where(weights > 0.0, 1.0 - knob + knob * weights, 1.0)
 
@@ -76,25 +76,25 @@ class Estimator:
     models: bool = True
     normalized: bool = False
 
-    def shrunk(self, weights: np.ndarray) -> np.ndarray:
+    def shrink(self, weights: np.ndarray) -> np.ndarray:
         """s(w) (n,)."""
         return self.shape(weights, self.knob)
 
     @property
-    def corrected(self) -> bool:
+    def uses_all_rows(self) -> bool:
         """Whether weights correct what a model says, or there is none: then rows without a model do no harm."""
-        return not self.models or self.shape is plain
+        return not self.models or self.shape is _identity
 
-    def used(self, sample: Sample) -> Sample:
+    def select_rows(self, sample: Sample) -> Sample:
         """The rows that it takes: those that a model predicts, where nothing corrects the others."""
-        whole = self.corrected or bool(sample.modelled.all())
+        whole = self.uses_all_rows or bool(sample.modelled.all())
         return sample if whole else Sample(*(column[sample.modelled] for column in sample))
 
     def terms(self, sample: Sample) -> np.ndarray:
         """(n,) numbers, for the rows that it takes, whose mean is the value and whose variance, over n, is about its
         variance (but for DM): for self-normalized estimators by the delta method."""
-        sample = self.used(sample)
-        s = self.shrunk(sample.weights)
+        sample = self.select_rows(sample)
+        s = self.shrink(sample.weights)
         q, v = (sample.predicted, sample.values) if self.models else (0.0, 0.0)
         if not self.normalized:
             return v + s * (sample.rewards - q)
@@ -113,25 +113,25 @@ class Estimator:
     def deviation(self, sample: Sample) -> float:
         """The standard error of a fixed log: sqrt(variance of the terms / n), of DM with the error that DR finds in it;
         NaN where it takes no row."""
-        sample = self.used(sample)
+        sample = self.select_rows(sample)
         if sample.rows == 0:
             return float("nan")
-        if self.shape is not none:
+        if self.shape is not zero_shape:
             return float(np.sqrt(self.terms(sample).var() / sample.rows))
         away = sample.weights * (sample.rewards - sample.predicted)
         return float(np.hypot(away.mean(), np.sqrt((sample.values + away).var() / sample.rows)))
 
 
-def estimator(name: str, knob: Any = None) -> Estimator:
+def get_estimator(name: str, knob: Any = None) -> Estimator:
     """An estimator by its name: one of `NAMES`. knob: of clipped, switch, dros (at least 0) or subgaussian (0 to 1);
     None: what shrinks nothing. ValueError for others."""
-    name = check.choice("name", name, NAMES)
+    name = check.choice("name", name, ESTIMATORS)
     known = TABLE[name]
     if knob is None:
         return known
-    if known.shape in (plain, none):
+    if known.shape in (_identity, zero_shape):
         raise ValueError(f"knob must be None for {name}, which has none")
-    if known.shape is harmonic:
+    if known.shape is _harmonic:
         knob = check.fraction("knob", knob)
     elif not (knob == np.inf or check.real("knob", knob) >= 0.0):
         raise ValueError(f"knob must be at least 0, got {check.shown(knob)}")
@@ -141,16 +141,16 @@ def estimator(name: str, knob: Any = None) -> Estimator:
 TABLE = {
     one.name: one
     for one in (
-        Estimator("ips", plain, models=False),
-        Estimator("clipped", clip, models=False),
-        Estimator("snips", plain, models=False, normalized=True),
-        Estimator("dm", none),
-        Estimator("dr", plain),
-        Estimator("sndr", plain, normalized=True),
-        Estimator("switch", switch),
-        Estimator("dros", optimistic),
-        Estimator("subgaussian", harmonic, knob=0.0, models=False),
-        Estimator("subgaussian-dr", harmonic, knob=0.0),
+        Estimator("ips", _identity, models=False),
+        Estimator("clipped", _clip, models=False),
+        Estimator("snips", _identity, models=False, normalized=True),
+        Estimator("dm", zero_shape),
+        Estimator("dr", _identity),
+        Estimator("sndr", _identity, normalized=True),
+        Estimator("switch", _switch),
+        Estimator("dros", _optimistic),
+        Estimator("subgaussian", _harmonic, knob=0.0, models=False),
+        Estimator("subgaussian-dr", _harmonic, knob=0.0),
     )
 }
-NAMES = tuple(TABLE)
+ESTIMATORS = tuple(TABLE)

@@ -14,22 +14,22 @@ import numpy as np
 
 from onepass.evaluation import intervals
 from onepass.evaluation.anytime import AnytimeLimits
-from onepass.evaluation.bounds import Bound
-from onepass.evaluation.diagnosis import Diagnosis, diagnosed
-from onepass.evaluation.estimators import NAMES, Estimator, estimator
+from onepass.evaluation.diagnosis import Diagnosis, diagnose
+from onepass.evaluation.estimators import ESTIMATORS, Estimator, get_estimator
 from onepass.evaluation.log import Log
-from onepass.evaluation.moments import Moments, moments_of
-from onepass.evaluation.policies import changes, policy_of
-from onepass.evaluation.ranges import Interval, Range, checked_range, checked_rewards
-from onepass.evaluation.reward_models import FOLDS, Ahead, model_of
-from onepass.evaluation.sample import Sample, sample_of
-from onepass.evaluation.slope import slope
+from onepass.evaluation.moments import Moments, compute_moments
+from onepass.evaluation.policies import make_policy, policy_changes
+from onepass.evaluation.reward_models import FOLDS, ProgressivePredictor, make_reward_model
+from onepass.evaluation.reward_range import Interval, Range, check_rewards, make_range
+from onepass.evaluation.sample import Sample, make_sample
+from onepass.evaluation.slope import tune_estimator
+from onepass.evaluation.weight_bound import WeightBound
 from onepass.foundation import check
 
 BLOCK = 10_000  # rows that are looked at together
 TUNED = ("clipped", "switch", "dros", "subgaussian", "subgaussian-dr")
-USUAL = ("ips", "snips", "dm", "dr")
-VALUED = ("dr", "snips", "ips")  # the first of them that was asked for gives the value
+DEFAULT_ESTIMATORS = ("ips", "snips", "dm", "dr")
+PREFERRED = ("dr", "snips", "ips")  # the first of them that was asked for gives the value
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Evaluation:
     def estimator(self) -> str | None:
         """The name of the estimator that `value` is of: "dr" if it was asked for, else "snips", "ips", or the first;
         None where none was."""
-        return next((name for name in VALUED if name in self.estimates), next(iter(self.estimates), None))
+        return next((name for name in PREFERRED if name in self.estimates), next(iter(self.estimates), None))
 
     @property
     def verdict(self) -> str:
@@ -124,7 +124,7 @@ def evaluate(
     policy: Any,
     *,
     reward_range: tuple[float, float] = (0.0, 1.0),
-    estimators: Iterable[str] = USUAL,
+    estimators: Iterable[str] = DEFAULT_ESTIMATORS,
     model: Any = None,
     level: float = 0.95,
     weight_bound: float | None = None,
@@ -157,37 +157,39 @@ def evaluate(
     Returns an `Evaluation`. ValueError for rewards outside the range, and for what does not fit. Cost O(n) estimates
     and O(n) of the betting sequence, about 0.05 us a row of long logs.
     """
-    rewards, names = checked_range(reward_range), tuple(estimators)
+    rewards, names = make_range(reward_range), tuple(estimators)
     for name in names:
-        check.choice("estimators", name, NAMES)
+        check.choice("estimators", name, ESTIMATORS)
     alpha, folds = 1.0 - open_fraction("level", level), check.integer("folds", folds, 2)
-    modelled = any(estimator(name).models for name in names)
-    parts, tops, bounds, missing = list[Sample](), [], Bound(weight_bound), 0.0
-    for block, p, q, known in looked_at(log, policy, model_of(model) if modelled else None, folds):
-        checked_rewards(block.rewards, rewards, sum(part.rows for part in parts))
+    modelled = any(get_estimator(name).models for name in names)
+    parts, max_weights, bounds, missing = list[Sample](), [], WeightBound(weight_bound), 0.0
+    for block, p, q, known in _blocks(log, policy, make_reward_model(model) if modelled else None, folds):
+        check_rewards(block.rewards, rewards, sum(part.rows for part in parts))
         chosen = np.arange(len(block)), block.arms
         q = None if q is None else np.clip(q, rewards.least, rewards.largest)
         w = p[chosen] / block.propensities
-        parts.append(sample_of(w, block.rewards, *(() if q is None else (q[chosen], (p * q).sum(1), known))))
-        tops.append(bounds.see(block, p, w))
+        parts.append(make_sample(w, block.rewards, *(() if q is None else (q[chosen], (p * q).sum(1), known))))
+        max_weights.append(bounds.update(block, p, w))
         missing += float((p * ~block.support).sum())
     if not parts:
         raise ValueError("log must have at least one row")
     sample = Sample(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    average = bool(average) or changes(policy)
-    told = [one for one in tops if one is not None]
-    most = np.concatenate(told) if len(told) == len(tops) else None
-    return summed_up(sample, most, rewards, names, alpha, bounds, missing / sample.rows, bootstrap, seed, average)
+    average = bool(average) or policy_changes(policy)
+    known_weights = [one for one in max_weights if one is not None]
+    largest = np.concatenate(known_weights) if len(known_weights) == len(max_weights) else None
+    return summarize_sample(
+        sample, largest, rewards, names, alpha, bounds, missing / sample.rows, bootstrap, seed, average
+    )
 
 
-def looked_at(
+def _blocks(
     log: Log | Iterable[Log], policy: Any, model: Any, folds: int
 ) -> Iterator[tuple[Log, np.ndarray, np.ndarray | None, np.ndarray | None]]:
     """Blocks, the policy's probabilities (n, K), rewards (n, K) by a model of what came before, and whether there was
     one (n,)."""
-    ahead = None if model is None else Ahead(model, folds)
+    ahead = None if model is None else ProgressivePredictor(model, folds)
     if isinstance(log, Log):
-        chooses = policy_of(policy, log)
+        chooses = make_policy(policy, log)
         q, known = (None, None) if ahead is None else ahead.predict(log)
         for place, block in enumerate(log.blocks(BLOCK)):
             rows = slice(place * BLOCK, place * BLOCK + len(block))
@@ -196,16 +198,16 @@ def looked_at(
         return
     for block in log:
         found = (None, None) if ahead is None else ahead.predict(block)
-        yield block, policy_of(policy, block)(block, 0), *found
+        yield block, make_policy(policy, block)(block, 0), *found
 
 
-def summed_up(
+def summarize_sample(
     sample: Sample,
-    tops: np.ndarray | None,
+    max_weights: np.ndarray | None,
     rewards: Range,
     names: tuple[str, ...],
     alpha: float,
-    bound: Bound,
+    bound: WeightBound,
     missing: float,
     bootstrap: int,
     seed: int,
@@ -213,16 +215,18 @@ def summed_up(
 ) -> Evaluation:
     """All numbers of a sample; tops: (n,) the largest weights that rows could have had, None where these are not known;
     average: whether its value changes."""
-    m, modelled = moments_of(sample.weights, sample.rewards), any(estimator(name).models for name in names)
+    m, modelled = compute_moments(sample.weights, sample.rewards), any(get_estimator(name).models for name in names)
     anytime = AnytimeLimits(rewards, alpha, average, modelled)
-    anytime.add(sample, tops, bound.ceiling)
-    diagnosis = anytime.warned(diagnosed(sample.weights, missing))
-    estimates = {name: estimated(fitting(name, sample), sample, rewards, alpha) for name in names}
-    found = {**fixed(m, rewards, alpha), **anytime.intervals()}
+    anytime.add(sample, max_weights, bound.ceiling)
+    diagnosis = anytime.add_warning(diagnose(sample.weights, missing))
+    estimates = {name: _estimate(_select_estimator(name, sample), sample, rewards, alpha) for name in names}
+    found = {**moment_intervals(m, rewards, alpha), **anytime.intervals()}
     if check.integer("bootstrap", bootstrap, 0):
         rng = np.random.default_rng(check.integer("seed", seed, 0))
-        found["bootstrap"] = intervals.bootstrap(fitting(names[0], sample), sample, rewards, alpha, bootstrap, rng)
-    best = next((name for name in VALUED if name in estimates), names[0] if names else None)
+        found["bootstrap"] = intervals.bootstrap(
+            _select_estimator(names[0], sample), sample, rewards, alpha, bootstrap, rng
+        )
+    best = next((name for name in PREFERRED if name in estimates), names[0] if names else None)
     value = None if diagnosis.verdict == "refused" or best is None else estimates[best].value
     return Evaluation(
         diagnosis=diagnosis,
@@ -238,19 +242,19 @@ def summed_up(
     )
 
 
-def fitting(name: str, sample: Sample) -> Estimator:
+def _select_estimator(name: str, sample: Sample) -> Estimator:
     """The estimator of that name, with its knob chosen."""
-    return slope(sample, name) if name in TUNED else estimator(name)
+    return tune_estimator(sample, name) if name in TUNED else get_estimator(name)
 
 
-def estimated(one: Estimator, sample: Sample, rewards: Range, alpha: float) -> Estimate:
+def _estimate(one: Estimator, sample: Sample, rewards: Range, alpha: float) -> Estimate:
     """Its numbers."""
     knob = one.knob if one.name in TUNED else None
     value, deviation = one.value(sample), one.deviation(sample)
-    return Estimate(one.name, value, deviation, knob, intervals.around(value, deviation, rewards, alpha))
+    return Estimate(one.name, value, deviation, knob, intervals.normal_interval(value, deviation, rewards, alpha))
 
 
-def fixed(m: Moments, rewards: Range, alpha: float) -> dict[str, Interval]:
+def moment_intervals(m: Moments, rewards: Range, alpha: float) -> dict[str, Interval]:
     """Intervals of a fixed sample, by name."""
     return {
         "bernstein": intervals.bernstein(m, rewards, alpha),

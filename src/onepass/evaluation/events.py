@@ -21,14 +21,14 @@ Row = tuple[int, float, float, Any, Any, int, int, list[Any] | None, Any]
 Report = Callable[[str, str], object]  # the name of a decision that is left out, and why
 
 
-def logs_of(
+def logs_from_events(
     events: Iterable[Any],
     *,
     n_arms: int | None = None,
     features: Callable[[Any], Any] | None = None,
     default: float = 0.0,
     size: int = 10_000,
-    kept: float | None = None,
+    keep_probability: float | None = None,
     bad: str = "refuse",
     report: Report | None = None,
 ) -> Iterator[Log]:
@@ -48,19 +48,22 @@ def logs_of(
     """
     size, default = check.integer("size", size, 1), check.real("default", default)
     most = 0 if n_arms is None else check.integer("n_arms", n_arms, 1)
-    alike = Kept(None if kept is None else check.fraction("kept", kept))
+    keep = None if keep_probability is None else check.fraction("keep_probability", keep_probability)
+    events_filter = _EventFilter(keep)
     skip = check.choice("bad", bad, ("refuse", "skip")) == "skip"
-    rows = (row for event in alike.of(events) for row in rows_or_none(event, features, default, skip, report))
+    rows = (
+        row for event in events_filter.select(events) for row in _rows_or_none(event, features, default, skip, report)
+    )
     while block := list(islice(rows, size)):
         most = max(most, max(max(row[0] + 1, row[6]) for row in block))
         if n_arms is not None and most > n_arms:
             raise ValueError(f"n_arms must be at least {most}, the most that were offered, got {n_arms}")
         for row in block:
-            alike.see(row[4])
-        yield columns(block, most)
+            events_filter.check_features(row[4])
+        yield _log_from_rows(block, most)
 
 
-class Kept:
+class _EventFilter:
     """What all decisions have alike: features, or none; the probability with which their lines were kept.
 
     Lines that were all kept with one probability are a fair sample of the log: what is estimated of them holds for it,
@@ -68,45 +71,48 @@ class Kept:
     least / k, so all have `least`: given, or None for as they are.
     """
 
-    def __init__(self, least: float | None = None) -> None:
+    def __init__(self, keep_probability: float | None = None) -> None:
         self.features: bool | None = None
-        self.passed: float | None = None
-        self.least = least
+        self.first_probability: float | None = None
+        self.keep_probability = keep_probability
 
-    def of(self, events: Iterable[Any]) -> Iterator[Any]:
+    def select(self, events: Iterable[Any]) -> Iterator[Any]:
         """The events that stay; ValueError at the first that was kept with another probability than those before, or
         with less than all shall have been."""
         from onepass.log.showing import lot
 
         for event in events:
             passed, identity = event.decision.passed, event.decision.id
-            if self.least is not None:
-                if passed < self.least * (1.0 - ROUNDED):
-                    raise ValueError(f"kept must be at most {passed:g}, with which decision {identity} was kept")
-                if lot(identity, b"kept") * passed < self.least:
+            if self.keep_probability is not None:
+                if passed < self.keep_probability * (1.0 - ROUNDED):
+                    raise ValueError(
+                        f"keep_probability must be at most {passed:g}, with which decision {identity} was kept"
+                    )
+                if lot(identity, b"kept") * passed < self.keep_probability:
                     yield event
                 continue
-            if self.passed not in (None, passed):
+            if self.first_probability not in (None, passed):
                 raise ValueError(
-                    f"decision {identity} was kept with probability {passed:g}, others with {self.passed:g}: a mean of "
-                    "such lines is not that of the log; give kept, the least of them"
+                    f"decision {identity} was kept with probability {passed:g}, others with "
+                    f"{self.first_probability:g}: a mean of such lines is not that of the log; "
+                    "give keep_probability, the least of them"
                 )
-            self.passed = passed
+            self.first_probability = passed
             yield event
 
-    def see(self, features: Any) -> None:
+    def check_features(self, features: Any) -> None:
         """A row more; ValueError where it differs."""
         if self.features not in (None, features is not None):
             raise ValueError("features must be in all decisions or in none")
         self.features = features is not None
 
 
-def rows_or_none(
+def _rows_or_none(
     event: Any, features: Callable[[Any], Any] | None, default: float, skip: bool, report: Report | None
 ) -> list[Row]:
     """The rows of an event; none of one that is left out."""
     try:
-        return list(rows_of(event, features, default))
+        return list(event_rows(event, features, default))
     except ValueError as error:
         if not skip:
             raise
@@ -115,7 +121,7 @@ def rows_or_none(
         return []
 
 
-def rows_of(event: Any, features: Callable[[Any], Any] | None, default: float) -> Iterator[Row]:
+def event_rows(event: Any, features: Callable[[Any], Any] | None, default: float) -> Iterator[Row]:
     """The rows of an event."""
     decision = event.decision
     if decision.deferred and event.activation is None:
@@ -124,10 +130,10 @@ def rows_of(event: Any, features: Callable[[Any], Any] | None, default: float) -
     if decision.propensities is None and decision.shown is None:
         raise ValueError(f"decision {decision.id} was logged without a propensity and cannot be evaluated")
     chances = decision.slots if decision.slots is not None else [decision.probabilities]
-    offered = next((len(one) for one in (chances[0], decision.offered, actions_of(decision.contexts)) if one), 0)
-    request = None if features is not None else requested(decision)
+    offered = next((len(one) for one in (chances[0], decision.offered, _actions(decision.contexts)) if one), 0)
+    request = None if features is not None else _request(decision)
     rows = decision.contexts if request is None else request.context
-    found = numbers(rows) if features is None else np.asarray(features(decision.contexts), float)
+    found = _numeric_contexts(rows) if features is None else np.asarray(features(decision.contexts), float)
     rewards: list[float | None] = [None] * len(places)
     for outcome in event.outcomes:
         if outcome.slot is None and len(places) > 1:
@@ -149,12 +155,12 @@ def rows_of(event: Any, features: Callable[[Any], Any] | None, default: float) -
         yield place, paid, propensity, own, found, slot, offered, decision.offered, request
 
 
-def actions_of(contexts: Any) -> Any:
+def _actions(contexts: Any) -> Any:
     """The actions of foreign features."""
     return contexts.get("_multi") if isinstance(contexts, dict) else None
 
 
-def requested(decision: Any) -> Any:
+def _request(decision: Any) -> Any:
     """The request of a decision whose features are records, or rows of arms that have names; None for rows that are all
     there is, and for JSON that was not read."""
     from onepass.log.formats.requests import rows_and_names
@@ -164,7 +170,7 @@ def requested(decision: Any) -> Any:
     return None
 
 
-def numbers(contexts: Any) -> np.ndarray | None:
+def _numeric_contexts(contexts: Any) -> np.ndarray | None:
     """Contexts where they are rows of numbers."""
     if isinstance(contexts, list):
         try:
@@ -174,7 +180,7 @@ def numbers(contexts: Any) -> np.ndarray | None:
     return None
 
 
-def columns(block: list[Row], arms: int) -> Log:
+def _log_from_rows(block: list[Row], arms: int) -> Log:
     """The log of rows."""
     places, rewards, propensities, chances, features, slots, offered, offers, requests = zip(*block, strict=True)
     distributions, eligible, names = None, None, offers[0]
@@ -186,7 +192,7 @@ def columns(block: list[Row], arms: int) -> Log:
         eligible = np.arange(arms) < np.array(offered)[:, None]
     contexts = None
     if features[0] is not None:
-        contexts = np.array([filled(one, arms) for one in features])
+        contexts = np.array([_pad_rows(one, arms) for one in features])
     return Log(
         arms=np.array(places), rewards=np.array(rewards), propensities=np.minimum(propensities, 1.0), n_arms=arms,
         contexts=contexts, slots=np.array(slots) if max(slots) else None, distributions=distributions,
@@ -194,6 +200,6 @@ def columns(block: list[Row], arms: int) -> Log:
     )  # fmt: skip
 
 
-def filled(rows: np.ndarray, arms: int) -> np.ndarray:
+def _pad_rows(rows: np.ndarray, arms: int) -> np.ndarray:
     """Rows of arms, filled up with 0; a row of a decision as it is."""
     return rows if rows.ndim == 1 else np.vstack([rows, np.zeros((arms - len(rows), rows.shape[1]))])

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from scipy import optimize, special
 
-from onepass.evaluation.ranges import Interval, Range
+from onepass.evaluation.reward_range import Interval, Range
 from onepass.evaluation.sample import Sample
 
 MIXING = 1.0  # c: of the source
@@ -24,16 +24,16 @@ SMALLEST = 1e-290  # of the regularized function, whose digits are all right abo
 def log_wealth(s: float, v: float, c: float = MIXING) -> float:
     """log W(s, v); c: of the mixture, above 0 (default 1.0): a larger one has more weight on small bets."""
     a, x = v + c, s + v + c
-    return -math.inf if x <= 0.0 else s + v - a * math.log(x) + log_lower(a, x) + constant(c)
+    return -math.inf if x <= 0.0 else s + v - a * math.log(x) + _log_lower_gamma(a, x) + _constant(c)
 
 
 @cache
-def constant(c: float) -> float:
+def _constant(c: float) -> float:
     """c log c - log G(c, c)."""
-    return c * math.log(c) - log_lower(c, c)
+    return c * math.log(c) - _log_lower_gamma(c, c)
 
 
-def log_lower(a: float, x: float) -> float:
+def _log_lower_gamma(a: float, x: float) -> float:
     """log G(a, x); below the smallest float the first term of its series over 1 - x / (a + 1), which is no less."""
     part = float(special.gammainc(a, x))
     if part > SMALLEST:
@@ -48,16 +48,16 @@ def lower_limit(weights: np.ndarray, rewards: np.ndarray, alpha: float) -> float
     v, total = float(((x - np.minimum(before, 1.0)) ** 2).sum()), float(x.sum())
     wanted = np.log(2.0 / alpha)
 
-    def away(mu: float) -> float:
+    def excess(mu: float) -> float:
         return log_wealth(total - n * mu, v) - wanted
 
-    if away(0.0) <= 0.0:
+    if excess(0.0) <= 0.0:
         return 0.0
-    return float(optimize.brentq(away, 0.0, total / n))
+    return float(optimize.brentq(excess, 0.0, total / n))
 
 
 def gamma_mixture(sample: Sample, rewards: Range, alpha: float) -> Interval:
     """Limits of the value of the policy."""
     scaled = (sample.rewards - rewards.least) / rewards.span
     low, high = (lower_limit(sample.weights, r, alpha) for r in (scaled, 1.0 - scaled))
-    return rewards.within(rewards.least + rewards.span * low, rewards.least + rewards.span * (1.0 - high))
+    return rewards.clip(rewards.least + rewards.span * low, rewards.least + rewards.span * (1.0 - high))

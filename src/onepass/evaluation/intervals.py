@@ -17,21 +17,21 @@ from scipy import stats
 
 from onepass.evaluation.estimators import Estimator
 from onepass.evaluation.moments import Moments
-from onepass.evaluation.ranges import Interval, Range
+from onepass.evaluation.reward_range import Interval, Range
 from onepass.evaluation.sample import Sample
 
 
 def normal(terms: np.ndarray, rewards: Range, alpha: float) -> Interval:
     """mean +- z sqrt(variance / n) of an estimator's terms (n,)."""
-    return around(float(terms.mean()), float(np.sqrt(terms.var() / terms.size)), rewards, alpha)
+    return normal_interval(float(terms.mean()), float(np.sqrt(terms.var() / terms.size)), rewards, alpha)
 
 
-def around(value: float, deviation: float, rewards: Range, alpha: float) -> Interval:
+def normal_interval(value: float, deviation: float, rewards: Range, alpha: float) -> Interval:
     """value +- z deviations; the range where these are not known."""
     if not np.isfinite(deviation):
         return Interval(*rewards)
     away = float(stats.norm.isf(alpha / 2)) * deviation
-    return rewards.within(value - away, value + away)
+    return rewards.clip(value - away, value + away)
 
 
 def bernstein(m: Moments, rewards: Range, alpha: float) -> Interval:
@@ -39,22 +39,22 @@ def bernstein(m: Moments, rewards: Range, alpha: float) -> Interval:
     in [0, M span] with M the largest weight."""
     if m.rows < 2:
         return Interval(*rewards)
-    shifted = m.shifted(rewards.least)
+    shifted = m.shift_rewards(rewards.least)
     mean, log = shifted.products / m.rows, np.log(4.0 / alpha)
     variance = max(shifted.square_products - m.rows * mean * mean, 0.0) / (m.rows - 1)
-    away = np.sqrt(2.0 * variance * log / m.rows) + 7.0 * m.most * rewards.span * log / (3.0 * (m.rows - 1))
-    return rewards.within(rewards.least + mean - away, rewards.least + mean + away)
+    away = np.sqrt(2.0 * variance * log / m.rows) + 7.0 * m.max_weight * rewards.span * log / (3.0 * (m.rows - 1))
+    return rewards.clip(rewards.least + mean - away, rewards.least + mean + away)
 
 
 def clopper_pearson(m: Moments, rewards: Range, alpha: float) -> Interval:
     """As if the rewards, scaled to [0, 1], were n / M trials with sum(w r) / M successes, M the largest weight."""
-    scale = max(m.most, 1.0)
+    scale = max(m.max_weight, 1.0)
     trials = m.rows / scale
-    successes = min(max(m.shifted(rewards.least).products / rewards.span / scale, 0.0), trials)
+    successes = min(max(m.shift_rewards(rewards.least).products / rewards.span / scale, 0.0), trials)
     left = trials - successes
     lower = stats.beta.ppf(alpha / 2, successes, left + 1.0) if successes > 0.0 else 0.0
     upper = stats.beta.ppf(1.0 - alpha / 2, successes + 1.0, left) if left > 0.0 else 1.0
-    return rewards.within(rewards.least + rewards.span * lower, rewards.least + rewards.span * upper)
+    return rewards.clip(rewards.least + rewards.span * lower, rewards.least + rewards.span * upper)
 
 
 def cressie_read(m: Moments, rewards: Range, alpha: float, most: float | None = None) -> Interval:
@@ -64,34 +64,34 @@ def cressie_read(m: Moments, rewards: Range, alpha: float, most: float | None = 
     of p with sum p = sum p w = 1, those within the divergence F(1, n; alpha) of the nearest one. In centred moments,
     with b = cov(w, wr) / var(w):  mean(wr) + b (1 - mean w) -+ sqrt(rest (cov(wr, wr) - b cov(w, wr)) / (n + 1)).
     """
-    most = m.most if most is None else max(most, m.most)
-    budget = float(stats.f.isf(alpha, 1, m.rows)) + distance(m.with_row(most if m.weights < m.rows else 0.0, 0.0))
+    most = m.max_weight if most is None else max(most, m.max_weight)
+    budget = float(stats.f.isf(alpha, 1, m.rows)) + _distance(m.with_row(most if m.weights < m.rows else 0.0, 0.0))
     ends = []
     for worst, sign in ((rewards.least, 1.0), (rewards.largest, -1.0)):
         found = [
-            sign * end(m.with_row(unseen, worst), sign, budget)
+            sign * _end(m.with_row(unseen, worst), sign, budget)
             for unseen in (0.0, most)
-            if distance(m.with_row(unseen, worst)) <= budget
+            if _distance(m.with_row(unseen, worst)) <= budget
         ]
         ends.append(sign * min(found) if found else worst)
-    return rewards.within(min(ends), max(ends))
+    return rewards.clip(min(ends), max(ends))
 
 
-def distance(m: Moments) -> float:
+def _distance(m: Moments) -> float:
     """The least divergence of p with sum p w = 1 from 1 / n: n (mean w - 1)^2 / var(w)."""
     mean = m.weights / m.rows
     variance = m.square_weights / m.rows - mean * mean
     return m.rows * (mean - 1.0) ** 2 / variance if variance > 0.0 else 0.0 if mean == 1.0 else np.inf
 
 
-def end(m: Moments, sign: float, budget: float) -> float:
+def _end(m: Moments, sign: float, budget: float) -> float:
     """The end of the interval: lower for sign 1, upper for -1."""
     n, mean, along = m.rows, m.weights / m.rows, m.products / m.rows
     variance, joint = m.square_weights / n - mean * mean, m.weighted_products / n - mean * along
     spread = max(m.square_products / n - along * along, 0.0)
     if variance <= 0.0:
         return along - sign * np.sqrt(max(budget, 0.0) * spread / n)
-    rest = max(budget - distance(m), 0.0)
+    rest = max(budget - _distance(m), 0.0)
     away = np.sqrt(rest * max(spread - joint * joint / variance, 0.0) / n)
     return along + joint / variance * (1.0 - mean) - sign * away
 
@@ -104,4 +104,4 @@ def bootstrap(
     for i in range(repeats):
         rows = rng.integers(sample.rows, size=sample.rows)
         found[i] = estimator.value(Sample(*(column[rows] for column in sample)))
-    return rewards.within(*np.quantile(found, [alpha / 2, 1.0 - alpha / 2]))
+    return rewards.clip(*np.quantile(found, [alpha / 2, 1.0 - alpha / 2]))

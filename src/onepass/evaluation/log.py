@@ -1,6 +1,6 @@
 """A log of decisions as columns: what was chosen, with which probability, what it earned, and from what.
 
-From decisions of ours (`Log.of`), from columns (the constructor), from obp's dictionary (`Log.from_obp`).
+From decisions of ours (`Log.from_decisions`), from columns (the constructor), from obp's dictionary (`Log.from_obp`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,16 +49,16 @@ class Log:
         requests: Any = None,
     ):
         self.rewards = check.finite("rewards", check.array("rewards", rewards, NUMBER, (1,)))
-        self.names: tuple[str, ...] | None = names_of(arms) if names is None else tuple(str(name) for name in names)
-        self.arms = places("arms", places_of(arms, self.names), len(self.rewards))
+        self.names: tuple[str, ...] | None = _arm_names(arms) if names is None else tuple(str(name) for name in names)
+        self.arms = _check_indices("arms", _arm_indices(arms, self.names), len(self.rewards))
         least = max(int(self.arms.max(initial=-1)) + 1, len(self.names or ()))
         self.n_arms: int = least if n_arms is None else check.integer("n_arms", n_arms, max(least, 1))
         if self.names is not None and (len(self.names) != self.n_arms or len(set(self.names)) != self.n_arms):
             raise ValueError(f"names must name each of {self.n_arms} arms once, got {shown(self.names)}")
-        self.propensities = propensities_of(propensities, len(self.rewards))
-        self.slots = None if slots is None else places("slots", slots, len(self.rewards))
+        self.propensities = _check_propensities(propensities, len(self.rewards))
+        self.slots = None if slots is None else _check_indices("slots", slots, len(self.rewards))
         self.contexts = None if contexts is None else check.array("contexts", contexts, NUMBER, (2, 3))
-        self.requests = None if requests is None else requests_of(requests, len(self.rewards), self.n_arms)
+        self.requests = None if requests is None else _check_requests(requests, len(self.rewards), self.n_arms)
         self.distributions, self.eligible = None, None if eligible is None else np.asarray(eligible)
         if self.eligible is not None:
             fits = self.eligible.shape == (len(self), self.n_arms) and self.eligible.dtype == bool
@@ -110,7 +110,7 @@ class Log:
         return (np.bincount(self.arms, minlength=self.n_arms) > 0)[None]
 
     @classmethod
-    def of(cls, decisions: Sequence[Any], rewards: Any, n_arms: int | None = None) -> "Log":
+    def from_decisions(cls, decisions: Sequence[Any], rewards: Any, n_arms: int | None = None) -> "Log":
         """From `Decision` records of one slot each, over the same arms, and their rewards (n,).
 
         decisions: as `decide` returned them; n_arms: None (default): as many as the first one offered. ValueError for
@@ -124,7 +124,7 @@ class Log:
             propensities=[one.propensity for one in decisions],
             n_arms=len(decisions[0].probabilities) if n_arms is None and len(decisions) else n_arms,
             distributions=np.array([one.probabilities for one in decisions]),
-            names=shared_names(decisions),
+            names=_names_if_equal(decisions),
         )
 
     @classmethod
@@ -158,7 +158,7 @@ class Log:
         return f"Log({len(self)} decisions among {self.n_arms} arms)"
 
 
-def shared_names(decisions: Sequence[Any]) -> list[str] | None:
+def _names_if_equal(decisions: Sequence[Any]) -> list[str] | None:
     """The names of the arms offered, where all decisions offered the same ones in the same order, else None."""
     first = decisions[0].candidates if len(decisions) else None
     if first is None or any(list(one.candidates or ()) != list(first) for one in decisions):
@@ -166,13 +166,13 @@ def shared_names(decisions: Sequence[Any]) -> list[str] | None:
     return [str(name) for name in first]
 
 
-def names_of(arms: Any) -> tuple[str, ...] | None:
+def _arm_names(arms: Any) -> tuple[str, ...] | None:
     """The names that a column of arms has, sorted; None for numbers."""
     column = np.asarray(arms)
     return tuple(np.unique(column.astype(str)).tolist()) if column.dtype.kind in "UO" and column.size else None
 
 
-def places_of(arms: Any, names: tuple[str, ...] | None) -> Any:
+def _arm_indices(arms: Any, names: tuple[str, ...] | None) -> Any:
     """Arms by their places; ValueError for a name that there is not."""
     column = np.asarray(arms)
     if names is None or column.dtype.kind not in "UO":
@@ -184,7 +184,7 @@ def places_of(arms: Any, names: tuple[str, ...] | None) -> Any:
     return np.array([known[name] for name in column.astype(str).tolist()], int)
 
 
-def places(name: str, value: Any, rows: int) -> np.ndarray:
+def _check_indices(name: str, value: Any, rows: int) -> np.ndarray:
     """Integers from 0, (rows,)."""
     out = np.asarray(value)
     if out.shape != (rows,) or (rows and (out.dtype.kind not in "iu" or out.min() < 0)):
@@ -192,7 +192,7 @@ def places(name: str, value: Any, rows: int) -> np.ndarray:
     return out.astype(np.int64)
 
 
-def propensities_of(value: Any, rows: int) -> np.ndarray:
+def _check_propensities(value: Any, rows: int) -> np.ndarray:
     """Probabilities (rows,) in (0, 1]."""
     out = check.array("propensities", value, NUMBER, (1,))
     if len(out) != rows:
@@ -206,7 +206,7 @@ def propensities_of(value: Any, rows: int) -> np.ndarray:
     return out
 
 
-def requests_of(value: Any, rows: int, arms: int) -> np.ndarray:
+def _check_requests(value: Any, rows: int, arms: int) -> np.ndarray:
     """Requests (rows,) as an array of objects."""
     if len(value) != rows or not all(isinstance(one, Request) and 1 <= len(one.arms) <= arms for one in value):
         raise ValueError(f"requests must be {rows} of Request(context, arms), each with 1 to {arms} arms")

@@ -20,7 +20,7 @@ class Moments:
     products: float = 0.0
     weighted_products: float = 0.0
     square_products: float = 0.0
-    most: float = 0.0
+    max_weight: float = 0.0
 
     def __add__(self, other: "Moments") -> "Moments":
         """Those of two logs together."""
@@ -31,14 +31,14 @@ class Moments:
             products=self.products + other.products,
             weighted_products=self.weighted_products + other.weighted_products,
             square_products=self.square_products + other.square_products,
-            most=max(self.most, other.most),
+            max_weight=max(self.max_weight, other.max_weight),
         )
 
     def with_row(self, weight: float, reward: float) -> "Moments":
         """And one row more."""
-        return self + moments_of(np.array([weight]), np.array([reward]))
+        return self + compute_moments(np.array([weight]), np.array([reward]))
 
-    def shifted(self, least: float) -> "Moments":
+    def shift_rewards(self, least: float) -> "Moments":
         """With rewards r - least in place of r."""
         products = self.products - least * self.weights
         weighted = self.weighted_products - least * self.square_weights
@@ -66,7 +66,7 @@ class Moments:
         return self.weights**2 / self.square_weights if self.square_weights > 0.0 else 0.0
 
 
-def moments_of(weights: np.ndarray, rewards: np.ndarray) -> Moments:
+def compute_moments(weights: np.ndarray, rewards: np.ndarray) -> Moments:
     """Of a block of rows: weights (n,), rewards (n,)."""
     products = weights * rewards
     return Moments(
@@ -76,5 +76,5 @@ def moments_of(weights: np.ndarray, rewards: np.ndarray) -> Moments:
         products=float(products.sum()),
         weighted_products=float(weights @ products),
         square_products=float(products @ products),
-        most=float(weights.max(initial=0.0)),
+        max_weight=float(weights.max(initial=0.0)),
     )

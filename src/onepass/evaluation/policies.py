@@ -19,33 +19,33 @@ SUM = 1e-6  # how far from 1 probabilities may add up
 Policy = Callable[[Log, int], np.ndarray]  # a block and the place of its first row to probabilities (n, K)
 
 
-def policy_of(given: Any, log: Log) -> Policy:
+def make_policy(given: Any, log: Log) -> Policy:
     """The policy as a function of blocks; ValueError for what is none, or arrays that do not fit the log."""
-    if hasattr(given, "on"):
-        return lambda block, start: checked(given.on(block), block)
+    if hasattr(given, "action_probabilities"):
+        return lambda block, start: _check_probabilities(given.action_probabilities(block), block)
     if hasattr(given, "decide"):
-        return lambda block, start: asked(given, block)
+        return lambda block, start: bandit_probabilities(given, block)
     if callable(given):
-        return lambda block, start: checked(given(contexts_of(block)), block)
+        return lambda block, start: _check_probabilities(given(policy_input(block)), block)
     fixed = check.array("policy", given, NUMBER, (1, 2, 3))
     by_slot = log.slots is not None and fixed.ndim > 1 and fixed.shape[-1] != log.n_arms
     rows = fixed.ndim - by_slot == 2
     if fixed.shape[int(rows)] != log.n_arms or (rows and len(fixed) != len(log)):
         raise ValueError(f"policy must have {log.n_arms} arms, and {len(log)} rows or none, got shape {fixed.shape}")
 
-    def of_block(block: Log, start: int) -> np.ndarray:
+    def block_probabilities(block: Log, start: int) -> np.ndarray:
         part = fixed[start : start + len(block)] if rows else fixed[None]
         if by_slot:
             last = int(block.slots.max(initial=0))  # type: ignore[union-attr]
             if last >= part.shape[2]:
                 raise ValueError(f"policy must have every slot of the log, and slot {last} is beyond {part.shape}")
             part = np.broadcast_to(part, (len(block), *part.shape[1:]))[np.arange(len(block)), :, block.slots]
-        return checked(np.broadcast_to(part, (len(block), log.n_arms)), block)
+        return _check_probabilities(np.broadcast_to(part, (len(block), log.n_arms)), block)
 
-    return of_block
+    return block_probabilities
 
 
-def contexts_of(block: Log) -> np.ndarray:
+def policy_input(block: Log) -> np.ndarray:
     """Contexts of a block, or its requests where these are records; ValueError where the log has neither."""
     if block.contexts is None and block.requests is not None:
         return block.requests
@@ -54,7 +54,7 @@ def contexts_of(block: Log) -> np.ndarray:
     return block.contexts
 
 
-def checked(probabilities: Any, block: Log) -> np.ndarray:
+def _check_probabilities(probabilities: Any, block: Log) -> np.ndarray:
     """Probabilities (n, K) of a block; ValueError where they are none."""
     p = check.array("policy", probabilities, NUMBER, (2,), block.n_arms)
     if len(p) != len(block) or not p.min(initial=0.0) >= 0.0 or not (abs(p.sum(1) - 1.0) <= SUM).all():  # NaN too
@@ -62,29 +62,29 @@ def checked(probabilities: Any, block: Log) -> np.ndarray:
     return p
 
 
-def changes(policy: Any) -> bool:
+def policy_changes(policy: Any) -> bool:
     """Whether a policy is another one from row to row, as one that learns: then it has no one value that stays."""
     return bool(getattr(policy, "changes", False))
 
 
-def asked(bandit: Any, block: Log) -> np.ndarray:
+def bandit_probabilities(bandit: Any, block: Log) -> np.ndarray:
     """What a bandit would choose: the probabilities of its decisions, for ids of its own, so that nothing changes.
 
     Rows that offer the same arms are asked together.
     """
     if block.requests is not None:
-        return asked_each(bandit, block)
-    contexts = contexts_of(block)
+        return _request_probabilities(bandit, block)
+    contexts = policy_input(block)
     names = None if contexts.ndim == 3 else range(block.n_arms)
     requests = contexts if contexts.ndim == 3 else contexts[:, None]
     found = np.empty((len(block), block.n_arms))
-    for among, rows in offers(block):
+    for among, rows in _eligible_groups(block):
         ids = [f"row {i}" for i in rows.tolist()]
         found[rows] = bandit.decide(requests[rows], names, id=ids, eligible=among).probabilities
     return found
 
 
-def asked_each(bandit: Any, block: Log) -> np.ndarray:
+def _request_probabilities(bandit: Any, block: Log) -> np.ndarray:
     """The same where arms have names or requests are records, which may offer different arms."""
     found = np.zeros((len(block), block.n_arms))
     for place, (context, arms, eligible) in enumerate(block.requests):  # type: ignore[arg-type]
@@ -95,10 +95,14 @@ def asked_each(bandit: Any, block: Log) -> np.ndarray:
 
 def reads_contexts(policy: Any) -> bool:
     """Whether a policy looks at more of a log than which arms there were."""
-    return hasattr(policy, "bandit") or hasattr(policy, "decide") or (callable(policy) and not hasattr(policy, "on"))
+    return (
+        hasattr(policy, "bandit")
+        or hasattr(policy, "decide")
+        or (callable(policy) and not hasattr(policy, "action_probabilities"))
+    )
 
 
-def offers(block: Log) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
+def _eligible_groups(block: Log) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
     """Which arms are offered (K,), None for all, and the rows that offer these."""
     if block.eligible is None:
         yield None, np.arange(len(block))

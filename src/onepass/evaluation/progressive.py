@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import contexts_of, policy_of
-from onepass.evaluation.sample import Sample, sample_of
+from onepass.evaluation.policies import make_policy, policy_input
+from onepass.evaluation.sample import Sample, make_sample
 from onepass.foundation import check
 
 
-class Learning:
+class LearningPolicy:
     """A policy to evaluate that learns the log as it goes: `evaluate(log, Learning(bandit))`.
 
     bandit: shared for contexts (n, K, d), per arm for contexts (n, d), where arms are named 0 to K - 1; of records for
@@ -28,29 +28,31 @@ class Learning:
     changes = True
 
     bandit: Any
-    every: int
+    batch_size: int
 
-    def __init__(self, bandit: Any, every: int = 1) -> None:
-        self.bandit, self.every = bandit, check.integer("every", every, 1)
+    def __init__(self, bandit: Any, batch_size: int = 1) -> None:
+        self.bandit, self.batch_size = bandit, check.integer("every", batch_size, 1)
 
-    def on(self, block: Log) -> np.ndarray:
+    def action_probabilities(self, block: Log) -> np.ndarray:
         """Probabilities (n, K) for a block of a log, each of the bandit that has learned the rows before; it learns the
         block. ValueError for a log without contexts."""
-        contexts, p, start = contexts_of(block), np.empty((len(block), block.n_arms)), 0
-        for part in block.blocks(self.every):
+        contexts, p, start = policy_input(block), np.empty((len(block), block.n_arms)), 0
+        for part in block.blocks(self.batch_size):
             rows = slice(start, start + len(part))
-            p[rows] = policy_of(self.bandit, part)(part, start)
+            p[rows] = make_policy(self.bandit, part)(part, start)
             if block.contexts is None:
-                self.bandit.learn([request.context for request in contexts[rows]], part.rewards, arm=chosen(part))
+                self.bandit.learn(
+                    [request.context for request in contexts[rows]], part.rewards, arm=_arms_to_learn(part)
+                )
             elif contexts.ndim == 3:
                 self.bandit.learn(contexts[rows][np.arange(len(part)), part.arms], part.rewards)
             else:
-                self.bandit.learn(contexts[rows], part.rewards, arm=chosen(part))
+                self.bandit.learn(contexts[rows], part.rewards, arm=_arms_to_learn(part))
             start += len(part)
         return p
 
 
-def chosen(log: Log) -> list[Any]:
+def _arms_to_learn(log: Log) -> list[Any]:
     """The arms that were chosen, as `learn` takes them: by their names or features where a log has these."""
     if log.requests is None:
         places: list[Any] = log.arms.tolist()
@@ -58,14 +60,14 @@ def chosen(log: Log) -> list[Any]:
     return [request.arm(place) for request, place in zip(log.requests, log.arms.tolist(), strict=True)]
 
 
-def progressive(log: Log, bandit: Any, every: int = 1) -> Sample:
+def progressive(log: Log, bandit: Any, batch_size: int = 1) -> Sample:
     """Weights and rewards of a bandit that learns the log as it goes.
 
     log: with contexts; bandit, every: as of `Learning`.
     Returns a `Sample` without a model. ValueError for a log without contexts.
     """
-    p = Learning(bandit, every).on(log)
-    return sample_of(p[np.arange(len(log)), log.arms] / log.propensities, log.rewards)
+    p = LearningPolicy(bandit, batch_size).action_probabilities(log)
+    return make_sample(p[np.arange(len(log)), log.arms] / log.propensities, log.rewards)
 
 
 def learning_curve(sample: Sample, points: int = 50) -> np.ndarray:

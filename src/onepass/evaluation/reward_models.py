@@ -19,7 +19,7 @@ FOLDS = 5  # blocks of a log
 REG = 1.0  # of the default model, whose features are of the order of 1
 
 
-class Linear:
+class RidgeModel:
     """The default model: ridge regression per arm on the context and a constant, or on the arm's own features.
 
     reg: regularization (default 1.0). `fit(log)` learns more rows, `predict(log)` gives rewards (n, K).
@@ -29,13 +29,13 @@ class Linear:
         self._reg, self._states = reg, {}  # type: ignore[var-annotated]
 
     @property
-    def fitted(self) -> bool:
+    def is_fitted(self) -> bool:
         """Whether it has learned a row."""
         return bool(self._states)
 
     def fit(self, log: Log) -> None:
         """Learn the rows of a log, after those before."""
-        rows, models = features(log), self._models(log)
+        rows, models = _features(log), self._models(log)
         for model in np.unique(models):
             own = models == model
             if model not in self._states:
@@ -45,7 +45,7 @@ class Linear:
 
     def predict(self, log: Log) -> np.ndarray:
         """Rewards (n, K); of an arm that has not been seen, 0."""
-        rows, out = features(log), np.zeros((len(log), log.n_arms))
+        rows, out = _features(log), np.zeros((len(log), log.n_arms))
         if rows.ndim == 3:
             return rows @ parameter(self._states[0]) if self._states else out
         for arm, state in self._states.items():
@@ -57,14 +57,14 @@ class Linear:
         return np.zeros(len(log), int) if log.contexts is not None and log.contexts.ndim == 3 else log.arms
 
 
-def features(log: Log) -> np.ndarray:
+def _features(log: Log) -> np.ndarray:
     """A constant and the contexts, (n, 1 + d) or (n, K, 1 + d)."""
     if log.contexts is None:
         return np.ones((len(log), 1))
     return np.concatenate([np.ones((*log.contexts.shape[:-1], 1)), log.contexts], axis=-1)
 
 
-class Regressor:
+class RegressorModel:
     """Any scikit-learn regressor as a reward model: refitted on all rows so far, with the arm as one-hot features.
 
     model: with `fit(X, y)` and `predict(X)`; it is fitted in place.
@@ -74,13 +74,13 @@ class Regressor:
         self._model, self._rows, self._rewards = model, [], []  # type: ignore[var-annotated]
 
     @property
-    def fitted(self) -> bool:
+    def is_fitted(self) -> bool:
         """Whether it has learned a row."""
         return bool(self._rows)
 
     def fit(self, log: Log) -> None:
         """Learn the rows of a log, together with those before."""
-        self._rows.append(table(log, log.arms))
+        self._rows.append(_arm_features(log, log.arms))
         self._rewards.append(log.rewards)
         self._model.fit(np.concatenate(self._rows), np.concatenate(self._rewards))
 
@@ -88,11 +88,11 @@ class Regressor:
         """Rewards (n, K); 0 before the first fit."""
         if not self._rows:
             return np.zeros((len(log), log.n_arms))
-        each = [self._model.predict(table(log, np.full(len(log), arm))) for arm in range(log.n_arms)]
+        each = [self._model.predict(_arm_features(log, np.full(len(log), arm))) for arm in range(log.n_arms)]
         return np.stack(each, axis=1)
 
 
-def table(log: Log, arms: np.ndarray) -> np.ndarray:
+def _arm_features(log: Log, arms: np.ndarray) -> np.ndarray:
     """Features of rows and the given arms, and which arm it is."""
     one_hot = np.eye(log.n_arms)[arms]
     if log.contexts is None:
@@ -101,20 +101,20 @@ def table(log: Log, arms: np.ndarray) -> np.ndarray:
     return np.hstack([rows, one_hot])
 
 
-def model_of(given: Any) -> Any:
+def make_reward_model(given: Any) -> Any:
     """None: `Linear()`; a model with `fit(log)`... is told from a scikit-learn regressor by being one of ours."""
     if given is None:
-        return Linear()
-    return given if isinstance(given, Linear | Regressor) else Regressor(given)
+        return RidgeModel()
+    return given if isinstance(given, RidgeModel | RegressorModel) else RegressorModel(given)
 
 
-class Ahead:
+class ProgressivePredictor:
     """Predictions of a log, block by block, each by a model that has learned the rows before.
 
     model: `Linear` or `Regressor`; folds: parts of the first block (default 5), each predicted from those before.
     """
 
-    def __init__(self, model: Linear | Regressor, folds: int = FOLDS) -> None:
+    def __init__(self, model: RidgeModel | RegressorModel, folds: int = FOLDS) -> None:
         self._model, self._folds = model, folds
         self._last: Log | None = None
 
@@ -126,6 +126,6 @@ class Ahead:
             if self._last is not None:
                 self._model.fit(self._last)
             rows = slice(place * size, place * size + len(part))
-            out[rows], known[rows] = self._model.predict(part), self._model.fitted
+            out[rows], known[rows] = self._model.predict(part), self._model.is_fitted
             self._last = part
         return out, known

@@ -34,7 +34,7 @@ class Sample(NamedTuple):
         return self.weights * self.rewards
 
 
-def sample_of(
+def make_sample(
     weights: Any, rewards: Any, predicted: Any = None, values: Any = None, modelled: np.ndarray | None = None
 ) -> Sample:
     """A checked sample; predicted and values: of the reward model, both or neither (None); modelled: (n,) booleans, the

@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 
 from onepass.evaluation.anytime import AnytimeLimits
-from onepass.evaluation.bounds import Bound
-from onepass.evaluation.evaluate import BLOCK, Evaluation, open_fraction, summed_up
+from onepass.evaluation.evaluate import BLOCK, Evaluation, open_fraction, summarize_sample
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import changes, policy_of
-from onepass.evaluation.ranges import Interval, Range, checked_range
-from onepass.evaluation.sample import sample_of
+from onepass.evaluation.policies import make_policy, policy_changes
+from onepass.evaluation.reward_range import Interval, Range, make_range
+from onepass.evaluation.sample import make_sample
+from onepass.evaluation.weight_bound import WeightBound
 from onepass.foundation import check
 
 
 @dataclass(frozen=True)
-class Slates:
+class SlateEvaluation:
     """What a log tells of lists.
 
     lists: how many; slots: an `Evaluation` of each slot, by IPS and SNIPS, among the lists that have it, whose limits
@@ -59,7 +59,7 @@ def evaluate_slates(
     reward_range: tuple[float, float] = (0.0, 1.0),
     level: float = 0.95,
     weight_bound: float | None = None,
-) -> Slates:
+) -> SlateEvaluation:
     """What a policy would have earned a list.
 
     log: with `slots`; the rows of a list stand together, slots rising. policy: as for `evaluate`, probabilities of
@@ -71,11 +71,11 @@ def evaluate_slates(
     weights = check.choice("weights", weights, ("slot", "prefix"))
     if log.slots is None or len(log) == 0:
         raise ValueError("log must have at least one row, and its slots")
-    rewards, alpha = checked_range(reward_range), 1.0 - open_fraction("level", level)
+    rewards, alpha = make_range(reward_range), 1.0 - open_fraction("level", level)
     lists = np.concatenate([[0], np.cumsum(np.diff(log.slots) <= 0)])
-    count, chooses, w = int(lists[-1]) + 1, policy_of(policy, log), np.empty(len(log))
-    bounds = [Bound(weight_bound) for _ in range(int(log.slots.max()) + 1)]
-    missing, tops = np.zeros(len(log)), np.full(len(log), np.nan)
+    count, chooses, w = int(lists[-1]) + 1, make_policy(policy, log), np.empty(len(log))
+    bounds = [WeightBound(weight_bound) for _ in range(int(log.slots.max()) + 1)]
+    missing, max_weights = np.zeros(len(log)), np.full(len(log), np.nan)
     for place, block in enumerate(log.blocks(BLOCK)):
         rows = slice(place * BLOCK, place * BLOCK + len(block))
         p = chooses(block, rows.start)
@@ -83,26 +83,26 @@ def evaluate_slates(
         missing[rows] = (p * ~block.support).sum(axis=1)
         for slot in np.unique(log.slots[rows]):
             own = np.flatnonzero(log.slots[rows] == slot)
-            most = bounds[slot].see(block[own], p[own], w[rows][own])
+            most = bounds[slot].update(block[own], p[own], w[rows][own])
             if most is not None:
-                tops[rows.start + own] = most
+                max_weights[rows.start + own] = most
     if weights == "prefix":
         for row in np.flatnonzero(np.diff(lists) == 0) + 1:
             w[row] *= w[row - 1]
-            tops[row] *= tops[row - 1]
+            max_weights[row] *= max_weights[row - 1]
     last = np.flatnonzero(np.diff(lists, append=count))  # the row of each list that stands lowest
-    found, shares, limits, part, moves = [], [], [], alpha / len(bounds), changes(policy)
+    found, shares, limits, part, moves = [], [], [], alpha / len(bounds), policy_changes(policy)
     for slot, bound in enumerate(bounds):
         own = log.slots == slot
         if not own.any():
             raise ValueError(f"slots must be 0, 1, ..., and there is no row of slot {slot}")
         if weights == "prefix":
-            bound.known = not np.isnan(tops[own]).any()
-            bound.most, bound.ceiling = float(np.nanmax(tops[own] if bound.known else w[own])), None
-            bound.given = bound.most if bound.given is not None else None
-        most = tops[own] if bound.known else None
-        sample, share = sample_of(w[own], log.rewards[own]), float(missing[own].mean())
-        one = summed_up(sample, most, rewards, ("ips", "snips"), part, bound, share, 0, 0, moves)
+            bound.known = not np.isnan(max_weights[own]).any()
+            bound.max_weight, bound.ceiling = float(np.nanmax(max_weights[own] if bound.known else w[own])), None
+            bound.given = bound.max_weight if bound.given is not None else None
+        most = max_weights[own] if bound.known else None
+        sample, share = make_sample(w[own], log.rewards[own]), float(missing[own].mean())
+        one = summarize_sample(sample, most, rewards, ("ips", "snips"), part, bound, share, 0, 0, moves)
         found.append(one)
         shares.append(float(own.sum()) / count)
         if own.sum() == count:
@@ -110,14 +110,14 @@ def evaluate_slates(
             continue
         every, earned, each = np.ones(count), np.zeros(count), np.ones(count)
         if weights == "prefix":
-            every, each = w[last].copy(), tops[last].copy()
-        every[lists[own]], earned[lists[own]], each[lists[own]] = w[own], log.rewards[own], tops[own]
+            every, each = w[last].copy(), max_weights[last].copy()
+        every[lists[own]], earned[lists[own]], each[lists[own]] = w[own], log.rewards[own], max_weights[own]
         whole = AnytimeLimits(Range(min(rewards.least, 0.0), max(rewards.largest, 0.0)), part, moves, False)
-        whole.add(sample_of(every, earned), None if np.isnan(each).any() else each, bound.ceiling)
+        whole.add(make_sample(every, earned), None if np.isnan(each).any() else each, bound.ceiling)
         limits.append(whole.limits())
     sums = np.bincount(lists, weights=w * log.rewards, minlength=count)
     refused = any(one.verdict == "refused" for one in found)
-    return Slates(
+    return SlateEvaluation(
         lists=count,
         slots=tuple(found),
         shares=tuple(shares),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.evaluation.estimators import Estimator, estimator
+from onepass.evaluation.estimators import Estimator, get_estimator
 from onepass.evaluation.sample import Sample
 from onepass.foundation import check
 
@@ -16,7 +16,7 @@ WIDTH = 2.0  # deviations: of the source
 KNOBS = 20  # how many are tried where none are given, from the median weight to the largest
 
 
-def knobs_for(sample: Sample) -> np.ndarray:
+def _default_knobs(sample: Sample) -> np.ndarray:
     """Knobs to try for clipping and switching: quantiles of the positive weights, and infinity."""
     positive = sample.weights[sample.weights > 0.0]
     if positive.size == 0:
@@ -24,7 +24,7 @@ def knobs_for(sample: Sample) -> np.ndarray:
     return np.append(np.unique(np.quantile(positive, np.linspace(0.5, 1.0, KNOBS))), np.inf)
 
 
-def chosen(values: np.ndarray, deviations: np.ndarray) -> int:
+def slope_index(values: np.ndarray, deviations: np.ndarray) -> int:
     """The index that SLOPE takes, of estimates (m,) and their deviations (m,), in any order."""
     order = np.argsort(-deviations, kind="stable")
     lower, upper, best = -np.inf, np.inf, int(order[0])
@@ -37,7 +37,7 @@ def chosen(values: np.ndarray, deviations: np.ndarray) -> int:
     return best
 
 
-def slope(sample: Sample, name: str, knobs: Any = None) -> Estimator:
+def tune_estimator(sample: Sample, name: str, knobs: Any = None) -> Estimator:
     """The estimator of that name with the knob that SLOPE chooses.
 
     sample: of the log; name: "clipped", "switch", "dros", "subgaussian" or "subgaussian-dr"; knobs: (m,) to choose
@@ -47,9 +47,9 @@ def slope(sample: Sample, name: str, knobs: Any = None) -> Estimator:
     """
     name = check.choice("name", name, ("clipped", "switch", "dros", "subgaussian", "subgaussian-dr"))
     if knobs is None:
-        knobs = knobs_for(sample) ** 2 if name == "dros" else knobs_for(sample)
+        knobs = _default_knobs(sample) ** 2 if name == "dros" else _default_knobs(sample)
         if name.startswith("subgaussian"):
             knobs = np.linspace(0.0, 1.0, KNOBS + 1)
-    family = [estimator(name, float(knob)) for knob in np.atleast_1d(knobs)]
+    family = [get_estimator(name, float(knob)) for knob in np.atleast_1d(knobs)]
     values = np.array([one.value(sample) for one in family])
-    return family[chosen(values, np.array([one.deviation(sample) for one in family]))]
+    return family[slope_index(values, np.array([one.deviation(sample) for one in family]))]

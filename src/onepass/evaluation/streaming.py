@@ -13,15 +13,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.evaluation import intervals
-from onepass.evaluation.bounds import Bound
-from onepass.evaluation.estimators import NAMES, Estimator, estimator
-from onepass.evaluation.evaluate import BLOCK, USUAL, VALUED, Estimate, Evaluation, fixed, open_fraction
+from onepass.evaluation.estimators import ESTIMATORS, Estimator, get_estimator
+from onepass.evaluation.evaluate import (
+    BLOCK,
+    DEFAULT_ESTIMATORS,
+    PREFERRED,
+    Estimate,
+    Evaluation,
+    moment_intervals,
+    open_fraction,
+)
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import changes, policy_of
-from onepass.evaluation.ranges import Range, checked_range, checked_rewards
-from onepass.evaluation.reward_models import Ahead, model_of
+from onepass.evaluation.policies import make_policy, policy_changes
+from onepass.evaluation.reward_models import ProgressivePredictor, make_reward_model
+from onepass.evaluation.reward_range import Range, check_rewards, make_range
 from onepass.evaluation.sample import Sample
-from onepass.evaluation.tally import Tally, Terms
+from onepass.evaluation.sufficient_stats import PolicyStatistics, TermStatistics
+from onepass.evaluation.weight_bound import WeightBound
 from onepass.foundation import check
 
 
@@ -30,7 +38,7 @@ def evaluate_many(
     policies: Mapping[str, Any],
     *,
     reward_range: tuple[float, float] = (0.0, 1.0),
-    estimators: Iterable[str | tuple[str, float]] = USUAL,
+    estimators: Iterable[str | tuple[str, float]] = DEFAULT_ESTIMATORS,
     model: Any = None,
     level: float = 0.95,
     weight_bound: float | None = None,
@@ -59,27 +67,27 @@ def evaluate_many(
     return swept.evaluations()
 
 
-class Swept(NamedTuple):
+class SweepResult(NamedTuple):
     """What one pass over a log, or a part of one, leaves behind: of every policy its tally, its largest weight,
     and its mass on every arm where distributions are not known; chosen: how often each arm was; rows."""
 
-    tallies: dict[str, Tally]
-    bounds: dict[str, Bound]
+    tallies: dict[str, PolicyStatistics]
+    bounds: dict[str, WeightBound]
     masses: dict[str, np.ndarray]
     chosen: np.ndarray
     rows: int
 
-    def then(self, other: "Swept") -> "Swept":
+    def concat(self, other: "SweepResult") -> "SweepResult":
         """Of this part of a log, then of another one."""
         masses = {
-            name: grown(self.masses.get(name, np.zeros(0)), other.masses.get(name, np.zeros(0)))
+            name: _add_padded(self.masses.get(name, np.zeros(0)), other.masses.get(name, np.zeros(0)))
             for name in self.masses.keys() | other.masses.keys()
         }
-        return Swept(
-            {name: one.then(other.tallies[name]) for name, one in self.tallies.items()},
-            {name: one.then(other.bounds[name]) for name, one in self.bounds.items()},
+        return SweepResult(
+            {name: one.concat(other.tallies[name]) for name, one in self.tallies.items()},
+            {name: one.concat(other.bounds[name]) for name, one in self.bounds.items()},
             masses,
-            grown(self.chosen, other.chosen),
+            _add_padded(self.chosen, other.chosen),
             self.rows + other.rows,
         )
 
@@ -90,8 +98,8 @@ class Swept(NamedTuple):
         found = {}
         for name, tally in self.tallies.items():
             whole, mass = copy(tally), self.masses.get(name, np.zeros(0))
-            whole.unsupported += float(mass[grown(self.chosen, np.zeros(len(mass)))[: len(mass)] == 0].sum())
-            found[name] = summary(whole, self.bounds[name])
+            whole.unsupported += float(mass[_add_padded(self.chosen, np.zeros(len(mass)))[: len(mass)] == 0].sum())
+            found[name] = summarize_statistics(whole, self.bounds[name])
         return found
 
 
@@ -100,63 +108,63 @@ def sweep(
     policies: Mapping[str, Any],
     *,
     reward_range: tuple[float, float] = (0.0, 1.0),
-    estimators: Iterable[str | tuple[str, float]] = USUAL,
+    estimators: Iterable[str | tuple[str, float]] = DEFAULT_ESTIMATORS,
     model: Any = None,
     level: float = 0.95,
     weight_bound: float | None = None,
     average: bool = False,
     progress: Callable[[int], object] | None = None,
-) -> Swept:
+) -> SweepResult:
     """One pass over a log, or a part of one; log, policies, reward_range, estimators, model, level, weight_bound,
     average, progress and errors as of `evaluate_many`."""
     if not policies:
         raise ValueError("policies must hold at least one policy by name")
-    rewards, alpha = checked_range(reward_range), 1.0 - open_fraction("level", level)
-    asked = tuple(one_of(each) for each in estimators)
-    changing = {name: bool(average) or changes(policy) for name, policy in policies.items()}
-    tallies = {name: Tally(rewards, asked, alpha, moves) for name, moves in changing.items()}
-    bounds = {name: Bound(weight_bound) for name in policies}
-    ahead = Ahead(model_of(model)) if any(one.models for one in asked) else None
-    choices = {name: policy_of(policy, log) for name, policy in policies.items()} if isinstance(log, Log) else {}
+    rewards, alpha = make_range(reward_range), 1.0 - open_fraction("level", level)
+    asked = tuple(_parse_estimator(each) for each in estimators)
+    changing = {name: bool(average) or policy_changes(policy) for name, policy in policies.items()}
+    tallies = {name: PolicyStatistics(rewards, asked, alpha, moves) for name, moves in changing.items()}
+    bounds = {name: WeightBound(weight_bound) for name in policies}
+    ahead = ProgressivePredictor(make_reward_model(model)) if any(one.models for one in asked) else None
+    choices = {name: make_policy(policy, log) for name, policy in policies.items()} if isinstance(log, Log) else {}
     chosen, masses, start = np.zeros(0), {}, 0  # type: ignore[var-annotated]
-    for block in blocks_of(log):
-        checked_rewards(block.rewards, rewards, start)
+    for block in _nonempty_blocks(log):
+        check_rewards(block.rewards, rewards, start)
         rows = np.arange(len(block))
         q, known = (None, np.zeros(len(block), bool)) if ahead is None else ahead.predict(block)
         q = None if q is None else np.clip(q, rewards.least, rewards.largest)
         predicted = np.zeros(len(block)) if q is None else q[rows, block.arms]
         closed = None if block.distributions is None else block.distributions == 0.0
         closed = closed if closed is not None and closed.any() else None
-        chosen = grown(chosen, np.bincount(block.arms, minlength=block.n_arms))
+        chosen = _add_padded(chosen, np.bincount(block.arms, minlength=block.n_arms))
         for name, policy in policies.items():
-            chooses = choices[name] if choices else policy_of(policy, block)
+            chooses = choices[name] if choices else make_policy(policy, block)
             p = chooses(block, start)
             w = p[rows, block.arms] / block.propensities
             values = np.zeros(len(block)) if q is None else np.einsum("ij,ij->i", p, q)
-            missing, tops = 0.0 if closed is None else float(p[closed].sum()), bounds[name].see(block, p, w)
+            missing, max_weights = 0.0 if closed is None else float(p[closed].sum()), bounds[name].update(block, p, w)
             sample = Sample(w, block.rewards, predicted, values, known)
-            tallies[name].add(sample, tops, missing, bounds[name].ceiling)
+            tallies[name].add(sample, max_weights, missing, bounds[name].ceiling)
             if block.distributions is None:
-                masses[name] = grown(masses.get(name, np.zeros(0)), p.sum(axis=0))
+                masses[name] = _add_padded(masses.get(name, np.zeros(0)), p.sum(axis=0))
         start += len(block)
         if progress is not None:
             progress(start)
-    return Swept(tallies, bounds, masses, chosen, start)
+    return SweepResult(tallies, bounds, masses, chosen, start)
 
 
-def blocks_of(log: Log | Iterable[Log]) -> Iterator[Log]:
+def _nonempty_blocks(log: Log | Iterable[Log]) -> Iterator[Log]:
     """Blocks of at most 10,000 rows, none of them empty."""
     for part in (log,) if isinstance(log, Log) else log:
         yield from part.blocks(BLOCK) if len(part) > BLOCK else (part,) if len(part) else ()
 
 
-def one_of(asked: str | tuple[str, float]) -> Estimator:
+def _parse_estimator(asked: str | tuple[str, float]) -> Estimator:
     """An estimator by name, or by name and knob."""
     name, knob = (asked, None) if isinstance(asked, str) else asked
-    return estimator(check.choice("estimators", name, NAMES), knob)
+    return get_estimator(check.choice("estimators", name, ESTIMATORS), knob)
 
 
-def grown(sums: np.ndarray, more: np.ndarray) -> np.ndarray:
+def _add_padded(sums: np.ndarray, more: np.ndarray) -> np.ndarray:
     """Their sum, over as many arms as the longer one has."""
     out = np.zeros(max(len(sums), len(more)))
     out[: len(sums)] += sums
@@ -164,21 +172,21 @@ def grown(sums: np.ndarray, more: np.ndarray) -> np.ndarray:
     return out
 
 
-def summary(tally: Tally, bound: Bound) -> Evaluation:
+def summarize_statistics(tally: PolicyStatistics, bound: WeightBound) -> Evaluation:
     """All numbers of a tally."""
     diagnosis = tally.diagnosis()
     estimates = {
-        one.name: of_terms(one, terms, tally.rewards, tally.alpha)
+        one.name: _estimate(one, terms, tally.rewards, tally.alpha)
         for one, terms in zip(tally.estimators, tally.terms, strict=True)
     }
-    best = next((name for name in VALUED if name in estimates), next(iter(estimates), None))
+    best = next((name for name in PREFERRED if name in estimates), next(iter(estimates), None))
     refused = diagnosis.verdict == "refused" or best is None
     return Evaluation(
         diagnosis=diagnosis,
         value=None if refused or best is None else estimates[best].value,
         limits=tally.anytime.limits(),
         estimates=estimates,
-        intervals={**fixed(tally.moments, tally.rewards, tally.alpha), **tally.anytime.intervals()},
+        intervals={**moment_intervals(tally.moments, tally.rewards, tally.alpha), **tally.anytime.intervals()},
         logged=tally.logged / tally.moments.rows,
         level=1.0 - tally.alpha,
         bound=bound.value,
@@ -187,8 +195,8 @@ def summary(tally: Tally, bound: Bound) -> Evaluation:
     )
 
 
-def of_terms(one: Estimator, terms: Terms, rewards: Range, alpha: float) -> Estimate:
+def _estimate(one: Estimator, terms: TermStatistics, rewards: Range, alpha: float) -> Estimate:
     """The numbers of an estimator."""
     value, deviation = terms.estimate(one)
     knob = one.knob if np.isfinite(one.knob) else None
-    return Estimate(one.name, value, deviation, knob, intervals.around(value, deviation, rewards, alpha))
+    return Estimate(one.name, value, deviation, knob, intervals.normal_interval(value, deviation, rewards, alpha))

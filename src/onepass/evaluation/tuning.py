@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from onepass.evaluation.comparing import Comparison, summary_of, weighed
+from onepass.evaluation.comparison import Comparison, policy_weights, summarize_comparison
 from onepass.evaluation.evaluate import open_fraction
 from onepass.evaluation.log import Log
-from onepass.evaluation.progressive import Learning, learning_curve
-from onepass.evaluation.ranges import checked_range
-from onepass.evaluation.sample import sample_of
+from onepass.evaluation.progressive import LearningPolicy, learning_curve
+from onepass.evaluation.reward_range import make_range
+from onepass.evaluation.sample import make_sample
 
 Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningResult:
     """What a log prefers.
 
     settings: of the best candidate, or the present ones where none is better; bandit: with these settings, having
@@ -39,7 +39,7 @@ class Tuned:
     candidates: dict[str, dict[str, Any]]
 
     def __str__(self) -> str:
-        return f"{named(self.settings) or 'the present settings'}\n{self.comparison}"
+        return f"{_format_settings(self.settings) or 'the present settings'}\n{self.comparison}"
 
 
 def tune(
@@ -48,12 +48,12 @@ def tune(
     log: Log,
     *,
     present: Mapping[str, Any] | None = None,
-    every: int = 1,
+    batch_size: int = 1,
     reward_range: tuple[float, float] = (0.0, 1.0),
     level: float = 0.95,
     weight_bound: float | None = None,
     points: int = 50,
-) -> Tuned:
+) -> TuningResult:
     """Choose the settings of a recipe on a log.
 
     recipe: called with keywords, returns a bandit that explores with known probabilities; grid: lists of values by
@@ -65,26 +65,26 @@ def tune(
     points: of a learning curve, at least 1 (default 50).
     Returns `Tuned`. ValueError for an empty grid, and as `progressive`.
     """
-    base, rewards = dict(present or {}), checked_range(reward_range)
+    base, rewards = dict(present or {}), make_range(reward_range)
     alpha = 1.0 - open_fraction("level", level)
-    candidates = {named(one): {**base, **one} for one in combinations(grid)}
+    candidates = {_format_settings(one): {**base, **one} for one in _combinations(grid)}
     bandits, weights = {}, {}
     for name, settings in {"present": base, **candidates}.items():
         bandits[name] = recipe(**settings)
-        weights[name] = weighed(log, Learning(bandits[name], every), weight_bound)
+        weights[name] = policy_weights(log, LearningPolicy(bandits[name], batch_size), weight_bound)
     each = {name: weights[name] for name in candidates}
-    comparison = summary_of(each, weights["present"], log.rewards, rewards, alpha)
+    comparison = summarize_comparison(each, weights["present"], log.rewards, rewards, alpha)
     best = "present" if comparison.best is None else comparison.best
-    return Tuned(
+    return TuningResult(
         settings=base if comparison.best is None else candidates[best],
         bandit=bandits[best],
         comparison=comparison,
-        curves={name: learning_curve(sample_of(one.weights, log.rewards), points) for name, one in weights.items()},
+        curves={name: learning_curve(make_sample(one.weights, log.rewards), points) for name, one in weights.items()},
         candidates=candidates,
     )
 
 
-def combinations(grid: Grid) -> list[dict[str, Any]]:
+def _combinations(grid: Grid) -> list[dict[str, Any]]:
     """All combinations of a grid; ValueError where there is none."""
     if isinstance(grid, Mapping):
         found = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []
@@ -95,6 +95,6 @@ def combinations(grid: Grid) -> list[dict[str, Any]]:
     return found
 
 
-def named(settings: Mapping[str, Any]) -> str:
+def _format_settings(settings: Mapping[str, Any]) -> str:
     """Settings in words."""
     return ", ".join(f"{name}={value}" for name, value in settings.items())

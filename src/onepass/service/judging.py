@@ -14,15 +14,21 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from onepass.evaluation.bounds import Bound
-from onepass.evaluation.comparing import Bounds, Difference, PolicyWeights, summary_of, written
-from onepass.evaluation.estimators import estimator
+from onepass.evaluation.comparison import (
+    Difference,
+    PolicyWeights,
+    WeightLimits,
+    logging_policy_weights,
+    summarize_comparison,
+)
+from onepass.evaluation.estimators import get_estimator
 from onepass.evaluation.evaluate import Evaluation
-from onepass.evaluation.policies import changes
-from onepass.evaluation.ranges import Range
+from onepass.evaluation.policies import policy_changes
+from onepass.evaluation.reward_range import Range
 from onepass.evaluation.sample import Sample
-from onepass.evaluation.streaming import summary
-from onepass.evaluation.tally import Tally
+from onepass.evaluation.streaming import summarize_statistics
+from onepass.evaluation.sufficient_stats import PolicyStatistics
+from onepass.evaluation.weight_bound import WeightBound
 from onepass.log.asking import first_eligible
 from onepass.log.records import Decision, Join
 from onepass.log.replay import Fold, grouped
@@ -185,18 +191,18 @@ def looked_up(store: Store, loop: str, identity: str, window: Window) -> Decisio
 class Judged:
     """What is kept of a policy: sums and sequences, and weights for the comparison. why: it failed."""
 
-    tally: Tally
+    tally: PolicyStatistics
     weights: list[np.ndarray] = field(default_factory=list)
     waiting: list[tuple[float, float, float]] = field(default_factory=list)
     first: float | None = None
-    bound: Bound = field(default_factory=lambda: Bound(None))
+    bound: WeightBound = field(default_factory=lambda: WeightBound(None))
     why: str = ""
 
     def see(self, row: Row, p: np.ndarray) -> None:
         """A row more."""
         chance = row.shown > 0.0
         top = float((p[chance] / row.shown[chance]).max())
-        self.bound.most = max(self.bound.most, top)
+        self.bound.max_weight = max(self.bound.max_weight, top)
         self.bound.ceiling = self.bound.ceiling or 1.0 / float(row.shown[chance].min())
         self.waiting.append((float(p[row.place] / row.shown[row.place]), top, float(p[~chance].sum())))
 
@@ -213,7 +219,9 @@ class Judged:
     def policy_weights(self) -> PolicyWeights:
         """Its weights, for the comparison; what wrote the log may have learned, so they are of no fixed sample."""
         weights = np.concatenate(self.weights)
-        return PolicyWeights(weights, Bounds(self.bound.value, self.first), self.tally.unsupported / len(weights), True)
+        return PolicyWeights(
+            weights, WeightLimits(self.bound.value, self.first), self.tally.unsupported / len(weights), True
+        )
 
 
 class Verdict(NamedTuple):
@@ -241,8 +249,10 @@ def judge(
     rewards out of the range.
     """
     span, alpha = Range(*rewards), 1.0 - level
-    asked = tuple(estimator(name) for name in ASKED)
-    kept = {name: Judged(Tally(span, asked, alpha, changes(policy))) for name, policy in policies.items()}
+    asked = tuple(get_estimator(name) for name in ASKED)
+    kept = {
+        name: Judged(PolicyStatistics(span, asked, alpha, policy_changes(policy))) for name, policy in policies.items()
+    }
     earned, waiting, count = list[np.ndarray](), list[float](), 0
 
     def flush() -> None:
@@ -303,9 +313,11 @@ def row_of(decision: Decision, reward: float, span: Range) -> Row:
 def verdicts(kept: Mapping[str, Judged], earned: np.ndarray, span: Range, alpha: float) -> dict[str, Verdict]:
     """All numbers."""
     good = {name: one.policy_weights() for name, one in kept.items() if not one.why}
-    compared = summary_of(good, written(len(earned)), earned, span, alpha) if good else None
+    compared = summarize_comparison(good, logging_policy_weights(len(earned)), earned, span, alpha) if good else None
     gains = {} if compared is None else {one.name: one for one in compared.differences}
     return {
-        name: Verdict(None, None, one.why) if one.why else Verdict(summary(one.tally, one.bound), gains[name])
+        name: Verdict(None, None, one.why)
+        if one.why
+        else Verdict(summarize_statistics(one.tally, one.bound), gains[name])
         for name, one in kept.items()
     }

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from onepass.evaluation.ranges import Range
+from onepass.evaluation.reward_range import Range
 from onepass.log.asking import first_eligible
 from onepass.log.records import SECOND, Activation, Checkpoint, Decision, Join, Outcome, Settings
 from onepass.service.drift import EVERY, SETTLED, Drift, Expected

@@ -3,7 +3,8 @@
     D = (q(a) - p(a)) / ((1 - share) p(a) + share q(a)) (r - least),      from -span / (1 - share) to span / share
 
 E[D | past] is the difference of their values at that decision; limits at all times are those of running averages
-(evaluation/running.py), for both learn on the way. The candidate is better once the lower one is above 0 at the level
+(evaluation/running_averages.py), for both learn on the way. The candidate is better once the lower one is above 0 at
+the level
 
     alpha_j = alpha / (j (j + 1)),      j = 1, 2, ... the number of the candidate in its loop;   sum of all = alpha
 
@@ -15,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.evaluation.diagnosis import FEW
-from onepass.evaluation.running import RunningAverages
+from onepass.evaluation.running_averages import RunningAverages
 from onepass.log.records import Decision, Join
 from onepass.log.store import Store
 

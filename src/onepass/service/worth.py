@@ -3,7 +3,8 @@
     r_i in [0, 1]: rewards, scaled     w_i = policy(shown) / p(shown)      D_i = (1 - min(w_i, C)) r_i in [1 - C, 1]
     average E[D] - m <= gain <= average E[D]    m = average of sum over arms of (policy - C p)+: what the cut may take
 
-Averages of expectations have limits that hold at every time, whatever is learned on the way (evaluation/running.py).
+Averages of expectations have limits that hold at every time, whatever is learned on the way
+(evaluation/running_averages.py).
 Three cuts C share the level, so nobody must choose one. An arm that had no chance is one whose weight is cut away: it
 may have been worth everything, and the lower limit says so.
 """
@@ -13,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.evaluation.ranges import Range
-from onepass.evaluation.running import RunningAverages
+from onepass.evaluation.reward_range import Range
+from onepass.evaluation.running_averages import RunningAverages
 
 LEVEL = 0.95  # of each pair of limits
 CUTS = (8.0, 64.0, 512.0)  # the narrow ones need few rows, the wide ones see arms that are hardly ever shown

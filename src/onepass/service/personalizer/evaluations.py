@@ -15,7 +15,7 @@ from onepass.adapters.vowpal_wabbit import exploration_of
 from onepass.bandit.decision import made_id
 from onepass.evaluation import intervals
 from onepass.evaluation.moments import Moments
-from onepass.evaluation.ranges import Range
+from onepass.evaluation.reward_range import Range
 from onepass.foundation.check import shown
 from onepass.log.replay import Fold
 from onepass.service.loop import Loop

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from onepass.evaluation.bounds import Bound
-from onepass.evaluation.evaluate import Evaluation, summed_up
-from onepass.evaluation.events import rows_of
-from onepass.evaluation.moments import Moments, moments_of
-from onepass.evaluation.ranges import Range
-from onepass.evaluation.sample import sample_of
+from onepass.evaluation.evaluate import Evaluation, summarize_sample
+from onepass.evaluation.events import event_rows
+from onepass.evaluation.moments import Moments, compute_moments
+from onepass.evaluation.reward_range import Range
+from onepass.evaluation.sample import make_sample
+from onepass.evaluation.weight_bound import WeightBound
 from onepass.log.asking import first_eligible
 from onepass.log.exchange import paid
 from onepass.log.records import SECOND, Decision, Event, Join
@@ -39,13 +39,13 @@ class Weighed:
         self.learns: Fold | None = learns
         self.weights, self.rewards, self.times = list[float](), list[float](), list[int]()
         self.tops = list[float]()
-        self.missing, self.bound = 0.0, Bound(None)
+        self.missing, self.bound = 0.0, WeightBound(None)
 
     def add(self, chances: np.ndarray, logged: np.ndarray, place: int, reward: float, time: int) -> None:
         """A row. chances, logged: probabilities (K,) of the policy and of what was shown."""
         open_arms = logged > 0.0
         self.tops.append(float((chances[open_arms] / logged[open_arms]).max()))
-        self.bound.most = max(self.bound.most, self.tops[-1])
+        self.bound.max_weight = max(self.bound.max_weight, self.tops[-1])
         self.bound.ceiling = self.bound.ceiling or 1.0 / float(logged[open_arms].min())
         self.missing += float(chances[~open_arms].sum())
         self.weights.append(float(chances[place] / logged[place]))
@@ -57,13 +57,13 @@ class Weighed:
         w, r = np.array(self.weights), np.array(self.rewards)
         range = Range(min(least, float(r.min())), max(largest, float(r.max())))
         changes = self.learns is not None or self.source == "Online"  # has no one value, but an average
-        sample, tops, missing = sample_of(w, r), np.array(self.tops), self.missing / len(r)
-        return summed_up(sample, tops, range, ("snips",), LEVEL, self.bound, missing, 0, 0, changes)
+        sample, tops, missing = make_sample(w, r), np.array(self.tops), self.missing / len(r)
+        return summarize_sample(sample, tops, range, ("snips",), LEVEL, self.bound, missing, 0, 0, changes)
 
     def buckets(self) -> dict[int, Moments]:
         """Sums over the rows of every BUCKET, by its number."""
         numbers, w, r = np.array(self.times) // BUCKET, np.array(self.weights), np.array(self.rewards)
-        return {int(one): moments_of(w[numbers == one], r[numbers == one]) for one in np.unique(numbers)}
+        return {int(one): compute_moments(w[numbers == one], r[numbers == one]) for one in np.unique(numbers)}
 
 
 class Asked:
@@ -139,7 +139,7 @@ def chances(policy: Weighed, record: Decision) -> np.ndarray:
 def row(decision: Decision, join: Join) -> tuple[int, float, np.ndarray]:
     """Place, reward, and the probabilities with which arms were shown. What is joined was activated."""
     event = Event(msgspec.structs.replace(decision, deferred=False), tuple(paid(join)))
-    found = next(rows_of(event, lambda _: 0.0, 0.0))
+    found = next(event_rows(event, lambda _: 0.0, 0.0))
     if found[3] is None:
         raise ValueError(f"decision {decision.id} was logged without its probabilities")
     return found[0], found[1], np.asarray(found[3], float)

@@ -14,37 +14,37 @@ from dataclasses import dataclass
 import numpy as np
 
 from onepass.evaluation.anytime import AnytimeLimits
-from onepass.evaluation.diagnosis import Diagnosis, diagnosed_from
-from onepass.evaluation.estimators import Estimator, none
-from onepass.evaluation.moments import Moments, moments_of
-from onepass.evaluation.ranges import Range
+from onepass.evaluation.diagnosis import Diagnosis, diagnose_moments
+from onepass.evaluation.estimators import Estimator, zero_shape
+from onepass.evaluation.moments import Moments, compute_moments
+from onepass.evaluation.reward_range import Range
 from onepass.evaluation.sample import Sample
 
 PIECES = 128  # of the path: its middle is known to one in 64 of all rows
 
 
 @dataclass(frozen=True)
-class Terms:
+class TermStatistics:
     """rows; means (3,) of a, s and v; squares (3, 3): sums of products about the means."""
 
     rows: int
     means: np.ndarray
     squares: np.ndarray
 
-    def __add__(self, other: "Terms") -> "Terms":
+    def __add__(self, other: "TermStatistics") -> "TermStatistics":
         """Those of two logs together."""
         rows, away = self.rows + other.rows, other.means - self.means
         if rows == 0:
             return self
         squares = self.squares + other.squares + np.outer(away, away) * (self.rows * other.rows / rows)
-        return Terms(rows, self.means + away * (other.rows / rows), squares)
+        return TermStatistics(rows, self.means + away * (other.rows / rows), squares)
 
     def estimate(self, one: Estimator) -> tuple[float, float]:
         """Value and deviation, as `Estimator.value` and `Estimator.deviation` find them on the rows."""
         if self.rows == 0:
             return float("nan"), float("nan")
         a, s, v = self.means
-        if one.shape is none:
+        if one.shape is zero_shape:
             both = np.array([1.0, 0.0, 1.0])
             return float(v), float(np.hypot(a, np.sqrt(max(both @ self.squares @ both, 0.0)) / self.rows))
         if not one.normalized:
@@ -56,20 +56,20 @@ class Terms:
         return float(value), float(np.sqrt(max(along @ self.squares @ along, 0.0)) / self.rows)
 
 
-def terms_of(estimator: Estimator, sample: Sample) -> Terms:
+def term_statistics(estimator: Estimator, sample: Sample) -> TermStatistics:
     """Of a block of rows."""
-    sample = estimator.used(sample)
+    sample = estimator.select_rows(sample)
     if sample.rows == 0:
-        return Terms(0, np.zeros(3), np.zeros((3, 3)))
-    s = sample.weights if estimator.shape is none else estimator.shrunk(sample.weights)
+        return TermStatistics(0, np.zeros(3), np.zeros((3, 3)))
+    s = sample.weights if estimator.shape is zero_shape else estimator.shrink(sample.weights)
     q, v = (sample.predicted, sample.values) if estimator.models else (0.0, np.zeros(sample.rows))
     columns = np.stack([s * (sample.rewards - q), s, v])
     means = columns.mean(axis=1)
     columns -= means[:, None]
-    return Terms(sample.rows, means, columns @ columns.T)
+    return TermStatistics(sample.rows, means, columns @ columns.T)
 
 
-class Path:
+class WeightPath:
     """Sums of weights over pieces of the log, of equal numbers of blocks: rows, sum w, sum w^2."""
 
     def __init__(self) -> None:
@@ -86,9 +86,9 @@ class Path:
             self._pieces = [one + two for one, two in zip(self._pieces[::2], self._pieces[1::2], strict=True)]
             self._blocks *= 2
 
-    def then(self, other: "Path") -> "Path":
+    def concat(self, other: "WeightPath") -> "WeightPath":
         """This path, then another one."""
-        found = Path()
+        found = WeightPath()
         found._blocks, found._pieces = max(self._blocks, other._blocks), [*self._pieces, *other._pieces]
         while len(found._pieces) >= PIECES:
             if len(found._pieces) % 2:
@@ -111,7 +111,7 @@ class Path:
         return float((means[1] - means[0]) / error) if error > 0.0 else 0.0
 
 
-class Tally:
+class PolicyStatistics:
     """All that a stream of rows leaves behind of one policy.
 
     rewards: their range; estimators: those asked for, with their knobs; alpha: of all limits; average: whether limits
@@ -122,43 +122,45 @@ class Tally:
     estimators: tuple[Estimator, ...]
     alpha: float
     moments: Moments
-    path: Path
+    path: WeightPath
     unsupported: float
     logged: float
 
     def __init__(self, rewards: Range, estimators: tuple[Estimator, ...], alpha: float, average: bool = False):
-        nothing = Terms(0, np.zeros(3), np.zeros((3, 3)))
+        nothing = TermStatistics(0, np.zeros(3), np.zeros((3, 3)))
         self.rewards, self.estimators, self.alpha = rewards, estimators, alpha
-        self.moments, self.terms, self.path = Moments(), [nothing for _ in estimators], Path()
+        self.moments, self.terms, self.path = Moments(), [nothing for _ in estimators], WeightPath()
         self.unsupported, self.logged = 0.0, 0.0
         self.anytime = AnytimeLimits(rewards, alpha, average, any(one.models for one in estimators))
 
-    def add(self, sample: Sample, tops: np.ndarray | None, unsupported: float, ceiling: float | None = None) -> None:
+    def add(
+        self, sample: Sample, max_weights: np.ndarray | None, unsupported: float, ceiling: float | None = None
+    ) -> None:
         """A block of rows; tops: (n,) the largest weight that each could have had, None where it is not known;
         unsupported: the policy's mass on arms without support, summed over the rows; ceiling: the largest weight of any
         policy in the first row (default None: not known)."""
-        m = moments_of(sample.weights, sample.rewards)
+        m = compute_moments(sample.weights, sample.rewards)
         self.moments += m
         self.path.add(m)
         self.terms = [
-            one + terms_of(estimator, sample) for one, estimator in zip(self.terms, self.estimators, strict=True)
+            one + term_statistics(estimator, sample) for one, estimator in zip(self.terms, self.estimators, strict=True)
         ]
         self.unsupported += unsupported
         self.logged += float(sample.rewards.sum())
-        self.anytime.add(sample, tops, ceiling)
+        self.anytime.add(sample, max_weights, ceiling)
 
-    def then(self, other: "Tally") -> "Tally":
+    def concat(self, other: "PolicyStatistics") -> "PolicyStatistics":
         """Of this stream, then of another one, asked for the same: sums add, sequences go on (their `then`)."""
-        found = Tally(self.rewards, self.estimators, self.alpha)
-        found.moments, found.path = self.moments + other.moments, self.path.then(other.path)
+        found = PolicyStatistics(self.rewards, self.estimators, self.alpha)
+        found.moments, found.path = self.moments + other.moments, self.path.concat(other.path)
         found.terms = [one + two for one, two in zip(self.terms, other.terms, strict=True)]
         found.unsupported, found.logged = self.unsupported + other.unsupported, self.logged + other.logged
-        found.anytime = self.anytime.then(other.anytime)
+        found.anytime = self.anytime.concat(other.anytime)
         return found
 
     def diagnosis(self) -> Diagnosis:
         """Of all weights so far."""
         m = self.moments
         variance = max(m.square_weights / m.rows - m.mean_weight**2, 0.0)
-        found = diagnosed_from(m, float(np.sqrt(variance / m.rows)), self.path.drift(), self.unsupported / m.rows)
-        return self.anytime.warned(found)
+        found = diagnose_moments(m, float(np.sqrt(variance / m.rows)), self.path.drift(), self.unsupported / m.rows)
+        return self.anytime.add_warning(found)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 
-def judged(store: Any, loop: str | None = None) -> Iterator[Any]:
+def events_from_store(store: Any, loop: str | None = None) -> Iterator[Any]:
     """Events of a store, as a stream. store: of `onepass.log`; loop: only this one (default None: all)."""
     from onepass.log import Activation, Event, Join, Outcome
     from onepass.log.exchange import paid

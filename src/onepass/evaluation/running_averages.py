@@ -43,7 +43,7 @@ class RunningAverages:
         self._sums = self._sums + np.stack([columns.sum(axis=1), np.einsum("ij,ij->i", away, away)])
         self.rows += len(x)
 
-    def then(self, other: "RunningAverages") -> "RunningAverages":
+    def concat(self, other: "RunningAverages") -> "RunningAverages":
         """These rows, then those of `other`, whose c knew nothing of these: products multiply, so sums add."""
         return RunningAverages(self._sums.shape[1], self._sums + other._sums, self.rows + other.rows)
 
@@ -61,15 +61,15 @@ class RunningAverages:
         """The limit below which an average of expectations is, ever, with probability `alpha` at most; at least 0."""
         (total, v), wanted = self._sums[:, which].tolist(), -math.log(alpha)
 
-        def beyond(mu: float) -> float:
-            return mixed_log_wealth(total - self.rows * mu, v) - wanted
+        def excess(mu: float) -> float:
+            return mixture_log_wealth(total - self.rows * mu, v) - wanted
 
-        if self.rows == 0 or beyond(0.0) <= 0.0:
+        if self.rows == 0 or excess(0.0) <= 0.0:
             return 0.0
-        return float(optimize.brentq(beyond, 0.0, total / self.rows, xtol=STEPS))
+        return float(optimize.brentq(excess, 0.0, total / self.rows, xtol=STEPS))
 
 
-def mixed_log_wealth(s: float, v: float) -> float:
+def mixture_log_wealth(s: float, v: float) -> float:
     """log W(s, v)."""
     each = [log_wealth(s, v, c) for c in MIXED]
     most = max(each)

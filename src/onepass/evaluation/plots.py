@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.evaluation.comparing import Comparison
+from onepass.evaluation.comparison import Comparison
 from onepass.evaluation.evaluate import Evaluation
 from onepass.foundation.labels import at_end, settle
 
@@ -23,7 +23,7 @@ SEVERAL = (BLUE, ORANGE, GREEN, RED, PINK, SKY, GREY, BLACK)
 DASHES = ("-", "--", ":", "-.")
 
 
-def drawn() -> tuple[Any, Any]:
+def _make_figure() -> tuple[Any, Any]:
     """An empty picture and its axes; ModuleNotFoundError says what to install."""
     try:
         from matplotlib.figure import Figure
@@ -37,18 +37,18 @@ def drawn() -> tuple[Any, Any]:
     return figure, axes
 
 
-def kept(figure: Any, path: str | Path) -> Path:
+def _save_figure(figure: Any, path: str | Path) -> Path:
     """Save a picture; returns where."""
     figure.savefig(path, dpi=DOTS)
     return Path(path)
 
 
-def values(found: Mapping[str, Evaluation], path: str | Path) -> Path:
+def plot_values(found: Mapping[str, Evaluation], path: str | Path) -> Path:
     """Values of policies, their limits that hold at any time, and the mean reward of the logger.
 
     found: evaluations by name; refused ones show their limits only. path: of the file, whose ending says its kind.
     """
-    figure, axes = drawn()
+    figure, axes = _make_figure()
     figure.set_figheight(1.2 + HEIGHT * len(found))
     for place, one in enumerate(found.values()):
         axes.plot(one.limits, [place, place], color=GREY if one.value is None else BLUE, linewidth=2)
@@ -64,12 +64,12 @@ def values(found: Mapping[str, Evaluation], path: str | Path) -> Path:
     )
     axes.set_ylim(len(found) - 0.5, -0.5)
     axes.set_xlabel("reward a decision")
-    return kept(figure, path)
+    return _save_figure(figure, path)
 
 
-def differences(comparison: Comparison, path: str | Path) -> Path:
+def plot_differences(comparison: Comparison, path: str | Path) -> Path:
     """Gains of candidates over the present policy, and their limits. path: of the file, whose ending says its kind."""
-    figure, axes = drawn()
+    figure, axes = _make_figure()
     figure.set_figheight(1.2 + HEIGHT * len(comparison.differences))
     for place, one in enumerate(comparison.differences):
         color = BLUE if one.better else GREY
@@ -79,13 +79,13 @@ def differences(comparison: Comparison, path: str | Path) -> Path:
     axes.set_yticks(range(len(comparison.differences)), [one.name for one in comparison.differences])
     axes.set_ylim(len(comparison.differences) - 0.5, -0.5)
     axes.set_xlabel("gain over the present policy, a decision")
-    return kept(figure, path)
+    return _save_figure(figure, path)
 
 
-def curves(found: Mapping[str, np.ndarray], path: str | Path) -> Path:
+def plot_curves(found: Mapping[str, np.ndarray], path: str | Path) -> Path:
     """Learning curves (points, 2), by name: mean w r over all rows so far. path: of the file, whose ending says its
     kind."""
-    figure, axes = drawn()
+    figure, axes = _make_figure()
     for (dash, color), (name, curve) in zip(product(DASHES, SEVERAL), found.items()):
         so_far = np.cumsum(curve[:, 1] * np.diff(curve[:, 0], prepend=0.0)) / curve[:, 0]
         axes.plot(curve[:, 0], so_far, color=color, linestyle=dash)
@@ -93,4 +93,4 @@ def curves(found: Mapping[str, np.ndarray], path: str | Path) -> Path:
     axes.set_xlabel("decisions")
     axes.set_ylabel("reward a decision so far")
     settle(figure)
-    return kept(figure, path)
+    return _save_figure(figure, path)

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import policy_of
+from onepass.evaluation.policies import make_policy
 from onepass.foundation import check
 
 
-def pooled(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balanced") -> Log:
+def pool_logs(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balanced") -> Log:
     """One log of several, rows in the order given.
 
     logs: at least one, of the same arms, all with contexts or none; loggers: the policies that wrote them, in the same
@@ -37,7 +37,7 @@ def pooled(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balanced
     if len({(log.n_arms, log.names, log.contexts is None, log.slots is None) for log in logs}) > 1:
         raise ValueError("logs must have the same arms, and contexts and slots in all or in none")
     shares = np.array([len(log) for log in logs]) / sum(len(log) for log in logs)
-    each = [chances(log, loggers, own) for own, log in enumerate(logs)]
+    each = [_logger_probabilities(log, loggers, own) for own, log in enumerate(logs)]
     joint = [np.tensordot(shares, p, axes=1) for p in each]
     own = [p[place] for place, p in enumerate(each)]
     distributions = np.concatenate(joint if weights == "balanced" else own)
@@ -54,10 +54,10 @@ def pooled(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balanced
     )
 
 
-def chances(log: Log, loggers: Sequence[Any], own: int) -> np.ndarray:
+def _logger_probabilities(log: Log, loggers: Sequence[Any], own: int) -> np.ndarray:
     """(loggers, n, K) probabilities of all loggers on one log; ValueError where its own does not give its
     propensities."""
-    p = np.stack([policy_of(logger, log)(log, 0) for logger in loggers])
+    p = np.stack([make_policy(logger, log)(log, 0) for logger in loggers])
     held = p[own, np.arange(len(log)), log.arms]
     away = np.flatnonzero(~np.isclose(held, log.propensities, rtol=1e-6, atol=1e-9))  # JSON keeps 16 digits, others 7
     if away.size:

@@ -11,8 +11,8 @@ that stays, and a bound. Cost O(1) a row.
 
 import numpy as np
 
-from onepass.evaluation.ranges import Interval, Range
-from onepass.evaluation.running import RunningAverages
+from onepass.evaluation.reward_range import Interval, Range
+from onepass.evaluation.running_averages import RunningAverages
 
 ROUNDED = 1e-12  # of the bound: what rounding may add to a weight
 
@@ -30,9 +30,9 @@ class AverageSequence:
     def __init__(self, rewards: Range, bound: float | None = None) -> None:
         self.rewards, self.bound = rewards, bound
         self._averages = RunningAverages(2 if bound is None else 3)
-        self._most, self._tops = bound or 1.0, 0.0  # the largest W_i, and their sum
+        self._max_weight, self._max_weight_sum = bound or 1.0, 0.0  # the largest W_i, and their sum
 
-    def add(self, weights: np.ndarray, rewards: np.ndarray, tops: np.ndarray | None = None) -> None:
+    def add(self, weights: np.ndarray, rewards: np.ndarray, max_weights: np.ndarray | None = None) -> None:
         """Learn rows, in their order: weights (n,), rewards (n,).
 
         tops: (n,) the largest weight that each row could have had, known before its arm was drawn: W rises to them;
@@ -42,14 +42,17 @@ class AverageSequence:
         earned = weights * r
         columns = [earned, np.maximum(weights - earned, 0.0)]
         if self.bound is not None:
-            most = np.full(len(r), self._most)
-            if tops is not None and tops.max(initial=0.0) > self._most:
-                most = np.maximum(np.maximum.accumulate(tops), self._most)
+            most = np.full(len(r), self._max_weight)
+            if max_weights is not None and max_weights.max(initial=0.0) > self._max_weight:
+                most = np.maximum(np.maximum.accumulate(max_weights), self._max_weight)
             rest = (most - earned) / self.bound
             if rest.min(initial=0.0) < -ROUNDED:
                 raise ValueError(f"weights must be at most the bound {self.bound:g}, got {weights.max():g}")
             columns.append(np.maximum(rest, 0.0))
-            self._most, self._tops = float(most[-1]) if len(most) else self._most, self._tops + float(most.sum())
+            self._max_weight, self._max_weight_sum = (
+                float(most[-1]) if len(most) else self._max_weight,
+                self._max_weight_sum + float(most.sum()),
+            )
         self._averages.add(np.stack(columns).T)
 
     def forget_bound(self) -> None:
@@ -57,7 +60,7 @@ class AverageSequence:
         if self.bound is not None:
             self.bound, self._averages = None, RunningAverages(2, self._averages.sums[:, :2], self._averages.rows)
 
-    def then(self, other: "AverageSequence") -> "AverageSequence":
+    def concat(self, other: "AverageSequence") -> "AverageSequence":
         """The rows of this sequence, then those of `other`, which began anew: limits hold, without a bound where theirs
         differ. ValueError for other ranges."""
         if self.rewards != other.rewards:
@@ -67,8 +70,11 @@ class AverageSequence:
         one, two = (
             RunningAverages(columns, each._averages.sums[:, :columns], each._averages.rows) for each in (self, other)
         )
-        found.bound, found._averages = bound, one.then(two)
-        found._most, found._tops = max(self._most, other._most), self._tops + other._tops
+        found.bound, found._averages = bound, one.concat(two)
+        found._max_weight, found._max_weight_sum = (
+            max(self._max_weight, other._max_weight),
+            self._max_weight_sum + other._max_weight_sum,
+        )
         return found
 
     def interval(self, alpha: float = 0.05) -> Interval:
@@ -77,8 +83,8 @@ class AverageSequence:
         if self.bound is None:
             upper = 1.0 - self._averages.lower(1, alpha / 2.0)
         else:
-            most = self._tops / max(self._averages.rows, 1)
+            most = self._max_weight_sum / max(self._averages.rows, 1)
             known = most - self.bound * self._averages.lower(2, alpha / 4.0)
             upper = min(1.0 - self._averages.lower(1, alpha / 4.0), known if self._averages.rows else 1.0)
         least, span = self.rewards.least, self.rewards.span
-        return self.rewards.within(least + span * lower, least + span * upper)
+        return self.rewards.clip(least + span * lower, least + span * upper)

@@ -32,13 +32,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.evaluation import intervals
-from onepass.evaluation.bounds import Bound
-from onepass.evaluation.diagnosis import Diagnosis, diagnosed
+from onepass.evaluation.diagnosis import Diagnosis, diagnose
 from onepass.evaluation.evaluate import BLOCK, open_fraction
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import changes, policy_of
-from onepass.evaluation.ranges import Interval, Range, checked_range, checked_rewards
-from onepass.evaluation.running import RunningAverages
+from onepass.evaluation.policies import make_policy, policy_changes
+from onepass.evaluation.reward_range import Interval, Range, check_rewards, make_range
+from onepass.evaluation.running_averages import RunningAverages
+from onepass.evaluation.weight_bound import WeightBound
 
 FIRST = 0.8  # of an alpha: the part of the first scale of weights, the ones above it share the rest by halves
 HALF = 0.5  # of a success and of a failure, that clicks have more
@@ -49,7 +49,7 @@ CONDITIONS = (
 )
 
 
-class Bounds(NamedTuple):
+class WeightLimits(NamedTuple):
     """largest: no weight can have been larger; first: the bound of the first row, where what was drawn before may have
     a part in the bounds of rows, None where it has none."""
 
@@ -63,7 +63,7 @@ class PolicyWeights(NamedTuple):
     row to row."""
 
     weights: np.ndarray
-    bounds: Bounds | None
+    bounds: WeightLimits | None
     unsupported: float
     changes: bool
 
@@ -132,37 +132,39 @@ def compare(
     """
     if not candidates:
         raise ValueError("candidates must hold at least one policy by name")
-    rewards, alpha = checked_range(reward_range), 1.0 - open_fraction("level", level)
-    base = written(len(log)) if present is None else weighed(log, present, weight_bound)
-    each = {name: weighed(log, policy, weight_bound) for name, policy in candidates.items()}
-    return summary_of(each, base, log.rewards, rewards, alpha)
+    rewards, alpha = make_range(reward_range), 1.0 - open_fraction("level", level)
+    base = logging_policy_weights(len(log)) if present is None else policy_weights(log, present, weight_bound)
+    each = {name: policy_weights(log, policy, weight_bound) for name, policy in candidates.items()}
+    return summarize_comparison(each, base, log.rewards, rewards, alpha)
 
 
-def written(rows: int) -> PolicyWeights:
+def logging_policy_weights(rows: int) -> PolicyWeights:
     """Weights of the policy that wrote a log."""
-    return PolicyWeights(np.ones(rows), Bounds(1.0, None), 0.0, False)
+    return PolicyWeights(np.ones(rows), WeightLimits(1.0, None), 0.0, False)
 
 
-def summary_of(
+def summarize_comparison(
     candidates: Mapping[str, PolicyWeights], base: PolicyWeights, earned: np.ndarray, rewards: Range, alpha: float
 ) -> Comparison:
     """Candidates against the present policy, by their weights and rewards (n,). ValueError for rewards out of range."""
     found = []
-    r = (checked_rewards(earned, rewards) - rewards.least) / rewards.span  # a constant off all changes no difference
-    present, known = diagnosed(base.weights, base.unsupported), base.bounds is not None
+    r = (check_rewards(earned, rewards) - rewards.least) / rewards.span  # a constant off all changes no difference
+    present, known = diagnose(base.weights, base.unsupported), base.bounds is not None
     for name, one in candidates.items():
-        diagnosis, part = diagnosed(one.weights, one.unsupported), alpha / len(candidates)
+        diagnosis, part = diagnose(one.weights, one.unsupported), alpha / len(candidates)
         believed = "refused" not in (diagnosis.verdict, present.verdict)
         still = believed and not (one.changes or base.changes)
-        limits = scaled(Interval(lower_gain(one, base, r, part / 2.0), -lower_gain(base, one, r, part / 2.0)), rewards)
-        fixed = scaled(planned_gain(one.weights, base.weights, r, part), rewards) if still else None
+        limits = _unscale(
+            Interval(lower_gain(one, base, r, part / 2.0), -lower_gain(base, one, r, part / 2.0)), rewards
+        )
+        fixed = _unscale(gain_interval(one.weights, base.weights, r, part), rewards) if still else None
         gain = float(((one.weights - base.weights) * r).mean()) * rewards.span
         found.append(Difference(name, gain, limits, fixed, believed and known and limits.lower > 0.0, diagnosis))
     best = max((one for one in found if one.better), key=lambda one: one.limits.lower, default=None)
     return Comparison(tuple(found), None if best is None else best.name, 1.0 - alpha, present, known)
 
 
-def scaled(limits: Interval, rewards: Range) -> Interval:
+def _unscale(limits: Interval, rewards: Range) -> Interval:
     """Limits of a gain in units of rewards."""
     return Interval(limits.lower * rewards.span, limits.upper * rewards.span)
 
@@ -173,14 +175,14 @@ def lower_gain(one: PolicyWeights, base: PolicyWeights, r: np.ndarray, alpha: fl
     w, u = one.weights, base.weights
     either, bounds = w * r + u * (1.0 - r), base.bounds
     if bounds is None or (bounds == (1.0, None) and bool((u == 1.0).all())):
-        return lower_mean(either, alpha) - 1.0
-    scale, share = scale_of(bounds)
+        return _lower_mean(either, alpha) - 1.0
+    scale, share = weight_scale(bounds)
     lost = 0.0 if np.isnan(base.unsupported) else base.unsupported
-    bounded = (lower_mean(np.maximum(1.0 + (w - u) * r / scale, 0.0), share * alpha / 2.0) - 1.0) * scale - lost
-    return max(lower_mean(either, alpha / 2.0) - 1.0, bounded)
+    bounded = (_lower_mean(np.maximum(1.0 + (w - u) * r / scale, 0.0), share * alpha / 2.0) - 1.0) * scale - lost
+    return max(_lower_mean(either, alpha / 2.0) - 1.0, bounded)
 
 
-def scale_of(bounds: Bounds) -> tuple[float, float]:
+def weight_scale(bounds: WeightLimits) -> tuple[float, float]:
     """A scale that covers all weights, of a grid that was known before, and the part of an alpha that it has."""
     if bounds.first is None:
         return bounds.largest, 1.0
@@ -188,7 +190,7 @@ def scale_of(bounds: Bounds) -> tuple[float, float]:
     return bounds.first * 2.0**doublings, FIRST if doublings == 0 else (1.0 - FIRST) * 0.5**doublings
 
 
-def lower_mean(x: np.ndarray, alpha: float) -> float:
+def _lower_mean(x: np.ndarray, alpha: float) -> float:
     """The limit below which the average of expectations of x (n,), at least 0, is, ever, with probability `alpha` at
     most."""
     averages = RunningAverages(1)
@@ -196,16 +198,16 @@ def lower_mean(x: np.ndarray, alpha: float) -> float:
     return averages.lower(0, alpha)
 
 
-def planned_gain(w: np.ndarray, u: np.ndarray, r: np.ndarray, alpha: float) -> Interval:
+def gain_interval(w: np.ndarray, u: np.ndarray, r: np.ndarray, alpha: float) -> Interval:
     """Limits of the difference of self-normalized values for one look at a planned end; r (n,) in [0, 1]."""
     more = HALF if bool(((r == 0.0) | (r == 1.0)).all()) else 0.0
-    (one, terms, rest), (two, others, left) = normalized(w, r, more), normalized(u, r, more)
-    return intervals.around(
+    (one, terms, rest), (two, others, left) = _self_normalize(w, r, more), _self_normalize(u, r, more)
+    return intervals.normal_interval(
         one - two, float(np.sqrt(((terms - others) ** 2).sum() + rest + left)), Range(-1.0, 1.0), alpha
     )
 
 
-def normalized(w: np.ndarray, r: np.ndarray, more: float) -> tuple[float, np.ndarray, float]:
+def _self_normalize(w: np.ndarray, r: np.ndarray, more: float) -> tuple[float, np.ndarray, float]:
     """S(w) with `more` successes and failures of the weight of an effective row; terms (n,), the sum of whose squares
     is its variance, but for the last number, which is that of these."""
     row = float((w @ w) / w.sum())
@@ -214,33 +216,35 @@ def normalized(w: np.ndarray, r: np.ndarray, more: float) -> tuple[float, np.nda
     return value, w * (r - value) / total, more * ((1.0 - value) ** 2 + value**2) * (row / total) ** 2
 
 
-def weighed(log: Log, policy: Any, weight_bound: float | None) -> PolicyWeights:
+def policy_weights(log: Log, policy: Any, weight_bound: float | None) -> PolicyWeights:
     """Weights of a policy on a log. ValueError for one above `weight_bound`."""
-    chooses, bound, out, missing = policy_of(policy, log), Bound(weight_bound), np.empty(len(log)), 0.0
-    tops, whole = np.ones(len(log)), None if log.distributions is not None else log.support
+    chooses, bound, out, missing = make_policy(policy, log), WeightBound(weight_bound), np.empty(len(log)), 0.0
+    max_weights, whole = np.ones(len(log)), None if log.distributions is not None else log.support
     for place, block in enumerate(log.blocks(BLOCK)):
         start = place * BLOCK
         rows = slice(start, start + len(block))
         p = chooses(block, start)
         out[rows] = p[np.arange(len(block)), block.arms] / block.propensities
-        most = bound.see(block, p, out[rows])
-        tops[rows] = 1.0 if most is None else most
+        most = bound.update(block, p, out[rows])
+        max_weights[rows] = 1.0 if most is None else most
         missing += float((p * ~(block.support if whole is None else whole)).sum())
-    learns = changes(policy) or log.distributions is not None  # an even logger does not
-    bounds = bounds_of(out, tops, bound, learns)
-    return PolicyWeights(out, bounds, missing / max(len(log), 1), changes(policy))
+    learns = policy_changes(policy) or log.distributions is not None  # an even logger does not
+    bounds = _make_weight_limits(out, max_weights, bound, learns)
+    return PolicyWeights(out, bounds, missing / max(len(log), 1), policy_changes(policy))
 
 
-def bounds_of(weights: np.ndarray, tops: np.ndarray, bound: Bound, learns: bool) -> Bounds | None:
+def _make_weight_limits(
+    weights: np.ndarray, max_weights: np.ndarray, bound: WeightBound, learns: bool
+) -> WeightLimits | None:
     """Bounds of weights (n,): the one that was given, or those of each row (n,) where the log tells them. learns:
     whether they may depend on what was drawn before, not on contexts alone."""
     if bound.given is None:
-        largest = max(float(tops.max(initial=1.0)), 1.0)
-        return Bounds(largest, max(float(tops[0]), 1.0) if learns else None) if bound.known else None
+        largest = max(float(max_weights.max(initial=1.0)), 1.0)
+        return WeightLimits(largest, max(float(max_weights[0]), 1.0) if learns else None) if bound.known else None
     above = np.flatnonzero(weights > bound.given * (1.0 + ROUNDED))
     if above.size:
         raise ValueError(
             f"weight_bound must be at least every weight, got {bound.given:g}, and row {above[0]} has "
             f"{weights[above[0]]:g}: raise it, or leave it out"
         )
-    return Bounds(bound.given, None)
+    return WeightLimits(bound.given, None)

@@ -6,40 +6,40 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from onepass.evaluation.baseline_policies import ConstantPolicy, LoggingPolicy, UniformPolicy
 from onepass.evaluation.evaluate import Evaluation
-from onepass.evaluation.events import logs_of
+from onepass.evaluation.events import logs_from_events
 from onepass.evaluation.log import Log
-from onepass.evaluation.plain_policies import Always, Logged, Uniform
 from onepass.evaluation.policies import reads_contexts
-from onepass.evaluation.stores import judged
+from onepass.evaluation.store_events import events_from_store
 from onepass.evaluation.streaming import evaluate_many
 from onepass.foundation.check import shown
 from onepass.foundation.importing import NoSuchName, import_named
 
 
-def policy_named(text: str) -> Any:
+def parse_policy(text: str) -> Any:
     """A policy by its words: "uniform", "logged", "always:ARM", MODULE:NAME, or the file of a saved bandit.
 
-    ARM is the name of an arm, or its place from 0; MODULE:NAME is a function of contexts, an object with `on`, or
-    probabilities. ValueError for what is none.
+    ARM is the name of an arm, or its place from 0; MODULE:NAME is a function of contexts, an object with
+    `action_probabilities`, or probabilities. ValueError for what is none.
     """
     from onepass.foundation.files import load
 
     name, colon, rest = text.partition(":")
     if text in ("uniform", "logged"):
-        return Uniform() if text == "uniform" else Logged()
+        return UniformPolicy() if text == "uniform" else LoggingPolicy()
     if name == "always" and rest:
-        return Always(rest)
+        return ConstantPolicy(rest)
     if Path(text).is_file():
         return load(text)
     if colon and rest.isidentifier():
-        return imported("policy", text)
+        return _import_object("policy", text)
     raise ValueError(
         f"policy must be uniform, logged, always:ARM, MODULE:NAME or the file of a saved bandit, got {shown(text)}"
     )
 
 
-def imported(what: str, text: str) -> Any:
+def _import_object(what: str, text: str) -> Any:
     """MODULE:NAME, the current folder included; ValueError where it is not there."""
     try:
         return import_named(text)
@@ -59,7 +59,7 @@ def evaluate_file(
     progress: Callable[[int], object] | None = None,
     default: float = 0.0,
     loop: str | None = None,
-    kept: float | None = None,
+    keep_probability: float | None = None,
     **options: Any,
 ) -> dict[str, Evaluation]:
     """Evaluate policies on one pass over a file, or a store.
@@ -74,15 +74,15 @@ def evaluate_file(
     without an outcome (default 0.0); kept: as of `logs_of` (default None); progress, options: as for `evaluate_many`.
     Returns `Evaluation` by policy. ValueError as these.
     """
-    chosen: dict[str, Any] = {text: policy_named(text) for text in policies}
-    found = blocks_in(
+    chosen: dict[str, Any] = {text: parse_policy(text) for text in policies}
+    found = read_blocks(
         path, format=format, features=features, arms=arms, bad=bad, report=report, default=default, loop=loop,
-        kept=kept, plain=any(map(reads_contexts, chosen.values())),
+        keep_probability=keep_probability, plain=any(map(reads_contexts, chosen.values())),
     )  # fmt: skip
     return evaluate_many(found, chosen, progress=progress, **options)
 
 
-def blocks_in(
+def read_blocks(
     path: str | Path,
     *,
     format: str | None = None,
@@ -92,7 +92,7 @@ def blocks_in(
     report: Callable[[str, str], object] | None = None,
     default: float = 0.0,
     loop: str | None = None,
-    kept: float | None = None,
+    keep_probability: float | None = None,
     plain: bool = True,
 ) -> Iterator[Log]:
     """The decisions of a file, or a store, in blocks; path, format, features, arms, bad, report, default, loop,
@@ -102,13 +102,13 @@ def blocks_in(
 
     read: dict[str, Any] = {}
     left = None if report is None else lambda name, reason: report(f"decision {name}", reason)
-    options: dict[str, Any] = {"default": default, "kept": kept, "bad": bad, "report": left}
-    if is_store(path, format):
+    options: dict[str, Any] = {"default": default, "keep_probability": keep_probability, "bad": bad, "report": left}
+    if _is_store(path, format):
         from onepass.log.opening import opened
 
-        rows = None if features is None else imported("features", features)
+        rows = None if features is None else _import_object("features", features)
         with opened(str(path), readonly=True) as store:
-            yield from logs_of(judged(store, loop), features=rows, **options)
+            yield from logs_from_events(events_from_store(store, loop), features=rows, **options)
         return
     kind, rows = formats.format_of(path, format), None
     if kind is formats.table and arms is not None:
@@ -116,14 +116,14 @@ def blocks_in(
     if kind is formats.table and features is not None:
         read["features"] = features.split(",")
     elif features is not None:
-        rows = imported("features", features)
+        rows = _import_object("features", features)
     if kind is formats.dsjson:
         read["lazy"] = rows is None and not plain
     told = None if report is None else lambda number, reason: report(f"line {number}", reason)
-    yield from logs_of(kind.read(path, bad=bad, report=told, **read), features=rows, **options)
+    yield from logs_from_events(kind.read(path, bad=bad, report=told, **read), features=rows, **options)
 
 
-def is_store(path: str | Path, format: str | None) -> bool:
+def _is_store(path: str | Path, format: str | None) -> bool:
     """Whether a place is that of a store, not of a file of others."""
     from onepass.log import formats
     from onepass.log.opening import SCHEMES
@@ -133,12 +133,12 @@ def is_store(path: str | Path, format: str | None) -> bool:
     return format is None and (str(path).startswith(SCHEMES) or Path(path).is_dir() or not foreign)
 
 
-def decisions_in(path: str | Path, format: str | None = None) -> int:
+def count_decisions(path: str | Path, format: str | None = None) -> int:
     """About how many decisions a file or a store holds, at least 1, by one quick look: lines, blocks, records."""
     from onepass.log import formats
     from onepass.log.formats.lines import opened
 
-    if is_store(path, format):
+    if _is_store(path, format):
         from onepass.log.opening import opened as at
 
         with at(str(path), readonly=True) as store:
@@ -153,21 +153,21 @@ def decisions_in(path: str | Path, format: str | None = None) -> int:
     return max(empty if kind is formats.vw and empty else lines - empty, 1)
 
 
-def json_lines(found: dict[str, Evaluation]) -> str:
+def to_json_lines(found: dict[str, Evaluation]) -> str:
     """Evaluations as lines of JSON, one a policy; what is not finite becomes null."""
 
-    def finite(value: Any) -> Any:
+    def replace_nonfinite(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: finite(one) for name, one in value.items()}
+            return {name: replace_nonfinite(one) for name, one in value.items()}
         if isinstance(value, list):
-            return [finite(one) for one in value]
+            return [replace_nonfinite(one) for one in value]
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
     rows = ({"policy": name, **one.to_dict()} for name, one in found.items())
-    return "\n".join(json.dumps(finite(row), allow_nan=False) for row in rows)
+    return "\n".join(json.dumps(replace_nonfinite(row), allow_nan=False) for row in rows)
 
 
-def table(found: dict[str, Evaluation]) -> str:
+def format_table(found: dict[str, Evaluation]) -> str:
     """Evaluations as aligned lines: verdict, value and its estimator, limits at any time, rows that the log is worth;
     reasons below."""
     lines = [f"{'policy':<24} {'verdict':<8} {'value':>11} {'by':<5} {'limits at any time':>25} {'worth':>11}"]

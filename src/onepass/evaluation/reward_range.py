@@ -14,7 +14,7 @@ class Interval(NamedTuple):
     lower: float
     upper: float
 
-    def holds(self, value: float) -> bool:
+    def contains(self, value: float) -> bool:
         """Whether the value lies in it."""
         return self.lower <= value <= self.upper
 
@@ -30,13 +30,13 @@ class Range(NamedTuple):
         """largest - least."""
         return self.largest - self.least
 
-    def within(self, lower: float, upper: float) -> Interval:
+    def clip(self, lower: float, upper: float) -> Interval:
         """The interval, within the range."""
         low, high = (min(max(float(end), self.least), self.largest) for end in (lower, upper))
         return Interval(low, high)
 
 
-def checked_range(value: Any) -> Range:
+def make_range(value: Any) -> Range:
     """A range from (least, largest); ValueError for anything else."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise ValueError(f"reward_range must be (least, largest), got {shown(value)}")
@@ -46,7 +46,7 @@ def checked_range(value: Any) -> Range:
     return Range(least, largest)
 
 
-def checked_rewards(rewards: np.ndarray, within: Range, first: int = 0) -> np.ndarray:
+def check_rewards(rewards: np.ndarray, within: Range, first: int = 0) -> np.ndarray:
     """Rewards (n,) that a range holds; ValueError for others, with the row. first: the number of the first row (default
     0)."""
     out = np.flatnonzero((rewards < within.least) | (rewards > within.largest))

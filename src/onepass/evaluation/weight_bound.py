@@ -16,7 +16,7 @@ from onepass.foundation.check import shown
 EVEN = 1e-9  # of 1: what rounding may change of a propensity times the number of arms
 
 
-class Bound:
+class WeightBound:
     """The largest weight that there can be. given: by the caller, at least 1; None: as the log tells.
 
     known: whether it was given, or the log has told it for every row so far; most: the largest one of any row so far,
@@ -25,38 +25,42 @@ class Bound:
     """
 
     known: bool
-    most: float
+    max_weight: float
     ceiling: float | None
 
     def __init__(self, given: float | None) -> None:
         self.given: float | None = None if given is None else check.real("weight_bound", given)
         if self.given is not None and self.given < 1.0:
             raise ValueError(f"weight_bound must be at least 1, got {shown(given)}")
-        self.known, self.most, self.ceiling = True, 1.0, self.given
+        self.known, self.max_weight, self.ceiling = True, 1.0, self.given
 
-    def see(self, block: Log, p: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
+    def update(self, block: Log, p: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
         """Look at a block, under a policy's probabilities p (n, K), with its weights (n,); the largest weight (n,) that
         each row could have had, None where that is not known."""
-        tops, ceiling = (np.full(len(block), self.given), self.given) if self.given else told(block, p, weights)
-        self.known = self.known and tops is not None
-        self.most = max(self.most, float((weights if tops is None else tops).max(initial=1.0)))
+        max_weights, ceiling = (
+            (np.full(len(block), self.given), self.given) if self.given else _largest_weights(block, p, weights)
+        )
+        self.known = self.known and max_weights is not None
+        self.max_weight = max(
+            self.max_weight, float((weights if max_weights is None else max_weights).max(initial=1.0))
+        )
         self.ceiling = ceiling if self.ceiling is None else self.ceiling
-        return tops
+        return max_weights
 
-    def then(self, other: "Bound") -> "Bound":
+    def concat(self, other: "WeightBound") -> "WeightBound":
         """Of two parts of a log."""
-        found = Bound(self.given)
-        found.known, found.most = self.known and other.known, max(self.most, other.most)
+        found = WeightBound(self.given)
+        found.known, found.max_weight = self.known and other.known, max(self.max_weight, other.max_weight)
         found.ceiling = self.ceiling
         return found
 
     @property
     def value(self) -> float:
         """The bound."""
-        return self.most if self.given is None else self.given
+        return self.max_weight if self.given is None else self.given
 
 
-def told(block: Log, p: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray | None, float | None]:
+def _largest_weights(block: Log, p: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray | None, float | None]:
     """The largest weights (n,) by the log, and that of any policy in the first row; None where it does not tell."""
     if block.distributions is not None:
         ratios = np.divide(p, block.distributions, out=np.zeros_like(p), where=block.distributions > 0.0)
