@@ -22,8 +22,8 @@ from onepass.evaluation.reward_models import RegressorModel, RidgeModel
 from onepass.evaluation.reward_range import Interval, Range
 from onepass.evaluation.sample import Sample, make_sample
 from onepass.evaluation.slates import SlateEvaluation, evaluate_slates
-from onepass.evaluation.streaming import evaluate_many
 from onepass.evaluation.slope import tune_estimator
+from onepass.evaluation.streaming import evaluate_many
 from onepass.evaluation.tuning import TuningResult, tune
 
 __all__ = [
