@@ -66,7 +66,7 @@ from onepass.learner.rbp import RBP
 from onepass.learner.skegd import SkeGD
 from onepass.model.arms.arm_model import ArmModel
 from onepass.model.arms.arm_models import ArmModels
-from onepass.model.arms.parameters import Disjoint, Hybrid
+from onepass.model.arms.per_arm import Disjoint, Hybrid
 from onepass.model.auto import AutoModel
 from onepass.model.averaged.averaged_models import AveragedModels
 from onepass.model.contract import Model

@@ -145,14 +145,16 @@ def test_an_arms_own_design_is_solved_without_its_inverse():
     for design in (op.Exact(dim=DIM, reg=0.37), op.FrequentDirections(dim=DIM, size=2, reg=0.37)):
         bandit = op.Bandit(op.Disjoint(op.Ridge(design), compact=True), op.UCB(0.5))
         learned(bandit, rows, rewards, names, (200,))
-        store = bandit.model.learned.store
+        store = bandit.model.state.store
         for arm in NAMES:
             ours = [i for i, name in enumerate(names) if name == arm]
             plain = op.Bandit(op.Ridge(design))
             plain.learn(rows[ours], rewards[ours])
-            record, x = bandit.model.index.record(arm), rows[0]
-            close(store.export(record).parameter(), plain.model.parameter, 1e-8)
-            close(store.export(record).solve(x), np.linalg.solve(contract.matrix(plain.model.learned.design), x), 1e-8)
+            record, x = bandit.model.index.find(arm), rows[0]
+            close(store.export_arm(record).parameter(), plain.model.parameter, 1e-8)
+            close(
+                store.export_arm(record).solve(x), np.linalg.solve(contract.matrix(plain.model.state.design), x), 1e-8
+            )
 
 
 @pytest.mark.parametrize("kind", ["disjoint", "hybrid"])

@@ -53,7 +53,7 @@ def test_a_copy_is_independent(kind):
     twin.add_arm("somebody")
     assert fingerprint(original) == before
     assert fingerprint(twin) != before
-    assert len(original.model.learned.store._vacant) == 1
+    assert len(original.model.state.store._vacant) == 1
 
 
 @pytest.mark.parametrize("kind", ["Exact", "Dyadic"])
@@ -61,7 +61,7 @@ def test_vacancies_survive_a_file(kind, tmp_path):
     bandit = taught(kind).copy()
     bandit.save(tmp_path / "model")
     loaded = op.load(tmp_path / "model")
-    store = loaded.model.learned.store
+    store = loaded.model.state.store
     top = store.state.top if kind == "Exact" else len(store.state)
     assert len(store._vacant) == 1
     loaded.learn(np.ones(DIM), 1.0, "takes the free place")

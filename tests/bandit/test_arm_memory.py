@@ -23,13 +23,13 @@ def test_an_arm_with_n_rows_holds_at_most_n_directions_and_at_most_its_rank(desi
     bandit = disjoint(design)
     for name in names:
         bandit.learn(rng.standard_normal(DIM), 1.0, int(name))
-    state = bandit.model.learned.store.kept()
-    held = [int(state.held[bandit.model.index.known(a)]) for a in range(6)]
+    state = bandit.model.state.store.to_state()
+    held = [int(state.n_slots[bandit.model.index.lookup(a)]) for a in range(6)]
     assert all(h <= min(n, most) for h, n in zip(held, counts, strict=True))
     cut = int((state.outside >= 0).sum())  # one more slot an arm that has lost directions
     assert state.top == sum(held) + cut + len(free_slots(state))
     assert len(free_slots(state)) <= 6
-    assert arena.orderly(state)
+    assert arena.is_consistent(state)
 
 
 def free_slots(state):
@@ -55,12 +55,12 @@ def test_little_room_is_spare_and_an_arena_grows_where_it_lies():
     rng, count = np.random.default_rng(0), 2_000
     bandit, grown = disjoint(op.ProjectorSplitting(dim=DIM, rank=3)), 0
     for _ in range(6):
-        basis, slots = id(bandit.model.learned.store.state.basis), bandit.model.learned.store.state.link.size
+        basis, slots = id(bandit.model.state.store.state.basis), bandit.model.state.store.state.link.size
         bandit.learn(rng.standard_normal((count, DIM)), np.ones(count), list(range(count)))
-        grown += bandit.model.learned.store.state.link.size > slots
-        assert id(bandit.model.learned.store.state.basis) == basis
-    store = bandit.model.learned.store
-    needed, taken = states.nbytes(store.kept()), states.nbytes(store.state)
+        grown += bandit.model.state.store.state.link.size > slots
+        assert id(bandit.model.state.store.state.basis) == basis
+    store = bandit.model.state.store
+    needed, taken = states.nbytes(store.to_state()), states.nbytes(store.state)
     assert grown > 1
     assert needed <= taken <= 1.02 * needed  # a 64th, and 16 arms
 
@@ -70,9 +70,9 @@ def test_users_that_come_again_take_no_more_room(sizes):
     rng = np.random.default_rng(0)
     users, who, arm = rng.standard_normal((3, DIM)), rng.integers(0, 3, 1000), rng.integers(0, 20, 1000)
     bandit = learned(disjoint(op.Exact(dim=DIM)), users[who], np.ones(1000), arm.tolist(), sizes)
-    state = bandit.model.learned.store.kept()
-    assert (state.held == 3).all()
-    assert arena.orderly(state)
+    state = bandit.model.state.store.to_state()
+    assert (state.n_slots == 3).all()
+    assert arena.is_consistent(state)
 
 
 def test_a_removed_arm_leaves_its_slots_to_others():
@@ -80,7 +80,7 @@ def test_a_removed_arm_leaves_its_slots_to_others():
     bandit, store = disjoint(op.ProjectorSplitting(dim=DIM, rank=3)), None
     for arm in "abcdefgh":
         bandit.learn(rng.standard_normal((12, DIM)), np.ones(12), [arm] * 12)
-    store = bandit.model.learned.store
+    store = bandit.model.state.store
     top, records = store.state.top, store._count
     for arm in "bdf":
         bandit.remove_arm(arm)
@@ -89,7 +89,7 @@ def test_a_removed_arm_leaves_its_slots_to_others():
         bandit.learn(rng.standard_normal((12, DIM)), np.ones(12), [arm] * 12)
     assert store.state.top == top
     assert store._count == records
-    assert arena.orderly(store.kept())
+    assert arena.is_consistent(store.to_state())
 
 
 @pytest.mark.parametrize("compact", [True, False])

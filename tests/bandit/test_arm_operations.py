@@ -76,12 +76,12 @@ def test_any_sequence_of_operations_keeps_the_arena_orderly_and_the_scores_true(
             for row, pay, name in zip(rows, pays, names, strict=True):
                 naive.learn(row, pay, name)
             known.update(names)
-        store = bandit.model.learned.store
+        store = bandit.model.state.store
         if what in ("score", "remove"):
             query = rng.standard_normal(dim)
             want = naive.scores(np.tile(query, (6, 1)), range(6)) if exact else separate.score(query, range(6))
             np.testing.assert_allclose(bandit.score(query, range(6)), want, rtol=1e-8, atol=1e-8)
-        assert arena.orderly(store.kept())
+        assert arena.is_consistent(store.to_state())
         assert set(bandit.arms) == known
 
 

@@ -9,7 +9,8 @@ import dense
 import onepass as op
 from arm_games import CUTTING, DIM, NAMES, assert_close, data, disjoint, hybrid, learned, slices
 from counts import LONG
-from onepass.arena import arena, compact
+from onepass.arena import arena
+from onepass.arena import packed_store as compact
 from onepass.foundation import state as states
 from onepass.testing import REGS, rows_of_all_kinds
 
@@ -104,7 +105,7 @@ def test_float32_errs_by_a_few_roundings_times_the_condition_number():
         tolerance = condition * DIM * np.sqrt(75) * np.finfo(np.float32).eps
         assert tolerance < 0.01
         assert_close(bandit.score(rows[:4], NAMES), naive.scores(rows[:4], NAMES), tolerance)
-        assert bandit.model.learned.store.state.basis.dtype == np.float32
+        assert bandit.model.state.store.state.basis.dtype == np.float32
         assert bandit.model.parameter_of("a").dtype == np.float32
 
 
@@ -146,7 +147,7 @@ def test_one_arena_and_one_state_an_arm_agree(design):
     np.testing.assert_allclose(both[0].error_bound(), both[1].error_bound(), rtol=1e-9, atol=rounding)
     if design in CUTTING:
         assert both[0].error_bound() > 0.0
-        assert (both[0].model.learned.store.state.outside >= 0).all()  # every arm was cut, many times
+        assert (both[0].model.state.store.state.outside >= 0).all()  # every arm was cut, many times
     for bandit in both:
         bandit.remove_arm("d")
         bandit.learn(rows[0], rewards[0], "d")
@@ -242,7 +243,7 @@ def test_results_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
             bandit.learn(rows[part], rows[part, 0], names[part])
         ends[threads] = dict(states.leaves(bandit.model.contents().state))
         assert (len(jobs) > 0) == (threads > 1)
-        assert arena.orderly(bandit.model.learned.store.kept())
+        assert arena.is_consistent(bandit.model.state.store.to_state())
     assert len(jobs) > 20
     for name, value in ends[1].items():
         for threads in (2, 5):

@@ -165,7 +165,7 @@ def test_thompson_draws_have_the_posterior_mean_and_variance(name):
     bandit.learn(contexts[:, 0], rewards[:, 0])
     draws = np.array([bandit.decide(contexts[0]).scores for _ in range(4000)])
     mean = contexts[0] @ bandit.model.parameter
-    spread = 0.7 * np.sqrt(contract.inverse_quadratic(bandit.model.learned.design, contexts[0]))
+    spread = 0.7 * np.sqrt(contract.inverse_quadratic(bandit.model.state.design, contexts[0]))
     assert np.abs(draws.mean(axis=0) - mean).max() < 4.5 * spread.max() / np.sqrt(4000)
     np.testing.assert_allclose(draws.std(axis=0), spread, rtol=4.5 / np.sqrt(2 * 4000))
 

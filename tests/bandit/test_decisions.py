@@ -85,7 +85,7 @@ def test_a_decision_teaches_what_its_row_and_arm_teach(name):
         decision = one.decide(context, NAMES)
         other.decide(context, NAMES)
         one.learn(decision, 0.3 * t)
-        other.learn(decision.context, 0.3 * t, decision.arm if other.model.named else None)
+        other.learn(decision.context, 0.3 * t, decision.arm if other.model.has_named_arms else None)
     a, b = ({k: v for k, v in bandit.contents().extra.items() if k != "rewarded"} for bandit in (one, other))
     assert a == b
     assert np.array_equal(one.score(context, NAMES), other.score(context, NAMES))

@@ -91,7 +91,7 @@ def test_a_handler_that_raises_in_compiled_calls_crashes_nothing():
 
     def step():
         learn_rows(
-            bandit.model.learned, False, bandit.model._tally, rows[:1], targets[:1], np.empty(0)
+            bandit.model.state, False, bandit.model._tally, rows[:1], targets[:1], np.empty(0)
         )  # without `deferred`: states come back
         progress(learner._state, rows, targets)
         bandit.decide(rows[:5])

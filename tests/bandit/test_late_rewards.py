@@ -81,8 +81,8 @@ def test_certificates_of_sketches_hold_in_any_order(kind):
     a = DESIGNS[kind].params["reg"] * np.eye(DIM) + rows.T @ rows
     for seed in range(5):
         bandit = in_order(op.Bandit(op.Ridge(DESIGNS[kind])), rows, rewards, delayed(150, seed, 150))
-        assert np.linalg.norm(a - matrix(bandit.model.learned.design), 2) <= bandit.error_bound()
-        b = bandit.model.learned.moment
+        assert np.linalg.norm(a - matrix(bandit.model.state.design), 2) <= bandit.error_bound()
+        b = bandit.model.state.moment
         np.testing.assert_allclose(b, rows.T @ rewards, rtol=0, atol=1e-9 * np.abs(b).max())
 
 

@@ -265,7 +265,7 @@ def test_reduced_arms_are_united_along_one_direction_whatever_its_sign():
     moved = make()
     for name in known:
         moved.model.import_arm(name, op.from_bytes(op.to_bytes(first.model.export_arm(name))))
-    np.testing.assert_array_equal(moved.model.learned.direction[: len(known)].any(axis=1), [n != "zero" for n in known])
+    np.testing.assert_array_equal(moved.model.state.direction[: len(known)].any(axis=1), [n != "zero" for n in known])
     np.testing.assert_allclose(moved.score(request, known), first.score(request, known), rtol=1e-12)
 
 

@@ -77,7 +77,7 @@ def test_an_arm_of_an_arena_equals_one_state_of_its_estimator(kind, design):
         bandit.learn(rows[:9], rewards[:9], ["d"] * 9)
     assert_close(pair[0].score(queries), pair[1].score(queries), 1e-8)  # nothing of the first "d" is left
     if not isinstance(design, op.Exact):
-        assert (pair[0].model.learned.store.state.outside >= 0).all()  # every arm was cut
+        assert (pair[0].model.state.store.state.outside >= 0).all()  # every arm was cut
 
 
 @pytest.mark.parametrize("compensate", [False, True])
@@ -135,7 +135,7 @@ def test_arms_of_newton_steps_are_saved_moved_and_published_and_continue_exactly
 def test_what_an_arm_keeps_is_theta_and_nothing_of_the_moment(cut):
     bandit, more = cut[0].copy(), cut[1]
     other = bandit.copy()
-    other.model.learned.store.state.moment.fill(np.nan)
+    other.model.state.store.state.moment.fill(np.nan)
     for twin in (bandit, other):
         learned(twin, *more)
     assert np.array_equal(bandit.score(more[0][0], NAMES), other.score(more[0][0], NAMES))
@@ -147,7 +147,7 @@ def test_newton_steps_need_no_more_memory_than_ridge_regression(cut):
         op.Bandit(op.Disjoint(op.Ridge(op.FrequentDirections(dim=DIM, size=2, reg=0.37)))), rows, rewards, names
     )
     bandit = learned(cut[0].copy(), *cut[1])
-    own = bandit.model.learned.store.state.memory.nbytes  # three numbers an arm, of the radius
+    own = bandit.model.state.store.state.memory.nbytes  # three numbers an arm, of the radius
     assert bandit.memory_usage() - own <= ridge.memory_usage()
 
 

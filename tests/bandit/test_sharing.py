@@ -382,12 +382,12 @@ def test_an_arena_that_somebody_holds_a_view_of_grows_elsewhere():
     """In place, the view would show memory that is no longer there."""
     bandit = op.Bandit(op.Disjoint(op.Ridge(SKETCH)))
     bandit.learn(ROWS[:20], ROWS[:20, 0], list(range(20)))
-    view = bandit.model.learned.store.state.basis[:5]
+    view = bandit.model.state.store.state.basis[:5]
     before, base = view.copy(), view.base
     bandit.learn(ROWS, ROWS[:, 0], [f"new {i}" for i in range(len(ROWS))])
     assert np.array_equal(view, before)
-    assert bandit.model.learned.store.state.basis is not base
-    held = id(bandit.model.learned.store.state.basis)
+    assert bandit.model.state.store.state.basis is not base
+    held = id(bandit.model.state.store.state.basis)
     del view, base
     bandit.learn(ROWS, ROWS[:, 0], [f"newer {i}" for i in range(len(ROWS))])
-    assert id(bandit.model.learned.store.state.basis) == held
+    assert id(bandit.model.state.store.state.basis) == held

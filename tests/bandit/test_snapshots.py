@@ -27,7 +27,7 @@ BANDITS = {
 def teach(bandit, rng, count):
     """Rows, one by one and in batches; arms come and go."""
     for _ in range(count):
-        shared, act = not bandit.model.named, rng.integers(6)
+        shared, act = not bandit.model.has_named_arms, rng.integers(6)
         arms = [int(a) for a in rng.integers(40, size=6)]
         rows, rewards = rng.standard_normal((6, DIM)), rng.standard_normal(6)
         if bandit.model.features is not None and not shared:
@@ -43,7 +43,7 @@ def teach(bandit, rng, count):
 def answers(one, bandit):
     """All that a request can ask for."""
     rows = np.random.default_rng(3).standard_normal((40, DIM))
-    if bandit.model.named and bandit.model.features is not None:
+    if bandit.model.has_named_arms and bandit.model.features is not None:
         rows[:, 2:] = np.arange(40.0)[:, None] + np.arange(3.0)
     return one.score(rows, range(40)).tobytes(), one.decide(rows, range(40), k=3, id="x").to_dict()
 
@@ -93,7 +93,7 @@ def test_copies_are_used_again_and_few_are_kept():
     for _ in range(20):
         bandit.learn(rng.standard_normal(DIM), 1.0, 3)
         snapshot = bandit.snapshot()
-        places.add(snapshot._bandit.model.learned.store.state.basis.ctypes.data)
+        places.add(snapshot._bandit.model.state.store.state.basis.ctypes.data)
     assert len(places) <= 2
     first = [bandit.snapshot() for _ in range(4)]
-    assert len({one._bandit.model.learned.store.state.basis.ctypes.data for one in first}) == 4
+    assert len({one._bandit.model.state.store.state.basis.ctypes.data for one in first}) == 4

@@ -26,7 +26,7 @@ def plain_law(bandit, rows, kind, draws=10**6):
     wins = np.zeros(count)
     for _ in range(10):
         if kind == "shared":
-            root = np.linalg.cholesky(np.linalg.inv(bandit.model.learned.design_matrix))
+            root = np.linalg.cholesky(np.linalg.inv(bandit.model.state.design_matrix))
             scores = (bandit.model.parameter + BETA * rng.standard_normal((draws // 10, DIM)) @ root.T) @ rows.T
         else:
             scores = bandit.means + BETA * bandit.widths * rng.standard_normal((draws // 10, count))
@@ -45,7 +45,7 @@ class Facts:
 
             self.model, self.learned = self, self
             self.parameter = bandit.model.parameter
-            self.design_matrix = contract.matrix(bandit.model.learned.design)
+            self.design_matrix = contract.matrix(bandit.model.state.design)
 
 
 @pytest.mark.parametrize("kind", ["shared", "per arm"])
@@ -73,13 +73,13 @@ def test_joint_draws_and_draws_of_the_parameter_have_one_law(dim, arms):
     """K rows are drawn by L L^T = X A^-1 X^T or by X R z: covariances of 4,000 draws agree with the dense one."""
     bandit, rows = trained(op.Thompson(BETA, draws=100, uniform_share=0.0), dim=dim, arms=arms)
     from onepass.design import contract
-    from onepass.model.shared_loop import look
+    from onepass.model.shared_loop import row_statistics
 
-    want = BETA**2 * rows @ np.linalg.inv(contract.matrix(bandit.model.learned.design)) @ rows.T
+    want = BETA**2 * rows @ np.linalg.inv(contract.matrix(bandit.model.state.design)) @ rows.T
     rule = op.Thompson(BETA, draws=4000).rule()
     for size, joint in ((arms, True), (dim, False)):
         normals = np.random.default_rng(3).standard_normal((2000, size))
-        seen = look(bandit.model.learned, rule, 12, bandit.model._tally, rows, normals, joint)
+        seen = row_statistics(bandit.model.state, rule, 12, bandit.model._tally, rows, normals, joint)
         assert seen.samples.mean(axis=0) == pytest.approx(seen.means, abs=1e-12)  # pairs +- d
         got = np.cov(seen.samples.T, bias=True)
         scale = np.sqrt(np.outer(want.diagonal(), want.diagonal()))

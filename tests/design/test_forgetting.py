@@ -37,7 +37,7 @@ def stream(seed, count):
 def agree(bandit, truth):
     want = truth.model.theta
     assert np.abs(bandit.model.parameter - want).max() <= 1e-9 * max(np.abs(want).max(), 1e-3)
-    assert np.abs(bandit.model.learned.design.settings.reg - REG) == 0.0
+    assert np.abs(bandit.model.state.design.settings.reg - REG) == 0.0
 
 
 @pytest.mark.parametrize("half_life", [1.5, 10.0, 300.0])

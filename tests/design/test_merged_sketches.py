@@ -38,7 +38,7 @@ def test_merged_bandits_on_sketches_keep_b_and_their_certificates_add_and_hold(r
         shards[-1].learn(rows, paid)
     merged = op.merge_all(*shards)
     assert merged.error_bound() >= sum(shard.error_bound() for shard in shards) * (1 - 1e-9)
-    state, a = merged.model.learned, truth(reg, *streams)
+    state, a = merged.model.state, truth(reg, *streams)
     assert np.linalg.norm(a - matrix(state.design), 2) <= merged.error_bound()
     b = sum(rows.T @ paid for rows, paid in zip(streams, rewards, strict=True))
     np.testing.assert_allclose(state.moment, b, rtol=0, atol=1e-10 * np.abs(b).max())
@@ -122,6 +122,6 @@ def test_theoretical_radii_hold_after_merging(design):
             shard.learn(rows, rows @ parameter + rng.standard_normal(10))
         whole = op.merge_all(*shards)
         miss = parameter - whole.model.parameter
-        bound = radius(whole.model.learned, whole.n_learned, 1.0, 1.0, 1.0, 0.1)
-        failures += miss @ matrix(whole.model.learned.design) @ miss > bound**2
+        bound = radius(whole.model.state, whole.n_learned, 1.0, 1.0, 1.0, 0.1)
+        failures += miss @ matrix(whole.model.state.design) @ miss > bound**2
     assert failures <= 200 * 0.1 + 3 * np.sqrt(200 * 0.1 * 0.9)

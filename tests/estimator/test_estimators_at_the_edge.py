@@ -85,7 +85,7 @@ def test_a_state_stays_finite_and_an_answer_is_finite_or_refused(name, design, d
                     for i in range(BATCH):
                         bandit.learn(rows[i], float(values[i]))
                     bandit.learn(rows[BATCH:], values[BATCH:].astype(dtype))
-                    assert finite(bandit.model.learned), where
+                    assert finite(bandit.model.state), where
                     assert answered(lambda bandit=bandit: bandit.model.parameter), where
                     for asked in (np.ones((2, DIM)), np.eye(DIM), rows[-3:]):
                         assert answered(lambda b=bandit, x=asked: b.score(x)), where

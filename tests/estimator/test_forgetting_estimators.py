@@ -81,7 +81,7 @@ def test_estimators_forget_as_their_oracles_do(name):
             1e-3 if name == "HEAVY-OFUL" else 1e-7
         )  # whose minimizer is found to 1 / sqrt(horizon), in the norm of H
         assert np.abs(bandit.model.parameter - oracle.theta).max() <= close
-        root = bandit.model.learned.design.root
+        root = bandit.model.state.design.root
         assert np.abs(root @ root.T @ oracle.matrix - np.eye(DIM)).max() <= 1e-8
     before = bandit.model.parameter
     bandit.learn(np.zeros((16 * 40, DIM)), np.zeros(16 * 40))  # 40 half-lives of rows that say nothing
@@ -97,7 +97,7 @@ def test_newton_steps_forget_on_sketches_by_the_sketch_itself(design):
     rng = np.random.default_rng(1)
     bandit = op.Bandit(op.OnlineNewton(design), half_life=8.0)
     bandit.learn(rng.standard_normal((100, 20)), rng.standard_normal(100))
-    state = bandit.copy().model.learned
+    state = bandit.copy().model.state
     before, theta = contract.matrix(state.design), state.theta.copy()
     after = forget(state, 0.6)
     want = np.linalg.solve(contract.matrix(after.design), 0.6 * before @ theta)

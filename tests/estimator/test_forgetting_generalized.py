@@ -30,7 +30,7 @@ def test_glb_omd_forgets_its_data_and_keeps_its_ridge(bound):
     bandit.learn(rows, rewards)
     theta, h = dense.glb_omd("logistic", rows, rewards, REG, 1.0, bound)
     after, theta = halved(h, theta)
-    state = forget(bandit.model.learned, FACTOR)
+    state = forget(bandit.model.state, FACTOR)
     assert np.abs(state.theta - dense.nearest_in_ball(after, theta, bound)).max() < 1e-8
     assert np.abs(state.design.root @ state.design.root.T @ after - np.eye(DIM)).max() < 1e-8
 
@@ -40,8 +40,8 @@ def test_gloc_forgets_what_it_regressed_on_and_what_its_online_learner_knew():
     bandit = op.Bandit(op.RegressedGLM(op.Exact(dim=DIM, reg=REG), parameter_bound=2.0))
     bandit.learn(rows, rewards)
     a = REG * np.eye(DIM) + rows.T @ rows
-    after, theta, online = halved(a, dense.gloc("logistic", rows, rewards, REG, 2.0), bandit.model.learned.online)
-    state = forget(bandit.model.learned, FACTOR)
+    after, theta, online = halved(a, dense.gloc("logistic", rows, rewards, REG, 2.0), bandit.model.state.online)
+    state = forget(bandit.model.state, FACTOR)
     assert np.abs(state.online - dense.nearest_in_ball(after, online, 2.0)).max() < 1e-8
     assert np.abs(np.linalg.solve(after, state.moment) - theta).max() < 1e-8
 

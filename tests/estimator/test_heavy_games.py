@@ -110,8 +110,8 @@ def test_an_arm_is_repeated_with_certainty_until_its_epoch_is_over():
 @pytest.mark.parametrize("horizon", [10, 18_000])
 def test_repetitions_follow_the_papers_formulas(horizon):
     crmm, menu = op.CRMM(dim=2, horizon=horizon), op.MENU(dim=2, horizon=horizon)
-    assert crmm.model.learned.epoch.rewards.size == int(np.ceil(16 * np.log(4 * horizon * 8 * horizon)))
-    assert menu.model.learned.epoch.rewards.size == int(np.ceil(24 * np.log(np.e * horizon * 8 * horizon)))
+    assert crmm.model.state.epoch.rewards.size == int(np.ceil(16 * np.log(4 * horizon * 8 * horizon)))
+    assert menu.model.state.epoch.rewards.size == int(np.ceil(24 * np.log(np.e * horizon * 8 * horizon)))
 
 
 # ---- radii ----

@@ -146,8 +146,8 @@ def test_rewards_that_are_all_zero_are_learned_as_by_ridge_regression_and_leave_
     bandit, ridge = op.HvtUCB(dim=DIM), op.OFUL(dim=DIM)
     bandit.learn(rows, np.zeros(len(rows)))
     ridge.learn(rows, np.zeros(len(rows)))
-    assert bandit.model.learned.noise.size == bandit.model.learned.noise.square == 0.0
-    assert bandit.model.learned.design.log_det == pytest.approx(ridge.model.learned.design.log_det, rel=1e-12)
+    assert bandit.model.state.noise.size == bandit.model.state.noise.square == 0.0
+    assert bandit.model.state.design.log_det == pytest.approx(ridge.model.state.design.log_det, rel=1e-12)
     theta = np.array([0.5, -0.2, 0.3, 0.1])
     noise = 0.1 * np.random.default_rng(21).standard_normal((10, 400))
     for one in (bandit, ridge):
@@ -175,9 +175,9 @@ def test_an_unknown_scale_stays_finite_and_falls_no_faster_than_1_over_t_on_exac
     for _ in range(30):
         for one in (bandit, ridge):
             one.learn(rows, rows @ theta)
-    noise = bandit.model.learned.noise
+    noise = bandit.model.state.noise
     assert noise.mean > 1e-6
-    assert np.isfinite(bandit.model.learned.design.gram).all()
+    assert np.isfinite(bandit.model.state.design.gram).all()
     np.testing.assert_allclose(ridge.model.parameter, theta, atol=2e-4)
     np.testing.assert_allclose(
         bandit.model.parameter, ridge.model.parameter, atol=2e-4
@@ -192,9 +192,9 @@ def test_a_twentieth_of_the_rewards_being_gross_outliers_does_not_move_an_unknow
     clean.learn(rows, rewards)
     rewards[rng.random(4000) < 0.05] = 1e9
     struck.learn(rows, rewards)
-    clean_size, size = (b.model.learned.noise.size for b in (clean, struck))
+    clean_size, size = (b.model.state.noise.size for b in (clean, struck))
     assert size < 2.0 * clean_size
-    assert struck.model.learned.noise.mean < 20.0 * clean.model.learned.noise.mean
+    assert struck.model.state.noise.mean < 20.0 * clean.model.state.noise.mean
 
 
 # ---- online Newton steps ----

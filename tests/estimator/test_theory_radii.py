@@ -263,7 +263,7 @@ def test_an_estimator_that_was_given_no_theory_has_no_radius(kind):
 @pytest.mark.parametrize(("delta", "horizon"), [(0.3, 40), (1e-6, 7000), (None, 40)])
 def test_menu_repeats_an_arm_as_often_as_its_delta_asks_for(delta, horizon):
     rule = 1.0 if delta is None else op.Theory(delta=delta)
-    repeats = op.MENU(dim=2, horizon=horizon, exploration=rule).model.learned.epoch.rewards.size
+    repeats = op.MENU(dim=2, horizon=horizon, exploration=rule).model.state.epoch.rewards.size
     assert repeats == int(np.ceil(24 * np.log(np.e * horizon / (1 / (8 * horizon) if delta is None else delta))))
 
 

@@ -17,7 +17,7 @@ def test_on_hartmann_6_whole_draws_lose_nearly_as_much_as_chance_and_half_ones_d
     for share in (1.0, 0.5):
         bandit = op.BKB(problem.arms, problem.kernel, reg=0.01, exploration=op.SingleDrawThompson(share * 0.01**0.5))
         play(bandit, problem, 0, 250)
-        lost[share] = float(bandit.model.learned.plays @ losses) / (250 * float(np.mean(losses)))
+        lost[share] = float(bandit.model.state.plays @ losses) / (250 * float(np.mean(losses)))
     assert lost[1.0] > 0.55
     assert lost[0.5] < 0.5 * lost[1.0], lost
 

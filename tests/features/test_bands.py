@@ -130,7 +130,7 @@ def test_means_stay_as_they_are_when_bands_begin_and_end():
         bandit.model.item.learn_terms({"price": value})
         found = bandit.model.item.take_rescaled()
         assert found == ([] if factor is None else [(0, factor)])
-        rescale(bandit.model.learned, [], found)
+        rescale(bandit.model.state, [], found)
         assert of_price() == pytest.approx(before, rel=1e-12)
 
 

@@ -111,5 +111,5 @@ def test_what_was_learned_stays_as_it_was_mapped_then_and_a_map_that_knows_rows_
     assert warm < cold / 2
     bandit = op.Bandit(op.Ridge(op.Exact(dim=3, reg=0.37)), features=op.Standardize(dim=3))
     bandit.learn(rows, np.ones(800))
-    held = np.linalg.inv(bandit.model.learned.design.root @ bandit.model.learned.design.root.T)
+    held = np.linalg.inv(bandit.model.state.design.root @ bandit.model.state.design.root.T)
     np.testing.assert_allclose(held, 0.37 * np.eye(3) + 800 * moments(rows, 0)[0], rtol=1e-8, atol=1e-6)

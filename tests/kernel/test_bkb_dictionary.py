@@ -100,18 +100,18 @@ def test_an_incremental_drawing_keeps_every_copy_with_the_ratio_of_its_chances(s
         options = {"oversampling": 1.5, "staleness": staleness, "redundancy": 0.0, "incremental": True}
         bandit = op.BKB(arms, op.RBF(0.5), reg=0.37, seed=seed, **options)
         for arm in rng.integers(0, 12, 40):
-            copies, chance = bandit.model.learned.copies.copy()
+            copies, chance = bandit.model.state.copies.copy()
             variances, first = bandit.model.posterior().variances, bandit.n_learned == 0
             learn(bandit, int(arm), 0.0)
             now = np.minimum(np.minimum(1.0, 1.5 * variances), np.where(copies > 0, chance, 1.0))
             now[arm] = 1.0 if first and staleness > 1.0 else now[arm]
-            changed = bandit.model.learned.copies[1] != chance
+            changed = bandit.model.state.copies[1] != chance
             assert changed[arm] or now[arm] == chance[arm]
             p = np.where(changed & (copies > 0), now / np.where(copies > 0, chance, 1.0), 1.0)
-            assert bandit.model.learned.copies[1][changed] == pytest.approx(now[changed], rel=1e-12) or first
+            assert bandit.model.state.copies[1][changed] == pytest.approx(now[changed], rel=1e-12) or first
             if first:
                 continue
-            kept += bandit.model.learned.copies[0].sum()
+            kept += bandit.model.state.copies[0].sum()
             expected += (copies * p).sum() + now[arm]
             spread += (copies * p * (1.0 - p)).sum() + now[arm] * (1.0 - now[arm])
     assert abs(kept - expected) < SIGMAS * np.sqrt(spread)
@@ -129,8 +129,8 @@ def test_an_incremental_dictionary_forgets_points_that_are_not_played_again():
             learn(bandit, int(arm), 0.0)
             now = set(bandit.model.dictionary[:, 0])
             assert now <= held | {arms[arm, 0]}
-            held = now | set(arms[bandit.model.learned.copies[0] > 0, 0])
-        assert (bandit.model.learned.copies[0] <= bandit.model.learned.plays).all()
+            held = now | set(arms[bandit.model.state.copies[0] > 0, 0])
+        assert (bandit.model.state.copies[0] <= bandit.model.state.plays).all()
 
 
 @pytest.mark.parametrize("options", [{}, PAPER, {"oversampling": 1e12}], ids=str)
@@ -153,11 +153,11 @@ def test_an_incremental_bkb_is_certified_saved_and_regrets_as_gp_ucb(sets, optio
             assert ours.model.budget.incremental is True
     assert regrets[0] < 1.3 * regrets[1]
     truth, factor = op.GPUCB(arms, op.RBF(0.3), reg=0.04), ours.model.variance_factor()
-    plays = ours.model.learned.plays[: ours.model.learned.size].astype(int)
+    plays = ours.model.state.plays[: ours.model.state.size].astype(int)
     where = (
         np.arange(60)
         if sets == "fixed"
-        else [int(np.flatnonzero((arms == p).all(1))[0]) for p in ours.model.learned.points[: ours.model.learned.size]]
+        else [int(np.flatnonzero((arms == p).all(1))[0]) for p in ours.model.state.points[: ours.model.state.size]]
     )
     learn(truth, np.repeat(where, plays), np.zeros(plays.sum()))
     ratio = ours.model.posterior(arms).variances / truth.model.posterior().variances

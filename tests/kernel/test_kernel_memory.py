@@ -77,7 +77,7 @@ def test_ctrl_c_loses_a_play_or_keeps_it_but_never_half_of_it(make):
                 pressed += 1
                 if bandit.n_learned > len(learned):
                     learned.append((arm, reward))
-            assert bandit.model.learned.plays.sum() == bandit.n_learned == len(learned)
+            assert bandit.model.state.plays.sum() == bandit.n_learned == len(learned)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)

@@ -20,10 +20,10 @@ def test_where_all_points_are_drawn_nothing_is_made_anew_and_the_posterior_is_ex
     plays = np.random.default_rng(1).integers(12, size=80)
     bandit = op.BKB(ARMS, op.RBF(0.2), reg=reg, oversampling=1e12, staleness=1.0, redundancy=0.0)
     learned(bandit, np.arange(12))
-    rows, exact = bandit.model.learned.rows, op.GPUCB(ARMS, op.RBF(0.2), reg=reg)
+    rows, exact = bandit.model.state.rows, op.GPUCB(ARMS, op.RBF(0.2), reg=reg)
     learned(bandit, plays)  # every play draws a dictionary
     learned(exact, np.concatenate([np.arange(12), plays]))
-    assert bandit.model.learned.rows is rows
+    assert bandit.model.state.rows is rows
     assert bandit.model.dictionary_size == 12
     ours, theirs = bandit.model.posterior(), exact.model.posterior()
     np.testing.assert_allclose(ours.means, theirs.means, rtol=1e-7, atol=1e-9)
@@ -45,7 +45,7 @@ def test_a_point_that_joins_after_it_was_played_brings_its_plays(sets):
     late = 0
     for place, reward in zip(plays.tolist(), rewards.tolist(), strict=True):
         before = bandit.model.dictionary_size
-        seen = bandit.model.learned.plays[place] > 0 if sets == "fixed" else False
+        seen = bandit.model.state.plays[place] > 0 if sets == "fixed" else False
         learn(bandit, place if sets == "fixed" else ARMS[place], reward)
         late += seen and bandit.model.dictionary_size > before
     assert late > 0 or sets == "rows"

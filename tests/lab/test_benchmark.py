@@ -42,7 +42,7 @@ def test_solving_a_round_again_from_the_estimate_before_takes_time():
     contexts, rewards = tails.student_game(300)
     bandit = op.HeavyOFUL(dim=2, nu=1.31, epsilon=0.99)
     bandit.play(contexts, rewards)
-    general, descent = tails.solved_again(bandit.model.learned, np.zeros(2))
+    general, descent = tails.solved_again(bandit.model.state, np.zeros(2))
     assert 0 < general < 60
     assert 0 < descent < 60
 

@@ -46,7 +46,7 @@ def test_a_shared_part_by_newton_steps_learns_what_exact_arms_leave_of_every_row
         left, target = (x - seen @ b) * weight, (reward - seen @ moment) * weight
         alone = op.estimator.contract.update(alone, left, float(target))
         arms[name] = a + np.outer(x, x), b + np.outer(x, x), moment + reward * x
-    assert_close(whole.model.learned.shared.theta, alone.theta, 1e-8)
+    assert_close(whole.model.state.shared.theta, alone.theta, 1e-8)
 
 
 def test_arms_of_hybrid_models_stay_ridge_regression_and_the_message_says_why():

@@ -54,7 +54,7 @@ def mixture_of(rows: np.ndarray, rewards: np.ndarray) -> m.Mixture:
     bandit.learn(rows, rewards, [k % 2 for k in range(len(rows))])
     bandit.learn(rows[0], 0.0, "gone")
     bandit.remove_arm("gone")
-    return bandit.model.learned
+    return bandit.model.state
 
 
 @pytest.mark.parametrize("rounds", [1, 20, 32, 60])
@@ -80,7 +80,7 @@ def test_a_model_with_a_column_more_is_what_it_had_been_from_the_start():
     rows = rng.standard_normal((40, 3))
     bandit = op.ContextualBandit(warm_up=32, n_landmarks=6, alarm_threshold=None)
     bandit.learn(rows, rows[:, 0], ["a"] * 40)
-    state = widened(bandit.model.learned, np.zeros(1), np.zeros(1))
+    state = widened(bandit.model.state, np.zeros(1), np.zeros(1))
     later = np.hstack([rng.standard_normal((10, 3)), rng.integers(2, size=(10, 1))])
     for row in later:
         m.take(state, row, 0, float(row[0]), 0.0)

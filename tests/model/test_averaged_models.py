@@ -35,7 +35,7 @@ def test_means_widths_and_residual_are_those_of_dense_regressions_on_the_same_vi
         op.ContextualBandit(n_landmarks=12, warm_up=64, reg=reg, alarm_threshold=None),
     )
     bandit.learn(rows, rewards, arms)
-    state = bandit.model.learned
+    state = bandit.model.state
     used = [m for m in range(len(MODELS)) if state.plan[m, SIZE] > 0]
     truth = Mixture(state.views, [(MODELS[m][0], state.plan[m, START], *state.settings[m]) for m in used], 3)
     truth.rewards = list(rewards[:64])  # the first rows are learned again by what is known after them
@@ -152,7 +152,7 @@ def test_arms_come_and_go_in_the_memory_of_those_that_are_there():
         if name >= 4:
             bandit.remove_arm(name - 4)
     assert bandit.arms == (296, 297, 298, 299)
-    assert len(bandit.model.learned.last) == 8  # room for 4, doubled once
+    assert len(bandit.model.state.last) == 8  # room for 4, doubled once
     unknown = bandit.decide(np.zeros(3), ["new", *bandit.arms])
     assert unknown.widths[0] == unknown.widths.max() > unknown.widths[1:].max()
     with pytest.raises(ValueError, match="is not known"):

@@ -89,7 +89,7 @@ def test_in_slices_it_learns_what_it_would_at_once(kind, monkeypatch):
         monkeypatch.setattr(remaking, "WORK", work)
         bandit = learned(rows, rewards, arms, op.ContextualBandit(**SMALL))
         assert not has_work(bandit)
-        found.append(bandit.model.learned)
+        found.append(bandit.model.state)
     for name in FIELDS:
         one, other = ({"": getattr(each, name)} for each in found)
         assert state.equal(tuple(one.values()), tuple(other.values())), name
@@ -102,11 +102,11 @@ def test_until_the_work_is_done_it_decides_by_the_models_that_it_has(kind, monke
     bandit = learned(rows[:31], rewards[:31], arms[:31], op.ContextualBandit(**SMALL))
     while has_work(bandit):
         bandit.learn(rows[0], 1.0, 0)
-    before = bandit.model.learned.views
+    before = bandit.model.state.views
     bandit = op.from_bytes(op.to_bytes(bandit))
     bandit = learned(rows[31:32], rewards[31:32], arms[31:32], bandit)
     assert has_work(bandit)
-    assert state.equal(bandit.model.learned.views, before)
+    assert state.equal(bandit.model.state.views, before)
 
 
 def events(bandit, t, kind):
@@ -114,7 +114,7 @@ def events(bandit, t, kind):
     if t % 7 == 3 and len(bandit.arms) > 2:
         bandit.remove_arm(bandit.arms[0])
     if t == 35:
-        bandit.model.learned.counts[ALARMS] += 1
+        bandit.model.state.counts[ALARMS] += 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -143,7 +143,7 @@ def test_snapshots_and_copies_share_no_work():
     twin, before = bandit.copy(), op.to_bytes(bandit)
     learned(rows[258:], rewards[258:], arms[258:], twin)
     assert op.to_bytes(bandit) == before
-    assert bandit.memory_usage() > state.nbytes(bandit.model.learned)
+    assert bandit.memory_usage() > state.nbytes(bandit.model.state)
 
 
 def game_until_alarm(turn):
@@ -152,7 +152,7 @@ def game_until_alarm(turn):
     rows = rng.standard_normal((300, 3))
     for t in range(300):
         bandit.learn(rows[t], 1.0 + 0.01 * rng.random() if t < turn else -1.0, t % 3)
-        if bandit.model.learned.counts[ALARMS]:
+        if bandit.model.state.counts[ALARMS]:
             break
     return bandit, t
 
@@ -161,10 +161,10 @@ def test_an_alarm_while_the_work_is_done_forgets_what_was_learned_again(monkeypa
     monkeypatch.setattr(remaking, "WORK", LITTLE)
     games = (game_until_alarm(turn) for turn in range(120, 160))
     bandit, t = next(one for one in games if has_work(one[0]) and stage_of(one[0]) == LEARNING)
-    assert set(bandit.model.learned.arms[: t + 1].tolist()) == {NEVER}
+    assert set(bandit.model.state.arms[: t + 1].tolist()) == {NEVER}
     while has_work(bandit):
         bandit.learn(np.ones(3), -1.0, 0)
-    assert bandit.model.learned.learned.tolist()[1:3] == [0, 0]
+    assert bandit.model.state.learned.tolist()[1:3] == [0, 0]
     found = bandit.decide(np.ones(3), [1, "new"])
     assert found.widths[0] == found.widths[1]
 
@@ -198,7 +198,7 @@ def test_where_spare_rows_do_not_suffice_the_rest_is_done_at_once(monkeypatch):
     rows, (rewards, arms) = rows_of("narrow", 60), clicks(60)
     bandit = learned(rows[:55], rewards[:55], arms[:55], op.ContextualBandit(**SMALL))
     assert has_work(bandit)
-    assert len(bandit.model.learned.rows) == 56
+    assert len(bandit.model.state.rows) == 56
     bandit.learn(rows[55], 1.0, 0)
     assert not has_work(bandit)
 

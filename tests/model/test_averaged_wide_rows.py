@@ -103,7 +103,7 @@ def test_models_of_sparse_rows_are_dense_regressions_until_a_cut():
     rewards, arms = (rng.random(60) < 0.5).astype(float), np.arange(60) % 3
     bandit = op.ContextualBandit(warm_up=32, reg=0.37, alarm_threshold=None)
     bandit.learn(rows, rewards, arms.tolist())
-    state = bandit.model.learned
+    state = bandit.model.state
     assert bandit.choices()["directions"] == 2 * ROWS_KEPT
     assert bandit.choices()["bytes_per_arm"] == bytes_of(state.plan, DIM, ROWS_KEPT)
 
@@ -169,9 +169,9 @@ def test_wide_bandits_go_on_from_their_files_bit_for_bit(make):
 def test_the_first_rows_are_kept_until_views_stay_and_no_longer():
     rows = dense_rows(33, 14)
     bandit = learned(rows[:31], warm_up=32, n_landmarks=8)[0]
-    assert bandit.model.learned.rows.shape == (32 + spare(32), DIM)
+    assert bandit.model.state.rows.shape == (32 + spare(32), DIM)
     bandit.learn(rows[31:], [1.0, 0.0], [0, 1])
-    assert bandit.model.learned.rows.shape == (0, DIM)
+    assert bandit.model.state.rows.shape == (0, DIM)
     assert op.to_bytes(op.from_bytes(op.to_bytes(bandit))) == op.to_bytes(bandit)
 
 

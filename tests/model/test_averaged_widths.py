@@ -21,11 +21,11 @@ def learned(rounds=60, dim=3):
 def test_no_direction_is_wider_than_an_arms_rows_leave_it():
     """width^2 <= ||phi||^2 / (ANYWHERE n_a), also of contexts unlike all that were seen; an unknown arm has more."""
     bandit, rows = learned()
-    state = bandit.model.learned
+    state = bandit.model.state
     for x in (rows[0], np.full(3, 100.0)):
         found = bandit.decide(x, [0, 1, 2, 3, "new"])
         norm = found.widths[4] ** 2 * state.settings[np.argmax(weights(state)), 0]  # ||phi||^2 / reg, and no rows
-        slots = [bandit.model.index.record(arm) for arm in range(4)]
+        slots = [bandit.model.index.find(arm) for arm in range(4)]
         assert (found.widths[:4] ** 2 < norm / (ANYWHERE * state.learned[slots])).all()
         assert found.widths[4] > found.widths[:4].max()
 
@@ -33,15 +33,15 @@ def test_no_direction_is_wider_than_an_arms_rows_leave_it():
 def test_rows_are_counted_by_arm_and_forgotten_with_it():
     rng, bandit = np.random.default_rng(2), op.ContextualBandit(**KIND)
     bandit.learn(rng.standard_normal((40, 3)), rng.random(40), np.repeat(range(4), [20, 10, 7, 3]).tolist())
-    assert bandit.model.learned.learned.tolist() == [20, 10, 7, 3]
+    assert bandit.model.state.learned.tolist() == [20, 10, 7, 3]
     bandit.remove_arm(1)
-    assert bandit.model.learned.learned.tolist() == [20, 0, 7, 3]
+    assert bandit.model.state.learned.tolist() == [20, 0, 7, 3]
 
 
 def test_means_are_of_all_models_and_widths_of_the_one_believed_most():
     """Scaling the others' inverses moves no width; scaling that one's does."""
     bandit, rows = learned()
-    state, before = bandit.model.learned, bandit.decide(rows[0], range(4))
+    state, before = bandit.model.state, bandit.decide(rows[0], range(4))
     w, ends = weights(state), length(state.plan[:, SIZE]).cumsum()
     assert np.count_nonzero(w) > 1
     for m, end in enumerate(ends):
@@ -56,7 +56,7 @@ def test_widths_count_a_share_of_the_rewards_unit_where_nothing_errs():
     rng, bandit = np.random.default_rng(3), op.ContextualBandit(**KIND)
     rows = rng.standard_normal((500, 3))
     bandit.learn(rows, rows[:, 0], ["a"] * 500)
-    unit, state = bandit.choices()["unit"], bandit.model.learned
+    unit, state = bandit.choices()["unit"], bandit.model.state
     assert sigma_of(state, weights(state)) < 0.5 * SHARE * unit
     found = bandit.decide(rows[0], ["a", "b"])
     assert found.scores - found.means == pytest.approx(SHARE * unit * np.asarray(found.widths))

@@ -15,7 +15,7 @@ from onepass.adapters.mabwiser_tables import DRAWS, MEANS, WIDTHS, Draws, Tables
 from onepass.bandit.bandit import Bandit
 from onepass.exploration.greedy import EpsilonGreedy
 from onepass.foundation import check
-from onepass.model.contract import not_finite
+from onepass.model.contract import non_finite_error
 from onepass.recipes.linear import LinTS, LinUCB
 
 SEEDS = 2**32  # of which a bandit takes one
@@ -115,7 +115,7 @@ class Linear(BaseMAB):
         else:
             out = tables.means(rows) + self.policy.alpha * self._draws.shifts(tables, rows)
         if not np.isfinite(out).all():
-            raise not_finite()
+            raise non_finite_error()
         return out
 
     def _chosen(self, scores: np.ndarray) -> list[Any]:

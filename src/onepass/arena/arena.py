@@ -53,7 +53,7 @@ class ArenaState(NamedTuple):
     link: np.ndarray
     first: np.ndarray
     used: np.ndarray
-    held: np.ndarray
+    n_slots: np.ndarray
     outside: np.ndarray
     rows: np.ndarray
     ridge: np.ndarray
@@ -70,7 +70,7 @@ class ArenaState(NamedTuple):
 
 PER_SLOT = ("basis", "root", "moment", "weight", "cross", "link")
 PER_ARM = (
-    "first", "used", "held", "outside", "rows", "ridge", "log_det", "mass", "shed", "weighted", "dust", "memory",
+    "first", "used", "n_slots", "outside", "rows", "ridge", "log_det", "mass", "shed", "weighted", "dust", "memory",
 )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def with_slots(arena: ArenaState, free: int, top: int) -> ArenaState:
         link=arena.link,
         first=arena.first,
         used=arena.used,
-        held=arena.held,
+        n_slots=arena.n_slots,
         outside=arena.outside,
         rows=arena.rows,
         ridge=arena.ridge,
@@ -103,43 +103,43 @@ def with_slots(arena: ArenaState, free: int, top: int) -> ArenaState:
 
 
 @compiled
-def sums_of(arena: ArenaState, record: int) -> Sums:
+def sums_of(arena: ArenaState, arm_id: int) -> Sums:
     """Return the sums of an arm's cuts."""
     return Sums(
-        mass=arena.mass[record], shed=arena.shed[record], weighted=arena.weighted[record], dust=arena.dust[record]
+        mass=arena.mass[arm_id], shed=arena.shed[arm_id], weighted=arena.weighted[arm_id], dust=arena.dust[arm_id]
     )
 
 
 @compiled
-def set_sums(arena: ArenaState, record: int, sums: Sums) -> None:
+def set_sums(arena: ArenaState, arm_id: int, sums: Sums) -> None:
     """Write the sums of an arm's cuts back."""
-    arena.mass[record], arena.shed[record] = sums.mass, sums.shed
-    arena.weighted[record], arena.dust[record] = sums.weighted, sums.dust
+    arena.mass[arm_id], arena.shed[arm_id] = sums.mass, sums.shed
+    arena.weighted[arm_id], arena.dust[arm_id] = sums.weighted, sums.dust
 
 
 @compiled
-def empty(arena: ArenaState, record: int) -> None:
+def reset_arm(arena: ArenaState, arm_id: int) -> None:
     """A record without slots."""
-    arena.first[record], arena.outside[record] = NONE, NONE
-    arena.used[record], arena.held[record], arena.rows[record] = 0, 0, 0
-    arena.ridge[record], arena.log_det[record] = arena.prior.space.ridge, arena.prior.space.log_det
-    set_sums(arena, record, arena.prior.sums)
+    arena.first[arm_id], arena.outside[arm_id] = NONE, NONE
+    arena.used[arm_id], arena.n_slots[arm_id], arena.rows[arm_id] = 0, 0, 0
+    arena.ridge[arm_id], arena.log_det[arm_id] = arena.prior.space.ridge, arena.prior.space.log_det
+    set_sums(arena, arm_id, arena.prior.sums)
     for j in range(arena.memory.shape[1]):
-        arena.memory[record, j] = 0.0
+        arena.memory[arm_id, j] = 0.0
 
 
 @compiled
-def begin(arena: ArenaState, record: int) -> tuple[int, int]:
+def init_arm(arena: ArenaState, arm_id: int) -> tuple[int, int]:
     """An arm that knows its prior: the new (free, top). There is room above `top` for the prior's directions."""
-    empty(arena, record)
+    reset_arm(arena, arm_id)
     space, free, top = arena.prior.space, arena.free, arena.top
     for i in range(space.used - 1, -1, -1):
         if free != NONE:
             slot, free = free, arena.link[free]
         else:
             slot, top = top, top + 1
-        arena.link[slot] = arena.first[record]
-        arena.first[record] = slot
+        arena.link[slot] = arena.first[arm_id]
+        arena.first[arm_id] = slot
         arena.moment[slot], arena.weight[slot] = 0.0, 0.0
         for j in range(space.basis.shape[1]):
             arena.basis[slot, j] = space.basis[i, j]
@@ -147,29 +147,29 @@ def begin(arena: ArenaState, record: int) -> tuple[int, int]:
             arena.root[slot, j] = space.root[i, j] if j < space.used else 0.0
         for j in range(arena.cross.shape[1]):
             arena.cross[slot, j] = 0.0
-    arena.used[record], arena.held[record] = space.used, space.used
+    arena.used[arm_id], arena.n_slots[arm_id] = space.used, space.used
     return free, top
 
 
 @compiled
-def slots_wanted(arena: ArenaState, record: int, rows: int) -> tuple[int, bool]:
+def count_slots_needed(arena: ArenaState, arm_id: int, rows: int) -> tuple[int, bool]:
     """Count the slots that the arm may need for `rows` more rows: (directions, whether o needs one)."""
     hold, dim = arena.root.shape[1], arena.basis.shape[1]
-    reach = arena.used[record] + rows
+    reach = arena.used[arm_id] + rows
     loses = reach > hold and dim > hold
-    return min(reach, hold), loses and arena.outside[record] == NONE
+    return min(reach, hold), loses and arena.outside[arm_id] == NONE
 
 
 @compiled
-def reserve(arena: ArenaState, records: np.ndarray, counts: np.ndarray) -> tuple[int, int]:
+def reserve_slots(arena: ArenaState, arm_ids: np.ndarray, counts: np.ndarray) -> tuple[int, int]:
     """Give every arm the slots that `counts` more rows may need: the new (free, top). There is room above `top`."""
     free, top, link = arena.free, arena.top, arena.link
-    for g in range(records.size):
-        record = records[g]
-        wanted, loses = slots_wanted(arena, record, counts[g])
-        missing = wanted - arena.held[record] + (1 if loses else 0)
-        last = arena.first[record]
-        for _ in range(arena.held[record] - 1):
+    for g in range(arm_ids.size):
+        arm_id = arm_ids[g]
+        wanted, loses = count_slots_needed(arena, arm_id, counts[g])
+        missing = wanted - arena.n_slots[arm_id] + (1 if loses else 0)
+        last = arena.first[arm_id]
+        for _ in range(arena.n_slots[arm_id] - 1):
             last = link[last]
         for i in range(missing):
             if free != NONE:
@@ -178,78 +178,78 @@ def reserve(arena: ArenaState, records: np.ndarray, counts: np.ndarray) -> tuple
                 slot, top = top, top + 1
             link[slot] = NONE
             if loses and i == missing - 1:
-                arena.outside[record] = slot
+                arena.outside[arm_id] = slot
                 arena.basis[slot].fill(0.0)
             else:
                 if last == NONE:
-                    arena.first[record] = slot
+                    arena.first[arm_id] = slot
                 else:
                     link[last] = slot
                 last = slot
-                arena.held[record] += 1
+                arena.n_slots[arm_id] += 1
     return free, top
 
 
 @compiled
-def release(arena: ArenaState, records: np.ndarray, free: int) -> int:
+def release_slots(arena: ArenaState, arm_ids: np.ndarray, free: int) -> int:
     """Take back slots that were reserved and found no direction, or no loss: the new head of the free list."""
     link = arena.link
-    for g in range(records.size):
-        record = records[g]
-        used, slot = arena.used[record], arena.first[record]
-        for i in range(arena.held[record]):
+    for g in range(arm_ids.size):
+        arm_id = arm_ids[g]
+        used, slot = arena.used[arm_id], arena.first[arm_id]
+        for i in range(arena.n_slots[arm_id]):
             following = link[slot]
             if i >= used:
                 link[slot], free = free, slot
             if i == used - 1:
                 link[slot] = NONE
             slot = following
-        arena.held[record] = used
+        arena.n_slots[arm_id] = used
         if used == 0:
-            arena.first[record] = NONE
-        if arena.outside[record] != NONE and arena.shed[record] == 0.0:
-            slot = arena.outside[record]
+            arena.first[arm_id] = NONE
+        if arena.outside[arm_id] != NONE and arena.shed[arm_id] == 0.0:
+            slot = arena.outside[arm_id]
             link[slot], free = free, slot
-            arena.outside[record] = NONE
+            arena.outside[arm_id] = NONE
     return free
 
 
 @compiled
-def vacate(arena: ArenaState, record: int) -> int:
+def delete_arm(arena: ArenaState, arm_id: int) -> int:
     """Forget an arm: all its slots become free; the new head of the free list."""
-    arena.used[record], arena.shed[record] = 0, 0.0
-    free = release(arena, np.full(1, record), arena.free)
-    empty(arena, record)
-    arena.rows[record] = NONE
+    arena.used[arm_id], arena.shed[arm_id] = 0, 0.0
+    free = release_slots(arena, np.full(1, arm_id), arena.free)
+    reset_arm(arena, arm_id)
+    arena.rows[arm_id] = NONE
     return free
 
 
 @compiled
-def orderly(arena: ArenaState) -> bool | np.bool:
+def is_consistent(arena: ArenaState) -> bool | np.bool:
     """Return whether the lists of slots are in order: every slot below `top` in exactly one place, every count right.
 
     A file is checked by this before compiled code follows its links.
     """
-    slots, records, known = arena.link.size, arena.first.size, arena.prior.space.used
+    slots, arm_ids, known = arena.link.size, arena.first.size, arena.prior.space.used
     if not 0 <= arena.top <= slots:
         return False
     seen = np.zeros(slots, np.bool_)
-    for record in range(records):
-        slot, held, used = arena.first[record], arena.held[record], arena.used[record]
-        if not (0 <= used == held <= arena.root.shape[1] and (arena.rows[record] + known >= used or held == 0)):
+    for arm_id in range(arm_ids):
+        slot, n_slots, used = arena.first[arm_id], arena.n_slots[arm_id], arena.used[arm_id]
+        if not (0 <= used == n_slots <= arena.root.shape[1] and (arena.rows[arm_id] + known >= used or n_slots == 0)):
             return False
-        for _ in range(held):
+        for _ in range(n_slots):
             if not 0 <= slot < arena.top or seen[slot]:
                 return False
             seen[slot], slot = True, arena.link[slot]
         if slot != NONE:
             return False
-        slot = arena.outside[record]
+        slot = arena.outside[arm_id]
         if slot != NONE:
             if not 0 <= slot < arena.top or seen[slot]:
                 return False
             seen[slot] = True
-        if not (arena.ridge[record] > 0.0 and arena.shed[record] >= 0.0):
+        if not (arena.ridge[arm_id] > 0.0 and arena.shed[arm_id] >= 0.0):
             return False
     slot = arena.free
     while slot != NONE:

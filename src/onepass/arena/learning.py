@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.arena.arena import NONE, ArenaState, release, reserve, set_sums, sums_of
-from onepass.arena.rewards import estimated, held, moved, outcast, rowed, share
+from onepass.arena.arena import NONE, ArenaState, release_slots, reserve_slots, set_sums, sums_of
+from onepass.arena.rewards import add_lost_part, add_reward, add_row, new_coordinate, slot_coordinate, theta_coordinate
 from onepass.design.cutting import Sums, certified, decided, dustier, heavier, risen
 from onepass.design.subspace import Subspace, lacking, raised, widened, with_spectrum
 from onepass.features.factors import fill_product
@@ -36,7 +36,7 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def new_scratch(arena: ArenaState, limit: int, count: int) -> Scratch:
+def make_scratch(arena: ArenaState, limit: int, count: int) -> Scratch:
     """Room for arms of up to `limit` directions, and batches of up to `count` rows."""
     kind, dim, k = arena.basis.dtype, arena.basis.shape[1], arena.cross.shape[1]
     return Scratch(
@@ -53,34 +53,34 @@ def new_scratch(arena: ArenaState, limit: int, count: int) -> Scratch:
 
 
 @compiled
-def gather(arena: ArenaState, weighing: Any, record: int, work: Scratch) -> tuple[Subspace, np.ndarray]:
+def gather(arena: ArenaState, weighing: Any, arm_id: int, work: Scratch) -> tuple[Subspace, np.ndarray]:
     """Copy an arm into the scratch: its space, and its slots (held,)."""
-    slots = np.empty(arena.held[record], np.int64)
-    slot, used = arena.first[record], arena.used[record]
+    slots = np.empty(arena.n_slots[arm_id], np.int64)
+    slot, used = arena.first[arm_id], arena.used[arm_id]
     for i in range(slots.size):
         slots[i] = slot
         slot = arena.link[slot]
     for i in range(used):
         slot = slots[i]
-        work.moment[i] = held(weighing, arena.moment[slot], arena.weight[slot])
+        work.moment[i] = slot_coordinate(weighing, arena.moment[slot], arena.weight[slot])
         for j in range(arena.basis.shape[1]):
             work.basis[i, j] = arena.basis[slot, j]
         for j in range(used):
             work.root[i, j] = arena.root[slot, j]
         for j in range(arena.cross.shape[1]):
             work.cross[i, j] = arena.cross[slot, j]
-    slot = arena.outside[record]
+    slot = arena.outside[arm_id]
     for j in range(arena.basis.shape[1]):
         work.outside[j] = arena.basis[slot, j] if slot != NONE else 0.0
     space = Subspace(
-        basis=work.basis, root=work.root, used=used, ridge=arena.ridge[record], log_det=arena.log_det[record], left=0.0
+        basis=work.basis, root=work.root, used=used, ridge=arena.ridge[arm_id], log_det=arena.log_det[arm_id], left=0.0
     )
     return space, slots
 
 
 @compiled
 def scatter(
-    arena: ArenaState, weighing: Any, record: int, work: Scratch, space: Subspace, slots: np.ndarray, kept: int
+    arena: ArenaState, weighing: Any, arm_id: int, work: Scratch, space: Subspace, slots: np.ndarray, kept: int
 ) -> None:
     """Copy an arm back; its first `kept` directions have not changed. w = R R^T Q b, or Q theta."""
     used, inside = space.used, np.zeros(space.used)
@@ -93,17 +93,17 @@ def scatter(
             weight += work.root[i, j] * inside[j]
         for j in range(used):
             arena.root[slot, j] = work.root[i, j]
-        arena.weight[slot], arena.moment[slot] = estimated(weighing, weight, work.moment[i]), work.moment[i]
+        arena.weight[slot], arena.moment[slot] = theta_coordinate(weighing, weight, work.moment[i]), work.moment[i]
         for j in range(arena.cross.shape[1]):
             arena.cross[slot, j] = work.cross[i, j]
         if i >= kept:
             for j in range(arena.basis.shape[1]):
                 arena.basis[slot, j] = work.basis[i, j]
-    slot = arena.outside[record]
+    slot = arena.outside[arm_id]
     if slot != NONE:
         for j in range(arena.basis.shape[1]):
             arena.basis[slot, j] = work.outside[j]
-    arena.used[record], arena.ridge[record], arena.log_det[record] = used, space.ridge, space.log_det
+    arena.used[arm_id], arena.ridge[arm_id], arena.log_det[arm_id] = used, space.ridge, space.log_det
 
 
 @compiled
@@ -119,7 +119,7 @@ def fill_chunk(chunk: np.ndarray, rows: np.ndarray, right: np.ndarray, chosen: n
 
 
 @compiled
-def taken_in(
+def extend_span(
     weighing: Any,
     work: Scratch,
     space: Subspace,
@@ -151,14 +151,14 @@ def taken_in(
         work.cross[used, j] = 0.0
     if shed > 0.0:
         along = dot(space.basis[used], work.outside)
-        work.moment[used] = share(weighing, along, space.ridge)
+        work.moment[used] = new_coordinate(weighing, along, space.ridge)
         for j in range(dim):
             work.outside[j] -= along * space.basis[used, j]
     return space
 
 
 @compiled
-def cut_arm(
+def truncate_arm(
     rule: Any, weighing: Any, memory: np.ndarray, work: Scratch, space: Subspace, sums: Sums
 ) -> tuple[Subspace, Sums]:
     """The design's own rule for too many directions; what the moment held along those that are cut goes to o."""
@@ -173,12 +173,12 @@ def cut_arm(
     for i in range(keep):
         work.moment[i] = moment[i]
     space = with_spectrum(space, turn[:keep], kept, ridge)
-    outcast(weighing, memory, work, lost, before, space, rise)
+    add_lost_part(weighing, memory, work, lost, before, space, rise)
     return space, sums
 
 
 @compiled
-def eliminate(work: Scratch, used: int, q: float, extra: np.ndarray, reward: float, increment: np.ndarray) -> float:
+def eliminate_row(work: Scratch, used: int, q: float, extra: np.ndarray, reward: float, increment: np.ndarray) -> float:
     """Leave a row to the shared model of a hybrid one: fill the row `increment` (k,), and return its target.
 
     A row x with z of the shared features leaves sqrt(w) (z - B^T A^-1 x) and sqrt(w) (r - b^T A^-1 x), w = 1 / (1 + x^T
@@ -198,14 +198,14 @@ def eliminate(work: Scratch, used: int, q: float, extra: np.ndarray, reward: flo
 
 @compiled
 def learn_arm(
-    arena: ArenaState, rule: Any, limit: int, weighing: Any, record: int, rows: np.ndarray, right: np.ndarray,
+    arena: ArenaState, rule: Any, limit: int, weighing: Any, arm_id: int, rows: np.ndarray, right: np.ndarray,
     rewards: np.ndarray, extra: np.ndarray, chosen: np.ndarray, work: Scratch, increments: np.ndarray,
     targets: np.ndarray,
 ) -> None:  # fmt: skip
     """One arm learns rows[chosen], in order. Hybrid (extra (n, k)): increments and targets for the shared model."""
     dim, k, hold = arena.basis.shape[1], arena.cross.shape[1], arena.root.shape[1]
-    space, slots = gather(arena, weighing, record, work)
-    sums, memory = sums_of(arena, record), arena.memory[record]
+    space, slots = gather(arena, weighing, arm_id, work)
+    sums, memory = sums_of(arena, arm_id), arena.memory[arm_id]
     kept, done = space.used, 0
     while done < chosen.size:
         count, base = min(CHUNK, chosen.size - done), space.used
@@ -219,33 +219,33 @@ def learn_arm(
                     residuals[a, j] = batch[a, j] - residuals[a, j]
         for a in range(count):
             row, index = batch[a], chosen[done]
-            space = taken_in(weighing, work, space, base, row, inside[a], residuals[a], sums.shed)
+            space = extend_span(weighing, work, space, base, row, inside[a], residuals[a], sums.shed)
             used = space.used
             done += 1
             reward = float(rewards[index])
-            q, weight, pull = rowed(weighing, memory, space, work, used, arena.rows[record] + done, reward)
+            q, weight, pull = add_row(weighing, memory, space, work, used, arena.rows[arm_id] + done, reward)
             space = raised(space, q)
             if k > 0:
-                targets[index] = eliminate(work, used, q, extra[index], reward, increments[index])
-            moved(weighing, work, used, pull)
+                targets[index] = eliminate_row(work, used, q, extra[index], reward, increments[index])
+            add_reward(weighing, work, used, pull)
             sums = heavier(sums, float(dot(row, row)) * weight)
             if used == limit:
-                space, sums = cut_arm(rule, weighing, memory, work, space, sums)
+                space, sums = truncate_arm(rule, weighing, memory, work, space, sums)
                 kept = 0
                 break
             if used >= base + AGAIN:
                 break
     if space.used > hold:
-        space, sums = cut_arm(rule, weighing, memory, work, space, sums)
+        space, sums = truncate_arm(rule, weighing, memory, work, space, sums)
         kept = 0
-    scatter(arena, weighing, record, work, space, slots, kept)
-    set_sums(arena, record, dustier(sums, space.left))
-    arena.rows[record] += chosen.size
+    scatter(arena, weighing, arm_id, work, space, slots, kept)
+    set_sums(arena, arm_id, dustier(sums, space.left))
+    arena.rows[arm_id] += chosen.size
 
 
 @compiled
 def learn_arms(
-    arena: ArenaState, rule: Any, limit: int, weighing: Any, records: np.ndarray, starts: np.ndarray,
+    arena: ArenaState, rule: Any, limit: int, weighing: Any, arm_ids: np.ndarray, starts: np.ndarray,
     order: np.ndarray, rows: np.ndarray, right: np.ndarray, rewards: np.ndarray, extra: np.ndarray, begin: int,
     end: int, increments: np.ndarray, targets: np.ndarray,
 ) -> None:  # fmt: skip
@@ -256,34 +256,34 @@ def learn_arms(
     reach, most = 0, 0
     for g in range(begin, end):
         count = starts[g + 1] - starts[g]
-        reach, most = max(reach, arena.used[records[g]] + count), max(most, count)
-    work = new_scratch(arena, min(reach, min(limit, arena.basis.shape[1])), most)
+        reach, most = max(reach, arena.used[arm_ids[g]] + count), max(most, count)
+    work = make_scratch(arena, min(reach, min(limit, arena.basis.shape[1])), most)
     for g in range(begin, end):
         chosen = order[starts[g] : starts[g + 1]]
         learn_arm(
-            arena, rule, limit, weighing, records[g], rows, right, rewards, extra, chosen, work, increments, targets
+            arena, rule, limit, weighing, arm_ids[g], rows, right, rewards, extra, chosen, work, increments, targets
         )
 
 
 @compiled
 def learn_one(
-    arena: ArenaState, rule: Any, limit: int, weighing: Any, record: int, row: np.ndarray, reward: float
+    arena: ArenaState, rule: Any, limit: int, weighing: Any, arm_id: int, row: np.ndarray, reward: float
 ) -> tuple[int, int]:
     """A single row (1, dim) of one arm: reserve, learn, release; the new (free, top)."""
-    records, empty = np.full(1, record), np.empty((1, 0), row.dtype)
-    free, top = reserve(arena, records, np.ones(1, np.int64))
+    arm_ids, empty = np.full(1, arm_id), np.empty((1, 0), row.dtype)
+    free, top = reserve_slots(arena, arm_ids, np.ones(1, np.int64))
     learn_arms(
-        arena, rule, limit, weighing, records, np.arange(2), np.zeros(1, np.int64), row, empty,
+        arena, rule, limit, weighing, arm_ids, np.arange(2), np.zeros(1, np.int64), row, empty,
         np.full(1, reward, row.dtype), empty, 0, 1, empty, np.empty(0),
     )  # fmt: skip
-    return release(arena, records, free), top
+    return release_slots(arena, arm_ids, free), top
 
 
 @compiled
 def error_bound(arena: ArenaState, rule: Any, count: int) -> float:
     """The largest certificate of the first `count` arms by their design's rule, with the rounding of their roots."""
     bound, eps = 0.0, float(np.finfo(arena.basis.dtype).eps)
-    for record in range(count):
-        sums = sums_of(arena, record)
+    for arm_id in range(count):
+        sums = sums_of(arena, arm_id)
         bound = max(bound, certified(rule, sums, in_root(eps, sums.mass, arena.prior.space.ridge)))
     return bound

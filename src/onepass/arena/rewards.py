@@ -34,7 +34,7 @@ from onepass.foundation.roots import shift_root, update_root_within
 
 
 @partial(generic, default=True)
-def rowed(
+def add_row(
     weighing: Any, memory: np.ndarray, space: Subspace, work: Any, used: int, t: int, reward: float
 ) -> tuple[float, float, float]:
     """A row with coordinates work.z enters A: (w x^T A^-1 x, w, pull), what `moved` is told; work.u is A^-1 x of
@@ -43,7 +43,7 @@ def rowed(
 
 
 @compiled
-def take_back(pull: float, row: np.ndarray, space: Subspace, work: Any, used: int) -> None:
+def undo_row(pull: float, row: np.ndarray, space: Subspace, work: Any, used: int) -> None:
     """theta -= pull A^-1 x for a row x (dim,) that was learned before: on the span, and what o has of it."""
     inside = np.zeros(used, work.u.dtype)
     for i in range(used):
@@ -55,14 +55,14 @@ def take_back(pull: float, row: np.ndarray, space: Subspace, work: Any, used: in
     step_along(work.outside, outside, -pull)
 
 
-@rowed.for_state(Steps)
-def rowed_by_step(
+@add_row.for_state(Steps)
+def add_row_by_step(
     weighing: Steps, memory: np.ndarray, space: Subspace, work: Any, used: int, t: int, reward: float
 ) -> tuple[float, float, float]:
     root, z, v, u = space.root, work.z[:used], work.v, work.u
     mean, square, given = 0.0, 0.0, recalled(weighing.rule, memory)
     if given != 0.0:
-        take_back(given, memory[memory.size - work.outside.size :].astype(work.outside.dtype), space, work, used)
+        undo_row(given, memory[memory.size - work.outside.size :].astype(work.outside.dtype), space, work, used)
     for j in range(used):
         v[j] = 0.0
     for i in range(used):
@@ -88,31 +88,31 @@ def rowed_by_step(
 
 
 @partial(generic, default=True)
-def moved(weighing: Any, work: Any, used: int, pull: float) -> None:
+def add_reward(weighing: Any, work: Any, used: int, pull: float) -> None:
     """Take a row into what the arm keeps of its rewards: b += pull x."""
     for i in range(used):
         work.moment[i] += pull * work.z[i]
 
 
-@moved.for_state(Steps)
-def moved_by_step(weighing: Steps, work: Any, used: int, pull: float) -> None:
+@add_reward.for_state(Steps)
+def add_reward_by_step(weighing: Steps, work: Any, used: int, pull: float) -> None:
     """theta += pull A^-1 x."""
     step_along(work.moment[:used], work.u[:used], pull)
 
 
 @partial(generic, default=True)
-def share(weighing: Any, along: float, ridge: float) -> float:
+def new_coordinate(weighing: Any, along: float, ridge: float) -> float:
     """The coordinate of a new direction, `along` which o has so much."""
     return along
 
 
-@share.for_state(Steps)
-def share_of_theta(weighing: Steps, along: float, ridge: float) -> float:
+@new_coordinate.for_state(Steps)
+def new_coordinate_by_step(weighing: Steps, along: float, ridge: float) -> float:
     return along / ridge
 
 
 @partial(generic, default=True)
-def outcast(
+def add_lost_part(
     weighing: Any, memory: np.ndarray, work: Any, lost: np.ndarray, before: float, space: Subspace, rise: float
 ) -> None:
     """Add to o what a cut has taken from the span, `lost` (dim,) or (0,); before: the ridge before, space: after;
@@ -121,8 +121,8 @@ def outcast(
         work.outside[j] += lost[j]
 
 
-@outcast.for_state(Steps)
-def outcast_of_theta(
+@add_lost_part.for_state(Steps)
+def add_lost_part_by_step(
     weighing: Steps, memory: np.ndarray, work: Any, lost: np.ndarray, before: float, space: Subspace, rise: float
 ) -> None:
     scale, ridge, square = work.outside.dtype.type(space.ridge / before), work.outside.dtype.type(space.ridge), 0.0
@@ -139,24 +139,24 @@ def outcast_of_theta(
 
 
 @partial(generic, default=True)
-def held(weighing: Any, moment: float, weight: float) -> float:
+def slot_coordinate(weighing: Any, moment: float, weight: float) -> float:
     """Choose which of a slot's two numbers the arm keeps: its share of b, or of theta."""
     return moment
 
 
-@held.for_state(Steps)
-def held_by_steps(weighing: Steps, moment: float, weight: float) -> float:
+@slot_coordinate.for_state(Steps)
+def slot_coordinate_by_step(weighing: Steps, moment: float, weight: float) -> float:
     return weight
 
 
 @partial(generic, default=True)
-def estimated(weighing: Any, solved: float, kept: float) -> float:
+def theta_coordinate(weighing: Any, solved: float, kept: float) -> float:
     """The coordinate of theta on a direction: `solved` is A^-1 b there, `kept` what the arm keeps."""
     return solved
 
 
-@estimated.for_state(Steps)
-def estimated_by_steps(weighing: Steps, solved: float, kept: float) -> float:
+@theta_coordinate.for_state(Steps)
+def theta_coordinate_by_step(weighing: Steps, solved: float, kept: float) -> float:
     return kept
 
 

@@ -23,33 +23,33 @@ PRODUCT = 64.0  # roundings of ||x||^2 below which what is left of it outside co
 
 
 @compiled
-def unknown(records: np.ndarray) -> int:
+def count_untrained(arm_ids: np.ndarray) -> int:
     """Count the arms that have never learned."""
     count = 0
-    for a in range(records.size):
-        count += records[a] == NONE
+    for a in range(arm_ids.size):
+        count += arm_ids[a] == NONE
     return count
 
 
 @compiled
-def project_arm(arena: ArenaState, record: int, row: np.ndarray, out: np.ndarray) -> None:
+def project_arm(arena: ArenaState, arm_id: int, row: np.ndarray, out: np.ndarray) -> None:
     """out[slot] = q^T x for every slot of one arm, that of o too."""
-    slot = arena.first[record]
-    for _ in range(arena.used[record]):
+    slot = arena.first[arm_id]
+    for _ in range(arena.used[arm_id]):
         out[slot] = dot(arena.basis[slot], row)
         slot = arena.link[slot]
-    slot = arena.outside[record]
+    slot = arena.outside[arm_id]
     if slot != NONE:
         out[slot] = dot(arena.basis[slot], row)
 
 
 @compiled
-def project(arena: ArenaState, records: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def project(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Q x for every slot of the arms asked for, (slots,): one product when most slots are wanted, else one by one."""
     wanted = 0
-    for a in range(records.size):
-        if records[a] != NONE:
-            wanted += arena.used[records[a]]
+    for a in range(arm_ids.size):
+        if arm_ids[a] != NONE:
+            wanted += arena.used[arm_ids[a]]
     out = np.empty(arena.top, arena.basis.dtype)
     if rows.shape[0] == 1 and 2 * wanted > arena.top:
         if rows.shape[1] > SHORT:
@@ -60,17 +60,17 @@ def project(arena: ArenaState, records: np.ndarray, rows: np.ndarray) -> np.ndar
                 total += arena.basis[i, j] * rows[0, j]
             out[i] = total
         return out
-    for a in range(records.size):
-        if records[a] != NONE:
-            project_arm(arena, records[a], rows[a if rows.shape[0] > 1 else 0], out)
+    for a in range(arm_ids.size):
+        if arm_ids[a] != NONE:
+            project_arm(arena, arm_ids[a], rows[a if rows.shape[0] > 1 else 0], out)
     return out
 
 
 @compiled
-def residual_square(arena: ArenaState, record: int, row: np.ndarray) -> float:
+def residual_square(arena: ArenaState, arm_id: int, row: np.ndarray) -> float:
     """||x - Q^T Q x||^2 without cancellation."""
-    out, slot = row.copy(), arena.first[record]
-    for _ in range(arena.used[record]):
+    out, slot = row.copy(), arena.first[arm_id]
+    for _ in range(arena.used[arm_id]):
         along = dot(arena.basis[slot], out)
         for j in range(row.size):
             out[j] -= along * arena.basis[slot, j]
@@ -81,7 +81,7 @@ def residual_square(arena: ArenaState, record: int, row: np.ndarray) -> float:
 @compiled
 def score_arms(
     arena: ArenaState,
-    records: np.ndarray,
+    arm_ids: np.ndarray,
     squares: np.ndarray,
     fresh: np.ndarray,
     projected: np.ndarray,
@@ -97,13 +97,13 @@ def score_arms(
     hold, k, dim = arena.root.shape[1], arena.cross.shape[1], arena.basis.shape[1]
     inside = np.empty(hold)
     eps = np.finfo(arena.basis.dtype).eps
-    for a in range(records.size):
-        record = records[a]
+    for a in range(arm_ids.size):
+        arm_id = arm_ids[a]
         square = float(squares[a if squares.size > 1 else 0])
-        if record == NONE:
+        if arm_id == NONE:
             means[a], widths[a] = 0.0, fresh[a if fresh.size > 1 else 0]
             continue
-        used, slot, ridge = arena.used[record], arena.first[record], arena.ridge[record]
+        used, slot, ridge = arena.used[arm_id], arena.first[arm_id], arena.ridge[arm_id]
         mean, covered, total = 0.0, 0.0, 0.0
         for j in range(used):
             inside[j] = 0.0
@@ -121,14 +121,14 @@ def score_arms(
             left = max(square - covered, 0.0)
             if digits_lost(left, square, total, ridge, eps):
                 if rows.size > 0:
-                    left = residual_square(arena, record, rows[a if rows.shape[0] > 1 else 0])
+                    left = residual_square(arena, arm_id, rows[a if rows.shape[0] > 1 else 0])
                 elif left < PRODUCT * eps * square:
                     left = 0.0
-        if arena.outside[record] != NONE:
-            mean += float(projected[arena.outside[record]]) / ridge
+        if arena.outside[arm_id] != NONE:
+            mean += float(projected[arena.outside[arm_id]]) / ridge
         means[a], widths[a] = mean, left / ridge + total
         if k > 0:
-            slot = arena.first[record]
+            slot = arena.first[arm_id]
             for _ in range(used):
                 along = 0.0
                 for j in range(used):
@@ -139,79 +139,79 @@ def score_arms(
 
 
 @compiled
-def by_prior(arena: ArenaState, records: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def prior_squares(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """x^T A^-1 x of the prior for every row (n, dim), where any arm asks for it."""
-    return inverse_quadratic_in(arena.prior.space, rows) if unknown(records) > 0 else np.zeros(rows.shape[0])
+    return inverse_quadratic_in(arena.prior.space, rows) if count_untrained(arm_ids) > 0 else np.zeros(rows.shape[0])
 
 
 @compiled
 def evaluate_arms(
-    arena: ArenaState, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
+    arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means (K,), x^T A^-1 x (K,) for arms `records` (NONE: never learned) with a row each, or one (1, dim) for all;
     in a hybrid model extra (K, k) = z is turned into z - B^T A^-1 x in place.
     """
-    squares, fresh = squared_norms(rows), by_prior(arena, records, rows)
-    means, widths = np.empty(records.size), np.empty(records.size)
-    score_arms(arena, records, squares, fresh, project(arena, records, rows), rows, extra, means, widths)
+    squares, fresh = squared_norms(rows), prior_squares(arena, arm_ids, rows)
+    means, widths = np.empty(arm_ids.size), np.empty(arm_ids.size)
+    score_arms(arena, arm_ids, squares, fresh, project(arena, arm_ids, rows), rows, extra, means, widths)
     return means, widths
 
 
 @compiled
-def evaluate_users(arena: ArenaState, records: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def evaluate_users(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means (n, K) and x^T A^-1 x (n, K) when each of n rows is the context of every arm."""
-    means, widths = np.empty((rows.shape[0], records.size)), np.empty((rows.shape[0], records.size))
+    means, widths = np.empty((rows.shape[0], arm_ids.size)), np.empty((rows.shape[0], arm_ids.size))
     empty, block = np.empty((0, 0), rows.dtype), max(1, PROJECTED // max(arena.top, 1))
-    squares, fresh = squared_norms(rows), by_prior(arena, records, rows)
+    squares, fresh = squared_norms(rows), prior_squares(arena, arm_ids, rows)
     for start in range(0, rows.shape[0], block):
         users = rows[start : start + block]
         projected = dot(users, arena.basis[: arena.top].T)
         for i in range(users.shape[0]):
             u = start + i
             score_arms(
-                arena, records, squares[u : u + 1], fresh[u : u + 1], projected[i], users[i : i + 1], empty,
+                arena, arm_ids, squares[u : u + 1], fresh[u : u + 1], projected[i], users[i : i + 1], empty,
                 means[u], widths[u],
             )  # fmt: skip
     return means, widths
 
 
 @compiled
-def project_product(arena: ArenaState, records: np.ndarray, user: np.ndarray, right: np.ndarray) -> np.ndarray:
+def project_product(arena: ArenaState, arm_ids: np.ndarray, user: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Q vec(u v_a^T) for every slot of the arms asked for, (slots,), for one user: one pass over the arena."""
     out, row = np.empty(arena.top, arena.basis.dtype), np.empty(arena.basis.shape[1], arena.basis.dtype)
-    for a in range(records.size):
-        if records[a] != NONE:
+    for a in range(arm_ids.size):
+        if arm_ids[a] != NONE:
             fill_product(row, user, right[a])
-            project_arm(arena, records[a], row, out)
+            project_arm(arena, arm_ids[a], row, out)
     return out
 
 
 @compiled
-def contract_arms(arena: ArenaState, records: np.ndarray, right: np.ndarray) -> np.ndarray:
+def contract_arms(arena: ArenaState, arm_ids: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Q v_a of every slot of the arms asked for, (slots, d_u), with each direction read as a d_u x d_a matrix."""
     reduced = np.zeros((arena.top, arena.basis.shape[1] // right.shape[1]), arena.basis.dtype)
-    for a in range(records.size):
-        if records[a] != NONE:
-            slot = arena.first[records[a]]
-            for _ in range(arena.used[records[a]]):
+    for a in range(arm_ids.size):
+        if arm_ids[a] != NONE:
+            slot = arena.first[arm_ids[a]]
+            for _ in range(arena.used[arm_ids[a]]):
                 contract(arena.basis[slot], right[a], reduced[slot])
                 slot = arena.link[slot]
-            slot = arena.outside[records[a]]
+            slot = arena.outside[arm_ids[a]]
             if slot != NONE:
                 contract(arena.basis[slot], right[a], reduced[slot])
     return reduced
 
 
 @compiled
-def products_by_prior(
-    arena: ArenaState, records: np.ndarray, user: np.ndarray, right: np.ndarray, square: np.ndarray
+def prior_squares_of_products(
+    arena: ArenaState, arm_ids: np.ndarray, user: np.ndarray, right: np.ndarray, square: np.ndarray
 ) -> np.ndarray:
     """x^T A^-1 x (K,) of the prior for x = vec(u v_a^T), for the arms that ask for it; square (K,): ||x||^2."""
     fresh, prior = square / arena.prior.space.ridge, arena.prior.space
-    if prior.used > 0 and unknown(records) > 0:
+    if prior.used > 0 and count_untrained(arm_ids) > 0:
         row = np.empty((1, prior.basis.shape[1]), prior.basis.dtype)
-        for a in range(records.size):
-            if records[a] == NONE:
+        for a in range(arm_ids.size):
+            if arm_ids[a] == NONE:
                 fill_product(row[0], user, right[a])
                 fresh[a] = inverse_quadratic_in(prior, row)[0]
     return fresh
@@ -219,31 +219,31 @@ def products_by_prior(
 
 @compiled
 def evaluate_factors(
-    arena: ArenaState, records: np.ndarray, left: np.ndarray, right: np.ndarray
+    arena: ArenaState, arm_ids: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means (n, K), x^T A^-1 x (n, K) for contexts vec(u v_a^T): left (n, d_u), right (K, d_a), d_u d_a = dim.
 
     Few users: one pass over the arena each. Many: Q vec(u v^T) = (Q v) u, so that every arm's directions are contracted
     with its v once, for all users.
     """
-    means, widths = np.empty((left.shape[0], records.size)), np.empty((left.shape[0], records.size))
+    means, widths = np.empty((left.shape[0], arm_ids.size)), np.empty((left.shape[0], arm_ids.size))
     empty, block = np.empty((0, 0), left.dtype), max(1, PROJECTED // max(arena.top, 1))
     sizes, norms, few = squared_norms(right), squared_norms(left), left.shape[0] <= 2
-    reduced = empty if few else contract_arms(arena, records, right)
+    reduced = empty if few else contract_arms(arena, arm_ids, right)
     for start in range(0, left.shape[0], block):
         users = left[start : start + block]
         projected = empty if few else dot(users, reduced.T)
         for i in range(users.shape[0]):
             u, square = start + i, norms[start + i] * sizes
-            here = project_product(arena, records, users[i], right) if few else projected[i]
-            fresh = products_by_prior(arena, records, users[i], right, square)
-            score_arms(arena, records, square, fresh, here, empty, empty, means[u], widths[u])
+            here = project_product(arena, arm_ids, users[i], right) if few else projected[i]
+            fresh = prior_squares_of_products(arena, arm_ids, users[i], right, square)
+            score_arms(arena, arm_ids, square, fresh, here, empty, empty, means[u], widths[u])
     return means, widths
 
 
 @compiled
-def scales(
-    arena: ArenaState, rule: Any, limit: int, weighing: Any, records: np.ndarray, theory: np.ndarray
+def exploration_scales(
+    arena: ArenaState, rule: Any, limit: int, weighing: Any, arm_ids: np.ndarray, theory: np.ndarray
 ) -> np.ndarray:
     """The multipliers (K,) of a number for exploration; theory: as of `Store.scales`.
 
@@ -251,16 +251,16 @@ def scales(
     """
     if theory.size == 0:
         nu = unit_of_arms(weighing, arena.memory, arena.rows)
-        return np.full(records.size, nu if nu > 0.0 else 1.0)
-    out, dim, prior = np.empty(records.size), arena.basis.shape[1], arena.prior
+        return np.full(arm_ids.size, nu if nu > 0.0 else 1.0)
+    out, dim, prior = np.empty(arm_ids.size), arena.basis.shape[1], arena.prior
     constants = Constants(noise=theory[0], parameter_bound=theory[1], row_bound=theory[2], delta=theory[3])
-    for a in range(records.size):
-        record = records[a]
+    for a in range(arm_ids.size):
+        arm_id = arm_ids[a]
         ridge, log_det, sums, rows = prior.space.ridge, prior.space.log_det, prior.sums, 0
         memory = np.zeros(arena.memory.shape[1])
-        if record != NONE:
-            ridge, log_det, rows = arena.ridge[record], arena.log_det[record], arena.rows[record]
-            sums, memory = sums_of(arena, record), arena.memory[record]
+        if arm_id != NONE:
+            ridge, log_det, rows = arena.ridge[arm_id], arena.log_det[arm_id], arena.rows[arm_id]
+            sums, memory = sums_of(arena, arm_id), arena.memory[arm_id]
         facts = Facts(directions=min(limit, dim), dim=dim, ridge=ridge, log_det=log_det, sums=sums, rounds=rows)
         out[a] = radius_of_arm(weighing, memory, rule, facts, constants, prior.space)
     return out

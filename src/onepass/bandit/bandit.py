@@ -21,8 +21,8 @@ from onepass.foundation import check, files
 from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, plain, savable
 from onepass.foundation.sharing import composed, reading, writing
-from onepass.model.build import model_of
-from onepass.model.contract import Model, Request, not_finite
+from onepass.model.contract import Model, Request, non_finite_error
+from onepass.model.factory import make_model
 from onepass.model.names import eligible_arms
 
 
@@ -71,7 +71,7 @@ class Bandit(files.Owner):
         if not isinstance(name, str):
             raise ValueError(f"name must be a string, got {check.shown(name)}")
         self.name, self.seed = name, check.integer("seed", seed, 0, None)
-        self._adopt(model_of(model, features, half_life))
+        self._adopt(make_model(model, features, half_life))
         self._explore(exploration)
         self._rewarded = RewardedIds()
         self._rng = np.random.default_rng(self.seed)
@@ -111,7 +111,7 @@ class Bandit(files.Owner):
     @property
     def timed(self) -> bool:
         """True if `learn` and what reads must be told the time."""
-        return self._model.timed
+        return self._model.needs_time
 
     @property
     @reading
@@ -176,7 +176,7 @@ class Bandit(files.Owner):
         if type(k) is not int or k != 1:
             k = check.integer("k", k, 1, count)
         greedy, among = is_greedy(rest), eligible_arms(eligible, names, count, k)
-        rule, each = model.acting(self._rule, request), []
+        rule, each = model.active_rule(self._rule, request), []
         for i, one in enumerate(asked(id, None if request.single else len(request.each), self.seed, self._rng)):
             found = model.choose(request, i, rule, one.rng, among, k, greedy)
             places = found[0]
@@ -190,7 +190,7 @@ class Bandit(files.Owner):
         self, maximizer: Any, context: Any, arms: Any, k: int, id: Any, eligible: Any, time: Any
     ) -> Decision:
         model = self._model.at(time)
-        rule = model.acting(self._rule)
+        rule = model.active_rule(self._rule)
         if context is not None or arms is not None or k != 1 or eligible is not None or rule.by_chance:
             raise ValueError("maximizer takes the place of rows, with k = 1 and UCB or Greedy without a uniform_share")
         (one,) = asked(id, None, self.seed, self._rng)
@@ -210,11 +210,11 @@ class Bandit(files.Owner):
         return scores[0] if request.single else scores
 
     def _scores(self, model: Model, request: Request, rng: np.random.Generator) -> np.ndarray:
-        rule = model.acting(self._rule, request)
+        rule = model.active_rule(self._rule, request)
         scores = model.scores(request, rule, rng)
         if not np.isfinite(scores).all():
-            raise not_finite()
-        return model.expected(scores, rule)
+            raise non_finite_error()
+        return model.expected_rewards(scores, rule)
 
     @reading
     def recommend(
@@ -357,7 +357,7 @@ class Bandit(files.Owner):
 
     def _play_one_by_one(self, rows: np.ndarray, rewards: np.ndarray, nus: Any) -> np.ndarray:
         arms = np.empty(len(rows), np.int64)
-        names = tuple(range(rewards.shape[1])) if self._model.named else None
+        names = tuple(range(rewards.shape[1])) if self._model.has_named_arms else None
         common = rows.shape[1] == 1 and names is not None
         for t in range(len(rows)):
             arms[t] = a = self.decide(rows[t, 0] if common else rows[t], names).index

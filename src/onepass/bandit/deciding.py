@@ -9,7 +9,7 @@ from onepass.exploration.randomness import key_of, keyed
 from onepass.exploration.rule import Rule
 from onepass.exploration.slots import NONE_LEFT, NOT_OFFERED
 from onepass.foundation import check
-from onepass.model.contract import not_finite
+from onepass.model.contract import non_finite_error
 
 GREEDIES = {SAMPLED: False, GREEDY: True}  # whether slots after the first take the best of the rest
 
@@ -121,7 +121,7 @@ def failed(place: int) -> Exception:
             "eligible must leave an arm for every slot, the first one for the arm that is played until its rewards are "
             "complete: let that arm be eligible, or learn its rewards first"
         )
-    return not_finite()
+    return non_finite_error()
 
 
 def is_greedy(rest: Any) -> bool:

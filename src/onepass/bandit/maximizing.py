@@ -7,7 +7,7 @@ import numpy as np
 
 from onepass.exploration.contract import Seen, score
 from onepass.exploration.rule import Rule
-from onepass.model.contract import Choice, Model, not_finite
+from onepass.model.contract import Choice, Model, non_finite_error
 
 
 def maximized(
@@ -27,6 +27,6 @@ def maximized(
         raise ValueError(f"maximizer must return one row (dim,), got shape {row.shape}")
     scores, seen = ranked(row[None])
     if not np.isfinite(scores[0]):
-        raise not_finite()
+        raise non_finite_error()
     sure = np.zeros(1, np.int64), np.ones((1, 1))
-    return row, (*sure, model.expected(scores, rule), model.expected(seen.means), seen.widths)
+    return row, (*sure, model.expected_rewards(scores, rule), model.expected_rewards(seen.means), seen.widths)

@@ -55,7 +55,7 @@ def tried(recipe: Any) -> Any:
     if isinstance(recipe, Design):
         one.learn(np.eye(1, recipe.dim))
     else:
-        one.learn(np.eye(1, recipe.model.dim), np.ones(1), *([["one"]] if recipe.model.named else []))
+        one.learn(np.eye(1, recipe.model.dim), np.ones(1), *([["one"]] if recipe.model.has_named_arms else []))
     return one.model
 
 

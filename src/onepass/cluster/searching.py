@@ -18,7 +18,7 @@ from onepass.exploration.residuals import Tally
 from onepass.exploration.rule import rule_of
 from onepass.features.factors import Factors
 from onepass.foundation import check
-from onepass.model.names import distinct
+from onepass.model.names import distinct_names
 
 SCORES = 4_000_000  # held at a time, as by a bandit in one process
 
@@ -83,7 +83,7 @@ class Search:
 
     def _asked(self, arms: Any) -> Asked:
         """The list of arms; the last one is kept, under its key, as long as it and its shards stay as they are."""
-        names, records = self._bandit.model.index.request(arms if arms is None else tuple(distinct(arms)))
+        names, records = self._bandit.model.index.request(arms if arms is None else tuple(distinct_names(arms)))
         known = self._known
         split = self._store.spread(records)
         same = known is not None and known.records is records and known.places.keys() == {s for s, _ in split}

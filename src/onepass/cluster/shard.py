@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.arena.stores import template
+from onepass.arena.model_store import empty_state
 from onepass.cluster.placing import NOBODY
 from onepass.exploration.choosing import best
 from onepass.exploration.contract import score
@@ -17,9 +17,9 @@ from onepass.exploration.residuals import Tally
 from onepass.exploration.rule import Rule
 from onepass.foundation import check, files, state
 from onepass.foundation.registry import built, savable
-from onepass.model.arms.parameters import Disjoint, Hybrid, Learned
-from onepass.model.arms.predict import seen
-from onepass.model.contract import not_finite
+from onepass.model.arms.per_arm import ArmModelsState, Disjoint, Hybrid
+from onepass.model.arms.predict import arm_statistics
+from onepass.model.contract import non_finite_error
 
 GROWTH = 8  # the list of places grows by an eighth
 REQUESTS = 4  # lists of arms that are remembered
@@ -63,7 +63,7 @@ class Shard(files.Owner):
         """Places of arms, which begin where they are new."""
         self._grow(int(arms.max(initial=-1)) + 1)
         for arm in arms[self.places[arms] == NOBODY].tolist():
-            self.places[arm] = self.store.open()
+            self.places[arm] = self.store.allocate()
         return self.places[arms]
 
     def _grow(self, wanted: int) -> None:
@@ -84,13 +84,13 @@ class Shard(files.Owner):
         """Forget arms."""
         for arm in arms.tolist():
             if arm < len(self.places) and self.places[arm] != NOBODY:
-                self.store.close(int(self.places[arm]))
+                self.store.release(int(self.places[arm]))
                 self.places[arm] = NOBODY
 
     def adopt(self, arms: np.ndarray, models: list[Any]) -> None:
         """Take arms as another shard, or a bandit, has exported them, bit for bit."""
         for place, model in zip(self._open(arms).tolist(), models, strict=True):
-            self.store.put(place, model)
+            self.store.write_arm(place, model)
 
     # ---- questions ----
 
@@ -109,7 +109,7 @@ class Shard(files.Owner):
     def exported(self, version: int, arms: np.ndarray) -> list[Any]:
         """Copies of arms."""
         places, store = self._at(version)
-        return [store.export(place) for place in places[arms].tolist()]
+        return [store.export_arm(place) for place in places[arms].tolist()]
 
     def error_bound(self) -> float:
         """The largest of all arms."""
@@ -127,7 +127,7 @@ class Shard(files.Owner):
         """Keep the arms as they are now, for readers; nobody reads the versions that are gone."""
         for old in gone:
             self._published.pop(old, None)
-        self._published[version] = (self.places.copy(), self.store.published())
+        self._published[version] = (self.places.copy(), self.store.snapshot())
 
     def remember(self, key: int, arms: np.ndarray, ranks: np.ndarray) -> None:
         """Arms that will be asked for under a key; ranks: who comes first among equals, over all shards."""
@@ -149,14 +149,14 @@ class Shard(files.Owner):
     # ---- files ----
 
     def contents(self) -> files.Contents:
-        kept = Kept(places=self.places, store=self.store.kept())
+        kept = Kept(places=self.places, store=self.store.to_state())
         return files.Contents({"models": self.models, "seq": self.seq}, {}, kept)
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         shard = cls(**{name: built(part) for name, part in params.items()})
-        begun = Kept(places=shard.places, store=template(shard.store, held.arrays))
+        begun = Kept(places=shard.places, store=empty_state(shard.store, held.arrays))
         found = held.take(begun, shard._fits)
         shard.places = found.places
         shard.store.restore(found.store)
@@ -186,7 +186,7 @@ def best_of(
     barred: list[np.ndarray] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """`Shard.best` of arms by their places in a store; order: in which ties are taken."""
-    learned, step = Learned(store, (), np.zeros((0, 0))), query.step
+    learned, step = ArmModelsState(store, (), np.zeros((0, 0))), query.step
     values, found = np.zeros((len(users), k)), np.full((len(users), k), NONE)
     for start in range(0, len(users), step):
         part = slice(start, start + step)
@@ -194,9 +194,9 @@ def best_of(
         scores = np.empty(means.shape)
         for i in range(len(means)):
             told = (query.tally, query.rounds, records, means[i], squares[i], None, no_normals(len(records)))
-            scores[i] = score(query.rule.rule, seen(learned, query.rule, *told))
+            scores[i] = score(query.rule.rule, arm_statistics(learned, query.rule, *told))
         if not np.isfinite(scores).all():
-            raise not_finite()
+            raise non_finite_error()
         mask = np.zeros(scores.shape if barred is not None else (0, 0), np.bool_)
         for i, one in enumerate(barred[part] if barred is not None else ()):
             mask[i, one] = True

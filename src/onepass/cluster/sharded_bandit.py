@@ -90,7 +90,7 @@ class ShardedBandit(Shared):
 
     def _begin(self, front: Front, links: Links, journal: Journal | None, every: int) -> None:
         self._front, self._journal, self._every = front, journal, every
-        store: Any = front.bandit.model.learned.store
+        store: Any = front.bandit.model.state.store
         self._store: Store = store
         self.crew = store.crew = Crew(partial(shard_of, store.models), links, journal is not None)
         self._search = Search(front.bandit, store)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.arena.stores import ArmState, each_once
+from onepass.arena.model_store import ArmState, is_partition
 from onepass.cluster.crew import Crew
 from onepass.cluster.placing import NOBODY, shards_of
-from onepass.model.arms.parameters import Disjoint, Hybrid
+from onepass.model.arms.per_arm import Disjoint, Hybrid
 
 GROWTH = 8  # lists of arms grow by an eighth
 ROOM = 64  # and by as many arms more
@@ -50,21 +50,21 @@ class Store:
         """The numbers in use or vacant."""
         return Placed(self._owner[: self._count])
 
-    def kept(self) -> Placed:
+    def to_state(self) -> Placed:
         """The state."""
         return self.state
 
     def fits(self, state: Placed, taken: np.ndarray) -> bool:
         """Return whether what a file holds fits together, and arms have the numbers `taken`."""
         vacant = np.flatnonzero(state.owner == NOBODY)
-        return bool((state.owner >= NOBODY).all()) and each_once(taken, vacant, len(state.owner))
+        return bool((state.owner >= NOBODY).all()) and is_partition(taken, vacant, len(state.owner))
 
     def restore(self, state: Placed) -> None:
         """Take what a file holds."""
         self._owner, self._count = state.owner, len(state.owner)
         self._vacant, self._split = np.flatnonzero(state.owner == NOBODY).tolist(), None
 
-    def open(self) -> int:
+    def allocate(self) -> int:
         """A number for an arm that is about to learn."""
         if self._vacant:
             record = heapq.heappop(self._vacant)
@@ -77,7 +77,7 @@ class Store:
         self._owner[record], self._split = self._homes[record], None
         return record
 
-    def close(self, record: int) -> None:
+    def release(self, record: int) -> None:
         """No arm has this number any more."""
         self.crew.tell({int(self._owner[record]): ("close", np.array([record]))})
         self._owner[record], self._split = NOBODY, None
@@ -121,7 +121,7 @@ class Store:
         self, records: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
         rewards: np.ndarray, extra: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Learn rows grouped by arm, as `Store.learn` of arena/stores.py has them."""
+        """Learn rows grouped by arm, as `Store.learn` of arena/model_store.py has them."""
         increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
         counts, owners, each, places = np.diff(starts), self._owner[records], {}, {}
         for shard in np.unique(owners).tolist():
@@ -134,7 +134,7 @@ class Store:
                 increments[places[shard]], targets[places[shard]] = increment, target
         return increments, targets
 
-    def put(self, record: int, arm: Any) -> None:
+    def write_arm(self, record: int, arm: Any) -> None:
         """Let an arm be one that was exported."""
         self.crew.tell({int(self._owner[record]): ("adopt", np.array([record]), [arm])})
 
@@ -162,10 +162,10 @@ class Store:
             means[:, places], squares[:, places] = mean, square
         return means, squares
 
-    def scales(self, records: np.ndarray, theory: np.ndarray) -> np.ndarray:
+    def exploration_scales(self, records: np.ndarray, theory: np.ndarray) -> np.ndarray:
         """Confidence radii (K,); 1 without a theory for all estimators that are taken."""
         out = np.ones(len(records))
-        for places, found in self._asked(records, "scales", lambda own: (theory,)) if theory.size else ():
+        for places, found in self._asked(records, "exploration_scales", lambda own: (theory,)) if theory.size else ():
             out[places] = found
         return out
 
@@ -185,16 +185,16 @@ class Store:
         """The largest of all arms, in units of their ridges."""
         return max(self.crew.ask_all("relative_loss"), default=0.0)
 
-    def export(self, record: int) -> ArmState:
+    def export_arm(self, record: int) -> ArmState:
         """A copy of an arm, bit for bit."""
         if record == NONE:
-            return self.beside.export(record)
+            return self.beside.export_arm(record)
         shard = int(self._owner[record])
         return self.crew.ask({shard: ("exported", self._version, np.array([record]))})[shard][0]
 
     # ---- readers ----
 
-    def published(self) -> "Store":
+    def snapshot(self) -> "Store":
         """The arms as they are now, for readers; shards let go of them when nobody reads them any more."""
         twin = Store(self.models)
         twin.crew, twin._version, twin._count = self.crew, next(self._versions), self._count

@@ -43,8 +43,10 @@ def correct(bandit: Any, decision: Decision, differences: list[float | None]) ->
     for row, arm, difference in zip(rows, decision.arms, differences, strict=True):
         if difference:
             if isinstance(bandit.model, SharedModel):
-                moment = bandit.model.learned.moment
+                moment = bandit.model.state.moment
                 moment += (difference * row).astype(moment.dtype)
-            elif (record := bandit.model.index.record(arm)) != NONE:  # not removed
-                store = bandit.model.learned.store
-                store.put(record, store.export(record).corrected((difference * row).astype(bandit.model.dtype)))
+            elif (record := bandit.model.index.find(arm)) != NONE:  # not removed
+                store = bandit.model.state.store
+                store.write_arm(
+                    record, store.export_arm(record).add_to_moment((difference * row).astype(bandit.model.dtype))
+                )

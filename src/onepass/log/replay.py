@@ -192,7 +192,7 @@ class Fold:
             self.bandit.learn(decisions[0], rewards[0], **options)
         else:
             self.bandit.learn(decisions, rewards, **options)
-        if self.bandit.model.named:
+        if self.bandit.model.has_named_arms:
             self._note_outcomes(known)
         return len(joins) - len(known)
 

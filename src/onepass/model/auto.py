@@ -30,7 +30,7 @@ from onepass.model.averaged.columns import WIDTH
 from onepass.model.averaged.span import WIDE
 from onepass.model.contract import Batch, Choice, Model, Request, Sides
 from onepass.model.interaction.interaction_model import InteractionModel
-from onepass.model.records import are_records, checked_evidence, have_features, is_frame, says_names_alone
+from onepass.model.records import are_records, check_evidence, has_names_only, have_features, is_frame
 
 FEW = 20  # arms: of 30 to 300, clicked now and then, one model of all earns as much (docs/recommended_measured.md)
 INTERACTION = {"disjoint": False, "interaction": True}  # whether all arms share one model, where the user says so
@@ -127,8 +127,8 @@ class AutoModel(Model):
         """Return the kind that a decision's record asks for; ValueError where it holds no context."""
         if isinstance(decision.context, np.ndarray):
             return self._kind_of(True, False, 0)
-        checked_evidence(decision)
-        return self._kind_of(False, not says_names_alone(decision), len(decision.candidates or ()))
+        check_evidence(decision)
+        return self._kind_of(False, not has_names_only(decision), len(decision.candidates or ()))
 
     def can_become(self, other: Model) -> bool:
         """Return True for an automatic model of equal parameters, and for a model of one of its kinds."""
@@ -138,7 +138,7 @@ class AutoModel(Model):
     # ---- arms ----
 
     @property
-    def named(self) -> bool:
+    def has_named_arms(self) -> bool:
         return True
 
     @property
@@ -156,7 +156,7 @@ class AutoModel(Model):
         self._fresh = {}
 
     def remove_arm(self, arm: Hashable) -> None:
-        self._index.known(arm)
+        self._index.lookup(arm)
         self._index.remove(arm)
         self._fresh = {}
 
@@ -202,7 +202,7 @@ class AutoModel(Model):
     def default_exploration(self) -> Exploration:
         return RULE
 
-    def acting(self, rule: Rule, request: Request | None = None) -> Rule:
+    def active_rule(self, rule: Rule, request: Request | None = None) -> Rule:
         """Return the rule; the default one of the model that a request is for, where it is the default one."""
         if request is None or rule.exploration is not RULE:
             return rule

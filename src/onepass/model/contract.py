@@ -128,7 +128,7 @@ class Model(files.Owner, ABC):
         seen = self.predict(request, i, rule, rng, rule.pairs)
         lots = noise_once(min(rule.pairs, 1), 0, rng, k)[1]
         places, p, scores = filled(rule.rule, self.view(seen, rule), among, lots, greedy, rule.code)
-        return places, p, self.expected(scores, rule), self.expected(seen.means), seen.widths
+        return places, p, self.expected_rewards(scores, rule), self.expected_rewards(seen.means), seen.widths
 
     def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
         """Return the scores (n, K) that a rule ranks the arms of a request by, with one draw from rng where it draws.
@@ -143,13 +143,13 @@ class Model(files.Owner, ABC):
         """Return `seen`, statistics of arms, on the scale that a rule looks at: that of scores, or that of rewards."""
         return on_rewards(self.family, seen) if rule.rewards and self.family is not None else seen
 
-    def expected(self, values: np.ndarray, rule: Rule | None = None) -> np.ndarray:
+    def expected_rewards(self, values: np.ndarray, rule: Rule | None = None) -> np.ndarray:
         """Return values, scores, as expected rewards; rule: the one that ranked by them, if these are its scores."""
         if self.family is None or (rule is not None and rule.rewards):
             return values
         return expected(self.family, values.reshape(-1)).reshape(values.shape)
 
-    def acting(self, rule: Rule, request: Request | None = None) -> Rule:
+    def active_rule(self, rule: Rule, request: Request | None = None) -> Rule:
         """Return the rule to decide a request by; None: where a maximizer finds the arm. Derived: the rule itself."""
         return rule
 
@@ -174,7 +174,7 @@ class Model(files.Owner, ABC):
         return self
 
     @property
-    def timed(self) -> bool:
+    def needs_time(self) -> bool:
         """True if `learn` and what reads must be told the time. Derived: False."""
         return False
 
@@ -229,7 +229,7 @@ class Model(files.Owner, ABC):
     # ---- arms ----
 
     @property
-    def named(self) -> bool:
+    def has_named_arms(self) -> bool:
         """True if arms are known by their names. Derived: False, arms are rows."""
         return False
 
@@ -298,7 +298,7 @@ class Model(files.Owner, ABC):
         return True
 
     @property
-    def learned(self) -> Any:
+    def state(self) -> Any:
         """All that was learned, as compiled code sees it: not to be written to, and no part of a stable interface."""
         return ()
 
@@ -311,19 +311,19 @@ class Model(files.Owner, ABC):
         return f"{self.n_learned} rows learned, {self.memory_usage():,} bytes, error bound {self.error_bound():.3g}"
 
 
-def not_finite(what: str = "a score") -> FloatingPointError:
+def non_finite_error(what: str = "a score") -> FloatingPointError:
     """Return what is raised when a score, or a parameter, is not finite."""
     return FloatingPointError(f"{what} is not finite: rewards or contexts are too large for this reg; scale them down")
 
 
-def finite_parameter(found: np.ndarray) -> np.ndarray:
+def check_finite_parameter(found: np.ndarray) -> np.ndarray:
     """Return a parameter; FloatingPointError where it is not finite."""
     if not np.isfinite(found).all():
-        raise not_finite("the parameter")
+        raise non_finite_error("the parameter")
     return found
 
 
-def checked_game(rows: np.ndarray, rewards: Any, dtype: np.dtype[Any], common: bool) -> tuple[np.ndarray, np.ndarray]:
+def check_rounds(rows: np.ndarray, rewards: Any, dtype: np.dtype[Any], common: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return recorded rounds, contexts (T, K, dim) and rewards (T, K); common: True where (T, 1, dim) serves all arms.
 
     ValueError for shapes that do not match, and for NaN.

@@ -34,7 +34,7 @@ class FeaturePipeline:
         self.factors, self._plain = self.map.factors, features is None
         self.reduced: bool = self.factors is not None and self.factors.reduce  # whether arms work in d_u dimensions
         with states.abstract():
-            self.moves: bool = bool(arrays(self.learned))
+            self.moves: bool = bool(arrays(self.statistics))
 
     @property
     def state(self) -> Any:
@@ -51,7 +51,7 @@ class FeaturePipeline:
         return self._state
 
     @property
-    def learned(self) -> tuple[Any, ...]:
+    def statistics(self) -> tuple[Any, ...]:
         """What the map has learned; () for one at rest."""
         return self.map.learned(self.state)
 
@@ -77,7 +77,7 @@ class FeaturePipeline:
     def sides(self, contexts: Any, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
         """Checked u (n, d_u) and v (m, d_a) of an `Factors`, or of rows x = (u, v), one (dim,) or many (n, dim)."""
         if not isinstance(contexts, Factors):
-            contexts = split(self.map, self.rows(contexts, (1, 2), False).reshape(-1, self.map.input_dim))
+            contexts = split_sides(self.map, self.rows(contexts, (1, 2), False).reshape(-1, self.map.input_dim))
         return sides_of(self.map, contexts, self.dtype, pairs)
 
     def pairs(self, contexts: Any, some: bool = True) -> tuple[bool, np.ndarray]:
@@ -136,11 +136,11 @@ class FeaturePipeline:
         state = self.state
         if not self.moves:
             return check.finite_rows("features of contexts", self._advance(state, rows))
-        before = [array.copy() for array in arrays(self.learned)]
+        before = [array.copy() for array in arrays(self.statistics)]
         try:
             return check.finite_rows("features of contexts", self._advance(state, rows))
         except BaseException:
-            write(self.learned, tuple(before))
+            write(self.statistics, tuple(before))
             raise
 
     def at_rest(self) -> "FeaturePipeline":
@@ -148,21 +148,21 @@ class FeaturePipeline:
         if not self.moves:
             return self
         twin = copy(self)
-        twin._state, twin._held = None, tuple(array.copy() for array in arrays(self.learned))
+        twin._state, twin._held = None, tuple(array.copy() for array in arrays(self.statistics))
         return twin
 
     # ---- files ----
 
     def fits(self, learned: tuple[Any, ...]) -> bool:
         """Whether what a file holds fits this map."""
-        return fits(self.map, self.learned, learned)
+        return fits(self.map, self.statistics, learned)
 
     def restore(self, learned: tuple[Any, ...]) -> None:
         """Take what a file or a copy holds."""
         self._state, self._held = None, learned
 
 
-def split(features: FeatureMap, rows: np.ndarray) -> Factors:
+def split_sides(features: FeatureMap, rows: np.ndarray) -> Factors:
     """Rows (n, d_u + d_a) as the sides they are made of."""
     assert features.sides is not None
     left, _ = features.sides

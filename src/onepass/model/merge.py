@@ -15,7 +15,7 @@ from onepass.foundation.check import shown
 from onepass.foundation.registry import alike
 
 
-def known_before(estimator: Estimator) -> Any:
+def design_prior(estimator: Estimator) -> Any:
     """What a bandit of this estimator begins with, if its design holds rows already; () where A = reg I."""
     if states.is_abstract() or not estimator.design.knows:
         return ()
@@ -23,7 +23,7 @@ def known_before(estimator: Estimator) -> Any:
     return () if states.equal(begun.design, estimator.design.begin()) else begun
 
 
-def beginning(estimator: Estimator, before: Any) -> Any:
+def initial_state(estimator: Estimator, before: Any) -> Any:
     """The state that a bandit began with; before: what `known_before` said then."""
     if before != ():
         return before
@@ -41,7 +41,7 @@ class Parts(NamedTuple):
     clock: Any = None
 
 
-def agree(mine: Parts, its: Parts, name: str = "other") -> None:
+def check_mergeable(mine: Parts, its: Parts, name: str = "other") -> None:
     """ValueError where rows do not mean the same to both."""
     if not alike(mine.clock, its.clock):
         raise ValueError(f"{name} must forget as this one does, by the same half_life")
@@ -58,7 +58,7 @@ def agree(mine: Parts, its: Parts, name: str = "other") -> None:
         raise ValueError(f"{name} must have begun with the same rows in its design")
 
 
-def shared_together(estimator: Estimator, before: Any, learned: Any, other: Any, since: Any) -> Any:
+def merge_shared(estimator: Estimator, before: Any, learned: Any, other: Any, since: Any) -> Any:
     """The state of the shared model; since: what both began with, () where nobody says so. `other` is used up."""
-    start = beginning(estimator, before) if since == () else since
+    start = initial_state(estimator, before) if since == () else since
     return estimators.merge(states.copy(learned), other, start)

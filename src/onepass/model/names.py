@@ -12,7 +12,7 @@ from onepass.foundation import check
 PLAIN = frozenset({int, str})  # types whose values are hashable and equal themselves
 
 
-def named(arms: Any, count: int | None = None, argument: str = "arms") -> list[Any]:
+def name_list(arms: Any, count: int | None = None, argument: str = "arms") -> list[Any]:
     """`arms` as a list of names (NumPy arrays, polars and pandas series too), one per row if a count is given."""
     try:
         names = arms.tolist() if hasattr(arms, "tolist") else list(arms)
@@ -25,16 +25,16 @@ def named(arms: Any, count: int | None = None, argument: str = "arms") -> list[A
     return names
 
 
-def distinct(arms: Any, count: int | None = None) -> list[Any]:
+def distinct_names(arms: Any, count: int | None = None) -> list[Any]:
     """The same for arms that are offered: hashable, and each once."""
-    names = named(arms, count)
-    hashable(names)
+    names = name_list(arms, count)
+    check_hashable(names)
     if len(set(names)) != len(names):
-        raise ValueError(f"arms must name every arm once, but {check.shown(twice(names))} is there twice")
+        raise ValueError(f"arms must name every arm once, but {check.shown(first_duplicate(names))} is there twice")
     return names
 
 
-def twice(names: list[Any]) -> Any:
+def first_duplicate(names: list[Any]) -> Any:
     """The first name that has been there before."""
     seen: set[Any] = set()
     for name in names:
@@ -44,7 +44,7 @@ def twice(names: list[Any]) -> Any:
     raise ValueError("every name is there once")
 
 
-def hashable(names: list[Any]) -> None:
+def check_hashable(names: list[Any]) -> None:
     """ValueError unless every name can be found again."""
     if PLAIN.issuperset(map(type, names)):
         return
@@ -60,7 +60,7 @@ def hashable(names: list[Any]) -> None:
 
 
 @lru_cache(maxsize=16)
-def everyone(count: int) -> np.ndarray:
+def full_mask(count: int) -> np.ndarray:
     """All of K arms, (1, K): not to be written to."""
     return np.ones((1, count), np.bool_)
 
@@ -72,14 +72,14 @@ def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) ->
     ValueError for names that are not offered, for a wrong shape, and where slots cannot all be filled.
     """
     if eligible is None:
-        return everyone(count)
+        return full_mask(count)
     mask = _as_booleans(eligible, count, k)
     if mask is None:
         each = _collections(eligible, k)
         places = {name: place for place, name in enumerate(range(count) if names is None else names)}
         mask = np.zeros((len(each), count), np.bool_)
         for j, wanted in enumerate(each):
-            hashable(wanted)
+            check_hashable(wanted)
             unknown = [name for name in wanted if name not in places]
             if unknown:
                 raise ValueError(f"eligible must name arms that are offered, but {check.shown(unknown[0])} is not")
@@ -130,7 +130,7 @@ def _as_booleans(eligible: Any, count: int, k: int) -> np.ndarray | None:
 
 def _collections(eligible: Any, k: int) -> list[list[Any]]:
     """Names of every slot, or one list for all."""
-    names = named(eligible, None, "eligible")
+    names = name_list(eligible, None, "eligible")
     if not any(isinstance(part, list | set | frozenset | np.ndarray) for part in names):
         return [names]
     if len(names) != k or not all(isinstance(part, Collection) and not isinstance(part, str) for part in names):

@@ -13,7 +13,7 @@ import numpy as np
 from onepass.features.terms import checked_terms, rows_of, terms
 from onepass.foundation import check
 from onepass.foundation.check import shown
-from onepass.model.names import distinct, hashable, named
+from onepass.model.names import check_hashable, distinct_names, name_list
 
 NAME = "arm"  # the only feature of an arm that is but a name
 NUMBERS = np.dtype(np.float64)
@@ -81,7 +81,7 @@ def examples_of(contexts: Any, arm: Any, dim: int | None = None) -> tuple[bool, 
         single, records = rows.ndim == 1, [record_of_row(row) for row in np.atleast_2d(rows)]
     if isinstance(arm, list) and (is_frame(contexts) or not have_features(arm)):
         single = False
-    return single, records, [arm] if single else named(arm, len(records), "arm")
+    return single, records, [arm] if single else name_list(arm, len(records), "arm")
 
 
 def record_of_row(row: Any) -> dict[str, float]:
@@ -97,11 +97,11 @@ def arms_of(arms: Any) -> tuple[list[Any] | None, list[Any]]:
     none."""
     if isinstance(arms, Mapping):
         names, records = list(arms), list(map(_features_of, arms.values()))
-        hashable(names)  # and each equal to itself
+        check_hashable(names)  # and each equal to itself
     elif is_frame(arms) or _holds_records(arms):
         names, records = None, rows_of(arms)[1]
     else:
-        names = distinct(arms)
+        names = distinct_names(arms)
         records = [_record_of_name(name) for name in names]
     if not records:
         raise ValueError(f"arms must have at least one arm, got {shown(arms)}")
@@ -129,13 +129,13 @@ def evidence_of_names(context: Any, names: list[Any]) -> dict[str, Any]:
     return evidence_of(context, [_record_of_name(name) for name in names])
 
 
-def says_names_alone(decision: Any) -> bool:
+def has_names_only(decision: Any) -> bool:
     """Return whether the evidence of a decision says of every arm no more than its name."""
     items = decision.context["arms"]
     return decision.candidates is not None and items == [terms(_record_of_name(name)) for name in decision.arms]
 
 
-def checked_evidence(decision: Any) -> tuple[dict[str, float], list[Any]]:
+def check_evidence(decision: Any) -> tuple[dict[str, float], list[Any]]:
     """Return the terms of a decision's request, checked, and those of its arms; ValueError where it holds none."""
     kept = decision.context
     whole = isinstance(kept, Mapping) and kept.keys() == {"context", "arms"} and isinstance(kept["arms"], list)

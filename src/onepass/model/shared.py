@@ -33,14 +33,23 @@ from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, savable
 from onepass.foundation.sharing import reading
 from onepass.model import shared_loop as loop
-from onepass.model.clock import Age, clock_of, forgets, same_time
-from onepass.model.contract import Batch, Choice, Model, Request, Sides, checked_game, finite_parameter, rows_of_slots
+from onepass.model.contract import (
+    Batch,
+    Choice,
+    Model,
+    Request,
+    Sides,
+    check_finite_parameter,
+    check_rounds,
+    rows_of_slots,
+)
 from onepass.model.feature_pipeline import FeaturePipeline
-from onepass.model.merge import Parts, agree, known_before, shared_together
-from onepass.model.names import distinct, everyone
-from onepass.model.shared_files import saved, taken
-from onepass.model.sketch_loss import loss_of
-from onepass.model.weights import requested, shared_weights, sides_of
+from onepass.model.half_life import ForgettingClock, check_forgets, make_clock, synchronize
+from onepass.model.merge import Parts, check_mergeable, design_prior, merge_shared
+from onepass.model.names import distinct_names, full_mask
+from onepass.model.shared_files import pack_state, unpack_state
+from onepass.model.sketch_loss import sketch_loss
+from onepass.model.weights import request_rows, sides_of, weights_of_shared
 
 NO_SCALES = np.empty(0)  # of rows that are told none
 
@@ -65,9 +74,9 @@ class SharedModel(Model):
             raise ValueError(f"estimator must be an estimator such as Ridge(design), got {shown(estimator)}")
         self.estimator: Any = estimator
         self.features: Any = features
-        self._age = Age(clock_of(half_life))
+        self._age = ForgettingClock(make_clock(half_life))
         if half_life is not None:
-            forgets(estimator)
+            check_forgets(estimator)
         design = estimator.design
         self.dtype, self.family = design.dtype, estimator.family
         self._width: int = design.dim
@@ -83,7 +92,7 @@ class SharedModel(Model):
         self.n_learned = 0
         self._tally = Tally(rows=0, squares=0.0)
         self._learned = estimator.begin()
-        self._before = known_before(estimator)
+        self._before = design_prior(estimator)
         self._code: dict[Any, Callable] = {}  # compiled for the types of this state
         self._later: tuple[int, Self] | None = None  # ticks, and a model for readers that is so much older
 
@@ -91,7 +100,7 @@ class SharedModel(Model):
     @reading
     def parameter(self) -> np.ndarray:
         """The present estimate theta, shape (features,). FloatingPointError when it is not finite."""
-        return finite_parameter(parameter(self._learned))
+        return check_finite_parameter(parameter(self._learned))
 
     @property
     def half_life(self) -> Any:
@@ -99,11 +108,11 @@ class SharedModel(Model):
         return None if self._age.clock is None else self._age.clock.said
 
     @property
-    def learned(self) -> Any:
+    def state(self) -> Any:
         return self._learned
 
     @property
-    def timed(self) -> bool:
+    def needs_time(self) -> bool:
         return self._age.clock is not None and self._age.clock.timed
 
     def require_fit(self, exploration: Exploration) -> None:
@@ -124,7 +133,7 @@ class SharedModel(Model):
             rows = self._pipeline.transform(self._pipeline.rows(context, (2, 3)))
             single, count = rows.ndim == 2, rows.shape[-2]
             each = [rows] if single else rows
-        return Request(None if arms is None else distinct(arms, count), count, single, each, (), context)
+        return Request(None if arms is None else distinct_names(arms, count), count, single, each, (), context)
 
     def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
         return self._pipeline.chosen(request.given, None if request.single else i, places, request.size)
@@ -150,7 +159,7 @@ class SharedModel(Model):
                 places, p, scores, means, widths = loop.decide_outer(
                     *given, user, right, normals, joint, among, lots, greedy
                 )
-                return places, p, self.expected(scores, rule), self.expected(means), widths
+                return places, p, self.expected_rewards(scores, rule), self.expected_rewards(means), widths
             rows = self._pipeline.met(user, right)
         size, joint = self._size(len(rows), rule)
         normals, lots = noise_once(rule.pairs, size, rng, k)
@@ -158,14 +167,14 @@ class SharedModel(Model):
         places, p, scores, means, widths = call_direct(
             code, loop.decide_rows, *given, rows, normals, joint, among, lots, greedy
         )
-        return places, p, self.expected(scores, rule), self.expected(means), widths
+        return places, p, self.expected_rewards(scores, rule), self.expected_rewards(means), widths
 
     def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
         rows = request.each[i]
         rows = self._pipeline.met(*rows) if isinstance(rows, tuple) else rows
         size, joint = self._size(len(rows), rule)
         normals = noise_once(pairs, size, rng, 0)[0]
-        return loop.look(
+        return loop.row_statistics(
             self._learned, rule.rule, self._age.rounds(self.n_learned), self._tally, rows, normals, joint and pairs > 0
         )
 
@@ -188,11 +197,11 @@ class SharedModel(Model):
         found = []
         for rows in flat:
             if isinstance(rows, tuple) and self._factored(rows[1]):
-                among = everyone(len(rows[1]))
+                among = full_mask(len(rows[1]))
                 found.append(loop.decide_outer(*given, *rows, normals, False, among, np.zeros(2), False)[2])
                 continue
             rows = self._pipeline.met(*rows) if isinstance(rows, tuple) else rows
-            among = everyone(len(rows))
+            among = full_mask(len(rows))
             found.append(loop.decide_rows(*given, rows, normals, False, among, np.zeros(2), False)[2])
         return np.concatenate(found).reshape(len(request.each), request.size)
 
@@ -272,7 +281,7 @@ class SharedModel(Model):
         return np.broadcast_to(out, shape[:1]).copy() if out.ndim == 0 and shape else out
 
     def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-        rows, values = checked_game(self._pipeline.rows(contexts, (3,)), rewards, self.dtype, False)
+        rows, values = check_rounds(self._pipeline.rows(contexts, (3,)), rewards, self.dtype, False)
         nus = np.empty((0, 0))
         if nu is not None:
             nus = self._noise_scales(nu, (1, 2), values.shape)
@@ -310,12 +319,12 @@ class SharedModel(Model):
         sketches that merge the certificates add."""
         every: list[Self] = [self, other] if since is None else [self, other, since]
         for name, one in zip(("other", "since"), every[1:], strict=False):
-            agree(self._parts(), one._parts(), name)
-        same_time([one._age for one in every], [one._forget for one in every])
+            check_mergeable(self._parts(), one._parts(), name)
+        synchronize([one._age for one in every], [one._forget for one in every])
         self._permit(other.n_learned - (0 if since is None else since.n_learned))
         start = () if since is None else since._learned
         self._code = {}
-        self._learned = shared_together(self.estimator, self._before, self._learned, other._learned, start)
+        self._learned = merge_shared(self.estimator, self._before, self._learned, other._learned, start)
         self._tally = pooled(self._tally, other._tally, None if since is None else since._tally)
         self.n_learned += other.n_learned - (0 if since is None else since.n_learned)
         self._age.weight = max(
@@ -324,7 +333,7 @@ class SharedModel(Model):
         return self
 
     def _parts(self) -> Parts:
-        return Parts(self.estimator, self.features, self._pipeline.learned, self._before, self._age.clock)
+        return Parts(self.estimator, self.features, self._pipeline.statistics, self._before, self._age.clock)
 
     # ---- questions ----
 
@@ -333,9 +342,9 @@ class SharedModel(Model):
 
     def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
         names, pipeline = self._pipeline.map.input_names(names), self._pipeline
-        rows = requested(pipeline, request.given)[places]
+        rows = request_rows(pipeline, request.given)[places]
         z = np.concatenate([pipeline.transform(np.ascontiguousarray(row[None])) for row in rows])
-        return lambda m: sides_of(pipeline, names, rows[:m], z[:m], shared_weights(self._learned, z[:m]))
+        return lambda m: sides_of(pipeline, names, rows[:m], z[:m], weights_of_shared(self._learned, z[:m]))
 
     @reading
     def error_bound(self) -> float:
@@ -344,7 +353,7 @@ class SharedModel(Model):
         return float(contract.error_bound(self._learned.design))
 
     def sketch_loss(self) -> tuple[float, float] | None:
-        return loss_of(self.estimator, self._learned.design)
+        return sketch_loss(self.estimator, self._learned.design)
 
     @reading
     def memory_usage(self) -> int:
@@ -372,13 +381,13 @@ class SharedModel(Model):
 
     def contents(self) -> files.Contents:
         extra = {"rounds": self.n_learned, "tally": list(self._tally), **self._age.extra()}
-        return files.Contents(self.params(), extra, saved(self._learned, self._pipeline, self._before))
+        return files.Contents(self.params(), extra, pack_state(self._learned, self._pipeline, self._before))
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         model = cls(**{name: built(part) for name, part in params.items()})
-        found = taken(held, model._learned, model._pipeline, model.estimator)
+        found = unpack_state(held, model._learned, model._pipeline, model.estimator)
         model._learned, model._before = found.model, found.before
         model._pipeline.restore(found.features)
         model.n_learned, model._tally = check.integer("rounds", extra["rounds"], 0), checked_tally(extra["tally"])

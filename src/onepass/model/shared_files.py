@@ -7,7 +7,7 @@ from onepass.foundation import files
 from onepass.model.feature_pipeline import FeaturePipeline
 
 
-class Moved(NamedTuple):
+class SavedShared(NamedTuple):
     """What goes into a file where the feature map learns as well, or the design began with rows: before, else ()."""
 
     model: Any
@@ -15,18 +15,18 @@ class Moved(NamedTuple):
     before: Any
 
 
-def saved(learned: Any, front: FeaturePipeline, before: Any) -> Any:
+def pack_state(learned: Any, front: FeaturePipeline, before: Any) -> Any:
     """All of it, arrays as they are."""
-    return Moved(learned, front.learned, before) if front.moves or before != () else learned
+    return SavedShared(learned, front.statistics, before) if front.moves or before != () else learned
 
 
-def taken(held: files.Holds, learned: Any, front: FeaturePipeline, estimator: Estimator) -> Moved:
+def unpack_state(held: files.Holds, learned: Any, front: FeaturePipeline, estimator: Estimator) -> SavedShared:
     """What a file or a copy holds; learned: as it begins. ValueError where the parts contradict each other."""
     before = learned if any(name.startswith("before.") for name in held.arrays) else ()
     fits = estimator.consistent
     if not front.moves and before == ():
-        return Moved(held.take(learned, fits), front.learned, ())
+        return SavedShared(held.take(learned, fits), front.statistics, ())
     return held.take(
-        Moved(learned, front.learned, before),
+        SavedShared(learned, front.statistics, before),
         lambda found: fits(found.model) and front.fits(found.features) and (before == () or fits(found.before)),
     )

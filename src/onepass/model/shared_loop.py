@@ -43,7 +43,7 @@ def multiplier(estimator: Any, rule: Any, rounds: int) -> float:
 
 
 @compiled
-def sampled(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) -> np.ndarray:
+def sample_means(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) -> np.ndarray:
     """The means under theta + d and theta - d, (M, K), for shifts (pairs, K) = d^T x."""
     pairs, count = shifts.shape[0], min(draws(rule), 2 * shifts.shape[0])
     samples = np.empty((count, means.size))
@@ -55,7 +55,7 @@ def sampled(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) -> np
 
 
 @compiled
-def look(
+def row_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool
 ) -> Seen:
     """What the rule sees of the rows (K, features).
@@ -74,13 +74,13 @@ def look(
             shifts = dot(normals, semidefinite_root(contract.inverse_gram(design, rows)).T)
         else:
             shifts = dot(contract.roots(design, normals.astype(rows.dtype)), rows.T).astype(np.float64)
-        samples = sampled(rule, means, beta, shifts)
+        samples = sample_means(rule, means, beta, shifts)
     betas = np.full(means.size, beta)
     return Seen(means=means, widths=widths, samples=samples, beta=betas, residual=residual(tally), rounds=rounds)
 
 
 @compiled
-def along(user: np.ndarray, theta: np.ndarray, width: int) -> np.ndarray:
+def contract_left(user: np.ndarray, theta: np.ndarray, width: int) -> np.ndarray:
     """E^T theta (d_a,): theta read as a matrix (d_u, d_a), times u."""
     inner = np.zeros(width, theta.dtype)
     for i in range(user.size):
@@ -90,7 +90,7 @@ def along(user: np.ndarray, theta: np.ndarray, width: int) -> np.ndarray:
 
 
 @compiled
-def look_outer(
+def outer_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
     joint: bool,
 ) -> Seen:  # fmt: skip
@@ -99,7 +99,7 @@ def look_outer(
     normals (pairs, size), of which d_a make a draw if `joint`, else `features`.
     """
     theta, design, width = parameter(estimator), estimator.design, right.shape[1]
-    inner = along(user, theta, width)
+    inner = contract_left(user, theta, width)
     means, widths = dot(right, inner).astype(np.float64), np.zeros(right.shape[0])
     beta, samples = multiplier(estimator, rule, rounds), np.empty((0, right.shape[0]))
     if wants_widths(rule) or (draws(rule) > 0 and joint):
@@ -118,20 +118,20 @@ def look_outer(
                 widths[a] = np.sqrt(max(float(dot(half[a], right[a])), 0.0))
         if draws(rule) > 0:
             drawn = dot(normals, semidefinite_root(core).T)
-            samples = sampled(rule, means, beta, dot(drawn, right.T.astype(np.float64)))
+            samples = sample_means(rule, means, beta, dot(drawn, right.T.astype(np.float64)))
     if draws(rule) > 0 and not joint:
         drawn, each = np.empty((normals.shape[0], width)), contract.roots(design, normals.astype(right.dtype))
         for m in range(normals.shape[0]):
-            inner = along(user, each[m], width)
+            inner = contract_left(user, each[m], width)
             for j in range(width):
                 drawn[m, j] = inner[j]
-        samples = sampled(rule, means, beta, dot(drawn, right.T.astype(np.float64)))
+        samples = sample_means(rule, means, beta, dot(drawn, right.T.astype(np.float64)))
     betas = np.full(means.size, beta)
     return Seen(means=means, widths=widths, samples=samples, beta=betas, residual=residual(tally), rounds=rounds)
 
 
 @compiled
-def in_view(family: Any, rule: Any, seen: Seen) -> Seen:
+def on_rule_scale(family: Any, rule: Any, seen: Seen) -> Seen:
     """Put what was seen of scores x^T theta on the scale that the rule looks at: theirs, or the one of rewards."""
     if wants_rewards(rule):
         return on_rewards(family, seen)
@@ -144,8 +144,8 @@ def decide_rows(
     among: np.ndarray, lots: np.ndarray, greedy: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Arms (k,), their distributions (k, K), scores, means and widths for one set of rows (K, features)."""
-    seen = look(estimator, rule, rounds, tally, rows, normals, joint)
-    view = in_view(link(estimator), rule, seen)
+    seen = row_statistics(estimator, rule, rounds, tally, rows, normals, joint)
+    view = on_rule_scale(link(estimator), rule, seen)
     scores = score(rule, view)
     again = repeated(estimator, rows)
     if again >= 0:  # an arm that the estimator plays several times in a row: it alone may have the first slot
@@ -162,8 +162,8 @@ def decide_outer(
     joint: bool, among: np.ndarray, lots: np.ndarray, greedy: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """`decide_rows` for rows given as factors."""
-    seen = look_outer(estimator, rule, rounds, tally, user, right, normals, joint)
-    view = in_view(link(estimator), rule, seen)
+    seen = outer_statistics(estimator, rule, rounds, tally, user, right, normals, joint)
+    view = on_rule_scale(link(estimator), rule, seen)
     scores = score(rule, view)
     arms, p = fill_slots(rule, view, scores, among, lots, greedy)
     return arms, p, scores, seen.means, seen.widths
@@ -200,8 +200,8 @@ def play_rounds(
     arms, among = np.full(contexts.shape[0], NOT_FINITE), np.ones(contexts.shape[1], np.bool_)
     for t in range(contexts.shape[0]):
         rows = contexts[t]
-        seen = look(estimator, rule, rounds + t, tally, rows, normals[t], joint)
-        view = in_view(link(estimator), rule, seen)
+        seen = row_statistics(estimator, rule, rounds + t, tally, rows, normals[t], joint)
+        view = on_rule_scale(link(estimator), rule, seen)
         arm, _ = choose(rule, view, score(rule, view), among, lots[t])
         again = repeated(estimator, rows)
         if again != AGAIN and arm >= 0:

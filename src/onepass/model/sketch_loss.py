@@ -6,7 +6,7 @@ from onepass.design.loss import relative_loss
 from onepass.estimator.ridge import Ridge
 
 
-def loss_of(estimator: Any, design: Any) -> tuple[float, float] | None:
+def sketch_loss(estimator: Any, design: Any) -> tuple[float, float] | None:
     """Return what the sketch of a design has cut, in units of its ridge, and that ridge; None where it is not known.
 
     Only ridge regression is meant, whose b holds what the sketch has lost (design/loss.py).

@@ -31,7 +31,7 @@ class Weights(NamedTuple):
     solved: np.ndarray
 
 
-def requested(front: FeaturePipeline, contexts: Any) -> np.ndarray:
+def request_rows(front: FeaturePipeline, contexts: Any) -> np.ndarray:
     """Checked rows x (K, dim), or (1, dim) of all arms alike, of a single decision. ValueError for more of them."""
     if not isinstance(contexts, Factors):
         rows = front.rows(contexts, (1, 2))
@@ -42,7 +42,7 @@ def requested(front: FeaturePipeline, contexts: Any) -> np.ndarray:
     return np.hstack([np.broadcast_to(left, (len(right), left.shape[1])), right])
 
 
-def shared_weights(learned: Any, z: np.ndarray) -> list[list[Weights]]:
+def weights_of_shared(learned: Any, z: np.ndarray) -> list[list[Weights]]:
     """Of one arm or two, z (m, D), by an estimator's state."""
     total = np.ascontiguousarray(sum(sign * row for sign, row in zip(SIGNS, z, strict=False)), z.dtype)
     return [[Weights("shared", parameter(learned), contract.solve(learned.design, total))] for _ in z]

@@ -16,7 +16,7 @@ from onepass.exploration.ucb import UCB
 from onepass.features.factors import OuterProduct
 from onepass.foundation import check
 from onepass.foundation.check import shown
-from onepass.model.arms.parameters import Disjoint, Hybrid
+from onepass.model.arms.per_arm import Disjoint, Hybrid
 
 Dim = int | tuple[int, int]  # a width, or those of two factors
 Explore = float | Theory | Exploration  # beta of the recipe's own rule, or another rule

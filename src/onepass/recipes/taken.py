@@ -11,7 +11,7 @@ from onepass.features.concatenate import Concatenate
 from onepass.features.intercept import Intercept
 from onepass.features.unit_length import UnitLength
 from onepass.foundation import check
-from onepass.model.arms.parameters import Disjoint
+from onepass.model.arms.per_arm import Disjoint
 from onepass.recipes.compose import Explore
 
 TASTE = 2.0  # of 1, 2 and 4 on ten sets (docs/recommender.md): at 4 likeness drowns numbers where tastes say little

@@ -344,7 +344,7 @@ def model_troubles(settings: LoopSettings) -> Iterator[str]:
     except (ValueError, TypeError) as error:
         yield f"model.arguments: {error}"
         return
-    if settings.features.arms in (0, []) and not bandit.model.named:
+    if settings.features.arms in (0, []) and not bandit.model.has_named_arms:
         yield (
             'features.arms must have a number at least where one model is shared by all arms: or set model = "'
             'disjoint" in model.arguments'

@@ -52,7 +52,7 @@ def check_bandit(make: Callable[[int], Bandit], rounds: int = 40) -> str:
 
 
 def _learn(bandit: Bandit, row: np.ndarray, reward: float, arm: Any) -> None:
-    bandit.learn(row, reward, arm if bandit.model.named else None)
+    bandit.learn(row, reward, arm if bandit.model.has_named_arms else None)
 
 
 def _by_hand(bandit: Bandit, contexts: np.ndarray, rewards: np.ndarray) -> list[int]:

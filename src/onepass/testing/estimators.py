@@ -18,7 +18,7 @@ from onepass.exploration.ucb import UCB
 from onepass.foundation import state as states
 from onepass.foundation.files import load
 from onepass.foundation.registry import built, kinds, plain
-from onepass.model.arms.parameters import Disjoint
+from onepass.model.arms.per_arm import Disjoint
 from onepass.testing.shared import REGS, close, summary
 
 

@@ -16,7 +16,7 @@ from onepass.exploration.contract import Seen, draws, score, strength
 from onepass.exploration.exploration import Exploration
 from onepass.foundation.files import from_bytes, to_bytes
 from onepass.foundation.registry import kinds
-from onepass.model.arms.parameters import Disjoint
+from onepass.model.arms.per_arm import Disjoint
 from onepass.testing.shared import summary
 
 SUM = 1e-12  # how far probabilities may be from 1 in all

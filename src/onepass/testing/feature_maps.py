@@ -17,7 +17,7 @@ from onepass.features.factors import Factors
 from onepass.features.feature_map import FeatureMap, arrays
 from onepass.foundation.files import load
 from onepass.foundation.registry import kinds
-from onepass.model.arms.parameters import Disjoint, Hybrid
+from onepass.model.arms.per_arm import Disjoint, Hybrid
 from onepass.testing.shared import REGS, close, rows_of_all_kinds, summary
 
 

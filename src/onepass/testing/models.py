@@ -108,7 +108,7 @@ def check_choices(model: Model, context: Any, arms: Any) -> None:
     request = model.encode(context, arms)
     among = np.ones((1, request.size), np.bool_)
     for make in RULES[:3]:  # those without draws, whose choices are functions of statistics
-        rule = model.acting(rule_of(make()), request)
+        rule = model.active_rule(rule_of(make()), request)
         where, rng = f"{model!r} under {rule.text}", np.random.default_rng(2)
         k = min(2, request.size)
         places, p, scores, means, widths = model.choose(request, 0, rule, rng, among, k, False)
@@ -117,8 +117,8 @@ def check_choices(model: Model, context: Any, arms: Any) -> None:
         view = model.view(seen, rule)
         derived = rank_and_fill(rule.rule, view, among, lots, False)
         assert len(set(places.tolist())) == k, f"{where}: {k} slots have the places {places}"
-        close(f"{where}: scores", scores, model.expected(derived[2], rule), CLOSE)
-        close(f"{where}: means", means, model.expected(seen.means), CLOSE)
+        close(f"{where}: scores", scores, model.expected_rewards(derived[2], rule), CLOSE)
+        close(f"{where}: means", means, model.expected_rewards(seen.means), CLOSE)
         close(f"{where}: probabilities", p, derived[1], CLOSE)
         assert np.allclose(p.sum(axis=1), 1.0, rtol=0.0, atol=1e-12), (
             f"{where}: probabilities add up to {p.sum(axis=1)}"

@@ -31,7 +31,7 @@ def least_seconds(call: Callable[[], object], repeats: int = 5) -> float:
 
 def one_pass(bandit: Any) -> float:
     """Seconds of one product of all directions that the arms keep with a context."""
-    state = bandit.model.learned.store.state
+    state = bandit.model.state.store.state
     kept = state.basis[: state.top]
     context = np.ones(kept.shape[1], kept.dtype)
     return least_seconds(lambda: kept @ context, 15)

@@ -74,9 +74,9 @@ def whole_history() -> tuple[float, ...]:
         anytime = op.HeavyOFUL(**{**settings, "horizon": None})
         twin.model.estimator = anytime.model.estimator  # it may play on after the last round
         for t in range(20):
-            before, arm = parameter(twin.model.learned), int(twin.decide(contexts[t]).arm)
+            before, arm = parameter(twin.model.state), int(twin.decide(contexts[t]).arm)
             twin.learn(contexts[t, arm], float(rewards[t, arm]))
-            again.append(solved_again(twin.model.learned, before))
+            again.append(solved_again(twin.model.state, before))
     general, descent = np.mean(again, axis=0)
     return one / ROUNDS * 1e6, spent / ROUNDS * 1e6, general * 1e6, descent * 1e6
 

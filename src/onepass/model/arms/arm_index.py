@@ -13,98 +13,98 @@ import numpy as np
 from onepass.arena.arena import NONE
 from onepass.foundation.check import shown
 from onepass.foundation.forks import open_at_fork
-from onepass.model.names import distinct, hashable
+from onepass.model.names import check_hashable, distinct_names
 
-NAMING = open_at_fork(threading.RLock())  # of all bandits: held for a moment
+INDEX_LOCK = open_at_fork(threading.RLock())  # of all bandits: held for a moment
 
 
 class ArmIndex:
-    """Names and their records; the last request is kept, since the same arms are mostly offered again and again."""
+    """Names and their records; the last request is last, since the same arms are mostly offered again and again."""
 
-    def __init__(self, records: Mapping[Hashable, int] | Iterable[tuple[Hashable, int]] = ()) -> None:
-        self._records: dict[Hashable, int] = dict(records)
-        self._kept: tuple[Any, list[Any], np.ndarray] | None = None  # what was asked for, its names and records
+    def __init__(self, arm_ids: Mapping[Hashable, int] | Iterable[tuple[Hashable, int]] = ()) -> None:
+        self._arm_ids: dict[Hashable, int] = dict(arm_ids)
+        self._last_request: tuple[Any, list[Any], np.ndarray] | None = None  # what was asked for, its names and records
 
     def copy(self) -> "ArmIndex":
         """The same names and records."""
-        return ArmIndex(self._records)
+        return ArmIndex(self._arm_ids)
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._arm_ids)
 
     @property
     def names(self) -> tuple[Any, ...]:
         """All known arms, in the order in which they appeared."""
-        return tuple(self._records)
+        return tuple(self._arm_ids)
 
     @property
-    def records(self) -> np.ndarray:
+    def arm_ids(self) -> np.ndarray:
         """The record of every known arm."""
-        return np.fromiter(self._records.values(), np.int64, len(self._records))
+        return np.fromiter(self._arm_ids.values(), np.int64, len(self._arm_ids))
 
     def add(self, arm: Hashable) -> None:
         """Make an arm known; ValueError if it is known already or not hashable."""
-        hashable([arm])
-        if arm in self._records:
+        check_hashable([arm])
+        if arm in self._arm_ids:
             raise ValueError(f"arm must be a new one, but {shown(arm)} is known already")
-        self.meet([arm])
+        self.add_names([arm])
 
-    def meet(self, names: Iterable[Any]) -> None:
+    def add_names(self, names: Iterable[Any]) -> None:
         """Make arms known that are not yet."""
-        with NAMING:
+        with INDEX_LOCK:
             for name in names:
-                self._records.setdefault(name, NONE)
-            self._kept = None
+                self._arm_ids.setdefault(name, NONE)
+            self._last_request = None
 
     def remove(self, arm: Hashable) -> None:
         """Forget a known arm."""
-        del self._records[arm]
-        self._kept = None
+        del self._arm_ids[arm]
+        self._last_request = None
 
-    def known(self, arm: Hashable) -> int:
+    def lookup(self, arm: Hashable) -> int:
         """The record of an arm; ValueError if it is not known."""
-        hashable([arm])
-        if arm not in self._records:
+        check_hashable([arm])
+        if arm not in self._arm_ids:
             raise ValueError(f"arm {shown(arm)} is not known; known are {len(self)} arms, see bandit.arms")
-        return self._records[arm]
+        return self._arm_ids[arm]
 
-    def record(self, arm: Hashable) -> int:
+    def find(self, arm: Hashable) -> int:
         """The record of an arm; NONE if it is not known."""
-        return self._records.get(arm, NONE)
+        return self._arm_ids.get(arm, NONE)
 
-    def unlearned(self, arm: Hashable) -> None:
+    def check_untrained(self, arm: Hashable) -> None:
         """ValueError for an arm that has learned already."""
-        hashable([arm])
-        if self.record(arm) != NONE:
+        check_hashable([arm])
+        if self.find(arm) != NONE:
             raise ValueError(
                 f"arm must not have learned yet, but {shown(arm)} has: remove it first, or merge whole bandits"
             )
 
-    def settle(self, arm: Hashable, record: int) -> None:
+    def assign(self, arm: Hashable, arm_id: int) -> None:
         """The arm has learned, and its model is at this record."""
-        self._records[arm], self._kept = record, None
+        self._arm_ids[arm], self._last_request = arm_id, None
 
     def request(self, arms: Any) -> tuple[list[Any], np.ndarray]:
         """Names and records of the arms that are offered, None: all known ones. Nothing changes.
 
         ValueError where none is known or named, for names that are not hashable, and for a name that is there twice.
         """
-        kept = self._kept
-        if kept is not None and (arms is None or isinstance(arms, tuple)) and kept[0] is arms:
-            return kept[1], kept[2]
+        last = self._last_request
+        if last is not None and (arms is None or isinstance(arms, tuple)) and last[0] is arms:
+            return last[1], last[2]
         if arms is None:
-            names = list(self._records)
+            names = list(self._arm_ids)
             if not names:
                 raise ValueError("arms must be given, for no arm is known yet; name them, add_arm or learn first")
-            records = np.fromiter(self._records.values(), np.int64, len(names))
+            arm_ids = np.fromiter(self._arm_ids.values(), np.int64, len(names))
         else:
-            names = distinct(arms)
+            names = distinct_names(arms)
             if not names:
                 raise ValueError("arms must name at least one arm, got none")
-            get = self._records.get
-            records = np.array([get(name, NONE) for name in names], np.int64)
+            get = self._arm_ids.get
+            arm_ids = np.array([get(name, NONE) for name in names], np.int64)
         if arms is None or isinstance(arms, tuple):
-            with NAMING:
+            with INDEX_LOCK:
                 if arms is not None or len(names) == len(self):  # no other thread has added one meanwhile
-                    self._kept = (arms, names, records)
-        return names, records
+                    self._last_request = (arms, names, arm_ids)
+        return names, arm_ids

@@ -12,13 +12,13 @@ from onepass.foundation import state as states
 from onepass.foundation.check import shown
 from onepass.foundation.registry import built, savable
 from onepass.model.arms.arm_index import ArmIndex
-from onepass.model.arms.merge import direction_of, with_directions
-from onepass.model.arms.parameters import Disjoint, Hybrid, Learned
+from onepass.model.arms.merge import direction_of, set_directions
+from onepass.model.arms.per_arm import ArmModelsState, Disjoint, Hybrid
 from onepass.model.feature_pipeline import FeaturePipeline
-from onepass.model.merge import Parts, agree
+from onepass.model.merge import Parts, check_mergeable
 
 
-class Held(NamedTuple):
+class ArmContents(NamedTuple):
     """rows learned; arm, prior: as a store exports them; direction (d_a,) of a reduced factor; features: what the map
     has learned."""
 
@@ -61,8 +61,8 @@ class ArmModel(files.Owner):
         )
         factors = front.factors
         reduced = factors.right if factors is not None and factors.reduce else 0
-        begun = store.export(NONE)
-        self._held = Held(0, begun, begun, states.zeros(reduced), front.learned)
+        begun = store.export_arm(NONE)
+        self._held = ArmContents(0, begun, begun, states.zeros(reduced), front.statistics)
 
     @property
     def rows(self) -> int:
@@ -89,7 +89,7 @@ class ArmModel(files.Owner):
         self._held = held
         return self
 
-    def _fits(self, held: Held) -> bool:
+    def _fits(self, held: ArmContents) -> bool:
         design, begun, estimator = self.estimator.arms.design, self._held.prior, self.estimator.arms
         front = FeaturePipeline(self.features, design.dim, design.dtype)
         return (
@@ -106,36 +106,40 @@ class ArmModel(files.Owner):
         return f"<ArmModel: {parts}; {self.rows} rows learned, {states.nbytes(self._held):,} bytes>"
 
 
-def exported(
-    estimator: Any, features: FeatureMap | None, learned: Learned, record: int, moved: tuple[Any, ...]
+def export_arm(
+    estimator: Any, features: FeatureMap | None, learned: ArmModelsState, arm_id: int, moved: tuple[Any, ...]
 ) -> ArmModel:
     """The arm at a record, NONE: as it begins."""
     store = learned.store
-    arm, prior = store.export(record), store.export(NONE)
-    held = Held(arm.rows, arm, prior, direction_of(learned, record), states.own(moved))
+    arm, prior = store.export_arm(arm_id), store.export_arm(NONE)
+    held = ArmContents(arm.rows, arm, prior, direction_of(learned, arm_id), states.own(moved))
     with states.abstract():
         return ArmModel(estimator, features).holding(held)
 
 
-def fitting(
-    estimator: Disjoint | Hybrid, features: FeatureMap | None, learned: Learned, moved: tuple[Any, ...], model: Any
-) -> Held:
+def check_arm_model(
+    estimator: Disjoint | Hybrid,
+    features: FeatureMap | None,
+    learned: ArmModelsState,
+    moved: tuple[Any, ...],
+    model: Any,
+) -> ArmContents:
     """What a model holds, for a bandit of these parts. ValueError if it is of other parts, TypeError if it is none."""
     if not isinstance(model, ArmModel):
         raise TypeError(f"model must be an ArmModel, as export_arm gives it, got {type(model).__name__}")
-    mine = Parts((estimator.arms, estimator.shared, estimator.compact), features, moved, learned.store.export(NONE))
+    mine = Parts((estimator.arms, estimator.shared, estimator.compact), features, moved, learned.store.export_arm(NONE))
     held, theirs = model.held, model.estimator
     its = Parts((theirs.arms, theirs.shared, theirs.compact), model.features, held.features, held.prior)
-    agree(mine, its, "model")
+    check_mergeable(mine, its, "model")
     return held
 
 
-def imported(learned: Learned, roster: ArmIndex, arm: Hashable, held: Held) -> Learned:
+def import_arm(learned: ArmModelsState, index: ArmIndex, arm: Hashable, held: ArmContents) -> ArmModelsState:
     """The models, with one more arm."""
     if not held.rows:  # an arm that has not learned has no record
-        roster.meet([arm])
+        index.add_names([arm])
         return learned
-    record = learned.store.open()
-    learned.store.put(record, states.own(held.arm))
-    roster.settle(arm, record)
-    return learned._replace(direction=with_directions(learned.direction, [(record, held.direction)]))
+    arm_id = learned.store.allocate()
+    learned.store.write_arm(arm_id, states.own(held.arm))
+    index.assign(arm, arm_id)
+    return learned._replace(direction=set_directions(learned.direction, [(arm_id, held.direction)]))

@@ -11,8 +11,8 @@ from typing import Any, Self, final
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.arena.compact import Compact
-from onepass.arena.separate import Separate
+from onepass.arena.list_store import ListStore
+from onepass.arena.packed_store import PackedStore
 from onepass.design import contract
 from onepass.estimator.contract import forget
 from onepass.estimator.estimator import known_radius
@@ -32,20 +32,20 @@ from onepass.foundation.interrupts import deferred
 from onepass.foundation.registry import built, savable
 from onepass.foundation.sharing import reading, writing
 from onepass.model.arms.arm_index import ArmIndex
-from onepass.model.arms.arm_model import ArmModel, exported, fitting, imported
-from onepass.model.arms.files import Saved, saved, taken
-from onepass.model.arms.learn import game, learn, pairs
-from onepass.model.arms.merge import Arms, corrected, settled, united
-from onepass.model.arms.parameters import Disjoint, Hybrid, Learned
-from onepass.model.arms.predict import deviations, evaluated, models_of, parameter_of, seen
+from onepass.model.arms.arm_model import ArmModel, check_arm_model, export_arm, import_arm
+from onepass.model.arms.files import SavedArmModels, pack_state, unpack_state
+from onepass.model.arms.learn import check_pairs, check_rounds, learn
+from onepass.model.arms.merge import NamedModels, apply_merge, correct_shared, plan_merge
+from onepass.model.arms.per_arm import ArmModelsState, Disjoint, Hybrid
+from onepass.model.arms.predict import arm_statistics, evaluate, models_of, parameter_of, reward_residuals
 from onepass.model.arms.weights import arm_weights
-from onepass.model.clock import Age, clock_of, forgets, same_time
-from onepass.model.contract import Batch, Model, Request, Sides, finite_parameter, rows_of_slots
-from onepass.model.feature_pipeline import FeaturePipeline, split
-from onepass.model.merge import Parts, agree, known_before
-from onepass.model.names import hashable, named
+from onepass.model.contract import Batch, Model, Request, Sides, check_finite_parameter, rows_of_slots
+from onepass.model.feature_pipeline import FeaturePipeline, split_sides
+from onepass.model.half_life import ForgettingClock, check_forgets, make_clock, synchronize
+from onepass.model.merge import Parts, check_mergeable, design_prior
+from onepass.model.names import check_hashable, name_list
 from onepass.model.shared_loop import DRAWS_AT_ONCE
-from onepass.model.weights import requested, sides_of
+from onepass.model.weights import request_rows, sides_of
 
 
 @final
@@ -66,11 +66,11 @@ class ArmModels(Model):
     def __init__(self, estimator: Disjoint | Hybrid, features: FeatureMap | None = None, half_life: Any = None) -> None:
         if not isinstance(estimator, Disjoint | Hybrid):
             raise ValueError(f"estimator must be Disjoint or Hybrid models per arm, got {shown(estimator)}")
-        self._age = Age(clock_of(half_life))
+        self._age = ForgettingClock(make_clock(half_life))
         if self._age.clock is not None:
             estimator = estimator.separate()
             for each in (estimator.arms, *(() if estimator.shared is None else (estimator.shared,))):
-                forgets(each)
+                check_forgets(each)
         design, shared = estimator.arms.design, estimator.shared
         self.estimator: Any = estimator
         self.features: Any = features
@@ -86,15 +86,15 @@ class ArmModels(Model):
         self.n_learned = 0
         self._tally = Tally(rows=0, squares=0.0)
         begun = () if shared is None else shared.begin()
-        self._learned = Learned(estimator.store(), begun, np.zeros((0, sides)))
-        self._before = () if shared is None else known_before(shared)
+        self._learned = ArmModelsState(estimator.store(), begun, np.zeros((0, sides)))
+        self._before = () if shared is None else design_prior(shared)
         self._index = ArmIndex()
         self._later: tuple[int, Self] | None = None  # ticks, and a model for readers that is so much older
 
     # ---- arms ----
 
     @property
-    def named(self) -> bool:
+    def has_named_arms(self) -> bool:
         return True
 
     @property
@@ -112,9 +112,9 @@ class ArmModels(Model):
 
     def remove_arm(self, arm: Hashable) -> None:
         """Forget an arm and all it has learned (a shared part keeps what it learned). ValueError if it is not known."""
-        record = self._index.known(arm)
-        if record != NONE:
-            self._learned.store.close(record)
+        arm_id = self._index.lookup(arm)
+        if arm_id != NONE:
+            self._learned.store.release(arm_id)
         self._index.remove(arm)
 
     @reading
@@ -124,7 +124,7 @@ class ArmModels(Model):
         ValueError if the arm is not known, or for a hybrid model of contexts given as factors; FloatingPointError when
         it is not finite.
         """
-        return finite_parameter(parameter_of(self._learned, self._pipeline, self._index.known(arm), self._width))
+        return check_finite_parameter(parameter_of(self._learned, self._pipeline, self._index.lookup(arm), self._width))
 
     @reading
     def models_of(self, arms: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -135,13 +135,13 @@ class ArmModels(Model):
         hashable or there twice, and none; FloatingPointError where one is not finite.
         """
         thetas, inverses = models_of(self._learned, self._index.request(arms)[1])
-        return finite_parameter(thetas), finite_parameter(inverses)
+        return check_finite_parameter(thetas), check_finite_parameter(inverses)
 
     @reading
     def rows_of(self, arm: Hashable) -> int:
         """Rows learned from an arm; ValueError if it is not known."""
-        record = self._index.known(arm)
-        return self._learned.store.export(record).rows
+        arm_id = self._index.lookup(arm)
+        return self._learned.store.export_arm(arm_id).rows
 
     @reading
     def export_arm(self, arm: Hashable) -> ArmModel:
@@ -149,8 +149,8 @@ class ArmModels(Model):
 
         ValueError if the arm is not known, and for hybrid models, whose shared part knows the arm as well.
         """
-        record = self._index.known(arm)
-        return exported(self.estimator, self.features, self._learned, record, self._pipeline.learned)
+        arm_id = self._index.lookup(arm)
+        return export_arm(self.estimator, self.features, self._learned, arm_id, self._pipeline.statistics)
 
     @writing
     def import_arm(self, arm: Hashable, model: ArmModel) -> None:
@@ -159,16 +159,16 @@ class ArmModels(Model):
         model: what `export_arm` of a model with the same parts gave. ValueError, and nothing has changed, where the
         parts differ, or if the arm has learned already; TypeError for what is no `ArmModel`.
         """
-        self._index.unlearned(arm)
-        held = fitting(self.estimator, self.features, self._learned, self._pipeline.learned, model)
+        self._index.check_untrained(arm)
+        held = check_arm_model(self.estimator, self.features, self._learned, self._pipeline.statistics, model)
         with deferred():
-            self._learned = imported(self._learned, self._index, arm, held)
+            self._learned = import_arm(self._learned, self._index, arm, held)
             self.n_learned = self.n_learned + model.rows
 
     # ---- decisions ----
 
     @property
-    def learned(self) -> Any:
+    def state(self) -> Any:
         return self._learned
 
     @property
@@ -177,7 +177,7 @@ class ArmModels(Model):
         return None if self._age.clock is None else self._age.clock.said
 
     @property
-    def timed(self) -> bool:
+    def needs_time(self) -> bool:
         return self._age.clock is not None and self._age.clock.timed
 
     def require_fit(self, exploration: Exploration) -> None:
@@ -193,10 +193,10 @@ class ArmModels(Model):
 
     def encode(self, context: Any, arms: Any) -> Request:
         """Return, for every decision, means and squared widths by the arms' models, and rows of the shared one."""
-        names, records = self._index.request(arms)
-        single, means, squares, adjusted = evaluated(self._learned, self._pipeline, context, records)
+        names, arm_ids = self._index.request(arms)
+        single, means, squares, adjusted = evaluate(self._learned, self._pipeline, context, arm_ids)
         each: list[Any] = [(means[i], squares[i], adjusted[i] if adjusted else None) for i in range(len(means))]
-        return Request(names, len(names), single, each, records, context)
+        return Request(names, len(names), single, each, arm_ids, context)
 
     def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> Seen:
         shared = self.estimator.shared
@@ -204,7 +204,7 @@ class ArmModels(Model):
         normals = noise_once(pairs, size, rng, 0)[0]
         rounds = self._age.rounds(self.n_learned)
         means, squares, adjusted = request.each[i]
-        return seen(self._learned, rule, self._tally, rounds, request.arms, means, squares, adjusted, normals)
+        return arm_statistics(self._learned, rule, self._tally, rounds, request.arms, means, squares, adjusted, normals)
 
     def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
         return self._pipeline.chosen(request.given, None if request.single else i, places, request.size)
@@ -223,8 +223,8 @@ class ArmModels(Model):
     def _older(self, ticks: int) -> Self:
         """A model for readers; arms alone forget as they are asked for."""
         twin, (store, shared, _) = self._twin(), self._learned
-        assert isinstance(store, Separate)
-        store = store.later(0, own=shared != ())
+        assert isinstance(store, ListStore)
+        store = store.advance(0, own=shared != ())
         twin._learned = self._learned._replace(store=store, shared=states.copy(shared))
         twin._forget(ticks)
         return twin
@@ -232,15 +232,15 @@ class ArmModels(Model):
     # ---- learning ----
 
     def observe(self, context: Any, arm: Any) -> Batch:
-        single, rows, right = pairs(self._pipeline, context)
+        single, rows, right = check_pairs(self._pipeline, context)
         if arm is None:
             raise ValueError("arm must name the arm of every row")
-        names = [arm] if single else named(arm, len(rows), "arm")
-        hashable(names)
+        names = [arm] if single else name_list(arm, len(rows), "arm")
+        check_hashable(names)
         return Batch(len(rows), single, (rows, right), names)
 
     def recall(self, slots: list[tuple[Any, int]]) -> Batch:
-        _, rows, right = pairs(self._pipeline, rows_of_slots(slots))
+        _, rows, right = check_pairs(self._pipeline, rows_of_slots(slots))
         return Batch(len(rows), False, (rows, right), [decision.arms[slot] for decision, slot in slots])
 
     def update(
@@ -264,8 +264,8 @@ class ArmModels(Model):
         apart: Any = ()
         if residuals:
             contexts = np.hstack([rows, right]) if right.shape[1] else rows
-            apart = deviations(
-                self._learned, self._pipeline, contexts, values, names, self._index.record, self.expected
+            apart = reward_residuals(
+                self._learned, self._pipeline, contexts, values, names, self._index.find, self.expected_rewards
             )
         self._learned = learn(self._learned, self._index, self._pipeline, rows, right, values, names)
         self.n_learned += len(rows)
@@ -273,12 +273,12 @@ class ArmModels(Model):
             self._tally = counted(self._tally, float(deviation))
 
     def _forget(self, ticks: int) -> None:
-        self._learned, self._later = older(self._learned, ticks), None
+        self._learned, self._later = decay_models(self._learned, ticks), None
         self._age.forgotten(ticks)
 
     def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         """Check recorded rounds; contexts may be (T, 1, dim), the same for all arms, which are named 0 .. K - 1."""
-        return *game(self._pipeline, contexts, rewards, nu), None
+        return *check_rounds(self._pipeline, contexts, rewards, nu), None
 
     def play(
         self, contexts: np.ndarray, rewards: np.ndarray, nu: Any, rule: Rule, rng: np.random.Generator
@@ -286,20 +286,20 @@ class ArmModels(Model):
         """One compiled loop where the arms are disjoint in an arena and the feature map is at rest."""
         straight = self.family is None or not (rule.rewards or rule.residual)
         store = self._learned.store
-        if not (straight and self._learned.shared == () and isinstance(store, Compact)) or self._pipeline.moves:
+        if not (straight and self._learned.shared == () and isinstance(store, PackedStore)) or self._pipeline.moves:
             return None
         rows, count = self._pipeline.transform(contexts), rewards.shape[1]
         step, arms = max(1, DRAWS_AT_ONCE // max(1, rule.pairs * count)), []
         for start in range(0, len(rows), step):
             block = slice(start, start + step)
             normals, lots = noise(rule.pairs, count, rng, len(rows[block]))
-            before = np.array([self._index.record(name) for name in range(count)], np.int64)
+            before = np.array([self._index.find(name) for name in range(count)], np.int64)
             with deferred():
                 known = rule.rule, self.n_learned, self._tally, before.copy()
-                self._tally, found, records = store.play(*known, rows[block], rewards[block], normals, lots)
+                self._tally, found, arm_ids = store.play(*known, rows[block], rewards[block], normals, lots)
                 for name in dict.fromkeys(found[found >= 0].tolist()):
                     if before[name] == NONE:
-                        self._index.settle(name, int(records[name]))
+                        self._index.assign(name, int(arm_ids[name]))
                 self.n_learned += int(np.count_nonzero(found >= 0))
             arms.append(found)
             if found[-1] < 0:
@@ -312,15 +312,15 @@ class ArmModels(Model):
         `Exact` designs; with sketches no arm may be one of both."""
         every: list[Self] = [self, other] if since is None else [self, other, since]
         for name, one in zip(("other", "since"), every[1:], strict=False):
-            agree(self._parts(), one._parts(), name)
-        same_time([one._age for one in every], [one._forget for one in every])
+            check_mergeable(self._parts(), one._parts(), name)
+        synchronize([one._age for one in every], [one._forget for one in every])
         for one in every:
-            if isinstance(one._learned.store, Separate):
-                one._learned.store.caught_up()
-        mine, its = Arms(self._index, self._learned), Arms(other._index, other._learned)
-        begun = None if since is None else Arms(since._index, since._learned)
-        union = united(mine, its, begun, self.estimator, self._before)
-        self._learned = settled(mine, other._learned, union)
+            if isinstance(one._learned.store, ListStore):
+                one._learned.store.decay_arms()
+        mine, its = NamedModels(self._index, self._learned), NamedModels(other._index, other._learned)
+        begun = None if since is None else NamedModels(since._index, since._learned)
+        union = plan_merge(mine, its, begun, self.estimator, self._before)
+        self._learned = apply_merge(mine, other._learned, union)
         self._tally = pooled(self._tally, other._tally, None if since is None else since._tally)
         self.n_learned += other.n_learned - (0 if since is None else since.n_learned)
         self._age.weight = max(
@@ -331,7 +331,9 @@ class ArmModels(Model):
     def _parts(self) -> Parts:
         store, mine = self._learned.store, self.estimator
         kind = mine.arms, mine.shared, mine.compact
-        return Parts(kind, self.features, self._pipeline.learned, (store.export(NONE), self._before), self._age.clock)
+        return Parts(
+            kind, self.features, self._pipeline.statistics, (store.export_arm(NONE), self._before), self._age.clock
+        )
 
     # ---- questions ----
 
@@ -340,12 +342,12 @@ class ArmModels(Model):
 
     def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
         names, pipeline = self._pipeline.map.input_names(names), self._pipeline
-        rows = requested(pipeline, request.given)
+        rows = request_rows(pipeline, request.given)
         rows = np.ascontiguousarray(rows[places if len(rows) > 1 else [0] * len(places)])
         z = np.concatenate([pipeline.transform(row[None]) for row in rows])
 
         def sides(m: int) -> Any:
-            pair = split(pipeline.map, rows[:m]) if pipeline.reduced else None
+            pair = split_sides(pipeline.map, rows[:m]) if pipeline.reduced else None
             weights = arm_weights(self._learned, request.arms[places[:m]], z[:m], pair)
             return sides_of(pipeline, names, rows[:m], z[:m], weights)
 
@@ -383,7 +385,7 @@ class ArmModels(Model):
     def freeze(self) -> Self:
         """Return a copy of the arms that have changed since the last copy; it shares the others."""
         twin, learned = self._twin(), self._learned
-        store, shared = learned.store.published(), states.copy(learned.shared)
+        store, shared = learned.store.snapshot(), states.copy(learned.shared)
         twin._learned = learned._replace(store=store, shared=shared, direction=learned.direction.copy())
         twin._index = self._index.copy()
         return twin
@@ -400,24 +402,26 @@ class ArmModels(Model):
 
     def contents(self) -> files.Contents:
         extra = {"rounds": self.n_learned, "tally": list(self._tally), **self._age.extra()}
-        return files.Contents(self.params(), extra, saved(self._learned, self._index, self._pipeline, self._before))
+        return files.Contents(
+            self.params(), extra, pack_state(self._learned, self._index, self._pipeline, self._before)
+        )
 
     @classmethod
     def restored(cls, params: dict[str, Any], extra: dict[str, Any], held: files.Holds) -> Self:
         """From what a file, copy or pickle holds, `params`, `extra` and `held`; ValueError where that does not fit."""
         model = cls(**{name: built(part) for name, part in params.items()})
-        found: Saved = taken(held, model._learned, model._pipeline, model.estimator)
+        found: SavedArmModels = unpack_state(held, model._learned, model._pipeline, model.estimator)
         model._learned.store.restore(found.store)
         model._pipeline.restore(found.features)
         model._learned = model._learned._replace(shared=found.shared, direction=found.direction)
-        model._index = ArmIndex(zip(found.names, found.records.tolist(), strict=True))
+        model._index = ArmIndex(zip(found.names, found.arm_ids.tolist(), strict=True))
         model._before = found.before
         model.n_learned, model._tally = check.integer("rounds", extra["rounds"], 0), checked_tally(extra["tally"])
         model._age.restore(extra)
         return model
 
 
-def older(learned: Learned, ticks: int) -> Learned:
+def decay_models(learned: ArmModelsState, ticks: int) -> ArmModelsState:
     """Return models per arm so many ticks later. Arms alone: each when it is next asked for.
 
     Hybrid: a row's weight g stands in A_a and B_a, so what arm a has given to the shared design is g Z^T Z - g^2 B_a^T
@@ -426,15 +430,15 @@ def older(learned: Learned, ticks: int) -> Learned:
     if arms decayed towards what they were, not towards their prior.
     """
     store, shared, factor = learned.store, learned.shared, remembered(ticks)
-    assert isinstance(store, Separate)
-    later = store.later(ticks)
+    assert isinstance(store, ListStore)
+    later = store.advance(ticks)
     if shared == ():
         return learned._replace(store=later)
     exact = defined(contract.adjusted, shared.design)
-    before = [arm.eliminated() for arm in store.caught_up()] if exact else []
+    before = [arm.schur_complement() for arm in store.decay_arms()] if exact else []
     shared = forget(shared, factor)
     if before:
         terms = [tuple(factor * term for term in one) for one in before]
-        terms += [tuple(-term for term in arm.eliminated()) for arm in later.caught_up()]
-        shared = corrected(shared, terms)
+        terms += [tuple(-term for term in arm.schur_complement()) for arm in later.decay_arms()]
+        shared = correct_shared(shared, terms)
     return learned._replace(store=later, shared=shared)

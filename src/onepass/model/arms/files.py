@@ -5,20 +5,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.arena.stores import template
+from onepass.arena.model_store import empty_state
 from onepass.foundation import files
 from onepass.foundation.state import objects
 from onepass.model.arms.arm_index import ArmIndex
-from onepass.model.arms.parameters import Disjoint, Hybrid, Learned
+from onepass.model.arms.per_arm import ArmModelsState, Disjoint, Hybrid
 from onepass.model.feature_pipeline import FeaturePipeline
 
 
-class Saved(NamedTuple):
+class SavedArmModels(NamedTuple):
     """What is written: names, the record of each (NONE: never learned from), and all states, that of the feature map as
     far as it has learned; before: what the shared part knew before its first row, () for nothing."""
 
     names: np.ndarray
-    records: np.ndarray
+    arm_ids: np.ndarray
     direction: np.ndarray
     shared: Any
     store: Any
@@ -26,38 +26,40 @@ class Saved(NamedTuple):
     before: Any
 
 
-def saved(learned: Learned, roster: ArmIndex, front: FeaturePipeline, before: Any) -> Saved:
+def pack_state(learned: ArmModelsState, index: ArmIndex, front: FeaturePipeline, before: Any) -> SavedArmModels:
     """All of it, arrays as they are."""
-    return Saved(
-        names=objects(list(roster.names)),
-        records=roster.records,
+    return SavedArmModels(
+        names=objects(list(index.names)),
+        arm_ids=index.arm_ids,
         direction=learned.direction,
         shared=learned.shared,
-        store=learned.store.kept(),
-        features=front.learned,
+        store=learned.store.to_state(),
+        features=front.statistics,
         before=before,
     )
 
 
-def taken(held: files.Holds, learned: Learned, front: FeaturePipeline, estimator: Disjoint | Hybrid) -> Saved:
+def unpack_state(
+    held: files.Holds, learned: ArmModelsState, front: FeaturePipeline, estimator: Disjoint | Hybrid
+) -> SavedArmModels:
     """What a file or a copy holds; learned: as it begins. ValueError where the parts contradict each other."""
-    begun = Saved(
+    begun = SavedArmModels(
         names=objects([]),
-        records=np.zeros(0, np.int64),
+        arm_ids=np.zeros(0, np.int64),
         direction=learned.direction,
         shared=learned.shared,
-        store=template(learned.store, held.arrays),
-        features=front.learned,
+        store=empty_state(learned.store, held.arrays),
+        features=front.statistics,
         before=learned.shared if any(name.startswith("before.") for name in held.arrays) else (),
     )
     return held.take(begun, lambda found: _fits(found, learned, front, estimator))
 
 
-def _fits(found: Saved, learned: Learned, front: FeaturePipeline, estimator: Disjoint | Hybrid) -> bool:
+def _fits(found: SavedArmModels, learned: ArmModelsState, front: FeaturePipeline, estimator: Disjoint | Hybrid) -> bool:
     shared: Any = estimator.shared
-    taken = found.records[found.records != NONE]
+    taken = found.arm_ids[found.arm_ids != NONE]
     return (
-        len(found.names) == len(set(found.names)) == len(found.records)
+        len(found.names) == len(set(found.names)) == len(found.arm_ids)
         and found.direction.shape[1:] == learned.direction.shape[1:]
         and (found.direction.shape[1] == 0 or len(found.direction) > taken.max(initial=NONE))
         and (learned.shared == () or shared.consistent(found.shared))

@@ -10,44 +10,44 @@ from onepass.estimator.contract import update_rows
 from onepass.features.factors import Factors, products
 from onepass.foundation import check
 from onepass.model.arms.arm_index import ArmIndex
-from onepass.model.arms.parameters import Learned
+from onepass.model.arms.per_arm import ArmModelsState
 from onepass.model.arms.rank_one import directions_for, lengths_along
 from onepass.model.feature_pipeline import FeaturePipeline
 
 
-def record_of(learned: Learned, roster: ArmIndex, name: Hashable) -> tuple[Learned, int]:
+def allocate_arm(learned: ArmModelsState, index: ArmIndex, name: Hashable) -> tuple[ArmModelsState, int]:
     """The record of an arm that is about to learn, and the models with room for it."""
-    record = roster.record(name)
-    if record == NONE:
-        record = learned.store.open()
-        roster.settle(name, record)
+    arm_id = index.find(name)
+    if arm_id == NONE:
+        arm_id = learned.store.allocate()
+        index.assign(name, arm_id)
         direction = learned.direction
-        if direction.shape[1] and record >= len(direction):
-            grown = np.zeros((record + 16 + record // 8, direction.shape[1]))
+        if direction.shape[1] and arm_id >= len(direction):
+            grown = np.zeros((arm_id + 16 + arm_id // 8, direction.shape[1]))
             grown[: len(direction)] = direction
             learned = learned._replace(direction=grown)
-    return learned, record
+    return learned, arm_id
 
 
 def learn(
-    learned: Learned,
-    roster: ArmIndex,
+    learned: ArmModelsState,
+    index: ArmIndex,
     front: FeaturePipeline,
     rows: np.ndarray,
     right: np.ndarray,
     values: np.ndarray,
     names: Any,
-) -> Learned:
+) -> ArmModelsState:
     """`learn_rows`, and the shorter way for a single row of disjoint arms."""
     if len(names) > 1 or learned.shared != () or right.shape[1]:
-        return learn_rows(learned, roster, front, rows, right, values, names)
+        return learn_rows(learned, index, front, rows, right, values, names)
     rows = front.advance(rows)
-    learned, record = record_of(learned, roster, names[0])
-    learned.store.learn_one(record, rows, float(values[0]))
+    learned, arm_id = allocate_arm(learned, index, names[0])
+    learned.store.learn_one(arm_id, rows, float(values[0]))
     return learned
 
 
-def pairs(front: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndarray, np.ndarray]:
+def check_pairs(front: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndarray, np.ndarray]:
     """Whether it is a single row that is learned; checked rows (n, dim) and none, or factors (n, d_u), (n, d_a)."""
     if front.factors:
         return np.ndim(contexts.left if isinstance(contexts, Factors) else contexts) == 1, *front.sides(contexts, True)
@@ -55,7 +55,7 @@ def pairs(front: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndarray, np.n
     return single, rows, np.empty((len(rows), 0), front.dtype)
 
 
-def game(front: FeaturePipeline, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray]:
+def check_rounds(front: FeaturePipeline, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray]:
     """Checked contexts (T, K or 1, dim) and rewards (T, K) of recorded rounds. ValueError for others."""
     if front.factors:
         raise ValueError("play takes full contexts, not factors; use decide and learn")
@@ -71,14 +71,14 @@ def game(front: FeaturePipeline, contexts: Any, rewards: Any, nu: Any) -> tuple[
 
 
 def learn_rows(
-    learned: Learned,
-    roster: ArmIndex,
+    learned: ArmModelsState,
+    index: ArmIndex,
     front: FeaturePipeline,
     rows: np.ndarray,
     right: np.ndarray,
     values: np.ndarray,
     names: list[Any],
-) -> Learned:
+) -> ArmModelsState:
     """The models after checked rows x (n, dim), right (n, 0), or factors rows (n, d_u), right (n, d_a).
 
     values (n,): rewards; names: of the arms. ValueError, and nothing has changed, where a factor has turned or a
@@ -88,7 +88,7 @@ def learn_rows(
     group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
     full: Any = products(rows, right) if right.shape[1] and learned.shared != () else None
     if front.reduced:
-        known = [roster.record(name) for name in codes]
+        known = [index.find(name) for name in codes]
         directions = directions_for(learned.direction, known, group, right)
         lengths = lengths_along(directions, group, right)
         rows, right = np.ascontiguousarray(rows * lengths[:, None]), right[:, :0].copy()
@@ -97,12 +97,12 @@ def learn_rows(
     if not front.factors:
         rows = full = front.advance(rows)
     extra = np.empty((len(rows), 0), rows.dtype) if learned.shared == () else full
-    records = np.empty(len(codes), np.int64)
+    arm_ids = np.empty(len(codes), np.int64)
     for place, name in enumerate(codes):
-        learned, records[place] = record_of(learned, roster, name)
+        learned, arm_ids[place] = allocate_arm(learned, index, name)
     if front.reduced:
-        learned.direction[records] = directions
-    increments, targets = learned.store.learn(records, starts, order, rows, right, values, extra)
+        learned.direction[arm_ids] = directions
+    increments, targets = learned.store.learn(arm_ids, starts, order, rows, right, values, extra)
     if learned.shared != ():
         learned = learned._replace(shared=update_rows(learned.shared, increments, targets.astype(rows.dtype)))
     return learned

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.arena.stores import require_merge
+from onepass.arena.model_store import check_mergeable
 from onepass.design import contract as designs
 from onepass.estimator import contract as estimators
 from onepass.estimator.ridge import RidgeState
@@ -24,20 +24,20 @@ from onepass.foundation import state as states
 from onepass.foundation.check import shown
 from onepass.foundation.generic import defined
 from onepass.model.arms.arm_index import ArmIndex
-from onepass.model.arms.parameters import Learned
-from onepass.model.merge import shared_together
+from onepass.model.arms.per_arm import ArmModelsState
+from onepass.model.merge import merge_shared
 
 PARALLEL = 1e-6  # how far the unit vectors of one arm's factor may differ, as in features/factors.py
 
 
-class Arms(NamedTuple):
+class NamedModels(NamedTuple):
     """Names and models of a bandit."""
 
-    roster: ArmIndex
-    learned: Learned
+    index: ArmIndex
+    learned: ArmModelsState
 
 
-class Union(NamedTuple):
+class MergePlan(NamedTuple):
     """What the first of two bandits becomes: names to meet, arms (name, record of the other one) to carry over, arms
     (name, record or NONE, model, direction) that change, and the shared state."""
 
@@ -47,72 +47,82 @@ class Union(NamedTuple):
     shared: Any
 
 
-def direction_of(learned: Learned, record: int) -> np.ndarray:
+def direction_of(learned: ArmModelsState, arm_id: int) -> np.ndarray:
     """The direction of an arm whose rows were reduced, (d_a,); zeros where it has none yet."""
     width = learned.direction.shape[1]
-    return learned.direction[record].copy() if width and record != NONE else np.zeros(width)
+    return learned.direction[arm_id].copy() if width and arm_id != NONE else np.zeros(width)
 
 
-def aligned(learned: Learned, other: Learned, record: int, its: int, name: Any) -> tuple[Any, np.ndarray]:
+def align_direction(
+    learned: ArmModelsState, other: ArmModelsState, arm_id: int, its: int, name: Any
+) -> tuple[Any, np.ndarray]:
     """The arm of the other bandit, in the direction that it has here; and that direction. ValueError if it turned."""
-    arm = other.store.export(its)
-    mine, theirs = direction_of(learned, record), direction_of(other, its)
+    arm = other.store.export_arm(its)
+    mine, theirs = direction_of(learned, arm_id), direction_of(other, its)
     if not mine.any() or not theirs.any():
         return arm, mine if mine.any() else theirs
     along = float(mine @ theirs)
     if abs(along) < 1.0 - PARALLEL:
         raise ValueError(f"other must know arm {shown(name)} by a factor of the same direction, but it has turned")
-    return arm.turned() if along < 0.0 else arm, mine
+    return arm.flip_sign() if along < 0.0 else arm, mine
 
 
-def same_arm(learned: Learned, record: int, other: Learned, its: int) -> bool:
+def is_same_arm(learned: ArmModelsState, arm_id: int, other: ArmModelsState, its: int) -> bool:
     """Whether an arm has learned the same in two bandits."""
-    return states.equal(learned.store.export(record), other.store.export(its))
+    return states.equal(learned.store.export_arm(arm_id), other.store.export_arm(its))
 
 
-def news(mine: Arms, its: Arms, since: Arms | None) -> Iterator[tuple[Any, int, int, int]]:
+def iter_changed_arms(
+    mine: NamedModels, its: NamedModels, since: NamedModels | None
+) -> Iterator[tuple[Any, int, int, int]]:
     """Of every arm that the other one has learned more about: its name and records here, there and at the start."""
-    for name, record in zip(its.roster.names, its.roster.records.tolist(), strict=True):
-        before = NONE if since is None else since.roster.record(name)
-        if record == NONE:
+    for name, arm_id in zip(its.index.names, its.index.arm_ids.tolist(), strict=True):
+        before = NONE if since is None else since.index.find(name)
+        if arm_id == NONE:
             continue
-        if since is None or before == NONE or not same_arm(its.learned, record, since.learned, before):
-            yield name, mine.roster.record(name), record, before
+        if since is None or before == NONE or not is_same_arm(its.learned, arm_id, since.learned, before):
+            yield name, mine.index.find(name), arm_id, before
 
 
-def arms_together(mine: Arms, its: Arms, since: Arms | None, estimator: Any, shared: Any) -> Union:
+def plan_arm_merge(
+    mine: NamedModels, its: NamedModels, since: NamedModels | None, estimator: Any, shared: Any
+) -> MergePlan:
     """What the union of two bandits is; nothing changes. shared: of both, their arms apart, () where disjoint."""
-    store, found = mine.learned.store, list(news(mine, its, since))
-    carried = [(name, record) for name, own, record, before in found if own == before == NONE]
+    store, found = mine.learned.store, list(iter_changed_arms(mine, its, since))
+    carried = [(name, arm_id) for name, own, arm_id, before in found if own == before == NONE]
     both = [entry for entry in found if not entry[1] == entry[3] == NONE]
     if both:
-        require_merge(estimator.arms, store.export(NONE), shared != () or any(before != NONE for *_, before in both))
+        check_mergeable(
+            estimator.arms, store.export_arm(NONE), shared != () or any(before != NONE for *_, before in both)
+        )
     changed, corrections = [], []
-    for name, own, record, before in both:
-        arm, direction = aligned(mine.learned, its.learned, own, record, name)
-        first, start = store.export(own), store.export(NONE)
+    for name, own, arm_id, before in both:
+        arm, direction = align_direction(mine.learned, its.learned, own, arm_id, name)
+        first, start = store.export_arm(own), store.export_arm(NONE)
         if before != NONE and since is not None:
-            start, _ = aligned(mine.learned, since.learned, own, before, name)
-        union = first.united(arm, start, estimator.arms)
+            start, _ = align_direction(mine.learned, since.learned, own, before, name)
+        union = first.merge(arm, start, estimator.arms)
         changed.append((name, own, union, direction))
         if shared != ():
             signs = ((1.0, first), (1.0, arm), (-1.0, start), (-1.0, union))
-            corrections += [tuple(sign * term for term in part.eliminated()) for sign, part in signs]
+            corrections += [tuple(sign * term for term in part.schur_complement()) for sign, part in signs]
     if corrections:
-        shared = corrected(shared, corrections)
-    return Union(names=list(its.roster.names), carried=carried, changed=changed, shared=shared)
+        shared = correct_shared(shared, corrections)
+    return MergePlan(names=list(its.index.names), carried=carried, changed=changed, shared=shared)
 
 
-def united(mine: Arms, its: Arms, since: Arms | None, estimator: Any, before: Any) -> Union:
+def plan_merge(
+    mine: NamedModels, its: NamedModels, since: NamedModels | None, estimator: Any, before: Any
+) -> MergePlan:
     """The union of two bandits' models, the shared part of hybrid ones included; before: what that knew at first."""
     shared: Any = mine.learned.shared
     if shared != ():
         start = () if since is None else since.learned.shared
-        shared = shared_together(estimator.shared, before, shared, its.learned.shared, start)
-    return arms_together(mine, its, since, estimator, shared)
+        shared = merge_shared(estimator.shared, before, shared, its.learned.shared, start)
+    return plan_arm_merge(mine, its, since, estimator, shared)
 
 
-def corrected(shared: Any, corrections: list[Any]) -> Any:
+def correct_shared(shared: Any, corrections: list[Any]) -> Any:
     """The shared state of a hybrid model, A and b changed by the sums of (T, t). ValueError unless it is exact,
     TypeError unless it is ridge regression, which has a b."""
     if not isinstance(shared, RidgeState):
@@ -125,28 +135,28 @@ def corrected(shared: Any, corrections: list[Any]) -> Any:
     return shared._replace(design=design, moment=shared.moment + np.asarray(gain, kind))
 
 
-def settled(mine: Arms, its: Learned, union: Union) -> Learned:
+def apply_merge(mine: NamedModels, its: ArmModelsState, union: MergePlan) -> ArmModelsState:
     """Let the first of two bandits become the union; what its models are then."""
-    store, roster = mine.learned.store, mine.roster
+    store, index = mine.learned.store, mine.index
     directions = []
-    roster.meet(union.names)
-    carried = ((name, NONE, its.store.export(record), direction_of(its, record)) for name, record in union.carried)
+    index.add_names(union.names)
+    carried = ((name, NONE, its.store.export_arm(arm_id), direction_of(its, arm_id)) for name, arm_id in union.carried)
     for name, own, arm, direction in itertools.chain(carried, union.changed):
         if own == NONE:
-            own = store.open()
-            roster.settle(name, own)
-        store.put(own, arm)
+            own = store.allocate()
+            index.assign(name, own)
+        store.write_arm(own, arm)
         directions.append((own, direction))
-    return mine.learned._replace(shared=union.shared, direction=with_directions(mine.learned.direction, directions))
+    return mine.learned._replace(shared=union.shared, direction=set_directions(mine.learned.direction, directions))
 
 
-def with_directions(held: np.ndarray, directions: list[tuple[int, np.ndarray]]) -> np.ndarray:
+def set_directions(held: np.ndarray, directions: list[tuple[int, np.ndarray]]) -> np.ndarray:
     """The directions (records, d_a), with those of some records."""
     if not held.shape[1] or not directions:
         return held
-    last = max(record for record, _ in directions)
+    last = max(arm_id for arm_id, _ in directions)
     out = np.zeros((max(len(held), last + 1), held.shape[1]))
     out[: len(held)] = held
-    for record, direction in directions:
-        out[record] = direction
+    for arm_id, direction in directions:
+        out[arm_id] = direction
     return out

@@ -12,32 +12,32 @@ from onepass.exploration.residuals import Tally, residual
 from onepass.exploration.rule import Rule
 from onepass.exploration.statistics import statistics
 from onepass.features.factors import Factors
-from onepass.model.arms.parameters import Learned
+from onepass.model.arms.per_arm import ArmModelsState
 from onepass.model.arms.rank_one import lengths_along
-from onepass.model.feature_pipeline import FeaturePipeline, split
+from onepass.model.feature_pipeline import FeaturePipeline, split_sides
 
 
-def evaluated(
-    learned: Learned, front: FeaturePipeline, contexts: Any, records: np.ndarray
+def evaluate(
+    learned: ArmModelsState, front: FeaturePipeline, contexts: Any, arm_ids: np.ndarray
 ) -> tuple[bool, np.ndarray, np.ndarray, list[np.ndarray]]:
     """Whether it is a single decision; means and x^T A^-1 x of the arms' models (n, K); hybrid: n times (K, k) rows
     of the shared model."""
-    store, shared, count = learned.store, learned.shared, len(records)
+    store, shared, count = learned.store, learned.shared, len(arm_ids)
     if isinstance(contexts, Factors):
         left, right = front.sides(contexts, False)
         single = np.ndim(contexts.left) == 1
         if len(right) != count or len(left) == 0:
             raise ValueError(f"contexts.right must have one row per arm ({count}), got {len(right)}")
-        lengths = lengths_along(learned.direction, records, right) if front.reduced else np.ones(count, front.dtype)
+        lengths = lengths_along(learned.direction, arm_ids, right) if front.reduced else np.ones(count, front.dtype)
         if shared == () and front.factors:
             if front.reduced:
-                means, squares = store.evaluate_users(records, left)
+                means, squares = store.evaluate_users(arm_ids, left)
                 return single, means * lengths, squares * lengths**2, []
-            return single, *store.evaluate_users(records, left, right), []
+            return single, *store.evaluate_users(arm_ids, left, right), []
         each = []
         for user in left:
             full = front.met(user, right)
-            each.append(model(learned, records, lengths[:, None] * user if front.reduced else full, full))
+            each.append(evaluate_rows(learned, arm_ids, lengths[:, None] * user if front.reduced else full, full))
     else:
         rows = front.rows(contexts, (1, 2, 3))
         single, listed = rows.ndim < 3, rows.ndim == 2
@@ -46,44 +46,44 @@ def evaluated(
             raise ValueError(f"contexts must have one row, or one per arm ({count}), got shape {np.shape(contexts)}")
         full = front.transform(rows)
         if front.reduced:
-            each = [reduced_model(learned, front, records, x, z) for x, z in zip(rows, full, strict=True)]
+            each = [evaluate_reduced_rows(learned, front, arm_ids, x, z) for x, z in zip(rows, full, strict=True)]
         elif full.shape[1] == 1 and shared == ():
-            return single, *store.evaluate_users(records, np.ascontiguousarray(full[:, 0])), []
+            return single, *store.evaluate_users(arm_ids, np.ascontiguousarray(full[:, 0])), []
         else:
-            each = [model(learned, records, request, None) for request in full]
+            each = [evaluate_rows(learned, arm_ids, request, None) for request in full]
     columns = list(zip(*each, strict=True))
     return single, np.stack(columns[0]), np.stack(columns[1]), [] if shared == () else list(columns[2])
 
 
-def model(
-    learned: Learned, records: np.ndarray, rows: np.ndarray, extra: np.ndarray | None
+def evaluate_rows(
+    learned: ArmModelsState, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Means and squares (K,) for rows (K or 1, width), and the rows of the shared model (K, k), which starts from
     extra (default: the rows themselves)."""
     if learned.shared == ():
-        extra = np.empty((len(records), 0), rows.dtype)
+        extra = np.empty((len(arm_ids), 0), rows.dtype)
     elif extra is None:
-        extra = np.array(np.broadcast_to(rows, (len(records), rows.shape[1])), order="C")
-    return learned.store.evaluate(records, np.ascontiguousarray(rows), extra)
+        extra = np.array(np.broadcast_to(rows, (len(arm_ids), rows.shape[1])), order="C")
+    return learned.store.evaluate(arm_ids, np.ascontiguousarray(rows), extra)
 
 
-def reduced_model(
-    learned: Learned, front: FeaturePipeline, records: np.ndarray, rows: np.ndarray, full: np.ndarray
+def evaluate_reduced_rows(
+    learned: ArmModelsState, front: FeaturePipeline, arm_ids: np.ndarray, rows: np.ndarray, full: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`model` of rows (u, v), (K or 1, dim), and their z, where arms know ||v|| u."""
-    left, right = split(front.map, rows)
-    right = np.ascontiguousarray(np.broadcast_to(right, (len(records), right.shape[1])))
-    lengths = lengths_along(learned.direction, records, right)
-    extra = np.array(np.broadcast_to(full, (len(records), full.shape[1])), order="C")
-    return model(learned, records, lengths[:, None] * left, extra)
+    left, right = split_sides(front.map, rows)
+    right = np.ascontiguousarray(np.broadcast_to(right, (len(arm_ids), right.shape[1])))
+    lengths = lengths_along(learned.direction, arm_ids, right)
+    extra = np.array(np.broadcast_to(full, (len(arm_ids), full.shape[1])), order="C")
+    return evaluate_rows(learned, arm_ids, lengths[:, None] * left, extra)
 
 
-def seen(
-    learned: Learned,
+def arm_statistics(
+    learned: ArmModelsState,
     explores: Rule,
     tally: Tally,
     rounds: int,
-    records: np.ndarray,
+    arm_ids: np.ndarray,
     means: np.ndarray,
     squares: np.ndarray,
     rows: np.ndarray | None,
@@ -94,7 +94,7 @@ def seen(
     rows (K, k): of the shared model of a hybrid one, which adds its part to the means. normals (pairs, K, and those of
     the shared model): arms share no data, so draws from N(theta_a, A_a^-1) are independent: one normal an arm will do.
     """
-    shared, count, wanted = learned.shared, len(records), explores.strength
+    shared, count, wanted = learned.shared, len(arm_ids), explores.strength
     widths, shifts = np.sqrt(np.maximum(squares, 0.0)), normals
     if len(normals):
         shifts = normals[:, :count] * widths
@@ -104,12 +104,12 @@ def seen(
             widths = np.sqrt(np.maximum(squares + contract.inverse_quadratic(shared.design, rows), 0.0))
         if len(normals):
             shifts = shifts + contract.roots(shared.design, normals[:, count:].astype(rows.dtype)) @ rows.T
-    beta = learned.store.scales(records, wanted.theory)
+    beta = learned.store.exploration_scales(arm_ids, wanted.theory)
     return statistics(explores, means, widths, beta * wanted.scale, shifts, residual(tally), rounds)
 
 
-def deviations(
-    learned: Learned,
+def reward_residuals(
+    learned: ArmModelsState,
     front: FeaturePipeline,
     contexts: Any,
     values: np.ndarray,
@@ -126,28 +126,28 @@ def deviations(
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
     for name, own in places.items():
-        record = np.array([record_of(name)])
-        _, means, _, adjusted = evaluated(learned, front, np.ascontiguousarray(rows[own][:, None]), record)
+        arm_id = np.array([record_of(name)])
+        _, means, _, adjusted = evaluate(learned, front, np.ascontiguousarray(rows[own][:, None]), arm_id)
         out[own] -= expected(means[:, 0])
         for place, z in zip(own, adjusted, strict=False):
             out[place] -= float(z[0] @ parameter(learned.shared))
     return out
 
 
-def parameter_of(learned: Learned, front: FeaturePipeline, record: int, width: int) -> np.ndarray:
+def parameter_of(learned: ArmModelsState, front: FeaturePipeline, arm_id: int, width: int) -> np.ndarray:
     """theta_a (width,) of the arm at a record, beta + theta_a in a hybrid model; ValueError for one of factors."""
     shared = learned.shared
     if shared == ():
-        return learned.store.export(record).parameter()
+        return learned.store.export_arm(arm_id).parameter()
     if front.factors:
         raise ValueError("parameter_of is defined for hybrid parameters of rows only, not of factors")
-    each = [model(learned, np.array([record]), row[None], None) for row in np.eye(width, dtype=front.dtype)]
+    each = [evaluate_rows(learned, np.array([arm_id]), row[None], None) for row in np.eye(width, dtype=front.dtype)]
     return np.array([mean[0] + rows[0] @ parameter(shared) for mean, _, rows in each], front.dtype)
 
 
-def models_of(learned: Learned, records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def models_of(learned: ArmModelsState, arm_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """theta_a (K, width) and A_a^-1 (K, width, width) of the arms at records; ValueError in a hybrid model."""
     if learned.shared != ():
         raise ValueError("models_of is not defined for hybrid models: their widths are those of two models")
-    arms = [learned.store.export(record) for record in records.tolist()]
+    arms = [learned.store.export_arm(arm_id) for arm_id in arm_ids.tolist()]
     return np.stack([arm.parameter() for arm in arms]), np.stack([arm.inverse() for arm in arms])

@@ -25,15 +25,15 @@ def lengths_along(directions: np.ndarray, places: np.ndarray, right: np.ndarray)
     return lengths
 
 
-def directions_for(held: np.ndarray, records: list[int], group: np.ndarray, right: np.ndarray) -> np.ndarray:
+def directions_for(held: np.ndarray, arm_ids: list[int], group: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Directions (arms, d_a) of the arms that rows right (n, d_a) belong to: row i to arm group[i], which has
     records[group[i]] (NONE: never learned from), whose direction, if it has one, is in held."""
     norms = np.linalg.norm(right.astype(np.float64), axis=1)
-    directions = np.zeros((len(records), right.shape[1]))
+    directions = np.zeros((len(arm_ids), right.shape[1]))
     some = np.flatnonzero(norms > 0.0)
     places, first = np.unique(group[some], return_index=True)
     directions[places] = right[some[first]] / norms[some[first], None]
-    for place, record in enumerate(records):
-        if record != NONE and held[record].any():
-            directions[place] = held[record]
+    for place, arm_id in enumerate(arm_ids):
+        if arm_id != NONE and held[arm_id].any():
+            directions[place] = held[arm_id]
     return directions

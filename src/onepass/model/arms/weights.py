@@ -11,41 +11,43 @@ from onepass.arena.arena import NONE
 from onepass.design import contract
 from onepass.estimator.contract import parameter
 from onepass.features.factors import Factors
-from onepass.model.arms.parameters import Learned
+from onepass.model.arms.per_arm import ArmModelsState
 from onepass.model.arms.rank_one import lengths_along
 from onepass.model.weights import SIGNS, Weights
 
 
-def arm_weights(learned: Learned, records: np.ndarray, z: np.ndarray, sides: Factors | None) -> list[list[Weights]]:
+def arm_weights(
+    learned: ArmModelsState, arm_ids: np.ndarray, z: np.ndarray, sides: Factors | None
+) -> list[list[Weights]]:
     """Of one arm or two, z (m, D), by models per arm; sides: u and v of each where arms know ||v|| u."""
     store, shared, rows = learned.store, learned.shared, z
     whole = lambda vector, i: vector  # noqa: E731
     if sides is not None:
-        lengths, axes = lengths_along(learned.direction, records, sides.right), axes_of(learned, records, sides.right)
+        lengths, axes = lengths_along(learned.direction, arm_ids, sides.right), axes_of(learned, arm_ids, sides.right)
         rows = np.ascontiguousarray(lengths[:, None] * sides.left)
         whole = lambda vector, i: np.outer(vector, axes[i]).ravel()  # noqa: E731
-    arms = [store.export(record) for record in records.tolist()]
+    arms = [store.export_arm(arm_id) for arm_id in arm_ids.tolist()]
     theta = [arm.parameter() for arm in arms]
     solved = [sign * arm.solve(row) for sign, arm, row in zip(SIGNS, arms, rows, strict=False)]
     if shared == ():
         return [[Weights("arm", whole(theta[i], i), whole(solved[i], i))] for i in range(len(z))]
     own, beta = z.copy(), parameter(shared)
-    _, _, own = store.evaluate(records, rows, own)
+    _, _, own = store.evaluate(arm_ids, rows, own)
     total = np.ascontiguousarray(sum(sign * row for sign, row in zip(SIGNS, own, strict=False)), z.dtype)
     common = contract.solve(shared.design, total)
     for i, arm in enumerate(arms):
-        theta[i], solved[i] = theta[i] - arm.coupled(beta), solved[i] - arm.coupled(common)
+        theta[i], solved[i] = theta[i] - arm.solve_cross(beta), solved[i] - arm.solve_cross(common)
     return [
         [Weights("shared", beta, common), Weights("arm", whole(theta[i], i), whole(solved[i], i))]
         for i in range(len(z))
     ]
 
 
-def axes_of(learned: Learned, records: np.ndarray, right: np.ndarray) -> np.ndarray:
+def axes_of(learned: ArmModelsState, arm_ids: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The unit vector along which every arm knows its side v, (m, d_a): of one never learned from, its v's own."""
     norms = np.linalg.norm(right.astype(np.float64), axis=1, keepdims=True)
     axes = np.divide(right, norms, out=np.zeros(right.shape), where=norms > 0.0)
-    for i, record in enumerate(records):
-        if record != NONE and learned.direction[record].any():
-            axes[i] = learned.direction[record]
+    for i, arm_id in enumerate(arm_ids):
+        if arm_id != NONE and learned.direction[arm_id].any():
+            axes[i] = learned.direction[arm_id]
     return axes

@@ -110,7 +110,7 @@ class ArmMixtures:
 
     def remove(self, arm: Any) -> None:
         """Forget an arm and its models. ValueError if it is not known."""
-        slot = self.index.known(arm)
+        slot = self.index.lookup(arm)
         if slot != NEVER:
             erase(self.models, slot)
             if self.remaking != ():
@@ -141,10 +141,10 @@ class ArmMixtures:
 
     def _slot(self, arm: Any) -> int:
         """Return the slot of an arm that is to learn: the lowest that is free."""
-        slot = self.index.record(arm)
+        slot = self.index.find(arm)
         if slot != NEVER:
             return slot
-        taken = set(self.index.records.tolist())
+        taken = set(self.index.arm_ids.tolist())
         slot = next(free for free in range(len(taken) + 1) if free not in taken)
         room = len(self.models.last)
         if slot >= room:
@@ -152,7 +152,7 @@ class ArmMixtures:
             if self.remaking != ():
                 self.remaking = grow(self.remaking, self.models, room)
             self.models = grown(self.models, room)
-        self.index.settle(arm, slot)
+        self.index.assign(arm, slot)
         return slot
 
     def survey(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int]:
@@ -187,7 +187,7 @@ class ArmMixtures:
 
     def saved(self) -> Saved:
         """Return what is written."""
-        return Saved(self.models, self.remaking, objects(list(self.index.names)), self.index.records)
+        return Saved(self.models, self.remaking, objects(list(self.index.names)), self.index.arm_ids)
 
     def restore(self, held: files.Holds) -> None:
         """Take what was written; ValueError where that does not fit."""

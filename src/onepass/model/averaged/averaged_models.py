@@ -31,7 +31,7 @@ from onepass.model.averaged.attribution import called, sides_of
 from onepass.model.averaged.contexts import Contexts, RecordContexts, RowContexts, check_width
 from onepass.model.averaged.span import WIDE
 from onepass.model.contract import Batch, Model, Request, Sides
-from onepass.model.names import PLAIN, hashable
+from onepass.model.names import PLAIN, check_hashable
 from onepass.model.records import have_features
 
 WARM_UP = 256  # rows from which the views are made
@@ -100,13 +100,13 @@ class AveragedModels(Model):
         return self._contexts.width
 
     @property
-    def learned(self) -> Any:
+    def state(self) -> Any:
         return self._mixtures.models
 
     # ---- arms ----
 
     @property
-    def named(self) -> bool:
+    def has_named_arms(self) -> bool:
         return True
 
     @property
@@ -147,7 +147,7 @@ class AveragedModels(Model):
         if any(map(have_features, arms)):
             self._refuse_features()
         names = list(map(_name_to_learn, arms))
-        hashable(names)
+        check_hashable(names)
         return names
 
     def _refuse_features(self) -> None:
@@ -184,7 +184,7 @@ class AveragedModels(Model):
 
     def recall(self, slots: list[tuple[Any, int]]) -> Batch:
         names = [decision.arms[slot] for decision, slot in slots]
-        hashable(names)
+        check_hashable(names)
         return Batch(len(slots), False, self._contexts.recall(slots), names)
 
     def update(

@@ -11,12 +11,12 @@ from onepass.features.terms import terms
 from onepass.foundation import check
 from onepass.foundation.check import shown
 from onepass.model.averaged.columns import Columns
-from onepass.model.contract import checked_game, rows_of_slots
-from onepass.model.names import named
+from onepass.model.contract import check_rounds, rows_of_slots
+from onepass.model.names import name_list
 from onepass.model.records import (
     NUMBERS,
     are_records,
-    checked_evidence,
+    check_evidence,
     evidence_of_names,
     examples_of,
     is_frame,
@@ -129,7 +129,7 @@ class RowContexts(Contexts):
             raise ValueError("arm must name the arm of every row")
         single = rows.ndim == 1
         rows = self._learnable(np.atleast_2d(rows))
-        return single, rows, [arm] if single else named(arm, len(rows), "arm")
+        return single, rows, [arm] if single else name_list(arm, len(rows), "arm")
 
     def recall(self, slots: list[tuple[Any, int]]) -> Sequence[Any]:
         return self._learnable(self._array(rows_of_slots(slots), (2,)))
@@ -150,7 +150,7 @@ class RowContexts(Contexts):
         return example, NO_COLUMNS
 
     def game(self, contexts: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
-        return checked_game(self._array(contexts, (3,)), rewards, NUMBERS, True)
+        return check_rounds(self._array(contexts, (3,)), rewards, NUMBERS, True)
 
     def restore(self, extra: dict[str, Any]) -> None:
         self._width = check.integer("width", extra["width"], self._width, self._most)
@@ -196,10 +196,10 @@ class RecordContexts(Contexts):
         return single, _finite(map(terms, records)), arms
 
     def recall(self, slots: list[tuple[Any, int]]) -> Sequence[Any]:
-        return _finite(checked_evidence(decision)[0] for decision, _ in slots)
+        return _finite(check_evidence(decision)[0] for decision, _ in slots)
 
     def reread(self, decision: Any) -> np.ndarray:
-        return self._columns.rows_of_terms([checked_evidence(decision)[0]])
+        return self._columns.rows_of_terms([check_evidence(decision)[0]])
 
     def advance(self, example: Any) -> tuple[np.ndarray, np.ndarray]:
         return self._columns.advance(example)

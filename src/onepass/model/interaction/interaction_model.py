@@ -25,7 +25,7 @@ from onepass.foundation.generic import call_direct
 from onepass.foundation.registry import built, savable
 from onepass.foundation.sharing import reading
 from onepass.foundation.state import objects
-from onepass.model.contract import Batch, Choice, Model, Request, Sides, checked_game
+from onepass.model.contract import Batch, Choice, Model, Request, Sides, check_rounds
 from onepass.model.interaction.attribution import sides_of
 from onepass.model.interaction.interactions import (
     PRIORS,
@@ -39,8 +39,8 @@ from onepass.model.interaction.interactions import (
     rescale,
 )
 from onepass.model.interaction.recent_arms import RecentArms, SavedArms
-from onepass.model.names import distinct, everyone, hashable
-from onepass.model.records import are_records, arms_of, checked_evidence, evidence_of, examples_of, requests_of
+from onepass.model.names import check_hashable, distinct_names, full_mask
+from onepass.model.records import are_records, arms_of, check_evidence, evidence_of, examples_of, requests_of
 
 WIDTH = 256  # of users and of items: 5.2 MB of weights and variances
 BANDS = 16  # values of an arm's number that have a weight each, beside the number's own: ten prices, say
@@ -87,7 +87,7 @@ class InteractionModel(Model):
         self.recent: int = check.integer("recent", recent, 1)
         self.dim: int | None = None if dim is None else check.integer("dim", dim, 1)
         self.n_learned = 0
-        self._offered = distinct(arms)
+        self._offered = distinct_names(arms)
         self._learned = init_state(self.context.size, self.item.size, self.recent)
         self._code: dict[Any, Callable] = {}  # compiled for the types of the state
         self._recent = RecentArms(self.recent)
@@ -96,13 +96,13 @@ class InteractionModel(Model):
         return RULE
 
     @property
-    def learned(self) -> Any:
+    def state(self) -> Any:
         return self._learned
 
     # ---- arms ----
 
     @property
-    def named(self) -> bool:
+    def has_named_arms(self) -> bool:
         return True
 
     @property
@@ -117,7 +117,7 @@ class InteractionModel(Model):
 
     def remove_arm(self, arm: Hashable) -> None:
         """Forget what an arm is in itself, beside its features. ValueError if that is not kept."""
-        hashable([arm])
+        check_hashable([arm])
         if arm not in self._recent.names:
             known = len(self._recent.names)
             raise ValueError(f"arm {shown(arm)} is not known; known are {known} arms, see bandit.arms")
@@ -167,7 +167,7 @@ class InteractionModel(Model):
 
     def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
         """One draw serves all requests."""
-        normals, among = noise_once(min(rule.pairs, 1), request.size, rng, 1)[0], everyone(request.size)
+        normals, among = noise_once(min(rule.pairs, 1), request.size, rng, 1)[0], full_mask(request.size)
         each = range(len(request.each))
         return np.stack([self._chosen(request, i, rule, normals, among, NO_LOTS, False)[2] for i in each])
 
@@ -181,7 +181,7 @@ class InteractionModel(Model):
     def recall(self, slots: list[tuple[Any, int]]) -> Batch:
         rows = []
         for decision, slot in slots:
-            user, items = checked_evidence(decision)
+            user, items = check_evidence(decision)
             name = None if decision.candidates is None else (decision.arms[slot],)
             rows.append((user, checked_terms(items[slot]), name))
         return Batch(len(rows), False, rows)
@@ -207,7 +207,7 @@ class InteractionModel(Model):
         rows = check.array("contexts", contexts, self.dtype, (3,), self.dim)
         if rows.shape[1] != 1 or nu is not None:
             raise ValueError(f"contexts must be (T, 1, dim) and nu None, got shape {rows.shape} and nu {shown(nu)}")
-        return *checked_game(rows, rewards, self.dtype, True), None
+        return *check_rounds(rows, rewards, self.dtype, True), None
 
     # ---- questions ----
 
@@ -226,7 +226,7 @@ class InteractionModel(Model):
         return lambda m: sides_of(self._learned, row, self.context.feature_names(), self.item.feature_names())
 
     def reread(self, decision: Any) -> Request:
-        user, items = checked_evidence(decision)
+        user, items = check_evidence(decision)
         names, pairs = list(decision.arms), self.item.pairs_of_terms(items)
         own = self._recent.places(None if decision.candidates is None else names, len(names))
         return Request(names, len(names), True, [(None, self.context.pairs_of_terms([user]))], (None, pairs, own))
@@ -275,7 +275,7 @@ class InteractionModel(Model):
         begun = model._learned, model._recent.saved(), (objects([]),)
         learned, recent, (offered,) = held.take(begun, lambda found: _fits(begun[0], found[0], found[1], model.recent))
         model._learned, model._recent = learned, RecentArms(model.recent, recent)
-        model._offered, model.n_learned = distinct(offered), int(learned.totals[0])
+        model._offered, model.n_learned = distinct_names(offered), int(learned.totals[0])
         return model
 
 

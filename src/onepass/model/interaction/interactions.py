@@ -28,7 +28,7 @@ from onepass.exploration.contract import Seen, draws, strength
 from onepass.exploration.slots import rank_and_fill
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import is_abstract, zeros
-from onepass.model.shared_loop import sampled
+from onepass.model.shared_loop import sample_means
 
 PRIORS = (0.01, 0.1, 1.0, 10.0, 100.0)  # in units of sigma^2: signals from a tenth of the noise to ten times as much
 CONSTANT = 1e6  # of the constant, in units of sigma^2: free, in effect, beside the widest prior as well
@@ -197,7 +197,7 @@ def look(state, rule, user, user_values, starts, places, values, own, normals):
     beta = strength(rule).scale * (sigma if rounds > 0 else 1.0)
     samples = np.empty((0, count))
     if draws(rule) > 0:
-        samples = sampled(rule, means, beta, normals * widths)
+        samples = sample_means(rule, means, beta, normals * widths)
     betas = np.full(count, beta)
     return Seen(means=means, widths=widths, samples=samples, beta=betas, residual=sigma, rounds=rounds)
 

@@ -30,7 +30,7 @@ from onepass.model.kernel.merge import agree, plays_together
 from onepass.model.kernel.posterior import Held, KernelPosterior
 from onepass.model.kernel.state import LOG_DET, NO_PLAYS, Plays, Posterior, Saved, centred, consistent, units
 from onepass.model.kernel.values import checked, indices, table_of
-from onepass.model.names import distinct
+from onepass.model.names import distinct_names
 
 
 @final
@@ -109,7 +109,7 @@ class KernelModel(Model):
         return self._posterior.reg
 
     @property
-    def learned(self) -> Any:
+    def state(self) -> Any:
         return self._posterior.state
 
     @property
@@ -189,7 +189,7 @@ class KernelModel(Model):
         else:
             rows = self._rows("contexts", context, (2, 3))
             single, count, each = rows.ndim == 2, rows.shape[-2], tuple(rows.reshape(-1, *rows.shape[-2:]))
-        return Request(None if arms is None else distinct(arms, count), count, single, each, (), context)
+        return Request(None if arms is None else distinct_names(arms, count), count, single, each, (), context)
 
     def default_exploration(self) -> Exploration:
         return PosteriorUCB()
@@ -197,7 +197,7 @@ class KernelModel(Model):
     def require_fit(self, exploration: Exploration) -> None:
         """Any exploration will do; with a `Theory` nothing is proved where rewards are normalized."""
 
-    def acting(self, rule: Rule, request: Request | None = None) -> Rule:
+    def active_rule(self, rule: Rule, request: Request | None = None) -> Rule:
         if request is None and self.fixed:
             raise ValueError("maximizer is for arms that change: this model has fixed ones")
         if not self._fits:

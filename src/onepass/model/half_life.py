@@ -65,7 +65,7 @@ class Clock:
         return self.tick(seconds)
 
 
-def clock_of(half_life: Any) -> Clock | None:
+def make_clock(half_life: Any) -> Clock | None:
     """The clock of a half-life: rounds, a timedelta, or None for none. ValueError for other values."""
     if half_life is None or isinstance(half_life, Clock):
         return half_life
@@ -74,7 +74,7 @@ def clock_of(half_life: Any) -> Clock | None:
     return Clock(half_life)
 
 
-def forgets(estimator: Estimator) -> None:
+def check_forgets(estimator: Estimator) -> None:
     """ValueError for an estimator, or a design, that does not know how to forget."""
     begun = estimator.begin()
     for function, state in ((forget, begun), (designs.decay, begun.design)):
@@ -83,7 +83,7 @@ def forgets(estimator: Estimator) -> None:
             raise ValueError(f"half_life must be None for {kind}, which does not say how it forgets")
 
 
-class Age:
+class ForgettingClock:
     """How far a model has forgotten: by a clock, or not at all.
 
     clock: None where nothing is forgotten; tick: up to which was forgotten, None where no time was told yet; passed:
@@ -94,9 +94,9 @@ class Age:
         self.clock, self.passed, self.weight = clock, 0, 0.0
         self.tick: int | None = None if clock is not None and clock.timed else 0
 
-    def copy(self) -> "Age":
+    def copy(self) -> "ForgettingClock":
         """The same, which goes on by itself."""
-        twin = Age(self.clock)
+        twin = ForgettingClock(self.clock)
         twin.tick, twin.passed, twin.weight = self.tick, self.passed, self.weight
         return twin
 
@@ -157,7 +157,7 @@ class Age:
         self.passed = check.integer("passed", extra["passed"], 0)
 
 
-def same_time(ages: list[Age], forgets: list[Callable[[int], None]]) -> None:
+def synchronize(ages: list[ForgettingClock], forgets: list[Callable[[int], None]]) -> None:
     """Bring models that are merged to one time. ValueError where they have none in common."""
     if ages[0].clock is None:
         return

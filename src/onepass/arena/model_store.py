@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from onepass.arena.moving import Arm
+from onepass.arena.arm_transfer import PackedArm
 from onepass.design import contract
 from onepass.design.cutting import Prior, Sums, cut_space, dustier
 from onepass.design.subspace import begun_subspace
@@ -43,23 +43,23 @@ class ArmState(Protocol):
         """Return A^-1 (dim, dim)."""
         ...
 
-    def coupled(self, y: np.ndarray) -> np.ndarray:
+    def solve_cross(self, y: np.ndarray) -> np.ndarray:
         """Return A^-1 B y (hybrid)."""
         ...
 
-    def eliminated(self) -> tuple[np.ndarray, np.ndarray]:
+    def schur_complement(self) -> tuple[np.ndarray, np.ndarray]:
         """Return B^T A^-1 B and B^T A^-1 b (hybrid)."""
         ...
 
-    def turned(self) -> "ArmState":
+    def flip_sign(self) -> "ArmState":
         """Return the arm of the same rows with the opposite sign; TypeError where rows are not all that counts."""
         ...
 
-    def corrected(self, change: np.ndarray) -> "ArmState":
+    def add_to_moment(self, change: np.ndarray) -> "ArmState":
         """Return the arm after b += change, for ridge regression."""
         ...
 
-    def united(self, other: Any, start: Any, estimator: Estimator) -> "ArmState":
+    def merge(self, other: Any, start: Any, estimator: Estimator) -> "ArmState":
         """Return the arm after the rows of two, each counted once; start: what both began with."""
         ...
 
@@ -68,7 +68,7 @@ class ArmState(Protocol):
         ...
 
 
-class Store(Protocol):
+class ModelStore(Protocol):
     """The interface of either store to a bandit. Rows (n, dim); extra (n, k): shared features z of a hybrid model."""
 
     @property
@@ -76,7 +76,7 @@ class Store(Protocol):
         """All that is held, spare room too."""
         ...
 
-    def kept(self) -> Any:
+    def to_state(self) -> Any:
         """Return what is written: the state without its spare room."""
         ...
 
@@ -88,32 +88,32 @@ class Store(Protocol):
         """Take a state that fits."""
         ...
 
-    def published(self) -> Any:
+    def snapshot(self) -> Any:
         """Return a store that stays as it is now, for readers."""
         ...
 
-    def open(self) -> int:
+    def allocate(self) -> int:
         """Begin an arm: its record."""
         ...
 
-    def close(self, record: int) -> None:
+    def release(self, arm_id: int) -> None:
         """Forget an arm."""
         ...
 
-    def export(self, record: int) -> ArmState:
+    def export_arm(self, arm_id: int) -> ArmState:
         """Return a copy of an arm; for NONE an arm without rows."""
         ...
 
-    def put(self, record: int, arm: Any) -> None:
+    def write_arm(self, arm_id: int, arm: Any) -> None:
         """Let an arm be one that was exported, bit for bit."""
         ...
 
-    def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
+    def learn_one(self, arm_id: int, row: np.ndarray, reward: float) -> None:
         """Learn a row (1, dim) of a disjoint arm."""
         ...
 
     def learn(
-        self, records: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
+        self, arm_ids: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
         rewards: np.ndarray, extra: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """Learn groups of rows, one group an arm: order[starts[g]:starts[g + 1]] are the rows of records[g].
@@ -124,20 +124,20 @@ class Store(Protocol):
         ...
 
     def evaluate(
-        self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
+        self, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return means and x^T A^-1 x (K,) of arms with a row each, or one for all, and z - B^T A^-1 x (K, k), which
         may be `extra` in place."""
         ...
 
     def evaluate_users(
-        self, records: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
+        self, arm_ids: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return these (n, K) where each row of left (n, dim) is the context of every arm; or left (n, d_u) with right
         (K, d_a), the other factor of every arm."""
         ...
 
-    def scales(self, records: np.ndarray, theory: np.ndarray) -> np.ndarray:
+    def exploration_scales(self, arm_ids: np.ndarray, theory: np.ndarray) -> np.ndarray:
         """Return the multiplier (K,) of a number for exploration: confidence radii by theory (noise, parameter_bound,
         row_bound, delta), or where that is empty the noise of the rows of all arms together."""
         ...
@@ -151,41 +151,41 @@ class Store(Protocol):
         ...
 
 
-def template(store: Store, names: Any) -> Any:
+def empty_state(store: ModelStore, names: Any) -> Any:
     """The layout of what is written of a store; store: an empty one; names: of the arrays of a file, "store." first."""
-    begun = store.kept()
+    begun = store.to_state()
     if hasattr(begun, "_fields"):
         return begun
     return begun * len({name.split(".")[1] for name in names if name.startswith("store.")})
 
 
-def each_once(taken: np.ndarray, vacant: np.ndarray, count: int) -> bool:
+def is_partition(taken: np.ndarray, vacant: np.ndarray, count: int) -> bool:
     """Return whether every record is that of one arm, or vacant."""
     return np.array_equal(np.sort(np.concatenate([taken, vacant])), np.arange(count))
 
 
-def require_merge(estimator: Estimator, begun: ArmState, removes: bool) -> None:
+def check_mergeable(estimator: Estimator, begun: ArmState, removes: bool) -> None:
     """TypeError where arms of an estimator cannot be united, ValueError where rows must be taken away again and cannot.
 
     begun: an arm without rows; removes: whether arms began with others, or a shared part knows them.
     """
     design, weighing = estimator.design.fresh, estimator.weighing()
-    steps = isinstance(begun, Arm) and weighing is not None and isinstance(weighing.rule, Steps)
+    steps = isinstance(begun, PackedArm) and weighing is not None and isinstance(weighing.rule, Steps)
     if steps or not defined(merge, estimator.begin()):
         raise path_dependent(type(estimator).__name__)
     if not defined(contract.merge, design):
         raise contract.unknown(design, "merge")
-    removes = removes or (isinstance(begun, Arm) and (len(begun.moment) > 0 or max(begun.sums) > 0.0))
+    removes = removes or (isinstance(begun, PackedArm) and (len(begun.moment) > 0 or max(begun.sums) > 0.0))
     if removes and not defined(contract.since, design):
         raise contract.not_removable(design)
 
 
-def fits_an_arena(estimator: Estimator) -> bool:
+def can_pack(estimator: Estimator) -> bool:
     """Return whether arms of this estimator can be kept in an arena."""
     return estimator.design.cutting() is not None and estimator.weighing() is not None
 
 
-def prior_of(estimator: Estimator, hold: int) -> Prior:
+def make_prior(estimator: Estimator, hold: int) -> Prior:
     """Return the start of every arm: what the design holds, cut by its own rule to `hold` directions."""
     design: Any = estimator.design
     if states.is_abstract():
@@ -199,7 +199,7 @@ def prior_of(estimator: Estimator, hold: int) -> Prior:
     return Prior(space=found.space._replace(left=0.0), sums=dustier(found.sums, found.space.left))
 
 
-def sound(prior: Prior, dim: int, hold: int) -> bool:
+def is_valid_prior(prior: Prior, dim: int, hold: int) -> bool:
     """Return whether the prior of a file can be one of rows of width `dim`."""
     space = prior.space
     numbers = (space.basis, space.root, space.ridge, space.log_det, *prior.sums)

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from onepass.arena.arena import NONE, ArenaState, begin, with_slots
+from onepass.arena.arena import NONE, ArenaState, init_arm, with_slots
 from onepass.arena.learning import learn_one
-from onepass.arena.scoring import evaluate_arms, scales
+from onepass.arena.scoring import evaluate_arms, exploration_scales
 from onepass.exploration.choosing import choose
 from onepass.exploration.contract import Seen, draws, score, strength, wants_residual
 from onepass.exploration.residuals import Tally, counted, residual
@@ -16,15 +16,15 @@ NOT_FINITE = -1  # in place of an arm
 
 
 @compiled
-def look(
+def arm_statistics(
     arena: ArenaState, cutting: Any, limit: int, weighing: Any, rule: Any, rounds: int, tally: Tally,
-    records: np.ndarray, rows: np.ndarray, normals: np.ndarray,
+    arm_ids: np.ndarray, rows: np.ndarray, normals: np.ndarray,
 ) -> Seen:  # fmt: skip
     """Show the arms to the rule, with a row each, (K, dim), or one for all, (1, dim); normals (pairs, K)."""
-    count = records.size
-    means, widths = evaluate_arms(arena, records, rows, np.empty((count, 0), rows.dtype))
+    count = arm_ids.size
+    means, widths = evaluate_arms(arena, arm_ids, rows, np.empty((count, 0), rows.dtype))
     asked = strength(rule)
-    beta = scales(arena, cutting, limit, weighing, records, asked.theory)
+    beta = exploration_scales(arena, cutting, limit, weighing, arm_ids, asked.theory)
     for a in range(count):
         widths[a] = np.sqrt(max(widths[a], 0.0))
         beta[a] *= asked.scale
@@ -40,7 +40,7 @@ def look(
 @compiled
 def play_rounds(
     arena: ArenaState, cutting: Any, limit: int, weighing: Any, rule: Any, rounds: int, tally: Tally,
-    records: np.ndarray, fresh: np.ndarray, contexts: np.ndarray, rewards: np.ndarray, normals: np.ndarray,
+    arm_ids: np.ndarray, fresh: np.ndarray, contexts: np.ndarray, rewards: np.ndarray, normals: np.ndarray,
     lots: np.ndarray,
 ) -> tuple[ArenaState, Tally, np.ndarray, int]:  # fmt: skip
     """Rounds over contexts (T, K or 1, dim), rewards (T, K): the arena, the tally, the arms (T,), -1 from where a score
@@ -48,28 +48,28 @@ def play_rounds(
 
     There is room above `top` for all that may be learned.
     """
-    arms, among, taken = np.full(contexts.shape[0], NOT_FINITE), np.ones(records.size, np.bool_), 0
+    arms, among, taken = np.full(contexts.shape[0], NOT_FINITE), np.ones(arm_ids.size, np.bool_), 0
     for t in range(contexts.shape[0]):
         rows = contexts[t]
-        seen = look(arena, cutting, limit, weighing, rule, rounds + t, tally, records, rows, normals[t])
+        seen = arm_statistics(arena, cutting, limit, weighing, rule, rounds + t, tally, arm_ids, rows, normals[t])
         arm, _ = choose(rule, seen, score(rule, seen), among, lots[t])
         if arm < 0:
             break
         arms[t] = arm
-        if records[arm] == NONE:
-            records[arm], taken = fresh[taken], taken + 1
-            free, top = begin(arena, records[arm])
+        if arm_ids[arm] == NONE:
+            arm_ids[arm], taken = fresh[taken], taken + 1
+            free, top = init_arm(arena, arm_ids[arm])
             arena = with_slots(arena, free, top)
         if wants_residual(rule):
             tally = counted(tally, float(rewards[t, arm]) - seen.means[arm])
         place = arm if rows.shape[0] > 1 else 0
         row = rows[place : place + 1]
-        free, top = learn_one(arena, cutting, limit, weighing, records[arm], row, rewards[t, arm])
+        free, top = learn_one(arena, cutting, limit, weighing, arm_ids[arm], row, rewards[t, arm])
         arena = with_slots(arena, free, top)
     return arena, tally, arms, taken
 
 
-def room_for(arena: ArenaState, rounds: int, arms: int) -> int:
+def count_slots_for_rounds(arena: ArenaState, rounds: int, arms: int) -> int:
     """Slots that so many rounds of so many arms may take: two a row, no more than all arms hold, two to learn with."""
     known, hold = arena.prior.space.used, arena.root.shape[1]
     return arms * known + min(2 * rounds, arms * (hold + 1)) + 2

@@ -5,12 +5,12 @@ from typing import Any
 from onepass.estimator.estimator import Estimator
 from onepass.foundation.check import shown
 from onepass.model.arms.arm_models import ArmModels
-from onepass.model.arms.parameters import Disjoint, Hybrid
+from onepass.model.arms.per_arm import Disjoint, Hybrid
 from onepass.model.contract import Model
 from onepass.model.shared import SharedModel
 
 
-def model_of(given: Any, features: Any = None, half_life: Any = None) -> Model:
+def make_model(given: Any, features: Any = None, half_life: Any = None) -> Model:
     """Return `SharedModel` of an estimator, `ArmModels` of `Disjoint` or `Hybrid`, or a model as it is.
 
     features, half_life: of a model that is made. ValueError for anything else, and for these beside a model.

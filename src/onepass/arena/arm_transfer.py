@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.arena.arena import NONE, ArenaState, set_sums, sums_of, vacate
-from onepass.arena.learning import Scratch, cut_arm, taken_in
+from onepass.arena.arena import NONE, ArenaState, delete_arm, set_sums, sums_of
+from onepass.arena.learning import Scratch, extend_span, truncate_arm
 from onepass.design.cutting import Sums, Together, added, dustier, heavier, ridge_after
 from onepass.design.exact import increments, inverted
 from onepass.design.subspace import Subspace, raised, solve_in
@@ -24,7 +24,7 @@ from onepass.foundation.linalg import ROUNDINGS, dot, fill
 from onepass.foundation.roots import update_root_within
 
 
-class Arm(NamedTuple):
+class PackedArm(NamedTuple):
     """An arm of an arena: an `ArmState` of stores.py.
 
     basis (n, dim), root (n, n), moment, weight (n,), cross (n, k) of the n directions used, outside (1, dim) or
@@ -56,16 +56,16 @@ class Arm(NamedTuple):
             out += (np.eye(dim, dtype=out.dtype) - self.basis.T @ self.basis) / float(self.ridge)
         return out
 
-    def coupled(self, y: np.ndarray) -> np.ndarray:
+    def solve_cross(self, y: np.ndarray) -> np.ndarray:
         return self.solve(self.cross @ y @ self.basis)
 
-    def eliminated(self) -> tuple[np.ndarray, np.ndarray]:
-        return schur(self)
+    def schur_complement(self) -> tuple[np.ndarray, np.ndarray]:
+        return schur_complement(self)
 
-    def turned(self) -> "Arm":
+    def flip_sign(self) -> "PackedArm":
         return self._replace(moment=-self.moment, weight=-self.weight, cross=-self.cross, outside=-self.outside)
 
-    def corrected(self, change: np.ndarray) -> "Arm":
+    def add_to_moment(self, change: np.ndarray) -> "PackedArm":
         inside = (self.basis * change).sum(axis=1)
         moment = self.moment + inside
         weight = (self.root * (self.root * moment[:, None]).sum(axis=0)).sum(axis=1)  # R R^T Q b
@@ -74,11 +74,11 @@ class Arm(NamedTuple):
             outside = outside + (change - (self.basis * inside[:, None]).sum(axis=0))
         return self._replace(moment=moment, weight=weight, outside=outside)
 
-    def united(self, other: "Arm", start: "Arm", estimator: Estimator) -> "Arm":
+    def merge(self, other: "PackedArm", start: "PackedArm", estimator: Estimator) -> "PackedArm":
         cutting: Any = estimator.design.cutting()
-        return united(cutting.rule, cutting.limit, min(cutting.hold, self.basis.shape[1]), self, other, start)
+        return merge_arms(cutting.rule, cutting.limit, min(cutting.hold, self.basis.shape[1]), self, other, start)
 
-    def fits(self, begun: "Arm", estimator: Estimator) -> bool:
+    def fits(self, begun: "PackedArm", estimator: Estimator) -> bool:
         used, dim, cutting = len(self.moment), begun.basis.shape[1], estimator.design.cutting()
         return (
             cutting is not None
@@ -95,11 +95,11 @@ class Arm(NamedTuple):
         )
 
 
-def prior_arm(arena: ArenaState) -> Arm:
+def make_prior_arm(arena: ArenaState) -> PackedArm:
     """An arm without rows."""
     (space, sums), kind = states.copy(arena.prior), arena.basis.dtype
     used, dim, k = space.used, arena.basis.shape[1], arena.cross.shape[1]
-    return Arm(
+    return PackedArm(
         basis=space.basis,
         root=space.root,
         moment=states.zeros(used, dtype=kind),
@@ -115,7 +115,7 @@ def prior_arm(arena: ArenaState) -> Arm:
 
 
 @compiled
-def room_for(
+def make_arrays(
     arena: ArenaState, used: int, outside: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Arrays of an arm: basis, root, moment, weight, cross, o."""
@@ -131,11 +131,11 @@ def room_for(
 
 
 @compiled
-def taken_out(arena: ArenaState, record: int) -> Arm:
+def copy_arm(arena: ArenaState, arm_id: int) -> PackedArm:
     """A copy of the arm at a record."""
-    used, place = arena.used[record], arena.outside[record]
-    basis, root, moment, weight, cross, outside = room_for(arena, used, 0 if place == NONE else 1)
-    slot = arena.first[record]
+    used, place = arena.used[arm_id], arena.outside[arm_id]
+    basis, root, moment, weight, cross, outside = make_arrays(arena, used, 0 if place == NONE else 1)
+    slot = arena.first[arm_id]
     for i in range(used):
         moment[i], weight[i] = arena.moment[slot], arena.weight[slot]
         for j in range(basis.shape[1]):
@@ -147,26 +147,26 @@ def taken_out(arena: ArenaState, record: int) -> Arm:
         slot = arena.link[slot]
     for j in range(outside.shape[1] if place != NONE else 0):
         outside[0, j] = arena.basis[place, j]
-    return Arm(
+    return PackedArm(
         basis=basis,
         root=root,
         moment=moment,
         weight=weight,
         cross=cross,
         outside=outside,
-        rows=arena.rows[record],
-        ridge=arena.ridge[record],
-        log_det=arena.log_det[record],
-        sums=sums_of(arena, record),
-        memory=arena.memory[record].copy(),
+        rows=arena.rows[arm_id],
+        ridge=arena.ridge[arm_id],
+        log_det=arena.log_det[arm_id],
+        sums=sums_of(arena, arm_id),
+        memory=arena.memory[arm_id].copy(),
     )
 
 
 @compiled
-def put_in(arena: ArenaState, record: int, arm: Arm) -> tuple[int, int]:
+def write_arm(arena: ArenaState, arm_id: int, arm: PackedArm) -> tuple[int, int]:
     """The arm at a record, whose slots are given back before: the new (free, top). There is room above `top`."""
-    used, last, free, top = arm.moment.size, NONE, vacate(arena, record), arena.top
-    arena.first[record], arena.outside[record] = NONE, NONE
+    used, last, free, top = arm.moment.size, NONE, delete_arm(arena, arm_id), arena.top
+    arena.first[arm_id], arena.outside[arm_id] = NONE, NONE
     for i in range(used + arm.outside.shape[0]):
         if free != NONE:
             slot, free = free, arena.link[free]
@@ -174,12 +174,12 @@ def put_in(arena: ArenaState, record: int, arm: Arm) -> tuple[int, int]:
             slot, top = top, top + 1
         arena.link[slot] = NONE
         if i == used:
-            arena.outside[record] = slot
+            arena.outside[arm_id] = slot
             for j in range(arm.outside.shape[1]):
                 arena.basis[slot, j] = arm.outside[0, j]
             continue
         if last == NONE:
-            arena.first[record] = slot
+            arena.first[arm_id] = slot
         else:
             arena.link[last] = slot
         last = slot
@@ -190,16 +190,16 @@ def put_in(arena: ArenaState, record: int, arm: Arm) -> tuple[int, int]:
             arena.root[slot, j] = arm.root[i, j] if j < used else 0.0
         for j in range(arm.cross.shape[1]):
             arena.cross[slot, j] = arm.cross[i, j]
-    arena.used[record], arena.held[record], arena.rows[record] = used, used, arm.rows
-    arena.ridge[record], arena.log_det[record] = arm.ridge, arm.log_det
-    set_sums(arena, record, arm.sums)
+    arena.used[arm_id], arena.n_slots[arm_id], arena.rows[arm_id] = used, used, arm.rows
+    arena.ridge[arm_id], arena.log_det[arm_id] = arm.ridge, arm.log_det
+    set_sums(arena, arm_id, arm.sums)
     for j in range(arm.memory.size):
-        arena.memory[record, j] = arm.memory[j]
+        arena.memory[arm_id, j] = arm.memory[j]
     return free, top
 
 
 @compiled
-def rows_since(arm: Arm, start: Arm) -> np.ndarray:
+def rows_since(arm: PackedArm, start: PackedArm) -> np.ndarray:
     """Rows (n, dim) whose Gram matrix is what an arm's A has beyond that of its start."""
     used, ridge = arm.moment.size, arm.ridge
     if used == 0:
@@ -227,7 +227,7 @@ def rows_since(arm: Arm, start: Arm) -> np.ndarray:
 
 
 @compiled
-def whole_moment(arm: Arm) -> np.ndarray:
+def full_moment(arm: PackedArm) -> np.ndarray:
     """b (dim,)."""
     b = dot(arm.moment, arm.basis)
     for i in range(arm.outside.shape[0]):
@@ -237,7 +237,7 @@ def whole_moment(arm: Arm) -> np.ndarray:
 
 
 @compiled
-def scratch_of(arm: Arm, limit: int) -> tuple[Scratch, Subspace]:
+def scratch_from_arm(arm: PackedArm, limit: int) -> tuple[Scratch, Subspace]:
     """An arm in arrays that hold up to `limit` directions."""
     kind, dim, k = arm.basis.dtype, arm.basis.shape[1], arm.cross.shape[1]
     work = Scratch(
@@ -267,7 +267,7 @@ def scratch_of(arm: Arm, limit: int) -> tuple[Scratch, Subspace]:
 
 
 @compiled
-def from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memory: np.ndarray) -> Arm:
+def arm_from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memory: np.ndarray) -> PackedArm:
     """The arm that was worked on; w = R R^T Q b."""
     used = space.used
     root, moment = work.root[:used, :used].copy(), work.moment[:used].copy()
@@ -275,7 +275,7 @@ def from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memory: 
     for i in range(outside.shape[0]):
         for j in range(outside.shape[1]):
             outside[i, j] = work.outside[j]
-    return Arm(
+    return PackedArm(
         basis=work.basis[:used].copy(),
         root=root,
         moment=moment,
@@ -291,9 +291,9 @@ def from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memory: 
 
 
 @compiled
-def gained(work: Scratch, space: Subspace, arm: Arm, sign: float, shed: float) -> None:
+def add_moment_of(work: Scratch, space: Subspace, arm: PackedArm, sign: float, shed: float) -> None:
     """Add sign b and sign B of another arm, by their coordinates; what of b has none joins o once anything was shed."""
-    used, b = space.used, whole_moment(arm)
+    used, b = space.used, full_moment(arm)
     basis = work.basis[:used]
     along = dot(basis, b)
     rest = dot(along, basis)
@@ -310,10 +310,10 @@ def gained(work: Scratch, space: Subspace, arm: Arm, sign: float, shed: float) -
 
 
 @compiled
-def united(rule: Any, limit: int, hold: int, arm: Arm, other: Arm, start: Arm) -> Arm:
+def merge_arms(rule: Any, limit: int, hold: int, arm: PackedArm, other: PackedArm, start: PackedArm) -> PackedArm:
     """The arm after the rows of both, each counted once."""
     rows, dim = rows_since(other, start), arm.basis.shape[1]
-    work, space = scratch_of(arm, min(arm.moment.size + rows.shape[0], min(limit, dim)))
+    work, space = scratch_from_arm(arm, min(arm.moment.size + rows.shape[0], min(limit, dim)))
     sums = arm.sums
     for a in range(rows.shape[0]):
         row, base = rows[a], space.used
@@ -321,13 +321,13 @@ def united(rule: Any, limit: int, hold: int, arm: Arm, other: Arm, start: Arm) -
         residual = dot(inside, work.basis[:base])
         for j in range(dim):
             residual[j] = row[j] - residual[j]
-        space = taken_in((), work, space, base, row, inside, residual, sums.shed)
+        space = extend_span((), work, space, base, row, inside, residual, sums.shed)
         space = raised(space, update_root_within(space.root, work.z[: space.used], work.v, work.u))
         sums = heavier(sums, float(dot(row, row)))
         if space.used == limit:
-            space, sums = cut_arm(rule, (), arm.memory, work, space, sums)
+            space, sums = truncate_arm(rule, (), arm.memory, work, space, sums)
     if space.used > hold:
-        space, sums = cut_arm(rule, (), arm.memory, work, space, sums)
+        space, sums = truncate_arm(rule, (), arm.memory, work, space, sums)
     most = ROUNDINGS * float(np.finfo(work.basis.dtype).eps) * other.ridge  # `increments` takes less for nothing
     sums = Sums(
         mass=arm.sums.mass - start.sums.mass,
@@ -337,14 +337,14 @@ def united(rule: Any, limit: int, hold: int, arm: Arm, other: Arm, start: Arm) -
     )
     both = added(sums, other.sums)
     if ridge_after(rule, space.ridge, both) != space.ridge:
-        space, sums = cut_arm(Together(rule=rule, other=other.sums), (), arm.memory, work, space, sums)
-    gained(work, space, other, 1.0, both.shed)
-    gained(work, space, start, -1.0, both.shed)
-    return from_scratch(work, space, arm.rows + other.rows - start.rows, both, arm.memory)
+        space, sums = truncate_arm(Together(rule=rule, other=other.sums), (), arm.memory, work, space, sums)
+    add_moment_of(work, space, other, 1.0, both.shed)
+    add_moment_of(work, space, start, -1.0, both.shed)
+    return arm_from_scratch(work, space, arm.rows + other.rows - start.rows, both, arm.memory)
 
 
 @compiled
-def schur(arm: Arm) -> tuple[np.ndarray, np.ndarray]:
+def schur_complement(arm: PackedArm) -> tuple[np.ndarray, np.ndarray]:
     """B^T A^-1 B (k, k) and B^T A^-1 b (k,): what a hybrid model has eliminated of an arm that was never cut."""
     half = dot(arm.root.T, arm.cross)
     return dot(half.T, half), dot(arm.weight, arm.cross)

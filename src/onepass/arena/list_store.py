@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.arena.arena import NONE
-from onepass.arena.stores import each_once
+from onepass.arena.model_store import is_partition
 from onepass.design import contract
 from onepass.design.loss import relative_loss
 from onepass.estimator.contract import forget, merge, parameter, path_dependent, radius, unit, update_rows
@@ -20,7 +20,7 @@ from onepass.foundation import state as states
 from onepass.foundation.generic import compiled, defined
 from onepass.foundation.linalg import dot
 
-SEEN = 64  # arms whose sketches are looked at, lest a row of many arms' takes long
+N_CHECKED = 64  # arms whose sketches are looked at, lest a row of many arms' takes long
 
 
 @compiled
@@ -29,7 +29,7 @@ def evaluate_state(estimator: Any, rows: np.ndarray) -> tuple[np.ndarray, np.nda
     return dot(rows, parameter(estimator)), contract.inverse_quadratic(estimator.design, rows)
 
 
-class SeparateArm(NamedTuple):
+class ListArm(NamedTuple):
     """An arm with a state of its own: an `ArmState` of stores.py.
 
     learned: the estimator's state; cross (dim, k) = sum of x z^T; rows learned; tick: up to which it has forgotten.
@@ -49,159 +49,159 @@ class SeparateArm(NamedTuple):
     def inverse(self) -> np.ndarray:
         return contract.inverse_gram(self.learned.design, np.eye(len(self.cross), dtype=self.cross.dtype))
 
-    def coupled(self, y: np.ndarray) -> np.ndarray:
+    def solve_cross(self, y: np.ndarray) -> np.ndarray:
         return self.solve(self.cross @ y)
 
-    def eliminated(self) -> tuple[np.ndarray, np.ndarray]:
+    def schur_complement(self) -> tuple[np.ndarray, np.ndarray]:
         solved = np.array([self.solve(column) for column in np.ascontiguousarray(self.cross.T)])
         return solved @ self.cross, solved @ self.learned.moment
 
-    def turned(self) -> "SeparateArm":
+    def flip_sign(self) -> "ListArm":
         if not isinstance(self.learned, RidgeState):
             raise path_dependent(type(self.learned).__name__.removesuffix("State"))
         return self._replace(learned=self.learned._replace(moment=-self.learned.moment), cross=-self.cross)
 
-    def corrected(self, change: np.ndarray) -> "SeparateArm":
+    def add_to_moment(self, change: np.ndarray) -> "ListArm":
         return self._replace(learned=self.learned._replace(moment=self.learned.moment + change))
 
-    def united(self, other: "SeparateArm", start: "SeparateArm", estimator: Estimator) -> "SeparateArm":
+    def merge(self, other: "ListArm", start: "ListArm", estimator: Estimator) -> "ListArm":
         learned = merge(states.copy(self.learned), states.copy(other.learned), start.learned)
         cross, rows = self.cross + other.cross - start.cross, self.rows + other.rows - start.rows
-        return SeparateArm(learned, cross, rows, self.tick)
+        return ListArm(learned, cross, rows, self.tick)
 
-    def fits(self, begun: "SeparateArm", estimator: Estimator) -> bool:
+    def fits(self, begun: "ListArm", estimator: Estimator) -> bool:
         return estimator.consistent(self.learned) and self.cross.shape == begun.cross.shape and self.rows >= 0
 
-    def forgotten(self, tick: int) -> "SeparateArm":
+    def decay_to(self, tick: int) -> "ListArm":
         """The arm at a later tick, in one step; its arrays are written."""
         factor = remembered(tick - self.tick)
-        return SeparateArm(forget(self.learned, factor), factor * self.cross, self.rows, tick)
+        return ListArm(forget(self.learned, factor), factor * self.cross, self.rows, tick)
 
 
-class Separate:
+class ListStore:
     """One state of the design per arm that has learned: for what the arena does not know, and to compare."""
 
     def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None) -> None:
         design = estimator.design
         self._estimator = estimator
-        self._begun = SeparateArm(estimator.begin(), states.zeros(design.dim, extra, dtype=design.dtype), 0, 0)
-        self._arms: list[SeparateArm | None] = []
-        self._vacant: list[int] = []  # a heap: the lowest is filled first, as after a file was read
-        self._copies: dict[int, SeparateArm] = {}  # of arms that have not changed since they were published
+        self._empty_arm = ListArm(estimator.begin(), states.zeros(design.dim, extra, dtype=design.dtype), 0, 0)
+        self._arms: list[ListArm | None] = []
+        self._vacant_ids: list[int] = []  # a heap: the lowest is filled first, as after a file was read
+        self._copies: dict[int, ListArm] = {}  # of arms that have not changed since they were published
         self._now = 0  # tick
-        self._aged: dict[int, Any] = {}  # of arms left behind: (what was aged, what came of it)
+        self._decayed: dict[int, Any] = {}  # of arms left behind: (what was aged, what came of it)
 
-    def published(self) -> "Separate":
+    def snapshot(self) -> "ListStore":
         """A store that stays as it is now, for readers: only arms that have changed since the last one are copied."""
-        for record, arm in enumerate(self._arms):
-            if arm is not None and record not in self._copies:
-                self._copies[record] = states.copy(arm)
+        for arm_id, arm in enumerate(self._arms):
+            if arm is not None and arm_id not in self._copies:
+                self._copies[arm_id] = states.copy(arm)
         twin = copy(self)
-        twin._arms = [None if arm is None else self._copies[record] for record, arm in enumerate(self._arms)]
-        twin._vacant, twin._copies, twin._aged = list(self._vacant), {}, {}
+        twin._arms = [None if arm is None else self._copies[arm_id] for arm_id, arm in enumerate(self._arms)]
+        twin._vacant_ids, twin._copies, twin._decayed = list(self._vacant_ids), {}, {}
         return twin
 
     # ---- forgetting ----
 
-    def later(self, ticks: int, own: bool = False) -> "Separate":
+    def advance(self, ticks: int, own: bool = False) -> "ListStore":
         """Return these arms so much later: for readers while nobody learns, or in place of this one.
 
         own: in arrays of their own.
         """
         twin = copy(self)
-        twin._now, twin._aged = self._now + ticks, {}
+        twin._now, twin._decayed = self._now + ticks, {}
         if own:
             twin._arms, twin._copies = [None if arm is None else states.copy(arm) for arm in self._arms], {}
         return twin
 
-    def caught_up(self) -> list[SeparateArm]:
+    def decay_arms(self) -> list[ListArm]:
         """Let every arm forget up to now; all that have learned."""
-        return [self._current(record) for record, arm in enumerate(self._arms) if arm is not None]
+        return [self._decay_arm(arm_id) for arm_id, arm in enumerate(self._arms) if arm is not None]
 
-    def _set(self, record: int, arm: SeparateArm | None) -> None:
-        self._copies.pop(record, None)
-        self._aged.pop(record, None)
-        self._arms[record] = arm
+    def _set(self, arm_id: int, arm: ListArm | None) -> None:
+        self._copies.pop(arm_id, None)
+        self._decayed.pop(arm_id, None)
+        self._arms[arm_id] = arm
 
-    def _of(self, record: int) -> SeparateArm:
+    def _get_arm(self, arm_id: int) -> ListArm:
         """Return an arm as of now; for NONE one without rows. Not to be written to."""
-        arm = self._begun if record == NONE else self._arms[record]
+        arm = self._empty_arm if arm_id == NONE else self._arms[arm_id]
         assert arm is not None
-        if record == NONE or arm.tick >= self._now:
+        if arm_id == NONE or arm.tick >= self._now:
             return arm
-        known = self._aged.get(record)
+        known = self._decayed.get(arm_id)
         if known is None or known[0] is not arm:
-            known = self._aged[record] = arm, states.copy(arm).forgotten(self._now)
+            known = self._decayed[arm_id] = arm, states.copy(arm).decay_to(self._now)
         return known[1]
 
-    def _current(self, record: int) -> SeparateArm:
+    def _decay_arm(self, arm_id: int) -> ListArm:
         """An arm that is about to learn, once it has forgotten up to now."""
-        arm = self._arms[record]
+        arm = self._arms[arm_id]
         assert arm is not None
         if arm.tick < self._now:
-            arm = arm.forgotten(self._now)
-            self._set(record, arm)
+            arm = arm.decay_to(self._now)
+            self._set(arm_id, arm)
         return arm
 
     # ---- files ----
 
     @property
-    def state(self) -> tuple[SeparateArm, ...]:
+    def state(self) -> tuple[ListArm, ...]:
         """All arms, in every vacant place one without rows, and one more of these, as of now."""
-        return *(self._begun if arm is None else arm for arm in self._arms), self._begun._replace(tick=self._now)
-
-    def kept(self) -> tuple[SeparateArm, ...]:
-        return self.state
-
-    def fits(self, state: tuple[SeparateArm, ...], taken: np.ndarray) -> bool:
-        return (
-            bool(state)
-            and all(arm.fits(self._begun, self._estimator) for arm in state)
-            and state[-1].rows == 0
-            and each_once(taken, _vacant(state), len(state) - 1)
+        return *(self._empty_arm if arm is None else arm for arm in self._arms), self._empty_arm._replace(
+            tick=self._now
         )
 
-    def restore(self, state: tuple[SeparateArm, ...]) -> None:
-        self._vacant = _vacant(state).tolist()
-        self._arms, self._copies, self._aged = [arm if arm.rows else None for arm in state[:-1]], {}, {}
-        self._begun, self._now = state[-1]._replace(tick=0), state[-1].tick
+    def to_state(self) -> tuple[ListArm, ...]:
+        return self.state
+
+    def fits(self, state: tuple[ListArm, ...], taken: np.ndarray) -> bool:
+        return (
+            bool(state)
+            and all(arm.fits(self._empty_arm, self._estimator) for arm in state)
+            and state[-1].rows == 0
+            and is_partition(taken, _find_vacant(state), len(state) - 1)
+        )
+
+    def restore(self, state: tuple[ListArm, ...]) -> None:
+        self._vacant_ids = _find_vacant(state).tolist()
+        self._arms, self._copies, self._decayed = [arm if arm.rows else None for arm in state[:-1]], {}, {}
+        self._empty_arm, self._now = state[-1]._replace(tick=0), state[-1].tick
 
     # ---- single arms ----
 
-    def open(self) -> int:
-        if self._vacant:
-            record = heapq.heappop(self._vacant)
+    def allocate(self) -> int:
+        if self._vacant_ids:
+            arm_id = heapq.heappop(self._vacant_ids)
         else:
-            record = len(self._arms)
+            arm_id = len(self._arms)
             self._arms.append(None)
-        self.put(record, states.copy(self._begun))
-        return record
+        self.write_arm(arm_id, states.copy(self._empty_arm))
+        return arm_id
 
-    def close(self, record: int) -> None:
-        self._set(record, None)
-        heapq.heappush(self._vacant, record)
+    def release(self, arm_id: int) -> None:
+        self._set(arm_id, None)
+        heapq.heappush(self._vacant_ids, arm_id)
 
-    def export(self, record: int) -> SeparateArm:
-        return states.copy(self._of(record))
+    def export_arm(self, arm_id: int) -> ListArm:
+        return states.copy(self._get_arm(arm_id))
 
-    def put(self, record: int, arm: SeparateArm) -> None:
+    def write_arm(self, arm_id: int, arm: ListArm) -> None:
         """Let an arm be one that was exported, as of now."""
-        self._set(record, arm._replace(tick=self._now))
+        self._set(arm_id, arm._replace(tick=self._now))
 
     # ---- learning ----
 
-    def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
-        self._learn(record, row, np.array([reward], row.dtype))
+    def learn_one(self, arm_id: int, row: np.ndarray, reward: float) -> None:
+        self._learn(arm_id, row, np.array([reward], row.dtype))
 
-    def _learn(self, record: int, rows: np.ndarray, rewards: np.ndarray) -> None:
-        arm = self._current(record)
-        self._set(
-            record, SeparateArm(update_rows(arm.learned, rows, rewards), arm.cross, arm.rows + len(rows), arm.tick)
-        )
+    def _learn(self, arm_id: int, rows: np.ndarray, rewards: np.ndarray) -> None:
+        arm = self._decay_arm(arm_id)
+        self._set(arm_id, ListArm(update_rows(arm.learned, rows, rewards), arm.cross, arm.rows + len(rows), arm.tick))
 
     def learn(
         self,
-        records: np.ndarray,
+        arm_ids: np.ndarray,
         starts: np.ndarray,
         order: np.ndarray,
         rows: np.ndarray,
@@ -210,14 +210,14 @@ class Separate:
         extra: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
-        for g, record in enumerate(records):
+        for g, arm_id in enumerate(arm_ids):
             chosen = order[starts[g] : starts[g + 1]]
             if not extra.shape[1]:
                 batch = products(rows[chosen], right[chosen]) if right.shape[1] else np.ascontiguousarray(rows[chosen])
-                self._learn(record, batch, rewards[chosen])
+                self._learn(arm_id, batch, rewards[chosen])
                 continue
             for i in chosen:
-                arm = self._current(record)
+                arm = self._decay_arm(arm_id)
                 row = products(rows[i : i + 1], right[i : i + 1]) if right.shape[1] else rows[i : i + 1]
                 seen = arm.solve(row[0])
                 weight = 1.0 / np.sqrt(1.0 + float(contract.inverse_quadratic(arm.learned.design, row)[0]))
@@ -225,17 +225,17 @@ class Separate:
                 targets[i] = (rewards[i] - seen @ arm.learned.moment) * weight
                 cross = arm.cross
                 cross += np.outer(row[0], extra[i])
-                self._learn(record, row, rewards[i : i + 1])
+                self._learn(arm_id, row, rewards[i : i + 1])
         return increments, targets
 
     # ---- questions ----
 
     def evaluate(
-        self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
+        self, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        means, squares = np.empty(len(records)), np.empty(len(records))
-        for a, record in enumerate(records):
-            row, arm = rows[a : a + 1] if len(rows) > 1 else rows, self._of(record)
+        means, squares = np.empty(len(arm_ids)), np.empty(len(arm_ids))
+        for a, arm_id in enumerate(arm_ids):
+            row, arm = rows[a : a + 1] if len(rows) > 1 else rows, self._get_arm(arm_id)
             mean, square = evaluate_state(arm.learned, row)
             means[a], squares[a] = mean[0], square[0]
             if extra.shape[1] and arm.rows:
@@ -243,35 +243,37 @@ class Separate:
         return means, squares, extra
 
     def evaluate_users(
-        self, records: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
+        self, arm_ids: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        means, squares, rows = np.empty((len(left), len(records))), np.empty((len(left), len(records))), left
-        for a, record in enumerate(records):
+        means, squares, rows = np.empty((len(left), len(arm_ids))), np.empty((len(left), len(arm_ids))), left
+        for a, arm_id in enumerate(arm_ids):
             if right is not None:
                 rows = products(left, np.broadcast_to(right[a], (len(left), right.shape[1])))
-            means[:, a], squares[:, a] = evaluate_state(self._of(record).learned, rows)
+            means[:, a], squares[:, a] = evaluate_state(self._get_arm(arm_id).learned, rows)
         return means, squares
 
-    def scales(self, records: np.ndarray, theory: np.ndarray) -> np.ndarray:
+    def exploration_scales(self, arm_ids: np.ndarray, theory: np.ndarray) -> np.ndarray:
         if theory.size:
-            return np.array([radius(arm.learned, arm.rows, *theory) for arm in map(self._of, records)])
-        nu, begun = 1.0, self._begun.learned
+            return np.array([radius(arm.learned, arm.rows, *theory) for arm in map(self._get_arm, arm_ids)])
+        nu, begun = 1.0, self._empty_arm.learned
         if defined(unit, begun):
             found = [(arm.rows, float(unit(arm.learned))) for arm in self._arms if arm is not None and arm.rows]
             total = sum(rows for rows, _ in found)
             nu = (fsum(rows * nu**2 for rows, nu in found) / total) ** 0.5 if total else float(unit(begun))
-        return np.full(len(records), nu if nu > 0.0 else 1.0)
+        return np.full(len(arm_ids), nu if nu > 0.0 else 1.0)
 
     def error_bound(self) -> float:
-        held = [self._of(record).learned.design for record, arm in enumerate(self._arms) if arm is not None]
+        held = [self._get_arm(arm_id).learned.design for arm_id, arm in enumerate(self._arms) if arm is not None]
         return max((float(contract.error_bound(design)) for design in held), default=0.0)
 
     def relative_loss(self) -> float:
-        """The largest of the first SEEN arms (design/loss.py)."""
+        """The largest of the first N_CHECKED arms (design/loss.py)."""
         reg = float(self._estimator.design.params["reg"])
-        held = [self._of(record).learned.design for record, arm in enumerate(self._arms[:SEEN]) if arm is not None]
+        held = [
+            self._get_arm(arm_id).learned.design for arm_id, arm in enumerate(self._arms[:N_CHECKED]) if arm is not None
+        ]
         return max((relative_loss(design, reg) for design in held), default=0.0)
 
 
-def _vacant(state: tuple[SeparateArm, ...]) -> np.ndarray:
+def _find_vacant(state: tuple[ListArm, ...]) -> np.ndarray:
     return np.flatnonzero([arm.rows == 0 for arm in state[:-1]])

@@ -23,7 +23,7 @@ class Reader:
     __slots__ = ("__weakref__",)
 
 
-class Copy:
+class Replica:
     """state: of the arena as it was; stale: records that have changed since; reader: who has it, if anybody."""
 
     __slots__ = ("reader", "stale", "state")
@@ -33,41 +33,43 @@ class Copy:
         self.stale: set[int] = set()
 
 
-class Copies:
+class Replicas:
     """All copies of one arena."""
 
-    __slots__ = ("_copies",)
+    __slots__ = ("_replicas",)
 
     def __init__(self) -> None:
-        self._copies: list[Copy] = []
+        self._replicas: list[Replica] = []
 
-    def changed(self, records: Iterable[int]) -> None:
+    def mark_changed(self, arm_ids: Iterable[int]) -> None:
         """These arms have changed: to be said after every change."""
-        for copy in self._copies:
-            copy.stale.update(records)
+        for replica in self._replicas:
+            replica.stale.update(arm_ids)
 
-    def current(self, arena: ArenaState) -> tuple[ArenaState, Reader]:
+    def acquire(self, arena: ArenaState) -> tuple[ArenaState, Reader]:
         """A copy that is up to date, and its reader, who keeps it so."""
         reader = Reader()
-        free = [copy for copy in self._copies if copy.reader() is None]
-        fitting = [copy for copy in free if _as_long(copy.state, arena)]
-        if fitting:
-            chosen = min(fitting, key=lambda copy: len(copy.stale))
-            chosen.state = caught_up(chosen.state, arena, np.fromiter(chosen.stale, np.int64, len(chosen.stale)))
+        free = [replica for replica in self._replicas if replica.reader() is None]
+        usable = [replica for replica in free if _has_same_size(replica.state, arena)]
+        if usable:
+            chosen = min(usable, key=lambda replica: len(replica.stale))
+            chosen.state = update_copy(chosen.state, arena, np.fromiter(chosen.stale, np.int64, len(chosen.stale)))
             chosen.stale, chosen.reader = set(), weakref.ref(reader)
         else:
-            chosen = Copy(whole(arena), reader)
-            self._copies.append(chosen)
-        dropped = [copy for copy in free if copy is not chosen][SPARE:]
-        self._copies = [copy for copy in self._copies if copy not in dropped and _as_long(copy.state, arena)]
+            chosen = Replica(copy_arena(arena), reader)
+            self._replicas.append(chosen)
+        dropped = [replica for replica in free if replica is not chosen][SPARE:]
+        self._replicas = [
+            replica for replica in self._replicas if replica not in dropped and _has_same_size(replica.state, arena)
+        ]
         return chosen.state, reader
 
 
-def _as_long(copy: ArenaState, arena: ArenaState) -> bool:
+def _has_same_size(copy: ArenaState, arena: ArenaState) -> bool:
     return copy.link.size == arena.link.size and copy.first.size == arena.first.size
 
 
-def whole(arena: ArenaState) -> ArenaState:
+def copy_arena(arena: ArenaState) -> ArenaState:
     """A copy of all slots in use, with the same spare room."""
     copies: dict[str, Any] = {}
     for name in (*PER_SLOT, *PER_ARM):
@@ -78,10 +80,10 @@ def whole(arena: ArenaState) -> ArenaState:
     return arena._replace(**copies)
 
 
-def caught_up(copy: ArenaState, arena: ArenaState, records: np.ndarray) -> ArenaState:
+def update_copy(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> ArenaState:
     """The copy with these arms as they are in the arena."""
     copy.link[: arena.top] = arena.link[: arena.top]
-    copy_arms(copy, arena, records)
+    copy_arms(copy, arena, arm_ids)
     return copy._replace(free=arena.free, top=arena.top)
 
 
@@ -98,22 +100,22 @@ def copy_slot(copy: ArenaState, arena: ArenaState, slot: int) -> None:
 
 
 @compiled
-def copy_arms(copy: ArenaState, arena: ArenaState, records: np.ndarray) -> None:
+def copy_arms(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> None:
     """All that some arms have: their numbers and their slots."""
-    for record in records:
-        copy.first[record], copy.outside[record] = arena.first[record], arena.outside[record]
-        copy.used[record], copy.held[record] = arena.used[record], arena.held[record]
-        copy.rows[record] = arena.rows[record]
-        copy.ridge[record], copy.log_det[record] = arena.ridge[record], arena.log_det[record]
-        copy.mass[record], copy.shed[record] = arena.mass[record], arena.shed[record]
-        copy.weighted[record], copy.dust[record] = arena.weighted[record], arena.dust[record]
+    for arm_id in arm_ids:
+        copy.first[arm_id], copy.outside[arm_id] = arena.first[arm_id], arena.outside[arm_id]
+        copy.used[arm_id], copy.n_slots[arm_id] = arena.used[arm_id], arena.n_slots[arm_id]
+        copy.rows[arm_id] = arena.rows[arm_id]
+        copy.ridge[arm_id], copy.log_det[arm_id] = arena.ridge[arm_id], arena.log_det[arm_id]
+        copy.mass[arm_id], copy.shed[arm_id] = arena.mass[arm_id], arena.shed[arm_id]
+        copy.weighted[arm_id], copy.dust[arm_id] = arena.weighted[arm_id], arena.dust[arm_id]
         for j in range(arena.memory.shape[1]):
-            copy.memory[record, j] = arena.memory[record, j]
-        if arena.rows[record] < 0:  # vacant
+            copy.memory[arm_id, j] = arena.memory[arm_id, j]
+        if arena.rows[arm_id] < 0:  # vacant
             continue
-        slot = arena.first[record]
-        for _ in range(arena.used[record]):
+        slot = arena.first[arm_id]
+        for _ in range(arena.used[arm_id]):
             copy_slot(copy, arena, slot)
             slot = arena.link[slot]
-        if arena.outside[record] != NONE:
-            copy_slot(copy, arena, arena.outside[record])
+        if arena.outside[arm_id] != NONE:
+            copy_slot(copy, arena, arena.outside[arm_id])

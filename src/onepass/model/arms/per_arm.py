@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from onepass.arena.compact import Compact
-from onepass.arena.separate import Separate
-from onepass.arena.stores import Store, fits_an_arena
+from onepass.arena.list_store import ListStore
+from onepass.arena.model_store import ModelStore, can_pack
+from onepass.arena.packed_store import PackedStore
 from onepass.estimator.estimator import Estimator
 from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
@@ -28,7 +28,7 @@ from onepass.foundation.check import shown
 from onepass.foundation.registry import savable
 
 
-def _shared(value: Any) -> Ridge | OnlineNewton:
+def _check_shared(value: Any) -> Ridge | OnlineNewton:
     if not isinstance(value, Ridge | OnlineNewton):
         raise ValueError(
             f"shared must be Ridge(design) or OnlineNewton(design), which learn what the arms leave, got {shown(value)}"
@@ -36,7 +36,7 @@ def _shared(value: Any) -> Ridge | OnlineNewton:
     return value
 
 
-def _arms(value: Any) -> Ridge:
+def _check_arms(value: Any) -> Ridge:
     if not isinstance(value, Ridge):
         raise ValueError(
             "arms must be Ridge(design): the shared part learns what A^-1 B and A^-1 b of an arm leave of a row, which "
@@ -46,7 +46,7 @@ def _arms(value: Any) -> Ridge:
     return value
 
 
-def _own(value: Any) -> Estimator:
+def _check_estimator(value: Any) -> Estimator:
     if not isinstance(value, Estimator):
         raise ValueError(f"estimator must be an estimator such as Ridge(Exact(dim=20)), got {shown(value)}")
     if value.horizon or value.repeats_arms:
@@ -64,14 +64,14 @@ class PerArm:
     shared: Any = None
     compact: bool
     threads: int | None
-    _store: Callable[[], Store] | None = None  # makes stores of another kind
+    _store: Callable[[], ModelStore] | None = None  # makes stores of another kind
 
-    def store(self) -> Store:
+    def store(self) -> ModelStore:
         """An empty store for the arms."""
         if self._store is not None:
             return self._store()
         extra = 0 if self.shared is None else self.shared.design.dim
-        return (Compact if self.compact else Separate)(self.arms, extra, self.threads)
+        return (PackedStore if self.compact else ListStore)(self.arms, extra, self.threads)
 
     def separate(self) -> Self:
         """The same with one state per arm."""
@@ -79,7 +79,7 @@ class PerArm:
         same.compact = False
         return same
 
-    def kept_in(self, store: Callable[[], Store]) -> Self:
+    def kept_in(self, store: Callable[[], ModelStore]) -> Self:
         """The same with stores that `store` makes."""
         same = copy(self)
         same._store = store
@@ -101,8 +101,8 @@ class Disjoint(PerArm):
     """
 
     def __init__(self, estimator: Estimator, *, compact: bool | None = None, threads: int | None = None) -> None:
-        self.arms: Estimator = _own(estimator)
-        self.compact, self.threads = _options(self.arms, compact, threads)
+        self.arms: Estimator = _check_estimator(estimator)
+        self.compact, self.threads = _check_options(self.arms, compact, threads)
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given."""
@@ -125,10 +125,10 @@ class Hybrid(PerArm):
     def __init__(
         self, *, shared: Ridge | OnlineNewton, arms: Ridge, compact: bool | None = None, threads: int | None = None
     ) -> None:
-        self.shared, self.arms = _shared(shared), _arms(arms)
+        self.shared, self.arms = _check_shared(shared), _check_arms(arms)
         if self.shared.design.dtype != self.arms.design.dtype:
             raise ValueError(f"shared and arms must have one dtype, got {shown(shared)} and {shown(arms)}")
-        self.compact, self.threads = _options(self.arms, compact, threads)
+        self.compact, self.threads = _check_options(self.arms, compact, threads)
 
     def params(self) -> dict[str, Any]:
         """What the constructor was given."""
@@ -138,18 +138,18 @@ class Hybrid(PerArm):
         return f"Hybrid(shared={self.shared!r}, arms={self.arms!r})"
 
 
-class Learned(NamedTuple):
+class ArmModelsState(NamedTuple):
     """store: the arms' models; shared: the state of the shared estimator, () if disjoint; direction: of every record,
     the unit vector v_a / ||v_a|| with which its rows were reduced (records, d_a), d_a = 0 where nothing is reduced.
     """
 
-    store: Store
+    store: ModelStore
     shared: Any
     direction: np.ndarray
 
 
-def _options(arms: Estimator, compact: Any, threads: Any) -> tuple[bool, int | None]:
-    able = fits_an_arena(arms)
+def _check_options(arms: Estimator, compact: Any, threads: Any) -> tuple[bool, int | None]:
+    able = can_pack(arms)
     if check.choice("compact", compact, (None, False, True)) and not able:
         raise ValueError(f"compact must be None or False for {shown(arms)}, which the arena does not know")
     if threads is not None:
