@@ -33,7 +33,7 @@ PARALLEL = 1e-6  # how far the unit vectors of one arm's factor may differ, as i
 class NamedModels(NamedTuple):
     """Names and models of a bandit."""
 
-    index: ArmIndex
+    arm_index: ArmIndex
     learned: ArmModelsState
 
 
@@ -76,12 +76,12 @@ def iter_changed_arms(
     mine: NamedModels, its: NamedModels, since: NamedModels | None
 ) -> Iterator[tuple[Any, int, int, int]]:
     """Of every arm that the other one has learned more about: its name and records here, there and at the start."""
-    for name, arm_id in zip(its.index.names, its.index.arm_ids.tolist(), strict=True):
-        before = NONE if since is None else since.index.find(name)
+    for name, arm_id in zip(its.arm_index.names, its.arm_index.arm_ids.tolist(), strict=True):
+        before = NONE if since is None else since.arm_index.find(name)
         if arm_id == NONE:
             continue
         if since is None or before == NONE or not is_same_arm(its.learned, arm_id, since.learned, before):
-            yield name, mine.index.find(name), arm_id, before
+            yield name, mine.arm_index.find(name), arm_id, before
 
 
 def plan_arm_merge(
@@ -108,7 +108,7 @@ def plan_arm_merge(
             corrections += [tuple(sign * term for term in part.schur_complement()) for sign, part in signs]
     if corrections:
         shared = correct_shared(shared, corrections)
-    return MergePlan(names=list(its.index.names), carried=carried, changed=changed, shared=shared)
+    return MergePlan(names=list(its.arm_index.names), carried=carried, changed=changed, shared=shared)
 
 
 def plan_merge(
@@ -137,7 +137,7 @@ def correct_shared(shared: Any, corrections: list[Any]) -> Any:
 
 def apply_merge(mine: NamedModels, its: ArmModelsState, union: MergePlan) -> ArmModelsState:
     """Let the first of two bandits become the union; what its models are then."""
-    store, index = mine.learned.store, mine.index
+    store, index = mine.learned.store, mine.arm_index
     directions = []
     index.add_names(union.names)
     carried = ((name, NONE, its.store.export_arm(arm_id), direction_of(its, arm_id)) for name, arm_id in union.carried)
