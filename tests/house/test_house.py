@@ -255,8 +255,12 @@ def strings(tree: ast.Module) -> set[str]:
 
 
 def compared(tree: ast.Module, names: set[str]) -> Iterator[str]:
-    """Comparisons with strings, outside of what checks arguments: `check.choice`, and functions named `checked_...`."""
-    checks = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("checked_")]
+    """Comparisons with strings, outside of what checks arguments: `check.choice`, and functions named `check_...`."""
+    checks = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith(("check_", "checked_"))
+    ]
     inside = {id(part) for node in checks for part in ast.walk(node)}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Compare) or id(node) in inside or "check.choice" in ast.unparse(node):
