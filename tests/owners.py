@@ -164,7 +164,7 @@ OWNERS = {
 
 def use(owner):
     """Ask, let learn, ask again."""
-    if isinstance(owner, op.Design):
+    if isinstance(owner, op.extend.Design):
         rows = np.ones((3, owner.dim))
         for batch in (rows[0], rows):
             owner.append(batch)

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from onepass import explain as explain
+    from onepass import extend as extend
+    from onepass import model as model
     from onepass.public import *  # noqa: F403
     from onepass.public import __all__ as __all__
 
 __version__ = "0.2.0"
+SUBMODULES = ("explain", "extend", "model")  # public, imported when first used
 
 if "numba" in sys.modules:  # another one is refused at once, where that costs nothing
     import_module("onepass.foundation")
@@ -30,6 +34,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for, with the modules that it needs; `__all__` imports every one."""
     if name.startswith("__") and name != "__all__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in SUBMODULES:
+        return import_module(f"{__name__}.{name}")
     module = _modules().get(name, "")
     found = getattr(import_module(module if module.startswith(__name__) else "onepass.public"), name)
     globals()[name] = found

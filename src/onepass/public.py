@@ -5,18 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision, Recommendation
-from onepass.bandit.explanation import Difference, Explanation, Gap, Term
+from onepass.bandit.explanation import Explanation
 from onepass.bandit.pending_rewards import PendingRewards
 from onepass.bandit.restart_on_change import RestartOnChange
 from onepass.bandit.sketch_warning import SketchWarning
 from onepass.bandit.snapshot import Snapshot
-from onepass.design.design import Design
 from onepass.design.dyadic import Dyadic
 from onepass.design.exact import Exact
 from onepass.design.frequent_directions import FrequentDirections, RobustFrequentDirections
 from onepass.design.projector_splitting import ProjectorSplitting
 from onepass.estimator.adaptive_huber import AdaptiveHuber
-from onepass.estimator.estimator import Estimator
 from onepass.estimator.glb_omd import OnePassGLM
 from onepass.estimator.gloc import RegressedGLM
 from onepass.estimator.median_of_means import MedianOfMeans
@@ -27,7 +25,6 @@ from onepass.estimator.one_pass_truncation import OnePassTruncation
 from onepass.estimator.online_newton import OnlineNewton
 from onepass.estimator.ridge import Ridge
 from onepass.estimator.truncated_ridge import TruncatedRidge
-from onepass.exploration.exploration import Exploration
 from onepass.exploration.greedy import EpsilonGreedy, Greedy
 from onepass.exploration.inverse_gap import InverseGap
 from onepass.exploration.optimistic_gap import OptimisticGap
@@ -38,11 +35,10 @@ from onepass.exploration.ucb import UCB
 from onepass.features.chain import Chain
 from onepass.features.concatenate import Concatenate
 from onepass.features.factors import Factors, OuterProduct
-from onepass.features.feature_map import FeatureMap
 from onepass.features.fourier import Fourier
 from onepass.features.identity import Identity
 from onepass.features.intercept import Intercept
-from onepass.features.kernels import RBF, Kernel, Linear, Matern, Polynomial
+from onepass.features.kernels import RBF, Linear, Matern, Polynomial
 from onepass.features.nystrom import Nystrom
 from onepass.features.projection import GaussianProjection
 from onepass.features.records import Records
@@ -50,32 +46,20 @@ from onepass.features.standardize import Standardize
 from onepass.features.unit_length import UnitLength
 from onepass.foundation.files import from_bytes, load, to_bytes
 from onepass.foundation.merged import merge_all
-from onepass.foundation.registry import register_lazy, savable
+from onepass.foundation.registry import register_lazy
 from onepass.learner.bogd import BOGD
 from onepass.learner.bpas import BPAS
-from onepass.learner.explaining import Reason, Reasons
 from onepass.learner.fogd import FOGD
 from onepass.learner.forks import FORKS
 from onepass.learner.kernel_newton import KernelNewton
 from onepass.learner.kogd import KOGD
-from onepass.learner.learner import Validation, progressive_validation
+from onepass.learner.learner import progressive_validation
 from onepass.learner.nogd import NOGD
 from onepass.learner.projectron import Projectron
 from onepass.learner.pros_n_kons import PROSNKONS
 from onepass.learner.rbp import RBP
 from onepass.learner.skegd import SkeGD
-from onepass.model.arms.arm_model import ArmModel
-from onepass.model.arms.arm_models import ArmModels
 from onepass.model.arms.per_arm import Disjoint, Hybrid
-from onepass.model.auto import AutoModel
-from onepass.model.averaged.averaged_models import AveragedModels
-from onepass.model.contract import Model
-from onepass.model.interaction.interaction_model import InteractionModel
-from onepass.model.kernel.budgeted import Budget
-from onepass.model.kernel.kernel_model import KernelModel
-from onepass.model.kernel.leverage import bkb_oversampling, bkb_size_bound
-from onepass.model.kernel.state import Posterior
-from onepass.model.shared import SharedModel
 from onepass.recipes import (
     BKB,
     CBRAP,
@@ -128,31 +112,20 @@ __all__ = [
     "TOFU",
     "UCB",
     "AdaptiveHuber",
-    "ArmModel",
-    "ArmModels",
-    "AutoModel",
-    "AveragedModels",
     "Bandit",
-    "Budget",
     "Chain",
     "Concatenate",
     "ContextualBandit",
     "DBSLinUCB",
     "Decision",
-    "Design",
-    "Difference",
     "Disjoint",
     "Dyadic",
     "EpsilonGreedy",
-    "Estimator",
     "Exact",
     "Explanation",
-    "Exploration",
     "Factors",
-    "FeatureMap",
     "Fourier",
     "FrequentDirections",
-    "Gap",
     "GaussianProjection",
     "Greedy",
     "HeavyOFUL",
@@ -160,19 +133,15 @@ __all__ = [
     "Hybrid",
     "Identity",
     "InteractionBandit",
-    "InteractionModel",
     "Intercept",
     "InverseGap",
     "ItemModels",
-    "Kernel",
-    "KernelModel",
     "KernelNewton",
     "LinTS",
     "LinUCB",
     "Linear",
     "Matern",
     "MedianOfMeans",
-    "Model",
     "Nystrom",
     "OfflineGLM",
     "OnePassGLM",
@@ -187,38 +156,29 @@ __all__ = [
     "PSILinUCB",
     "PendingRewards",
     "Polynomial",
-    "Posterior",
     "ProjectorSplitting",
     "Projectron",
-    "Reason",
-    "Reasons",
     "Recommendation",
     "Records",
     "RegressedGLM",
     "RestartOnChange",
     "Ridge",
     "RobustFrequentDirections",
-    "SharedModel",
     "SingleDrawThompson",
     "SkeGD",
     "SketchWarning",
     "Snapshot",
     "Softmax",
     "Standardize",
-    "Term",
     "Theory",
     "Thompson",
     "TruncatedRidge",
     "UnitLength",
-    "Validation",
     "WeightUCB",
-    "bkb_oversampling",
-    "bkb_size_bound",
     "from_bytes",
     "load",
     "merge_all",
     "progressive_validation",
-    "savable",
     "to_bytes",
 ]
 

@@ -30,7 +30,7 @@ def dense_scores(X: np.ndarray, a: np.ndarray, r: np.ndarray, rows: np.ndarray, 
 
 def test_flags_of_vowpal_wabbit_become_a_bandit_that_learns():
     bandit = vowpal_wabbit.bandit_of("--cb_explore_adf --squarecb --gamma_scale 100 -q ::", seed=1)
-    assert isinstance(bandit.model, op.InteractionModel)
+    assert isinstance(bandit.model, op.model.InteractionModel)
     assert bandit.exploration == op.InverseGap(scale=100.0, uniform_share=0.001, exploration=None)
     arms = {"a": {"topic": "sport"}, "b": {"topic": "news"}}
     for t in range(60):

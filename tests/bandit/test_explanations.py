@@ -191,7 +191,7 @@ def test_a_frequency_is_a_wave_of_its_angle_and_amplitude():
         np.testing.assert_allclose(term.contribution, term.weight * np.cos(term.value - phase), rtol=1e-9)
 
 
-class Roots(op.FeatureMap):
+class Roots(op.extend.FeatureMap):
     """A map that says nothing of explanations."""
 
     def __init__(self, dim):

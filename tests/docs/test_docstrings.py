@@ -9,8 +9,10 @@ import pytest
 
 import onepass
 from onepass import recipes
+from onepass.extend import Design, Estimator, FeatureMap, Model
 from onepass.features import kernels
 from onepass.learner import learner
+from onepass.model import Budget, KernelModel
 
 
 def callables(name: str, thing: Any) -> Iterator[tuple[str, Any, str]]:
@@ -26,8 +28,8 @@ def callables(name: str, thing: Any) -> Iterator[tuple[str, Any, str]]:
         ours = inspect.isfunction(member) and member.__module__.startswith("onepass")
         if ours and not attribute.startswith("_"):
             text = inspect.getdoc(getattr(thing, attribute)) or ""
-            if issubclass(thing, onepass.Model):  # a member says what it adds to the contract, which says the rest
-                text += "\n" + (inspect.getdoc(getattr(onepass.Model, attribute, None)) or "")
+            if issubclass(thing, Model):  # a member says what it adds to the contract, which says the rest
+                text += "\n" + (inspect.getdoc(getattr(Model, attribute, None)) or "")
             yield f"{name}.{attribute}", member, text
 
 
@@ -37,7 +39,12 @@ def arguments(called: Any) -> list[str]:
     return [p.name for p in found if p.name not in ("self", "cls") and p.kind not in kinds]
 
 
-PUBLIC = [entry for name in onepass.__all__ for entry in callables(name, getattr(onepass, name))]
+NAMES = {
+    name: getattr(module, name)
+    for module in (onepass, onepass.explain, onepass.extend, onepass.model)
+    for name in module.__all__
+}
+PUBLIC = [entry for name, thing in NAMES.items() for entry in callables(name, thing)]
 
 
 @pytest.mark.parametrize(("name", "called", "text"), PUBLIC, ids=[name for name, _, _ in PUBLIC])
@@ -48,9 +55,9 @@ def test_every_argument_is_named_in_the_docstring(name: str, called: Any, text: 
 
 
 def test_the_field_of_every_record_is_explained() -> None:
-    for name in onepass.__all__:
-        for field in getattr(getattr(onepass, name), "_fields", ()):
-            assert re.search(rf"\b{field}s?\b", getattr(onepass, name).__doc__), f"{name}.{field}"
+    for name, thing in NAMES.items():
+        for field in getattr(thing, "_fields", ()):
+            assert re.search(rf"\b{field}s?\b", thing.__doc__), f"{name}.{field}"
 
 
 @pytest.mark.parametrize("name", recipes.__all__)
@@ -73,18 +80,18 @@ def test_dir_shows_public_names_only() -> None:
 
 
 FAMILIES = (
-    onepass.Design, onepass.Estimator, onepass.FeatureMap, onepass.Budget, onepass.KernelModel, onepass.Disjoint,
-    onepass.Hybrid, learner.Learner, kernels.Kernel,
+    Design, Estimator, FeatureMap, Budget,
+    KernelModel, onepass.Disjoint, onepass.Hybrid, learner.Learner, kernels.Kernel,
 )  # fmt: skip
 CLASSES = [
-    name for name in onepass.__all__
-    if inspect.isclass(kind := getattr(onepass, name)) and issubclass(kind, FAMILIES) and not inspect.isabstract(kind)
+    name for name, kind in NAMES.items()
+    if inspect.isclass(kind) and issubclass(kind, FAMILIES) and not inspect.isabstract(kind)
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_a_class_says_of_every_argument_what_it_is_and_its_default(name: str) -> None:
-    kind = getattr(onepass, name)
+    kind = NAMES[name]
     text = inspect.getdoc(kind) or ""
     entries = re.findall(r"^((?:\w+, )*\w+): (.*(?:\n {4}.*)*)", text, re.M)
     said = {argument: entry for names, entry in entries for argument in names.split(", ")}

@@ -137,7 +137,7 @@ def test_exploration_changes_on_a_living_bandit():
     for bandit in (op.OFUL(dim=3), op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=3)))), op.GPUCB(rows, op.RBF(1.0))):
         for rule in RULES.values():
             bandit.exploration = rule
-            kernel = isinstance(bandit.model, op.KernelModel)
+            kernel = isinstance(bandit.model, op.model.KernelModel)
             decision = bandit.decide() if kernel else bandit.decide(rows, range(5))
             assert decision.rule == repr(rule)
             assert decision.probabilities.sum() == pytest.approx(1.0, abs=1e-12)

@@ -42,7 +42,7 @@ def weigh_tilted(rule, seen, scores, among, chances):
 
 
 @dataclass(frozen=True)
-class Tilted(op.Exploration):
+class Tilted(op.extend.Exploration):
     """Half of all probability on the first arm, eligible or not."""
 
     uniform_share: float = 0.0
@@ -63,7 +63,7 @@ def weigh_hasty(rule, seen, scores, among, chances):
 
 
 @dataclass(frozen=True)
-class Hasty(op.Exploration):
+class Hasty(op.extend.Exploration):
     """Equal shares of all arms, of which those that are not eligible are lost."""
 
     uniform_share: float = 0.0

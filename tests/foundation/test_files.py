@@ -220,7 +220,7 @@ def test_nothing_but_regular_files_is_replaced(tmp_path):
 
 
 def test_a_class_of_ones_own_is_saved_once_it_is_registered(tmp_path):
-    @op.savable
+    @op.extend.savable
     class OwnExact(op.Exact):
         pass
 
@@ -231,6 +231,6 @@ def test_a_class_of_ones_own_is_saved_once_it_is_registered(tmp_path):
 def test_two_classes_of_one_name_are_not_registered():
     with pytest.raises(ValueError, match="name yours otherwise"):
 
-        @op.savable
+        @op.extend.savable
         class Exact(op.Exact):
             pass

@@ -71,7 +71,7 @@ def bandits():
 def estimators(bandit):
     """Of a bandit all, however its models are put together."""
     model = bandit.model.estimator
-    return [model] if isinstance(model, op.Estimator) else [part for part in (model.arms, model.shared) if part]
+    return [model] if isinstance(model, op.extend.Estimator) else [part for part in (model.arms, model.shared) if part]
 
 
 def numbers(tree):
@@ -80,8 +80,8 @@ def numbers(tree):
 
 def test_the_table_names_every_estimator_and_design():
     ours = {kind.__name__ for kind in kinds(object) if kind.__module__.startswith("onepass.")}
-    assert set(ESTIMATORS) == {kind.__name__ for kind in kinds(op.Estimator)} & ours
-    assert set(DESIGNS) == {kind.__name__ for kind in kinds(op.Design)} & ours
+    assert set(ESTIMATORS) == {kind.__name__ for kind in kinds(op.extend.Estimator)} & ours
+    assert set(DESIGNS) == {kind.__name__ for kind in kinds(op.extend.Design)} & ours
 
 
 def test_rows_that_a_design_holds_go_with_every_estimator_and_model_whatever_the_way(tmp_path):

@@ -12,7 +12,7 @@ import onepass
 ROOT = Path(onepass.__file__).parent
 # From the top: a room may import those below it. The root module is the list of public names.
 ROOMS = (
-    "__main__", "cli", "precompile", "lab", "cluster", "service", "", "public", "evaluation",
+    "__main__", "cli", "precompile", "lab", "cluster", "service", "", "public", "explain", "extend", "evaluation",
     "adapters", "testing", "log", "recipes", "tuning", "learner", "bandit", "model", "arena",
     "estimator", "exploration", "design", "features", "client", "foundation",
 )  # fmt: skip

@@ -50,36 +50,38 @@ def test_a_drawing_may_have_more_points_than_oversampling_times_the_effective_di
 def test_the_oversampling_and_the_size_bound_are_those_of_theorem_3_1(rounds, delta, epsilon):
     a = (1 + epsilon) / (1 - epsilon)
     qbar = 6 * a * math.log(4 * rounds / delta) / epsilon**2
-    assert op.bkb_oversampling(rounds, delta=delta, epsilon=epsilon) == pytest.approx(qbar, rel=1e-12)
+    assert op.model.bkb_oversampling(rounds, delta=delta, epsilon=epsilon) == pytest.approx(qbar, rel=1e-12)
     for kappa2, reg in ((1.0, 0.01), (5.0, 4.0)):
         want = 3 * (1 + kappa2 / reg) * a * qbar * 7.5
-        assert op.bkb_size_bound(7.5, qbar, reg=reg, variance=kappa2, epsilon=epsilon) == pytest.approx(want, rel=1e-12)
+        assert op.model.bkb_size_bound(7.5, qbar, reg=reg, variance=kappa2, epsilon=epsilon) == pytest.approx(
+            want, rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("reg", [0.37, 4.0])
 def test_theorem_3_1_holds_with_its_oversampling(reg):
     """Many plays of few points: |S| and the variances within a = 3; redrawn after every play."""
     arms, rounds = np.linspace(0.0, 1.0, 60)[:, None], 300
-    kernel, qbar = 2.0 * op.Matern(1.5, 0.5), op.bkb_oversampling(rounds, delta=0.1)
+    kernel, qbar = 2.0 * op.Matern(1.5, 0.5), op.model.bkb_oversampling(rounds, delta=0.1)
     bandit, exact = op.BKB(arms, kernel, reg=reg, oversampling=qbar, **PAPER), op.GPUCB(arms, kernel, reg=reg)
     for arm in np.random.default_rng(0).integers(0, 60, rounds):
         learn(bandit, int(arm), 0.0)
         learn(exact, int(arm), 0.0)
         ratio = bandit.model.posterior().variances / exact.model.posterior().variances
         assert 1 / 3 <= ratio.min() <= ratio.max() <= 3
-        bound = op.bkb_size_bound(exact.model.effective_dimension(), qbar, reg=reg, variance=2.0)
+        bound = op.model.bkb_size_bound(exact.model.effective_dimension(), qbar, reg=reg, variance=2.0)
         assert bandit.model.dictionary_size <= bound
 
 
 BAD = [
-    (lambda: op.bkb_oversampling(0), "rounds"),
-    (lambda: op.bkb_oversampling(10, delta=1.0), "delta"),
-    (lambda: op.bkb_oversampling(10, epsilon=0.0), "epsilon"),
-    (lambda: op.bkb_size_bound(-1.0, 5.0, reg=1.0), "effective_dimension"),
-    (lambda: op.bkb_size_bound(1.0, 0.0, reg=1.0), "oversampling"),
-    (lambda: op.bkb_size_bound(1.0, 5.0, reg=0.0), "reg"),
-    (lambda: op.bkb_size_bound(1.0, 5.0, reg=1.0, variance=math.nan), "variance"),
-    (lambda: op.bkb_size_bound(1.0, 5.0, reg=1.0, epsilon=1.0), "epsilon"),
+    (lambda: op.model.bkb_oversampling(0), "rounds"),
+    (lambda: op.model.bkb_oversampling(10, delta=1.0), "delta"),
+    (lambda: op.model.bkb_oversampling(10, epsilon=0.0), "epsilon"),
+    (lambda: op.model.bkb_size_bound(-1.0, 5.0, reg=1.0), "effective_dimension"),
+    (lambda: op.model.bkb_size_bound(1.0, 0.0, reg=1.0), "oversampling"),
+    (lambda: op.model.bkb_size_bound(1.0, 5.0, reg=0.0), "reg"),
+    (lambda: op.model.bkb_size_bound(1.0, 5.0, reg=1.0, variance=math.nan), "variance"),
+    (lambda: op.model.bkb_size_bound(1.0, 5.0, reg=1.0, epsilon=1.0), "epsilon"),
     (lambda: op.BKB(np.eye(2), op.RBF(1.0), incremental=1), "incremental"),
 ]
 

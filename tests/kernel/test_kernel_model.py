@@ -83,6 +83,6 @@ def test_what_only_dictionaries_have_is_refused_without_one():
     with pytest.raises(ValueError, match="variance_factor"):
         bandit.model.variance_factor()
     with pytest.raises(ValueError, match="budget must be"):
-        op.KernelModel(points(), SMOOTH, budget=3)
+        op.model.KernelModel(points(), SMOOTH, budget=3)
     with pytest.raises(ValueError, match="since must be None"):
         bandit.merge(bandit, since=bandit)

@@ -37,7 +37,7 @@ KERNEL_STUDIES = [suite for suite in SUITES if isinstance(suite, KernelStudy)]
 class Stubborn:
     """A policy that always plays one arm and remembers what it was paid."""
 
-    def __init__(self, *, arms: np.ndarray, kernel: op.Kernel, seed: int, arm: int = 0) -> None:
+    def __init__(self, *, arms: np.ndarray, kernel: op.extend.Kernel, seed: int, arm: int = 0) -> None:
         self.arms, self.arm, self.paid = arms, arm, []
 
     def decide(self) -> Any:

@@ -159,7 +159,7 @@ def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
 
 
 def test_a_learner_of_ones_own_is_loaded_once_it_is_savable(tmp_path):
-    @op.savable
+    @op.extend.savable
     class OwnFOGD(op.FOGD):
         pass
 

@@ -19,21 +19,21 @@ def row(rng):
 
 
 def shared(reg, **more):
-    return lambda: op.SharedModel(op.Ridge(op.Exact(dim=DIM, reg=reg)), **more)
+    return lambda: op.model.SharedModel(op.Ridge(op.Exact(dim=DIM, reg=reg)), **more)
 
 
 def arms(reg, **more):
-    return lambda: op.ArmModels(op.Disjoint(op.Ridge(op.Exact(dim=DIM, reg=reg)), **more))
+    return lambda: op.model.ArmModels(op.Disjoint(op.Ridge(op.Exact(dim=DIM, reg=reg)), **more))
 
 
 def hybrid(reg):
     make = lambda: op.Ridge(op.Exact(dim=DIM, reg=reg))  # noqa: E731
-    return lambda: op.ArmModels(op.Hybrid(shared=make(), arms=make()))
+    return lambda: op.model.ArmModels(op.Hybrid(shared=make(), arms=make()))
 
 
 def factors(reg):
     features = op.OuterProduct(left=LEFT, right=RIGHT)
-    return lambda: op.SharedModel(op.Ridge(op.Exact(dim=LEFT * RIGHT, reg=reg)), features)
+    return lambda: op.model.SharedModel(op.Ridge(op.Exact(dim=LEFT * RIGHT, reg=reg)), features)
 
 
 def users(rng):
@@ -46,7 +46,7 @@ def pair(context, place):
 
 def kernel(reg, fixed=False, budget=None):
     points = np.random.default_rng(0).standard_normal((len(ARMS), DIM)) if fixed else None
-    make = lambda: op.KernelModel(points, op.RBF(2.0), reg=reg, budget=budget)  # noqa: E731
+    make = lambda: op.model.KernelModel(points, op.RBF(2.0), reg=reg, budget=budget)  # noqa: E731
     return (make, lambda rng: None, None, lambda context, place: (None, place)) if fixed else (make, rows, None, None)
 
 
@@ -59,11 +59,11 @@ def record(rng):
 
 
 def averaged(reg, **more):
-    return lambda: op.AveragedModels(reg=reg, **SMALL, **more)
+    return lambda: op.model.AveragedModels(reg=reg, **SMALL, **more)
 
 
 def auto(reg):
-    return lambda: op.AutoModel(reg=reg, **SMALL)
+    return lambda: op.model.AutoModel(reg=reg, **SMALL)
 
 
 MODELS = {
@@ -71,10 +71,10 @@ MODELS = {
     "shared, standardized": lambda reg: (shared(reg, features=op.Standardize(dim=DIM)), rows, None, None),
     "shared, forgetting": lambda reg: (shared(reg, half_life=20.0), rows, None, None),
     "shared, clicks": lambda reg: (
-        lambda: op.SharedModel(op.OnePassGLM(op.Exact(dim=DIM, reg=reg), family="identity")), rows, None, None
+        lambda: op.model.SharedModel(op.OnePassGLM(op.Exact(dim=DIM, reg=reg), family="identity")), rows, None, None
     ),
     "shared, sketched": lambda reg: (
-        lambda: op.SharedModel(op.Ridge(op.RobustFrequentDirections(dim=DIM, size=2, reg=reg))), rows, None, None
+        lambda: op.model.SharedModel(op.Ridge(op.RobustFrequentDirections(dim=DIM, size=2, reg=reg))), rows, None, None
     ),
     "factors": lambda reg: (factors(reg), users, None, pair),
     "disjoint": lambda reg: (arms(reg), row, ARMS, None),
@@ -82,11 +82,11 @@ MODELS = {
     "hybrid": lambda reg: (hybrid(reg), row, ARMS, None),
     "kernel": kernel,
     "kernel, fixed arms": lambda reg: kernel(reg, fixed=True),
-    "kernel, a budget": lambda reg: kernel(reg, budget=op.Budget()),
-    "kernel, fixed arms, a budget": lambda reg: kernel(reg, fixed=True, budget=op.Budget(incremental=True)),
-    "interaction": lambda reg: (op.InteractionModel, record, RECORDS, None),
-    "interaction, names": lambda reg: (op.InteractionModel, record, ARMS, None),
-    "interaction, rows": lambda reg: (op.InteractionModel, row, RECORDS, None),
+    "kernel, a budget": lambda reg: kernel(reg, budget=op.model.Budget()),
+    "kernel, fixed arms, a budget": lambda reg: kernel(reg, fixed=True, budget=op.model.Budget(incremental=True)),
+    "interaction": lambda reg: (op.model.InteractionModel, record, RECORDS, None),
+    "interaction, names": lambda reg: (op.model.InteractionModel, record, ARMS, None),
+    "interaction, rows": lambda reg: (op.model.InteractionModel, row, RECORDS, None),
     "averaged, rows": lambda reg: (averaged(reg), row, ARMS, None),
     "averaged, records": lambda reg: (averaged(reg, context=op.Records(size=32)), record, ARMS, None),
     "auto, rows": lambda reg: (auto(reg), row, ARMS, None),

@@ -111,7 +111,7 @@ def test_the_recommended_bandit_learns_the_log_of_another_one_and_goes_on(starte
     played(loop, 150, 300)
     settled(loop)
     loop.stop()
-    assert type(loop.learner.fold.bandit.model) is op.AveragedModels
+    assert type(loop.learner.fold.bandit.model) is op.model.AveragedModels
     assert loop.learner.fold.bandit.n_learned == verified(store) == 300
     assert op.to_bytes(loop.learner.fold.bandit) == replayed(store)
     late = [one for one in store.read(kinds=["decision"]) if one.line == 1][-50:]

@@ -126,4 +126,4 @@ def test_every_recipe_makes_a_loop_by_its_name_and_explores_where_its_rule_allow
 
 def test_the_recommended_bandit_serves_where_nothing_is_said():
     assert checked(RIGHT).model.recipe == "ContextualBandit"
-    assert isinstance(begun(checked(RIGHT)).model, op.AutoModel)
+    assert isinstance(begun(checked(RIGHT)).model, op.model.AutoModel)

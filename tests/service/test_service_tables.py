@@ -40,8 +40,8 @@ def decision(number=0, k=1, offered=("a", "b", "c"), **fields):
     found = Decided(
         arm=offered[places[0]], arms=[offered[place] for place in places], scores=p + 1, means=p, widths=None,
         propensity=p[places[0]], probabilities=p, index=int(places[0]), places=places,
-        slots=None if k == 1 else np.full((k, len(offered)), 1 / len(offered)), propensities=p[places], tail="drawn",
-        id=f"d{number}", context=context, offered=list(offered), rounds=3, rule="UCB()", seed="ab",
+        slots=None if k == 1 else np.full((k, len(offered)), 1 / len(offered)), propensities=p[places], rest="sampled",
+        id=f"d{number}", context=context, candidates=list(offered), n_learned=3, rule="UCB()", seed="ab",
     )  # fmt: skip
     return Decision.of(found, loop="news", time=number, contexts=rows, eligible=None, **fields)
 

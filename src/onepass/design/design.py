@@ -18,8 +18,8 @@ LEAST_REG = 4.0  # times the least normal number: 1 / reg has room below the lar
 class Design(files.Owner):
     """A = reg I + sum of x x^T, held through its inverse. Members are final: they set `params` and say how they begin.
 
-    A design without rows holds no state yet. To be saved, a class is decorated with `onepass.savable`, and says in
-    `consistent` which states fit, unless all arrays keep the shapes that they begin with.
+    A design without rows holds no state yet. To be saved, a class is decorated with `onepass.extend.savable`, and says
+    in `consistent` which states fit, unless all arrays keep the shapes that they begin with.
     """
 
     params: dict[str, Any]

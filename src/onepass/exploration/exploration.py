@@ -12,7 +12,7 @@ from onepass.foundation.registry import plain
 class Exploration(ABC):
     """The exploration of a bandit: a frozen dataclass that gives a rule (contract.py).
 
-    A class of your own is decorated with `onepass.savable`, so that bandits with it can be saved.
+    A class of your own is decorated with `onepass.extend.savable`, so that bandits with it can be saved.
     """
 
     @abstractmethod

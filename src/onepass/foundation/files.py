@@ -144,8 +144,8 @@ class Owner(Shared, ABC):
     def save(self, path: str | Path) -> None:
         """Write everything to `path`, atomically; read with `onepass.load`.
 
-        ValueError where it, or a part of it, is of a class that is not registered (`onepass.savable`), or where `path`
-        is something else than a regular file.
+        ValueError where it, or a part of it, is of a class that is not registered (`onepass.extend.savable`), or where
+        `path` is something else than a regular file.
         """
         save(path, self)
 
@@ -179,7 +179,7 @@ def to_bytes(owner: Any) -> bytes:
     """All that a bandit, design or learner is, its random generators too, as bytes for another process or a store.
 
     owner: whatever has a method `save`. `from_bytes` is the inverse. ValueError where it, or a part of it, is of a
-    class that is not registered (`onepass.savable`), TypeError for what cannot be saved.
+    class that is not registered (`onepass.extend.savable`), TypeError for what cannot be saved.
 
     >>> import onepass as op
     >>> op.from_bytes(op.to_bytes(op.Exact(dim=2, reg=0.5)))

@@ -27,7 +27,7 @@ def savable(kind: Kind) -> Kind:
     ValueError if another class of that name is registered: files tell classes apart by their names.
 
     >>> import onepass as op
-    >>> @op.savable
+    >>> @op.extend.savable
     ... class Halving(op.Greedy):
     ...     "A rule of one's own."
     """
@@ -73,7 +73,8 @@ def name_of(owner: Any) -> str:
     kind = type(owner)
     if _known.get(kind.__name__) is not kind and kind.__name__ not in _lazy:
         raise ValueError(
-            f"{kind.__name__} is not known to onepass.load; decorate the class with onepass.savable before saving"
+            f"{kind.__name__} is not known to onepass.load; "
+            "decorate the class with onepass.extend.savable before saving"
         )
     return kind.__name__
 

@@ -1,0 +1,57 @@
+"""Models that a bandit decides with: one for all arms, one for each arm, interactions, averages, and kernels."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onepass.model.arms.arm_model import ArmModel as ArmModel
+    from onepass.model.arms.arm_models import ArmModels as ArmModels
+    from onepass.model.auto import AutoModel as AutoModel
+    from onepass.model.averaged.averaged_models import AveragedModels as AveragedModels
+    from onepass.model.contract import Model as Model
+    from onepass.model.interaction.interaction_model import InteractionModel as InteractionModel
+    from onepass.model.kernel.budgeted import Budget as Budget
+    from onepass.model.kernel.kernel_model import KernelModel as KernelModel
+    from onepass.model.kernel.leverage import bkb_oversampling as bkb_oversampling
+    from onepass.model.kernel.leverage import bkb_size_bound as bkb_size_bound
+    from onepass.model.kernel.state import Posterior as Posterior
+    from onepass.model.shared import SharedModel as SharedModel
+
+__all__ = [
+    "ArmModel",
+    "ArmModels",
+    "AutoModel",
+    "AveragedModels",
+    "Budget",
+    "InteractionModel",
+    "KernelModel",
+    "Model",
+    "Posterior",
+    "SharedModel",
+    "bkb_oversampling",
+    "bkb_size_bound",
+]
+
+_MODULES = {
+    "ArmModel": "onepass.model.arms.arm_model",
+    "ArmModels": "onepass.model.arms.arm_models",
+    "AutoModel": "onepass.model.auto",
+    "AveragedModels": "onepass.model.averaged.averaged_models",
+    "Budget": "onepass.model.kernel.budgeted",
+    "InteractionModel": "onepass.model.interaction.interaction_model",
+    "KernelModel": "onepass.model.kernel.kernel_model",
+    "Model": "onepass.model.contract",
+    "Posterior": "onepass.model.kernel.state",
+    "SharedModel": "onepass.model.shared",
+    "bkb_oversampling": "onepass.model.kernel.leverage",
+    "bkb_size_bound": "onepass.model.kernel.leverage",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a model when it is first used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value

@@ -29,7 +29,8 @@ def check_bandit(make: Callable[[int], Bandit], rounds: int = 40) -> str:
     and rewards one by one; the same seed decides alike; bad input is one ValueError and changes nothing; copies,
     pickles, bytes and files are independent and go on bit for bit; memory and the certificate are numbers.
 
-    Its parts are `onepass.savable`. rounds: of a game of five arms. Returns a sentence that says what was checked.
+    Its parts are `onepass.extend.savable`. rounds: of a game of five arms. Returns a sentence that says what was
+    checked.
     """
     game = np.random.default_rng(0)
     first = make(3)

@@ -49,8 +49,8 @@ def check_estimator(
     The design given is copied and stays as it is; a recorded game played at once equals decisions and rewards one by
     one; what the best arm pays is learned; copies are independent and continue alike; bad input is refused and changes
     nothing; parameters stay finite on degenerate rows; its family is its state's link; it is built again from what it
-    was built of; arms of an arena equal arms with a state each; once it is `onepass.savable`, a bandit of it is saved
-    and loaded and continues bit for bit. Arms are the same in every round, as some estimators ask for.
+    was built of; arms of an arena equal arms with a state each; once it is `onepass.extend.savable`, a bandit of it is
+    saved and loaded and continues bit for bit. Arms are the same in every round, as some estimators ask for.
     Returns a sentence that says what was checked.
     """
     contexts, linear = fixed_arms(dim, rounds)
@@ -81,7 +81,7 @@ def check_estimator(
     return summary(
         estimator, f"games of {rounds} rounds at each reg of {REGS} are learned alike at once and one by one",
         "bad input is refused", "copies and pickles go on alike" + ", and files bit for bit" * saved,
-        "degenerate rows leave it finite", *([] if saved else ["not saved, since its class is not onepass.savable"]),
+        "degenerate rows leave it finite", *([] if saved else ["not saved: its class is not onepass.extend.savable"]),
     )  # fmt: skip
 
 

@@ -33,13 +33,13 @@ def check_exploration(make: Callable[[], Exploration], count: int = 2_000) -> st
     uniform_share / K for those that are; one arm has probability 1; ties, and a model that knows nothing, are no
     exceptions; they do not depend on the lots of the draw, and what was seen is not written to. Arms are drawn from
     them: a chi-square test at the level 1e-6. Shared models and models per arm decide by it, again for the same
-    id, play and, once the class is `onepass.savable`, are saved with it.
+    id, play and, once the class is `onepass.extend.savable`, are saved with it.
 
     count: draws of every test of frequencies. Returns a sentence that says what was checked.
     """
     exploration = make()
     where, rule = repr(exploration), exploration.rule()
-    assert isinstance(exploration, Exploration), f"{where} is no onepass.Exploration"
+    assert isinstance(exploration, Exploration), f"{where} is no onepass.extend.Exploration"
     assert 0.0 <= rule.uniform_share <= 1.0, f"{where}: uniform_share is {rule.uniform_share}"
     assert repr(make()) == where, f"{where}: another one of the same arguments is {make()!r}"
     for seed, (arms, barred) in enumerate(SIZES):

@@ -27,8 +27,8 @@ def check_feature_map(make: Callable[[], FeatureMap], count: int = 40, tolerance
     z has the width and dtype that were promised and is finite on rows of all kinds; one row at a time gives what all
     at once give; `transform` changes nothing; two maps of the same arguments agree; bad rows are refused with a
     ValueError and change nothing; names of features are different strings; what `explained` says adds up; copies,
-    pickles and, once the class is `onepass.savable`, files are independent and continue alike; bandits with shared,
-    disjoint and hybrid parameters score and learn as those without a map that are given z, also after a save in
+    pickles and, once the class is `onepass.extend.savable`, files are independent and continue alike; bandits with
+    shared, disjoint and hybrid parameters score and learn as those without a map that are given z, also after a save in
     between. Returns a sentence that says what was checked.
     """
     for kind, rows in rows_of_all_kinds(make().input_dim, count):

@@ -32,7 +32,7 @@ def check_learner(make: Callable[[], Learner], dim: int = 4, count: int = 240) -
     decides before it learns; deciding changes nothing; bad input is refused with a ValueError and changes nothing; no
     decision is NaN or infinite on degenerate streams (constant, zero, repeated, badly scaled rows; one class only);
     copies and pickles are independent and continue alike; memory is counted; the learner is built again from
-    `get_params`, and by `set_params` without what it had learned; once it is `onepass.savable`, it is saved and
+    `get_params`, and by `set_params` without what it had learned; once it is `onepass.extend.savable`, it is saved and
     loaded, before, while and after it learns, and continues bit for bit. Returns a sentence that says what was checked.
     """
     rows = np.random.default_rng(1).standard_normal((count, dim))

@@ -34,7 +34,7 @@ def check_model(
     chosen: Callable[[Any, int], Pair] | None = None,
     rounds: int = 30,
 ) -> str:
-    """AssertionError unless `make()` gives models that keep the contract (onepass.Model).
+    """AssertionError unless `make()` gives models that keep the contract (onepass.extend.Model).
 
     make: a model that has learned nothing. context: of one decision among the same number of arms, from a generator.
     arms: on offer, as `Bandit.decide` takes them (default None). chosen: of a context and a place, what `Bandit.learn`

@@ -63,7 +63,7 @@ def magazine() -> list[Line]:
     left, right = features(indexed, (len(users), len(items)), 41)
     pairs, rewards = op.Factors(left[i], right[j]), warm.ratings / 5.0
 
-    def trained(design: op.Design, reduce: bool, compact: bool = True) -> Any:
+    def trained(design: op.extend.Design, reduce: bool, compact: bool = True) -> Any:
         outer = op.OuterProduct(left=41, right=41, reduce=reduce)
         bandit = op.Bandit(op.Disjoint(op.Ridge(design), compact=compact, threads=1), op.UCB(-0.1), features=outer)
         bandit.learn(pairs, rewards, arm=j)

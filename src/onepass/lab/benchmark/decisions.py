@@ -22,7 +22,7 @@ def learned(dim: int, arms: int, size: int | None) -> tuple[Any, np.ndarray]:
 def rules(dim: int, arms: int, size: int | None, bars: dict[str, float]) -> list[Line]:
     """Microseconds of `decide` under UCB, then under other rules, as multiples of it, in turns; bars: of the rules."""
     bandit, rows = learned(dim, arms, size)
-    offered: dict[str, op.Exploration] = {
+    offered: dict[str, op.extend.Exploration] = {
         "UCB": op.UCB(),
         "Greedy": op.Greedy(uniform_share=0.1),
         "Softmax": op.Softmax(),

@@ -22,7 +22,7 @@ def bkb_oversampling(rounds: int, *, delta: float = 0.1, epsilon: float = 0.5) -
     variances are then within a factor a = (1 + epsilon) / (1 - epsilon) of the exact ones. ValueError for others.
 
     >>> import onepass as op
-    >>> round(op.bkb_oversampling(1000))  # 72 log(4 T / delta) at epsilon = 1/2, where a = 3
+    >>> round(op.model.bkb_oversampling(1000))  # 72 log(4 T / delta) at epsilon = 1/2, where a = 3
     763
     """
     rounds, delta = check.integer("rounds", rounds, 1), _inside("delta", delta)
@@ -40,7 +40,7 @@ def bkb_size_bound(
     as in `bkb_oversampling`. ValueError for others. It says something where very many points are played.
 
     >>> import onepass as op
-    >>> op.bkb_size_bound(20.0, 500.0, reg=0.5)
+    >>> op.model.bkb_size_bound(20.0, 500.0, reg=0.5)
     270000.0
     """
     dimension = check.real("effective_dimension", effective_dimension)
