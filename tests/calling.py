@@ -115,7 +115,11 @@ def arguments(rng, function):
     return positional, named
 
 
-PUBLIC = sorted(name for name in op.__all__ if name not in LEFT_OUT and callable(getattr(op, name)))
+PUBLIC = sorted(
+    {name for name in op.__all__ if name not in LEFT_OUT and callable(getattr(op, name))}
+    | {f"model.{name}" for name in op.model.__all__ if name not in LEFT_OUT | {"Model"}}
+    | {"explain.Term", "explain.Gap", "explain.Difference", "explain.Reason", "explain.Reasons", "extend.Exploration"}
+)
 
 
 def methods(owner):

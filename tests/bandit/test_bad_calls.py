@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def outcome(function, positional, named):
 
 def constructed(rng, whole):
     name = PUBLIC[rng.integers(len(PUBLIC))]
-    function = getattr(op, name)
+    function = attrgetter(name)(op)
     positional, named = arguments(rng, function)
     return name, outcome(function, positional, named), named
 
@@ -109,7 +110,7 @@ LONG = [np.full((60, 60), 1.0 / 3.0), "line\n" * 10_000, list(range(10_000)), {"
 @pytest.mark.parametrize("name", PUBLIC)
 def test_a_long_value_of_many_lines_is_quoted_in_one_short_line(name):
     """Any one argument of any public class or function; the others are good, or left out."""
-    function = getattr(op, name)
+    function = attrgetter(name)(op)
     known = parameters(function)
     for parameter in known:
         for value in () if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) else LONG:

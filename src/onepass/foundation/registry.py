@@ -47,7 +47,15 @@ def _everything() -> None:
 
 
 def register_lazy(name: str, found: Callable[[], type]) -> None:
-    """Register a class that needs an optional package: `found` imports it when a file names it."""
+    """Register a class that needs an optional package, to be imported when a file names it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the class.
+    found : callable
+        Function without arguments that imports and returns the class.
+    """
     _lazy[name] = found
 
 

@@ -51,7 +51,7 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     """Import a model when it is first used."""
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__} has no attribute {name}")
     value = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value

@@ -74,18 +74,18 @@ def ContextualBandit(
     exploration: any rule, its multiplier of widths in units of the residual (default None: `OptimisticGap()`, where
         models are crossed `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)`). These give every arm a probability;
         `UCB(1.0)` plays the best bound alone. No `Theory`.
-    n_landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where `memory_limit`
-    say. reg: penalty on every parameter, above 0 (default 0.1).
+    n_landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where
+        `memory_limit` says.
+    reg: penalty on every parameter, above 0 (default 0.1).
     warm_up: rows from which scales and landmarks are made, again after 1, 2, 4, ... of them, from 1 (default 256).
     memory_limit: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms
-        that
-        come later, and columns of records, take more. Rows of more than 300 columns are mapped on up to 64 directions,
+        that come later, and columns of records, take more. Rows of more than 300 columns are mapped on up to 64 directions,
         or, where over 90% are zeros, every arm has a sketch.
     alarm_threshold: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
     seed: of landmarks, ties and draws, at least 0 (default 0).
     name: shown by repr (default "ContextualBandit").
     model: "disjoint" (of every arm, features are left out) or "interaction" (one of all arms; default None: as said
-    above).
+        above).
     context: the `Records` of requests, learned further in a copy (default None: 256 wide). With more than 300 places
         models are crossed.
     item: the `Records` of arms, likewise (default None: 256 wide).

@@ -47,8 +47,9 @@ class AveragedModels(Model):
 
     dim: of contexts that are rows, from 1 to 2,000, or to what `memory_limit` allow, 27,777 at the defaults: the first
         rows and two spans fit into them (default None: that of the first row learned).
-    n_landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where `memory_limit`
-    say. reg: penalty on every parameter, above 0 (default 0.1).
+    n_landmarks: of the kernel's features, from 0 (the columns alone) to 2,000 (default 150); fewer where
+        `memory_limit` says.
+    reg: penalty on every parameter, above 0 (default 0.1).
     warm_up: rows from which scales and landmarks are made, again after 1, 2, 4, ... of them, from 1 (default 256).
     memory_limit: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms
         that come later, and columns of records, take more.
