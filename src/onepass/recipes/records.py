@@ -79,8 +79,8 @@ def ContextualBandit(
     reg: penalty on every parameter, above 0 (default 0.1).
     warm_up: rows from which scales and landmarks are made, again after 1, 2, 4, ... of them, from 1 (default 256).
     memory_limit: that the models of all arms known may take when landmarks are chosen, above 0 (default 64.0); arms
-        that come later, and columns of records, take more. Rows of more than 300 columns are mapped on up to 64 directions,
-        or, where over 90% are zeros, every arm has a sketch.
+        that come later, and columns of records, take more. Rows of more than 300 columns are mapped on up to 64
+        directions, or, where over 90% are zeros, every arm has a sketch.
     alarm_threshold: of the alarm that forgets all after a change for the worse, above 0 (default 50.0); None: no alarm.
     seed: of landmarks, ties and draws, at least 0 (default 0).
     name: shown by repr (default "ContextualBandit").
