@@ -1,7 +1,7 @@
-"""What a policy would have earned, from the log of another one: estimates, limits, and whether to believe them.
+"""Estimate what a policy would have earned from the log of another policy, with limits and a verdict.
 
-`evaluate(log, policy)`, `compare(log, candidates)`, `progressive(log, bandit)`; docs/evaluation.md says which number
-holds when.
+`evaluate(log, policy)`, `compare(log, candidates)`, `progressive(log, bandit)`. The page docs/evaluation.md says which
+number holds when.
 """
 
 from onepass.evaluation.average_sequence import AverageSequence

@@ -1,11 +1,11 @@
-"""Limits that hold at every time at once, whatever the logger learns: several sequences that share alpha.
+"""Limits that hold at every time, whatever the logger learns: several sequences share one alpha.
 
-    a value that stays, weights with a known bound     bets, and with a model the doubly robust sequence at alpha / 2
-                                                       each: all of them hold together, and so where they overlap
-    a value that changes, or a bound that is unknown   the average value so far, at alpha
+    a fixed value, weights with a known bound            bets, and with a model the doubly robust sequence, at alpha / 2
+                                                         each: both hold together, so their intersection holds
+    a value that changes, or an unknown bound            the average value so far, at alpha
 
-Where bets leave no value, or sequences do not overlap, the value is outside of limits that fail with probability alpha:
-then any other limits may be given in their place.
+If bets leave no value, or the sequences do not overlap, the value is outside of limits that fail with probability
+alpha. Then any other limits may be given in their place.
 """
 
 import numpy as np
@@ -21,8 +21,8 @@ from onepass.evaluation.sample import Sample
 class AnytimeLimits:
     """Limits of a value that hold at every time.
 
-    rewards: their range; alpha: how often they may ever fail, together; changes: whether the value may change from row
-    to row; models: whether rows have predictions of a model.
+    `alpha` is the probability with which they may ever fail, together. `changes` says that the value may change from
+    row to row, `models` that rows have predictions of a reward model.
     """
 
     def __init__(self, rewards: Range, alpha: float, changes: bool, models: bool) -> None:
@@ -33,8 +33,11 @@ class AnytimeLimits:
         self._robust = DoublyRobustSequence(rewards, 1.0, self._part) if models and not changes else None
 
     def add(self, sample: Sample, max_weights: np.ndarray | None, ceiling: float | None = None) -> None:
-        """Learn rows; tops: (n,) the largest weight that each could have had, known before its arm was drawn, None
-        where it is not known; ceiling: that of any policy in the first row (default None: not known)."""
+        """Add rows in their order.
+
+        `max_weights` (n,) are the largest possible weights of the rows, known before each arm was drawn, or None if
+        unknown. `ceiling` is the largest weight that any policy could have in the first row, or None if unknown.
+        """
         if self._average is None:
             self._average = AverageSequence(self.rewards, None if max_weights is None else ceiling)
         if max_weights is None:
@@ -47,7 +50,7 @@ class AnytimeLimits:
             self._robust.add(sample, max_weights)
 
     def concat(self, other: "AnytimeLimits") -> "AnytimeLimits":
-        """These rows, then those of `other`, which began anew and was asked for the same."""
+        """Return the limits of these rows, then the rows of `other`, which started afresh with the same arguments."""
         if self._average is None or other._average is None:
             return other if self._average is None else self
         found = AnytimeLimits(self.rewards, self.alpha, True, False)
@@ -60,11 +63,11 @@ class AnytimeLimits:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether bets have refuted every value, which they do where the mean weight cannot be 1."""
+        """True if bets have refuted every value, which happens when the mean weight cannot be 1."""
         return self._betting is not None and not self._betting.interval(self._part).lower >= self.rewards.least
 
     def intervals(self) -> dict[str, Interval]:
-        """Limits by name, those that leave a value."""
+        """Return the limits by name, without those that leave no value."""
         found = {}
         if self._betting is not None:
             found["betting"] = self._betting.interval(self._part)
@@ -76,14 +79,17 @@ class AnytimeLimits:
         return found
 
     def limits(self) -> Interval:
-        """Where all limits overlap, else those of the average; the whole range where no sequence leaves a value."""
+        """Return the intersection of all limits, or else the limits of the average.
+
+        The whole range is returned if no sequence leaves a value.
+        """
         found = self.intervals()
         average = found.pop("average", Interval(*self.rewards))
         most = average if average.lower <= average.upper else Interval(*self.rewards)
         return (_intersection(found) if found else None) or most
 
     def add_warning(self, diagnosis: Diagnosis) -> Diagnosis:
-        """The diagnosis, with a reason more where bets have refuted every value."""
+        """Return the diagnosis, with one more reason if bets have refuted every value."""
         if not self.is_contradicted:
             return diagnosis
         why = "no value agrees with all rows: propensities are wrong, or it is the rare log on which limits fail"
@@ -92,6 +98,6 @@ class AnytimeLimits:
 
 
 def _intersection(intervals: dict[str, Interval]) -> Interval | None:
-    """The values that all intervals have, None where there is none."""
+    """Return the intersection of all intervals, or None if it is empty."""
     lower, upper = max(one.lower for one in intervals.values()), min(one.upper for one in intervals.values())
     return Interval(lower, upper) if lower <= upper else None

@@ -1,12 +1,13 @@
-"""Limits of the average value so far that hold at every time: of a policy that learns, or in a world that changes.
+"""Anytime limits of the average value so far, for a policy that learns or a world that changes.
 
     mu_t = (1/t) sum over i <= t of E[w_i r_i | past],     0 <= r <= 1,     E[w_i | past] = 1
-    lower limit: that of w r
-    upper one:   1 - that of w (1 - r);  or mean W_i - that of W_i - w r for known W_i >= w_i: narrower for rare rewards
+    lower limit: the limit of the average of w r
+    upper limit: 1 - the limit of the average of w (1 - r);
+                 or mean W_i - the limit of the average of W_i - w r, for known W_i >= w_i: narrower for rare rewards
 
-All of these numbers are at least 0, so running.py has limits of their averages; the two upper ones share their part of
-alpha. Without the second they need no bound of the weights at all. Bets (betting.py) have narrower limits, of one value
-that stays, and a bound. Cost O(1) a row.
+All of these numbers are at least 0, so running_averages.py has limits of their averages. The two upper limits share
+their part of alpha. Without the second upper limit no bound of the weights is needed. Bets (betting.py) have narrower
+limits, but they need one value that does not change, and a bound. Cost O(1) a row.
 """
 
 import numpy as np
@@ -18,10 +19,14 @@ ROUNDED = 1e-12  # of the bound: what rounding may add to a weight
 
 
 class AverageSequence:
-    """Limits of the average value of what was asked row by row, whatever changes.
+    """Confidence sequence for the average value so far, whatever changes.
 
-    rewards: their range; bound: W, the largest weight that there can be, at least 1, but for rows that say more when
-    they are added; None (default): not known.
+    Parameters
+    ----------
+    rewards : Range
+        Range of the rewards.
+    bound : float, default None
+        Largest possible weight W, at least 1. Rows may raise it when they are added. None: not known.
     """
 
     rewards: Range
@@ -33,10 +38,22 @@ class AverageSequence:
         self._max_weight, self._max_weight_sum = bound or 1.0, 0.0  # the largest W_i, and their sum
 
     def add(self, weights: np.ndarray, rewards: np.ndarray, max_weights: np.ndarray | None = None) -> None:
-        """Learn rows, in their order: weights (n,), rewards (n,).
+        """Add rows in their order.
 
-        tops: (n,) the largest weight that each row could have had, known before its arm was drawn: W rises to them;
-        None (default): the bound. ValueError for a weight above.
+        Parameters
+        ----------
+        weights : ndarray of shape (n,)
+            Importance weights.
+        rewards : ndarray of shape (n,)
+            Rewards, within the range.
+        max_weights : ndarray of shape (n,), default None
+            Largest possible weight of each row, known before its arm was drawn. W rises to these numbers. None:
+            `bound`.
+
+        Raises
+        ------
+        ValueError
+            If a weight exceeds its bound.
         """
         r = (rewards - self.rewards.least) / self.rewards.span
         earned = weights * r
@@ -56,13 +73,30 @@ class AverageSequence:
         self._averages.add(np.stack(columns).T)
 
     def forget_bound(self) -> None:
-        """Take the bound for unknown, of the rows so far, too."""
+        """Treat the bound as unknown, also for the rows so far."""
         if self.bound is not None:
             self.bound, self._averages = None, RunningAverages(2, self._averages.sums[:, :2], self._averages.rows)
 
     def concat(self, other: "AverageSequence") -> "AverageSequence":
-        """The rows of this sequence, then those of `other`, which began anew: limits hold, without a bound where theirs
-        differ. ValueError for other ranges."""
+        """Return the sequence of these rows followed by the rows of `other`.
+
+        The limits hold although `other` started afresh. If the two bounds differ, the result has none.
+
+        Parameters
+        ----------
+        other : AverageSequence
+            Sequence of the rows that follow, over the same range of rewards.
+
+        Returns
+        -------
+        AverageSequence
+            New sequence of all rows.
+
+        Raises
+        ------
+        ValueError
+            If the ranges of rewards differ.
+        """
         if self.rewards != other.rewards:
             raise ValueError(f"other must have the range of rewards {tuple(self.rewards)}, got {tuple(other.rewards)}")
         found, bound = AverageSequence(self.rewards), self.bound if self.bound == other.bound else None
@@ -78,7 +112,18 @@ class AverageSequence:
         return found
 
     def interval(self, alpha: float = 0.05) -> Interval:
-        """The limits after the rows so far; alpha: how often they may ever fail (default 0.05)."""
+        """Return the limits after the rows so far.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            Probability with which the limits may ever fail.
+
+        Returns
+        -------
+        Interval
+            Limits of the average value so far.
+        """
         lower = self._averages.lower(0, alpha / 2.0)
         if self.bound is None:
             upper = 1.0 - self._averages.lower(1, alpha / 2.0)

@@ -1,4 +1,4 @@
-"""Policies without a model: to compare with, on any log."""
+"""Baseline policies without a model, to compare with on any log."""
 
 import numpy as np
 
@@ -8,30 +8,60 @@ from onepass.foundation.check import shown
 
 
 def _eligible_mask(block: Log) -> np.ndarray:
-    """(n, K) 1.0 for arms that a decision offered, else 0.0."""
+    """Return (n, K) with 1.0 for arms that a decision offered, else 0.0."""
     return np.ones((len(block), block.n_arms)) if block.eligible is None else block.eligible * 1.0
 
 
 class UniformPolicy:
-    """All arms that a decision offers alike."""
+    """Policy that gives all eligible arms the same probability."""
 
     def action_probabilities(self, block: Log) -> np.ndarray:
-        """Probabilities (n, K) for a block of a log."""
+        """Return the probabilities of a block.
+
+        Parameters
+        ----------
+        block : Log
+            Block of n decisions.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Action probabilities.
+        """
         p = _eligible_mask(block)
         return p / p.sum(axis=1, keepdims=True)
 
 
 class ConstantPolicy:
-    """One arm; all alike where it is not offered.
+    """Policy that always chooses one arm, or uniformly where that arm is not eligible.
 
-    arm: its place, at least 0, or its name, in a log whose arms have names.
+    Parameters
+    ----------
+    arm : int or str
+        Index of the arm, at least 0, or its name in a log whose arms have names.
     """
 
     def __init__(self, arm: int | str) -> None:
         self.arm: int | str = arm if isinstance(arm, str) else check.integer("arm", arm, 0)
 
     def action_probabilities(self, block: Log) -> np.ndarray:
-        """Probabilities (n, K) for a block of a log; ValueError for a name that none of its arms has."""
+        """Return the probabilities of a block.
+
+        Parameters
+        ----------
+        block : Log
+            Block of n decisions.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Action probabilities.
+
+        Raises
+        ------
+        ValueError
+            If no arm of the log has this name.
+        """
         p, place = UniformPolicy().action_probabilities(block), _arm_index(self.arm, block.names)
         if place < block.n_arms:
             p[_eligible_mask(block)[:, place] > 0.0] = np.eye(block.n_arms)[place]
@@ -39,7 +69,7 @@ class ConstantPolicy:
 
 
 def _arm_index(arm: int | str, names: tuple[str, ...] | None) -> int:
-    """The place of an arm; digits are a place where no arm has that name."""
+    """Return the index of an arm. Digits are an index unless an arm has that name."""
     if not isinstance(arm, str) or (arm.isdecimal() and arm not in (names or ())):
         return int(arm)
     if names is None or arm not in names:
@@ -49,9 +79,14 @@ def _arm_index(arm: int | str, names: tuple[str, ...] | None) -> int:
 
 
 class LoggingPolicy:
-    """The policy that wrote the log, softened or not. It may have learned on the way, so limits are of its average.
+    """Policy that wrote the log, optionally mixed with uniform choice.
 
-    uniform_share: the share that is spread evenly over the arms offered, 0 to 1 (default 0.0).
+    It may have learned on the way, so its limits are limits of the average value.
+
+    Parameters
+    ----------
+    uniform_share : float, default 0.0
+        Share that is spread evenly over the eligible arms, 0 to 1.
     """
 
     changes = True
@@ -60,7 +95,23 @@ class LoggingPolicy:
         self.uniform_share: float = check.fraction("uniform_share", uniform_share)
 
     def action_probabilities(self, block: Log) -> np.ndarray:
-        """Probabilities (n, K) for a block of a log; ValueError where it does not have its distributions."""
+        """Return the probabilities of a block.
+
+        Parameters
+        ----------
+        block : Log
+            Block of n decisions.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Action probabilities.
+
+        Raises
+        ------
+        ValueError
+            If the log has no distributions.
+        """
         if block.distributions is None:
             raise ValueError("distributions must be in the log for the policy that wrote it")
         p = block.distributions / block.distributions.sum(axis=1, keepdims=True)

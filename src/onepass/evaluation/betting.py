@@ -2,9 +2,9 @@
 
     wealth_t(v) = prod over i <= t of 1 + a_i (w_i - 1) + b_i (w_i r_i - v),      limits: {v: wealth_t(v) < 1 / alpha}
 
-with bets (a_i, b_i) made before row i. If v is the value, E[w | past] = 1 and E[w r | past] = v, so wealth_t(v) is a
-martingale, for any logger, one that learns too, and at any time it passes 1 / alpha with probability alpha at most
-(Ville). So the limits hold for all t at once: look as often as you like, stop when you like. The bet is ours: with
+with bets (a_i, b_i) made before row i. If v is the value, E[w | past] = 1 and E[w r | past] = v. Then wealth_t(v) is a
+martingale for any logger, also for one that learns, and it ever exceeds 1 / alpha with probability alpha at most
+(Ville). So the limits hold for all t at once: look as often as you like, stop when you like. The bets are our own: with
 g = (w - 1, w r - v),
 
     (a, b) = (sum g g^T + I)^-1 sum g over the past,    shrunk until no row could cost more than half of the wealth
@@ -14,10 +14,10 @@ the ends of the cell it is no less than the line through both: limits hold for e
 
     a cell is halved once  n^2 (high - low)^2 > FINE sum of squares of w r - v that w - 1 does not explain
 
-so cells are a fraction of a standard error wide, where values are left; a new end has the wealth of the line, which its
-bets had earned at least. Rewards are scaled to [0, 1]; W bounds all weights that there can be, or those of each row, if
-told before its arm was drawn. Cost O(cells) a row, some 30 of them: products; logarithms after several rows. Bets
-change with every row at first, later every n / 64 rows: still before the rows they are for.
+So cells are a fraction of a standard error wide where values remain. A new end gets the wealth of the line, which its
+bets had earned at least. Rewards are scaled to [0, 1]. W bounds all possible weights, or the weight of each row if the
+bound is known before its arm is drawn. Cost O(cells) a row, some 30 of them: products, and logarithms after several
+rows. Bets change with every row at first, later every n / 64 rows, and always before the rows that they are for.
 """
 
 from typing import NamedTuple
@@ -39,12 +39,22 @@ FINE = 0.25  # of halving: what shared bets cost is below 1 / 32 of a unit of lo
 
 
 class Bets(NamedTuple):
-    """Cells between neighboring ends (C + 1,), all (C,): below, above, logarithms of the wealth at their lower and
-    upper end; peak, the largest so far of the lesser one; under, over, products of factors since then; a, b, the bets;
-    rest, the squares that w - 1 does not explain, over the square of how far bets were shrunk.
+    """State of the betting sequence: cells of values, their wealth, and their bets.
 
-    sums (6,): n, sum u, sum u^2, sum y, sum u y, sum y^2 of u = w - 1, y = w r; bound: W so far; left: rows until the
-    bets change; held: rows in the products. Values outside of all cells are refuted for good.
+    Values outside of all cells are refuted for good. Arrays have one entry per cell, except `ends` and `sums`.
+
+    Parameters
+    ----------
+    ends : (C + 1,) ends of neighboring cells.
+    below, above : logarithms of the wealth at the lower and upper end of each cell.
+    peak : largest value so far of the lesser of `below` and `above`.
+    under, over : products of factors at the lower and upper end that are not yet part of the wealth.
+    a, b : bets.
+    rest : squares that w - 1 does not explain, over the square of the factor that shrinks the bets.
+    sums : (6,) n, sum u, sum u^2, sum y, sum u y, sum y^2 with u = w - 1 and y = w r.
+    bound : W so far.
+    left : rows until the bets change.
+    held : rows in the products.
     """
 
     ends: np.ndarray
@@ -63,20 +73,20 @@ class Bets(NamedTuple):
 
 
 def init_bets(cells: int = CELLS, bound: float = 1.0) -> Bets:
-    """Before the first row: about `cells` cells, finer towards both ends of [0, 1]."""
+    """Return the state before the first row: about `cells` cells, finer towards both ends of [0, 1]."""
     half = np.concatenate([[0.0], np.geomspace(LEAST, 0.5, cells // 2)])
     return _make_bets(np.concatenate([half, 1.0 - half[-2::-1]]), bound, np.zeros(6))
 
 
 def _make_bets(ends: np.ndarray, bound: float, sums: np.ndarray) -> Bets:
-    """Cells between neighboring ends, at a wealth of 1."""
+    """Return cells between neighboring `ends` with a wealth of 1."""
     zeros, ones = np.zeros((5, len(ends) - 1)), np.ones((3, len(ends) - 1))
     return Bets(ends, zeros[0], zeros[1], zeros[2], ones[0], ones[1], zeros[3], zeros[4], ones[2], sums, bound, 0, 0)
 
 
 @compiled
 def _place_bets(sums, bound, ends, a, b, rest):
-    """The bets from the sums, for the middle of every cell; in place."""
+    """Compute the bets for the middle of every cell from the sums, in place."""
     n, u, uu, y, uy, yy = sums
     for i in range(a.size):
         low, high = ends[i], ends[i + 1]
@@ -94,7 +104,7 @@ def _place_bets(sums, bound, ends, a, b, rest):
 
 @compiled
 def _fold(below, above, peak, under, over):
-    """The products become part of the wealth; in place."""
+    """Move the products into the wealth, in place."""
     for i in range(peak.size):
         below[i] += np.log(under[i])
         above[i] += np.log(over[i])
@@ -105,8 +115,11 @@ def _fold(below, above, peak, under, over):
 
 @compiled
 def _choose_halves(rows, ends, peak, rest, halved):
-    """Which cells must be halved, in place, without those at either end that are refuted for good; the first and the
-    last cell that stay, and how many there will be."""
+    """Mark the cells to halve in `halved`, in place.
+
+    Cells at either end that are refuted for good are left out. Returns the first and the last cell that stay, and the
+    number of cells afterwards.
+    """
     first, last = 0, peak.size
     while first < last and peak[first] > FORGOTTEN:
         first += 1
@@ -127,7 +140,7 @@ def _choose_halves(rows, ends, peak, rest, halved):
 
 @compiled
 def _refine(state):
-    """Without the cells at either end that are refuted for good, and with halves of those that are too coarse."""
+    """Return the state without refuted cells at either end, and with coarse cells halved."""
     halved = np.zeros(state.peak.size, np.bool_)
     first, last, size = _choose_halves(state.sums[0], state.ends, state.peak, state.rest, halved)
     if size == state.peak.size and not halved.any():
@@ -152,7 +165,7 @@ def _refine(state):
 
 @compiled
 def _multiply(ends, under, over, a, b, sums, weights, rewards):
-    """Rows into the products and the sums, in place."""
+    """Multiply rows into the products and add them to the sums, in place."""
     for t in range(weights.size):
         u, y = weights[t] - 1.0, weights[t] * rewards[t]
         for i in range(a.size):
@@ -169,7 +182,7 @@ def _multiply(ends, under, over, a, b, sums, weights, rewards):
 
 @compiled
 def _bet(state, weights, rewards, max_weights):
-    """The state after rows: weights (n,) up to `tops` (n,), which are known before, rewards (n,) in [0, 1]."""
+    """Return the state after rows with weights (n,), bounded by `max_weights` (n,), and rewards (n,) in [0, 1]."""
     bound, left, held, t = state.bound, state.left, state.held, 0
     while t < weights.size:
         together = max(FEWEST, min(int(state.sums[0]) // PER_BET, TOGETHER))
@@ -197,10 +210,16 @@ def _bet(state, weights, rewards, max_weights):
 
 
 class BettingSequence:
-    """Limits of a value that hold at every time at once, whatever the logger learns.
+    """Confidence sequence for a fixed value by betting, whatever the logger learns.
 
-    rewards: their range; bound: the largest weight that there can be, at least 1; cells: of values that share bets
-    before the first row, at least 4 (default 64).
+    Parameters
+    ----------
+    rewards : Range
+        Range of the rewards.
+    bound : float
+        Largest possible weight, at least 1.
+    cells : int, default 64
+        Number of cells of values that share bets before the first row, at least 4.
     """
 
     def __init__(self, rewards: Range, bound: float, cells: int = CELLS) -> None:
@@ -209,14 +228,26 @@ class BettingSequence:
 
     @property
     def bound(self) -> float:
-        """The largest weight that there can have been so far."""
+        """Largest possible weight of the rows so far."""
         return self._state.bound
 
     def add(self, weights: np.ndarray, rewards: np.ndarray, max_weights: np.ndarray | None = None) -> None:
-        """Learn rows, in their order: weights (n,), rewards (n,).
+        """Add rows in their order.
 
-        tops: (n,) the largest weight that each row could have had, known before its arm was drawn: the bound rises to
-        them; None (default): the bound. ValueError for a weight above, on which the limits rest.
+        Parameters
+        ----------
+        weights : ndarray of shape (n,)
+            Importance weights.
+        rewards : ndarray of shape (n,)
+            Rewards, within the range.
+        max_weights : ndarray of shape (n,), default None
+            Largest possible weight of each row, known before its arm was drawn. The bound rises to these numbers. None:
+            `bound`.
+
+        Raises
+        ------
+        ValueError
+            If a weight exceeds its bound, on which the limits rest.
         """
         max_weights = np.full(len(weights), self.bound) if max_weights is None else np.maximum(max_weights, self.bound)
         above = np.flatnonzero(weights > max_weights * (1.0 + 1e-12))
@@ -226,10 +257,25 @@ class BettingSequence:
         self._state = _bet(self._state, weights, scaled, max_weights)
 
     def concat(self, other: "BettingSequence") -> "BettingSequence":
-        """The rows of this sequence, then those of `other`, whose bets knew nothing of these: wealths multiply.
+        """Return the sequence of these rows followed by the rows of `other`: wealths multiply.
 
-        Limits hold, as bets were made before their rows; they are wider than those of one sequence, which need not
-        begin anew. ValueError for other ranges.
+        The limits hold because all bets were made before their rows. They are wider than the limits of one sequence,
+        which need not start afresh.
+
+        Parameters
+        ----------
+        other : BettingSequence
+            Sequence of the rows that follow, over the same range of rewards.
+
+        Returns
+        -------
+        BettingSequence
+            New sequence of all rows.
+
+        Raises
+        ------
+        ValueError
+            If the ranges of rewards differ.
         """
         if self.rewards != other.rewards:
             raise ValueError(f"other must have the range of rewards {tuple(self.rewards)}, got {tuple(other.rewards)}")
@@ -245,8 +291,18 @@ class BettingSequence:
         return found
 
     def interval(self, alpha: float = 0.05) -> Interval:
-        """The values that no bet has refuted so far, NaN where there is none left: then weights are not such that
-        their mean is 1; alpha: how often limits may ever fail, at least 1e-20 (default 0.05)."""
+        """Return the values that no bet has refuted so far.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            Probability with which the limits may ever fail, at least 1e-20.
+
+        Returns
+        -------
+        Interval
+            Limits of the value. Both are NaN if every value is refuted: then the mean of the weights is not 1.
+        """
         s, least, span, wanted = self._state, self.rewards.least, self.rewards.span, float(np.log(1.0 / alpha))
         below, above = s.below + np.log(s.under), s.above + np.log(s.over)
         kept = np.flatnonzero(np.maximum(s.peak, np.minimum(below, above)) < wanted)
@@ -259,20 +315,22 @@ class BettingSequence:
 
 
 def _interpolate(end: float, other: float, outer: float, inner: float, wanted: float) -> float:
-    """The place on the way from an end of a cell to the other one where the line from the wealth `outer` to `inner`
-    falls to `wanted`; the end itself where it begins below."""
+    """Return the value between two ends of a cell where the line from wealth `outer` to `inner` falls to `wanted`.
+
+    Returns `end` itself if its wealth is below `wanted`.
+    """
     return end if outer < wanted else end + (other - end) * (outer - wanted) / (outer - inner)
 
 
 def _merge_ends(one: Bets, two: Bets) -> np.ndarray:
-    """Ends of cells of either sequence, where both have any; a single one where no value is left."""
+    """Return the ends of the cells of both sequences within their overlap; a single end if they do not overlap."""
     least, largest = max(one.ends[0], two.ends[0]), min(one.ends[-1], two.ends[-1])
     every = np.unique(np.concatenate([one.ends, two.ends]))
     return every[(every >= least) & (every <= largest)] if least < largest else every[:1]
 
 
 def _resample(state: Bets, ends: np.ndarray) -> Bets:
-    """The wealth on finer cells, by the lines between the ends of its own, products folded."""
+    """Return the wealth on finer cells, interpolated between the ends of the old cells, with products folded."""
     at = np.searchsorted(state.ends, ends[:-1], side="right") - 1
     below, above = (state.below + np.log(state.under))[at], (state.above + np.log(state.over))[at]
     slope = (above - below) / (state.ends[at + 1] - state.ends[at])

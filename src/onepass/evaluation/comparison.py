@@ -1,28 +1,29 @@
-"""Which of several policies is better than the present one, by a log of it: paired differences, limits at any time.
+"""Compare policies with the present one on its log: paired differences, with limits at any time.
 
     D_i = (w_i - u_i) r_i,      w, u: weights of the candidate and of the present policy (1, if it wrote the log)
 
-E[D | past] is the difference of their values at that decision; limits of its average so far are far narrower than those
-of either value, for what both share cancels. They are those of running averages (running.py), not of bets on one value
-that stays: the policy that wrote a log has mostly learned on the way, and then there is none. With 0 <= r <= 1 the
-lower limit is the larger of two, each at half of its alpha (and the upper one is the lower one of the exchanged pair):
+E[D | past] is the difference of their values at that decision. Limits of its average so far are far narrower than
+limits of either value, because shared parts cancel. They are limits of running averages (running_averages.py), not of
+bets on one fixed value: the policy that wrote a log has mostly learned on the way, so no such value exists. With 0 <= r
+<= 1 the lower limit is the larger of two limits, each at half of its alpha. The upper limit is the lower limit of the
+exchanged pair.
 
     w r + u (1 - r) >= 0    has mean 1 + E[D] at most, however large weights are, and if the log has no support, too
     1 + D / M >= 0          has mean 1 + E[D] / M for u <= M: narrower for rare rewards, where M was known before
 
-M is the bound that is given, or that of an even logger and a policy that does not learn. Else it doubles from the bound
-of the first row until it covers the largest one: the first scale has .8 of the alpha, the ones above share the rest by
-halves. For u = 1 both limits are one.
+M is the given bound, or the bound of an even logger and a policy that does not learn. Otherwise M doubles from the
+bound of the first row until it covers the largest bound: the first scale has .8 of the alpha, the larger ones share the
+rest by halves. For u = 1 both limits are the same.
 
-A candidate is better when its lower limit is above 0, neither side is refused, and the largest weight of the present
-policy is known; m candidates have alpha / m each, so that with probability 1 - alpha none is called better that is not,
-whenever one looks.
+A candidate is better if its lower limit is above 0, neither side is refused, and the largest weight of the present
+policy is known. m candidates have alpha / m each. So with probability 1 - alpha no candidate is called better that is
+not, whenever one looks.
 
-    fixed sample    S(w) - S(u) +- z deviations,    S(w) = sum w r / sum w        of one look at a planned end
+    fixed sample    S(w) - S(u) +- z deviations,    S(w) = sum w r / sum w        for one look at a planned end
 
-of clicks with half a success and half a failure more a side, so that few clicks, or few rows without one, do not feign
-a small variance; for two arms of an experiment that is the textbook's interval of two proportions. It needs one logging
-policy that did not learn, a number of rows that was fixed before, and enough of both: it holds asymptotically.
+With clicks, each side gets half a success and half a failure more. So few clicks, or few rows without one, do not feign
+a small variance. For two arms of an experiment this is the textbook interval of two proportions. It needs one logging
+policy that did not learn, a planned number of rows, and enough of both outcomes: it holds asymptotically.
 """
 
 from collections.abc import Mapping
@@ -50,17 +51,28 @@ CONDITIONS = (
 
 
 class WeightLimits(NamedTuple):
-    """largest: no weight can have been larger; first: the bound of the first row, where what was drawn before may have
-    a part in the bounds of rows, None where it has none."""
+    """Bounds of a policy's weights.
+
+    Parameters
+    ----------
+    largest : largest possible weight of any row.
+    first : bound of the first row if earlier draws may influence the bounds of rows, else None.
+    """
 
     largest: float
     first: float | None
 
 
 class PolicyWeights(NamedTuple):
-    """weights (n,) of a policy on a log; bounds of them, None where they are not known; unsupported: the policy's mean
-    mass on arms that the logger never chose, NaN where that is not known; changes: whether it is another policy from
-    row to row."""
+    """Weights of a policy on a log.
+
+    Parameters
+    ----------
+    weights : (n,) importance weights.
+    bounds : bounds of the weights, None if not known.
+    unsupported : mean mass of the policy on arms that the logger never chose, NaN if not known.
+    changes : True if the policy changes from row to row.
+    """
 
     weights: np.ndarray
     bounds: WeightLimits | None
@@ -70,10 +82,25 @@ class PolicyWeights(NamedTuple):
 
 @dataclass(frozen=True)
 class Difference:
-    """name of the candidate; gain: the mean of D; limits of it at all times; fixed_sample: limits for one look at a
-    planned end, of a logging policy that did not learn, None where a side was refused or learns; better: whether the
-    lower limit at all times is above 0, the bound of the present policy's weights known, and neither side refused;
-    diagnosis of the candidate's weights."""
+    """Difference between a candidate and the present policy.
+
+    Parameters
+    ----------
+    name : str
+        Name of the candidate.
+    gain : float
+        Mean of D, in units of rewards per decision.
+    limits : Interval
+        Limits of the gain that hold at every time.
+    fixed_sample : Interval or None
+        Limits for one look at a planned end, of a logging policy that did not learn. None if a side is refused or
+        learns.
+    better : bool
+        True if the lower limit at all times is above 0, the present policy's weights are bounded, and no side is
+        refused.
+    diagnosis : Diagnosis
+        Diagnosis of the candidate's weights.
+    """
 
     name: str
     gain: float
@@ -85,9 +112,21 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """differences: one a candidate, in their order; best: the name of the better candidate with the highest lower
-    limit, None where none is certainly better; level: of all limits together; present: the diagnosis of the present
-    policy's weights; bound_known: whether it is known how large these can be (if not, none is called better)."""
+    """Comparison of candidates with the present policy.
+
+    Parameters
+    ----------
+    differences : tuple of Difference
+        One difference per candidate, in their order.
+    best : str or None
+        Name of the better candidate with the highest lower limit. None if no candidate is certainly better.
+    level : float
+        Confidence level of all limits together.
+    present : Diagnosis
+        Diagnosis of the present policy's weights.
+    bound_known : bool
+        True if the largest possible weight of the present policy is known. If not, no candidate is called better.
+    """
 
     differences: tuple[Difference, ...]
     best: str | None
@@ -122,13 +161,34 @@ def compare(
     level: float = 0.95,
     weight_bound: float | None = None,
 ) -> Comparison:
-    """Candidates against the present policy, all on one log.
+    """Compare candidates with the present policy on one log.
 
-    log: a `Log`; candidates: policies by name, as for `evaluate`; present: the policy to beat, None (default): the one
-    that wrote the log; reward_range, weight_bound: as for `evaluate`; level: with which no candidate is called better
-    that is not, above 0 and below 1 (default 0.95).
-    Returns a `Comparison`. ValueError without candidates, for a weight above `weight_bound`, and as `evaluate`. Cost
-    O(n) a candidate.
+    Cost O(n) per candidate.
+
+    Parameters
+    ----------
+    log : Log
+        Log of decisions.
+    candidates : dict of str to policy
+        Policies by name, as for `evaluate`.
+    present : policy, default None
+        Policy to beat. None: the policy that wrote the log.
+    reward_range : tuple of float, default (0.0, 1.0)
+        Least and largest possible reward.
+    level : float, default 0.95
+        Probability that no candidate is called better that is not, above 0 and below 1.
+    weight_bound : float, default None
+        Largest possible weight, at least 1. None: taken from the log, as for `evaluate`.
+
+    Returns
+    -------
+    Comparison
+        Differences of all candidates, and the best one.
+
+    Raises
+    ------
+    ValueError
+        If there are no candidates, a weight exceeds `weight_bound`, or `evaluate` would refuse the arguments.
     """
     if not candidates:
         raise ValueError("candidates must hold at least one policy by name")
@@ -139,14 +199,17 @@ def compare(
 
 
 def logging_policy_weights(rows: int) -> PolicyWeights:
-    """Weights of the policy that wrote a log."""
+    """Return the weights of the policy that wrote a log: 1 in each of `rows` rows."""
     return PolicyWeights(np.ones(rows), WeightLimits(1.0, None), 0.0, False)
 
 
 def summarize_comparison(
     candidates: Mapping[str, PolicyWeights], base: PolicyWeights, earned: np.ndarray, rewards: Range, alpha: float
 ) -> Comparison:
-    """Candidates against the present policy, by their weights and rewards (n,). ValueError for rewards out of range."""
+    """Compare candidates with the present policy `base` by their weights and the rewards `earned` (n,).
+
+    Raises ValueError if a reward is out of range.
+    """
     found = []
     r = (check_rewards(earned, rewards) - rewards.least) / rewards.span  # a constant off all changes no difference
     present, known = diagnose(base.weights, base.unsupported), base.bounds is not None
@@ -165,13 +228,15 @@ def summarize_comparison(
 
 
 def _unscale(limits: Interval, rewards: Range) -> Interval:
-    """Limits of a gain in units of rewards."""
+    """Return limits of a gain in units of rewards."""
     return Interval(limits.lower * rewards.span, limits.upper * rewards.span)
 
 
 def lower_gain(one: PolicyWeights, base: PolicyWeights, r: np.ndarray, alpha: float) -> float:
-    """The limit below which the average of E[(w - u) r | past] is, ever, with probability `alpha` at most; r (n,) in
-    [0, 1]."""
+    """Return a lower limit of the average of E[(w - u) r | past], with r (n,) in [0, 1].
+
+    The average is ever below the limit with probability `alpha` at most.
+    """
     w, u = one.weights, base.weights
     either, bounds = w * r + u * (1.0 - r), base.bounds
     if bounds is None or (bounds == (1.0, None) and bool((u == 1.0).all())):
@@ -183,7 +248,7 @@ def lower_gain(one: PolicyWeights, base: PolicyWeights, r: np.ndarray, alpha: fl
 
 
 def weight_scale(bounds: WeightLimits) -> tuple[float, float]:
-    """A scale that covers all weights, of a grid that was known before, and the part of an alpha that it has."""
+    """Return a scale that covers all weights, from a grid known beforehand, and its share of alpha."""
     if bounds.first is None:
         return bounds.largest, 1.0
     doublings = max(int(np.ceil(np.log2(bounds.largest / bounds.first))), 0)
@@ -191,15 +256,17 @@ def weight_scale(bounds: WeightLimits) -> tuple[float, float]:
 
 
 def _lower_mean(x: np.ndarray, alpha: float) -> float:
-    """The limit below which the average of expectations of x (n,), at least 0, is, ever, with probability `alpha` at
-    most."""
+    """Return a lower limit of the average of expectations of x (n,), which is at least 0.
+
+    The average is ever below the limit with probability `alpha` at most.
+    """
     averages = RunningAverages(1)
     averages.add(x[:, None])
     return averages.lower(0, alpha)
 
 
 def gain_interval(w: np.ndarray, u: np.ndarray, r: np.ndarray, alpha: float) -> Interval:
-    """Limits of the difference of self-normalized values for one look at a planned end; r (n,) in [0, 1]."""
+    """Return limits of the difference of self-normalized values for one look at a planned end; r (n,) in [0, 1]."""
     more = HALF if bool(((r == 0.0) | (r == 1.0)).all()) else 0.0
     (one, terms, rest), (two, others, left) = _self_normalize(w, r, more), _self_normalize(u, r, more)
     return intervals.normal_interval(
@@ -208,8 +275,11 @@ def gain_interval(w: np.ndarray, u: np.ndarray, r: np.ndarray, alpha: float) -> 
 
 
 def _self_normalize(w: np.ndarray, r: np.ndarray, more: float) -> tuple[float, np.ndarray, float]:
-    """S(w) with `more` successes and failures of the weight of an effective row; terms (n,), the sum of whose squares
-    is its variance, but for the last number, which is that of these."""
+    """Return S(w), terms (n,), and a remainder of the variance.
+
+    S(w) gets `more` successes and failures with the weight of an effective row. Its variance is the sum of squares of
+    the terms plus the remainder, which belongs to the added rows.
+    """
     row = float((w @ w) / w.sum())
     total = float(w.sum()) + 2.0 * more * row
     value = (float(w @ r) + more * row) / total
@@ -217,7 +287,7 @@ def _self_normalize(w: np.ndarray, r: np.ndarray, more: float) -> tuple[float, n
 
 
 def policy_weights(log: Log, policy: Any, weight_bound: float | None) -> PolicyWeights:
-    """Weights of a policy on a log. ValueError for one above `weight_bound`."""
+    """Compute the weights of a policy on a log. Raises ValueError if one exceeds `weight_bound`."""
     chooses, bound, out, missing = make_policy(policy, log), WeightBound(weight_bound), np.empty(len(log)), 0.0
     max_weights, whole = np.ones(len(log)), None if log.distributions is not None else log.support
     for place, block in enumerate(log.blocks(BLOCK)):
@@ -236,8 +306,10 @@ def policy_weights(log: Log, policy: Any, weight_bound: float | None) -> PolicyW
 def _make_weight_limits(
     weights: np.ndarray, max_weights: np.ndarray, bound: WeightBound, learns: bool
 ) -> WeightLimits | None:
-    """Bounds of weights (n,): the one that was given, or those of each row (n,) where the log tells them. learns:
-    whether they may depend on what was drawn before, not on contexts alone."""
+    """Return the bounds of weights (n,): the given bound, or the bounds of the rows (n,) if the log tells them.
+
+    `learns` says that bounds may depend on earlier draws, not only on contexts.
+    """
     if bound.given is None:
         largest = max(float(max_weights.max(initial=1.0)), 1.0)
         return WeightLimits(largest, max(float(max_weights[0]), 1.0) if learns else None) if bound.known else None

@@ -1,4 +1,4 @@
-"""Whether a log can tell the value of a policy at all: looked at before any number.
+"""Check whether a log can tell the value of a policy at all, before any number is computed.
 
     mean weight      1, if the propensities are right and the log covers the policy: E[w] = sum over arms of policy(a)
     effective rows   (sum w)^2 / sum w^2: as many rows from the policy itself would tell as much
@@ -6,7 +6,7 @@
     support          the policy's mass on arms that the logger never chose in such a context
     drift            of the logger: mean weight of the first half against the second
 
-The verdict is "ok", "wide" (a number, and limits too far apart to decide on), or "refused", with the sentence why.
+The verdict is "ok", "wide" (a number, but limits too far apart to decide on), or "refused", with the reason why.
 """
 
 from typing import NamedTuple
@@ -25,10 +25,31 @@ FAR = 0.1  # of 1: a mean weight so far away and not explained by noise is wrong
 
 
 class Diagnosis(NamedTuple):
-    """rows; mean_weight and its standard error; effective: rows; largest: the largest weight; share: its part of the
-    sum; unsupported: mass of the policy without support, NaN where the log does not tell; drift: mean weight of the
-    second half less the first, in standard errors; verdict: "ok", "wide" or "refused"; reasons: sentences, worst
-    first."""
+    """Diagnosis of a policy's weights on a log.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows.
+    mean_weight : float
+        Mean weight, which should be 1.
+    mean_weight_error : float
+        Standard error of the mean weight.
+    effective : float
+        Effective sample size, (sum w)^2 / sum w^2.
+    largest : float
+        Largest weight.
+    share : float
+        Share of the largest weight in the sum of all weights.
+    unsupported : float
+        Mass of the policy on arms without support, NaN if the log does not tell.
+    drift : float
+        Mean weight of the second half less the mean weight of the first half, in standard errors.
+    verdict : str
+        Verdict: "ok", "wide" or "refused".
+    reasons : tuple of str
+        Sentences that explain the verdict, worst first.
+    """
 
     rows: int
     mean_weight: float
@@ -43,14 +64,26 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(weights: np.ndarray, unsupported: float = float("nan")) -> Diagnosis:
-    """The diagnosis of checked weights (n,); unsupported: the policy's mean mass on arms that the logger never chose,
-    NaN (default): not known."""
+    """Diagnose the weights of a policy.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n,)
+        Checked weights, at least 0.
+    unsupported : float, default float("nan")
+        Mean mass of the policy on arms that the logger never chose. NaN: not known.
+
+    Returns
+    -------
+    Diagnosis
+        Numbers, verdict and reasons.
+    """
     m, n = compute_moments(weights, np.zeros(len(weights))), len(weights)
     return diagnose_moments(m, float(weights.std() / np.sqrt(n)), _half_drift(weights), unsupported)
 
 
 def diagnose_moments(m: Moments, error: float, drift: float, unsupported: float) -> Diagnosis:
-    """The same from sums: m of the weights; error: standard error of their mean; drift: of its halves."""
+    """Diagnose weights from their moments, the standard error of their mean, and the drift between their halves."""
     n = m.rows
     share = m.max_weight / m.weights if m.weights > 0.0 else 1.0
     refused, wide = [], []
@@ -88,13 +121,16 @@ def diagnose_moments(m: Moments, error: float, drift: float, unsupported: float)
 
 
 def _mean_limits(mean: float, error: float, n: int) -> tuple[float, float]:
-    """Where the mean weight may lie: Student's limits at the level of `SURE` standard errors."""
+    """Return Student's limits of the mean weight at the level of `SURE` standard errors."""
     away = float(stats.t.isf(stats.norm.sf(SURE), max(n - 1, 1))) * error
     return mean - away, mean + away
 
 
 def _half_drift(weights: np.ndarray) -> float:
-    """The mean of the second half less that of the first, in standard errors; 0 for fewer than two rows a half."""
+    """Return the mean of the second half less the mean of the first half, in standard errors.
+
+    Returns 0 if a half has fewer than two rows.
+    """
     first, second = np.array_split(weights, 2)
     if min(len(first), len(second)) < 2:
         return 0.0

@@ -1,15 +1,15 @@
-"""A confidence sequence for a policy's value with a reward model (Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro
-2022).
+"""A confidence sequence for a policy's value with a reward model (Waudby-Smith et al. 2022).
 
     x_t = w (r - q) + v >= -k_t,    y = x / (k_t + 1),    k_t = W, the largest weight that there can have been
     lower_t = (sum l y - log(1 / alpha) - sum psi(l) (y - m)^2) / (sum l / (k + 1)),     psi(l) = -log(1 - l) - l
     l_t = min(1/2, sqrt(2 log(1 / alpha) / (s^2_{t-1} t log(t + 1)))),  m_t: mean of y before row t, up to 1 / (k + 1)
 
-and the upper limit is that of 1 - r, mirrored. Rewards in [0, 1] after scaling. q, l and k are made before their row
-(reward_models.py fits on past rows only), so the limits hold at every time at once, for a logger that learns too.
+The upper limit is the mirrored lower limit of 1 - r. Rewards are in [0, 1] after scaling. q, l and k are made before
+their row (reward_models.py fits on past rows only). So the limits hold at every time at once, also for a logger that
+learns.
 
-The source caps the model by k / w for a k below W; on Open Bandit and simulated logs every such k gave wider limits
-(docs/evaluation.md), so there is none. Cost O(n), six numbers of state a side.
+The source caps the model by k / w for a k below W. On Open Bandit and simulated logs every such k gave wider limits
+(docs/evaluation.md), so there is no cap. Cost O(n), six numbers of state per side.
 """
 
 from copy import copy
@@ -24,10 +24,10 @@ PRIOR_VARIANCE, PRIOR_MEAN = 0.25, 0.5  # of numbers in [0, 1] of which nothing 
 
 
 class LowerLimits:
-    """The lower limit of the mean of x_t >= -k_t, which is in [0, 1], row by row.
+    """Lower limits of the mean of x_t >= -k_t, which is in [0, 1], row by row.
 
-    alpha: how often it may ever fail. State: rows, sum y, sum (y - mean)^2, the three sums of the formula, the highest
-    limit so far.
+    `alpha` is the probability with which a limit may ever fail. The state is the number of rows, sum y, sum (y -
+    mean)^2, the three sums of the formula, and the highest limit so far.
     """
 
     rows: int
@@ -40,7 +40,7 @@ class LowerLimits:
         self.sums, self.highest = np.zeros(3), -np.inf
 
     def add(self, x: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """The limits (n,) after each of the rows x (n,), with k (n,), which does not fall."""
+        """Return the limits (n,) after each of the rows x (n,), with k (n,) that does not decrease."""
         y, n, least = x / (k + 1.0), self.rows + np.arange(1, len(x) + 1), 1.0 / (k + 1.0)
         if self.rows == 0 and len(x):
             self.total = PRIOR_MEAN * least[0]
@@ -59,7 +59,7 @@ class LowerLimits:
         return limits
 
     def concat(self, other: "LowerLimits") -> "LowerLimits":
-        """After these rows those of `other`, whose bets knew nothing of these; within `other` nobody has looked."""
+        """Return the limits after these rows and the rows of `other`; the limits within `other` are not looked at."""
         found = copy(self)
         found.rows, found.total = self.rows + other.rows, self.total + other.total
         found.squares, found.sums = self.squares + other.squares, self.sums + other.sums
@@ -70,15 +70,21 @@ class LowerLimits:
 
 
 def lower_limits(x: np.ndarray, k: float, alpha: float) -> np.ndarray:
-    """The lower limits (n,) of the mean of x >= -k, which is in [0, 1], after each row."""
+    """Return the lower limits (n,) of the mean of x >= -k, which is in [0, 1], after each row."""
     return LowerLimits(alpha).add(x, np.full(len(x), k))
 
 
 class DoublyRobustSequence:
-    """Limits of a value with a model, which hold at every time at once, whatever the logger learns.
+    """Confidence sequence for a value with a reward model, whatever the logger learns.
 
-    rewards: their range; bound: the largest weight that there can be, or that can have been so far (default 1.0);
-    alpha: how often they may ever fail, above 0 and below 1 (default 0.05).
+    Parameters
+    ----------
+    rewards : Range
+        Range of the rewards.
+    bound : float, default 1.0
+        Largest possible weight, or the largest one so far.
+    alpha : float, default 0.05
+        Probability with which the limits may ever fail, above 0 and below 1.
     """
 
     rewards: Range
@@ -88,8 +94,16 @@ class DoublyRobustSequence:
         self._sides = LowerLimits(alpha / 2), LowerLimits(alpha / 2)
 
     def add(self, sample: Sample, max_weights: np.ndarray | None = None) -> None:
-        """Learn rows, with a model fitted on those before; tops: (n,) the largest weight that each could have had,
-        known before its arm was drawn: the bound rises to them; None (default): the bound."""
+        """Add rows whose model was fitted on the rows before them.
+
+        Parameters
+        ----------
+        sample : Sample
+            Rows with predictions.
+        max_weights : ndarray of shape (n,), default None
+            Largest possible weight of each row, known before its arm was drawn. The bound rises to these numbers. None:
+            `bound`.
+        """
         rising = np.full(sample.rows, self.bound) if max_weights is None else np.maximum.accumulate(max_weights)
         k = np.maximum(rising, self.bound)
         for sign, edge, side in zip((1.0, -1.0), self.rewards, self._sides, strict=True):
@@ -101,14 +115,25 @@ class DoublyRobustSequence:
         self.bound = float(k.max(initial=self.bound))
 
     def concat(self, other: "DoublyRobustSequence") -> "DoublyRobustSequence":
-        """After these rows those of `other`, over the same range and at the same level: limits hold, if wider."""
+        """Return the sequence of these rows followed by the rows of `other`, over the same range and at the same level.
+
+        Parameters
+        ----------
+        other : DoublyRobustSequence
+            Sequence of the rows that follow.
+
+        Returns
+        -------
+        DoublyRobustSequence
+            New sequence. Its limits hold, but they are wider than the limits of one sequence.
+        """
         found = DoublyRobustSequence(self.rewards, max(self.bound, other.bound))
         lower, upper = (one.concat(two) for one, two in zip(self._sides, other._sides, strict=True))
         found._sides = lower, upper
         return found
 
     def interval(self) -> Interval:
-        """The narrowest limits so far."""
+        """Return the narrowest limits so far."""
         low, high = (max(side.highest, 0.0) for side in self._sides)
         return self.rewards.clip(
             self.rewards.least + self.rewards.span * low, self.rewards.largest - self.rewards.span * high
@@ -116,10 +141,25 @@ class DoublyRobustSequence:
 
 
 def doubly_robust_interval(sample: Sample, rewards: Range, bound: float, alpha: float = 0.05) -> Interval:
-    """The narrowest limits so far of a value, which hold at every time at once, whatever the logger learns.
+    """Return the narrowest limits so far of a value, from the doubly robust confidence sequence.
 
-    sample: with a model fitted on the past, within the range; rewards: their range; bound: W, at least every weight;
-    alpha: how often they may ever fail, above 0 and below 1 (default 0.05).
+    They hold at every time at once, whatever the logger learns.
+
+    Parameters
+    ----------
+    sample : Sample
+        Rows with a model fitted on the past, with predictions within the range.
+    rewards : Range
+        Range of the rewards.
+    bound : float
+        Largest possible weight W, at least every weight.
+    alpha : float, default 0.05
+        Probability with which the limits may ever fail, above 0 and below 1.
+
+    Returns
+    -------
+    Interval
+        Limits of the value.
     """
     sequence = DoublyRobustSequence(rewards, bound, alpha)
     sequence.add(sample)

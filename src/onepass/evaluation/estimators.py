@@ -1,4 +1,4 @@
-"""Estimators of a policy's value from a log of another one: one formula, ten names.
+"""Estimators of a policy's value from a log of another policy: one formula, ten names.
 
     value = mean[ v + s(w) (r - q) ],        or, self-normalized, mean v + sum s(w) (r - q) / sum s(w)
 
@@ -12,11 +12,11 @@
     DRos        s = knob w / (w^2 + knob)                             Su et al. 2020
     subgaussian s = w / (1 - knob + knob w), knob in [0, 1]           Metelli, Russo and Restelli 2021
 
-DM, Switch-DR, DRos and subgaussian-DR take the rows that a model predicts (the first ones have none), as nothing else
-corrects them. What a model predicts does not tell how wrong it is: DM's deviation is that of its error as DR finds it,
-sqrt(mean(w (r - q))^2 + deviation(DR)^2).
+DM, Switch-DR, DRos and subgaussian-DR use only rows that a model predicts (the first rows have no model), because no
+weights correct the other rows. A model's predictions do not tell how wrong they are. So the deviation of DM is its
+error as DR finds it, sqrt(mean(w (r - q))^2 + deviation(DR)^2).
 
-Unbiased where the weights are right and cover the policy: IPS and DR, DR whatever the model was, if it was fitted
+IPS and DR are unbiased if the weights are right and cover the policy; DR whatever the model is, if the model was fitted
 without the row (reward_models.py). The others trade bias for variance. Cost O(n).
 """
 
@@ -33,41 +33,51 @@ Shape = Callable[[np.ndarray, float], np.ndarray]  # weights and knob to s(w)
 
 
 def _identity(weights: np.ndarray, knob: float) -> np.ndarray:
-    """w."""
+    """Return w."""
     return weights
 
 
 def zero_shape(weights: np.ndarray, knob: float) -> np.ndarray:
-    """0."""
+    """Return 0."""
     return np.zeros_like(weights)
 
 
 def _clip(weights: np.ndarray, knob: float) -> np.ndarray:
-    """min(w, knob)."""
+    """Return min(w, knob)."""
     return np.minimum(weights, knob)
 
 
 def _switch(weights: np.ndarray, knob: float) -> np.ndarray:
-    """w up to the knob, 0 above."""
+    """Return w up to the knob, 0 above."""
     return np.where(weights <= knob, weights, 0.0)
 
 
 def _optimistic(weights: np.ndarray, knob: float) -> np.ndarray:
-    """knob w / (w^2 + knob); w for an infinite knob."""
+    """Return knob w / (w^2 + knob), or w for an infinite knob."""
     return weights if np.isinf(knob) else knob * weights / (weights**2 + knob)
 
 
 def _harmonic(weights: np.ndarray, knob: float) -> np.ndarray:
-    """w / (1 - knob + knob w), at most 1 / knob; 1 for a knob of 1."""
+    """Return w / (1 - knob + knob w), at most 1 / knob; 1 for a knob of 1."""
     return weights / np.where(weights > 0.0, 1.0 - knob + knob * weights, 1.0)
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """An estimator of the table above.
+    """Estimator of a policy's value.
 
-    name: its name; shape: s; knob: its number, 0 or above (default infinity, which shrinks nothing); models: whether it
-    uses a reward model (default True); normalized: whether weights are divided by their sum (default False).
+    Parameters
+    ----------
+    name : str
+        Name, one of `ESTIMATORS`.
+    shape : callable
+        Function of weights (n,) and knob that returns s(w) (n,).
+    knob : float, default inf
+        Parameter of the shape, at least 0. Infinity shrinks nothing.
+    models : bool, default True
+        True if the estimator uses a reward model.
+    normalized : bool, default False
+        True if weights are divided by their sum.
     """
 
     name: str
@@ -77,22 +87,59 @@ class Estimator:
     normalized: bool = False
 
     def shrink(self, weights: np.ndarray) -> np.ndarray:
-        """s(w) (n,)."""
+        """Return the shrunk weights s(w).
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n,)
+            Importance weights.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Weights after the shape of the estimator.
+        """
         return self.shape(weights, self.knob)
 
     @property
     def uses_all_rows(self) -> bool:
-        """Whether weights correct what a model says, or there is none: then rows without a model do no harm."""
+        """True if rows without a model do no harm: weights correct the model, or there is none."""
         return not self.models or self.shape is _identity
 
     def select_rows(self, sample: Sample) -> Sample:
-        """The rows that it takes: those that a model predicts, where nothing corrects the others."""
+        """Return the rows that the estimator uses.
+
+        Rows that no model predicts are left out unless `uses_all_rows`.
+
+        Parameters
+        ----------
+        sample : Sample
+            Rows of the log.
+
+        Returns
+        -------
+        Sample
+            Rows to use.
+        """
         whole = self.uses_all_rows or bool(sample.modelled.all())
         return sample if whole else Sample(*(column[sample.modelled] for column in sample))
 
     def terms(self, sample: Sample) -> np.ndarray:
-        """(n,) numbers, for the rows that it takes, whose mean is the value and whose variance, over n, is about its
-        variance (but for DM): for self-normalized estimators by the delta method."""
+        """Return the numbers whose mean is the estimate.
+
+        Their variance over n is about the estimator's variance (but for DM). For self-normalized estimators this holds
+        by the delta method.
+
+        Parameters
+        ----------
+        sample : Sample
+            Rows of the log.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            One number for each row that the estimator uses.
+        """
         sample = self.select_rows(sample)
         s = self.shrink(sample.weights)
         q, v = (sample.predicted, sample.values) if self.models else (0.0, 0.0)
@@ -106,13 +153,36 @@ class Estimator:
         return v + ratio + (away - s * ratio) / total
 
     def value(self, sample: Sample) -> float:
-        """The estimate; NaN where it takes no row."""
+        """Return the estimate, NaN if the estimator uses no row.
+
+        Parameters
+        ----------
+        sample : Sample
+            Rows of the log.
+
+        Returns
+        -------
+        float
+            Estimated value per decision.
+        """
         terms = self.terms(sample)
         return float(terms.mean()) if terms.size else float("nan")
 
     def deviation(self, sample: Sample) -> float:
-        """The standard error of a fixed log: sqrt(variance of the terms / n), of DM with the error that DR finds in it;
-        NaN where it takes no row."""
+        """Return the standard error for a fixed log, sqrt(variance of the terms / n).
+
+        For DM it includes the error that DR finds in the model. NaN if the estimator uses no row.
+
+        Parameters
+        ----------
+        sample : Sample
+            Rows of the log.
+
+        Returns
+        -------
+        float
+            Standard error of the estimate.
+        """
         sample = self.select_rows(sample)
         if sample.rows == 0:
             return float("nan")
@@ -123,8 +193,25 @@ class Estimator:
 
 
 def get_estimator(name: str, knob: Any = None) -> Estimator:
-    """An estimator by its name: one of `NAMES`. knob: of clipped, switch, dros (at least 0) or subgaussian (0 to 1);
-    None: what shrinks nothing. ValueError for others."""
+    """Return the estimator of a name.
+
+    Parameters
+    ----------
+    name : str
+        One of `ESTIMATORS`.
+    knob : float, default None
+        Parameter of clipped, switch, dros (at least 0) or subgaussian (0 to 1). None: no shrinkage.
+
+    Returns
+    -------
+    Estimator
+        Estimator with this knob.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, the estimator has no knob, or the knob is out of range.
+    """
     name = check.choice("name", name, ESTIMATORS)
     known = TABLE[name]
     if knob is None:

@@ -2,8 +2,8 @@
 
     w = policy(a | x) / p        in blocks, so that policies may be functions and logs streams
 
-Weights-only numbers come from sums that add (moments.py), the betting sequence from its own state; memory does not grow
-with the log, but for the four columns of a sample (sample.py).
+Estimates from weights alone come from sums (moments.py), the betting sequence from its own state. Memory does not grow
+with the log, except for the four columns of a sample (sample.py).
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,9 +34,21 @@ PREFERRED = ("dr", "snips", "ips")  # the first of them that was asked for gives
 
 @dataclass(frozen=True)
 class Estimate:
-    """name of the estimator; value, NaN where no row has a model that it needs; deviation: its standard error on a
-    fixed log, of DM the error that DR finds in it; knob: its number, if it has one; normal: limits value +- z
-    deviations, which a logger that learns, or a look before the end, makes invalid."""
+    """Estimate of a policy's value by one estimator.
+
+    Parameters
+    ----------
+    name : str
+        Name of the estimator.
+    value : float
+        Estimate, NaN if no row has a model that it needs.
+    deviation : float
+        Standard error on a fixed log; for DM the error that DR finds in it.
+    knob : float or None
+        Parameter of the estimator, if it has one.
+    normal : Interval
+        Limits value +- z deviations. A logger that learns, or a look before the end, makes them invalid.
+    """
 
     name: str
     value: float
@@ -47,16 +59,33 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a log tells of a policy.
+    """Evaluation of a policy on a log.
 
-    diagnosis: of its weights; value: the estimate by DR if that was asked for, else by SNIPS, IPS, or the first one
-    (`estimator` says which), and None where the log was refused; limits: those that hold at any time, whatever the
-    logger learned, where they overlap; estimates: by name; intervals: by name, of a fixed sample ("bernstein",
-    "clopper-pearson", "cressie-read"), and of all times, which hold together ("betting", "doubly-robust"; "average", of
-    the average value so far, in place of these where the value changes, where the largest weight is not known, or where
-    bets leave no value); logged: the mean reward of the logger itself; level: of all limits; bound: the largest weight
-    that there could be, and whether the log told it (`bound_known`) or it is the largest one seen, with which no limits
-    count; sample: its columns, None of `evaluate_many`.
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+        Diagnosis of the policy's weights.
+    value : float or None
+        Estimate by DR if requested, else by SNIPS, IPS, or the first estimator (see `estimator`). None if the log is
+        refused.
+    limits : Interval
+        Intersection of the limits that hold at any time, whatever the logger learned.
+    estimates : dict of str to Estimate
+        Estimates by name.
+    intervals : dict of str to Interval
+        Intervals by name. "bernstein", "clopper-pearson" and "cressie-read" are for a fixed sample. "betting" and
+        "doubly-robust" hold at all times, together. "average" replaces these two if the value changes, the largest
+        weight is not known, or bets leave no value: it limits the average value so far.
+    logged : float
+        Mean reward of the logger itself.
+    level : float
+        Confidence level of all limits.
+    bound : float
+        Largest possible weight.
+    bound_known : bool
+        True if the log told the bound. If not, it is the largest weight seen, and no limits use it.
+    sample : Sample or None
+        Columns of the sample, None for `evaluate_many`.
     """
 
     diagnosis: Diagnosis
@@ -72,17 +101,22 @@ class Evaluation:
 
     @property
     def estimator(self) -> str | None:
-        """The name of the estimator that `value` is of: "dr" if it was asked for, else "snips", "ips", or the first;
-        None where none was."""
+        """Name of the estimator of `value`: "dr" if requested, else "snips", "ips", or the first."""
         return next((name for name in PREFERRED if name in self.estimates), next(iter(self.estimates), None))
 
     @property
     def verdict(self) -> str:
-        """ "ok", "wide" or "refused"."""
+        """Verdict of the diagnosis: "ok", "wide" or "refused"."""
         return self.diagnosis.verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, without the sample."""
+        """Return plain data, without the sample.
+
+        Returns
+        -------
+        dict
+            Numbers, strings and lists, as the command line writes them.
+        """
         return {
             "verdict": self.verdict,
             "reasons": list(self.diagnosis.reasons),
@@ -133,29 +167,50 @@ def evaluate(
     seed: int = 0,
     average: bool = False,
 ) -> Evaluation:
-    """The value of a policy: what it would have earned a decision, by the log of another one.
+    """Estimate what a policy would have earned per decision, from the log of another policy.
 
-    log: a `Log`, or blocks of one in their order (then models learn block by block, and policies are functions,
-        bandits, or (K,) arrays).
-    policy: probabilities (K,), (n, K), with slots (K, L) or (n, K, L); a function of contexts to (n, K); a bandit,
-        which is asked and not changed; or `Learning(bandit)`, which learns every decision after it was weighed.
-    reward_range: (least, largest) reward that there can be (default (0.0, 1.0)); limits rest on it.
-    estimators: names (default "ips", "snips", "dm", "dr"): of `onepass.evaluation.NAMES`; knobs are chosen by SLOPE.
-    model: of rewards, for estimators that use one: a scikit-learn regressor, `Linear(...)` or None (default):
-        `Linear()`, ridge regression per arm. It predicts a row from the blocks before it; rows of the first one have no
-        prediction, and DM and others that weights do not correct leave them out.
-    level: of all limits, above 0 and below 1 (default 0.95).
-    weight_bound: the largest weight that there can be, at least 1; None (default): that of each row by the logger's
-        distributions, or by propensities that are all those of an even choice; else it is not known, and limits at any
-        time are those of the average value, which need none.
-    folds: blocks that the model is fitted over, at least 2 (default 5): of a log that is given whole, else of its first
-        block.
-    bootstrap: how often rows are drawn again for an interval "bootstrap" of the first estimator; 0 (default): none.
-    seed: of the bootstrap, at least 0 (default 0).
-    average: whether limits at any time are those of the average value so far, for a world that changes (default False:
-        of one value that stays); of a policy that learns (`Learning`), or wrote the log (`Logged`), they always are.
-    Returns an `Evaluation`. ValueError for rewards outside the range, and for what does not fit. Cost O(n) estimates
-    and O(n) of the betting sequence, about 0.05 us a row of long logs.
+    Cost O(n) for estimates and O(n) for the betting sequence, about 0.05 us a row of long logs.
+
+    Parameters
+    ----------
+    log : Log or iterable of Log
+        A log, or its blocks in order. Of blocks, models learn block by block, and policies are functions, bandits, or
+        (K,) arrays.
+    policy : array, callable, bandit or object with `action_probabilities`
+        Probabilities (K,) or (n, K), with slots (K, L) or (n, K, L); a function of contexts to (n, K); a bandit, which
+        is not changed; or `LearningPolicy(bandit)`, which learns each decision after it was evaluated.
+    reward_range : tuple of float, default (0.0, 1.0)
+        Least and largest possible reward. Limits rest on it.
+    estimators : iterable of str, default ("ips", "snips", "dm", "dr")
+        Names, of `onepass.evaluation.ESTIMATORS`. Knobs are chosen by SLOPE.
+    model : regressor, default None
+        Reward model for estimators that use one: a scikit-learn regressor, `RidgeModel(...)`, or None for
+        `RidgeModel()`, ridge regression per arm. It predicts a row from the blocks before. Rows of the first block have
+        no prediction; DM and other estimators that weights do not correct leave them out.
+    level : float, default 0.95
+        Confidence level of all limits, above 0 and below 1.
+    weight_bound : float, default None
+        Largest possible weight, at least 1. None: computed for each row from the logger's distributions, or from even
+        propensities. If the log has neither, the bound is not known, and anytime limits are those of the average value.
+    folds : int, default 5
+        Number of blocks that the model is fitted over, at least 2: of a whole log, or of the first block of a stream.
+    bootstrap : int, default 0
+        Number of resamples for an interval "bootstrap" of the first estimator. 0: no such interval.
+    seed : int, default 0
+        Seed of the bootstrap, at least 0.
+    average : bool, default False
+        True if anytime limits are to be limits of the average value so far, for a world that changes. They always are
+        for a policy that learns (`LearningPolicy`) or wrote the log (`LoggingPolicy`).
+
+    Returns
+    -------
+    Evaluation
+        Diagnosis, estimates and limits.
+
+    Raises
+    ------
+    ValueError
+        If a reward is outside of the range, or an argument does not agree with the log.
     """
     rewards, names = make_range(reward_range), tuple(estimators)
     for name in names:
@@ -185,8 +240,10 @@ def evaluate(
 def _blocks(
     log: Log | Iterable[Log], policy: Any, model: Any, folds: int
 ) -> Iterator[tuple[Log, np.ndarray, np.ndarray | None, np.ndarray | None]]:
-    """Blocks, the policy's probabilities (n, K), rewards (n, K) by a model of what came before, and whether there was
-    one (n,)."""
+    """Yield blocks, the policy's probabilities (n, K), predicted rewards (n, K), and the rows with a prediction (n,).
+
+    The model learns only earlier blocks.
+    """
     ahead = None if model is None else ProgressivePredictor(model, folds)
     if isinstance(log, Log):
         chooses = make_policy(policy, log)
@@ -213,8 +270,11 @@ def summarize_sample(
     seed: int,
     average: bool = False,
 ) -> Evaluation:
-    """All numbers of a sample; tops: (n,) the largest weights that rows could have had, None where these are not known;
-    average: whether its value changes."""
+    """Compute all numbers of a sample.
+
+    `max_weights` (n,) are the largest possible weights of the rows, None if not known. `average` says that the value
+    changes.
+    """
     m, modelled = compute_moments(sample.weights, sample.rewards), any(get_estimator(name).models for name in names)
     anytime = AnytimeLimits(rewards, alpha, average, modelled)
     anytime.add(sample, max_weights, bound.ceiling)
@@ -243,19 +303,19 @@ def summarize_sample(
 
 
 def _select_estimator(name: str, sample: Sample) -> Estimator:
-    """The estimator of that name, with its knob chosen."""
+    """Return the estimator of a name, with its knob chosen by SLOPE."""
     return tune_estimator(sample, name) if name in TUNED else get_estimator(name)
 
 
 def _estimate(one: Estimator, sample: Sample, rewards: Range, alpha: float) -> Estimate:
-    """Its numbers."""
+    """Compute value, deviation and normal limits of an estimator."""
     knob = one.knob if one.name in TUNED else None
     value, deviation = one.value(sample), one.deviation(sample)
     return Estimate(one.name, value, deviation, knob, intervals.normal_interval(value, deviation, rewards, alpha))
 
 
 def moment_intervals(m: Moments, rewards: Range, alpha: float) -> dict[str, Interval]:
-    """Intervals of a fixed sample, by name."""
+    """Return the intervals of a fixed sample by name."""
     return {
         "bernstein": intervals.bernstein(m, rewards, alpha),
         "clopper-pearson": intervals.clopper_pearson(m, rewards, alpha),
@@ -264,7 +324,7 @@ def moment_intervals(m: Moments, rewards: Range, alpha: float) -> dict[str, Inte
 
 
 def open_fraction(name: str, value: Any) -> float:
-    """A float above 0 and below 1."""
+    """Return a float above 0 and below 1, or raise ValueError."""
     number = check.fraction(name, value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must be above 0 and below 1, got {check.shown(value)}")

@@ -1,8 +1,9 @@
-"""Events of a log, ours or foreign ones, as the columns that evaluation reads.
+"""Convert events of a log, of onepass or of other programs, into the columns that evaluation reads.
 
-A row is a decision, or a slot of one. A decision that was deferred and never activated is left out, one without an
-outcome earned the default. What was shown without a draw has propensity 1. Arms are places among those offered; where
-decisions offer different numbers of them, rows are filled up with arms that were not offered and had no chance.
+A row is a decision, or one slot of it. A deferred decision that was never activated is left out. A decision without an
+outcome earned the default reward. An arm that was shown without a draw has propensity 1. Arms are indices among those
+offered. If decisions offer different numbers of arms, rows are padded with arms that were not offered and had no
+chance.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -32,19 +33,40 @@ def logs_from_events(
     bad: str = "refuse",
     report: Report | None = None,
 ) -> Iterator[Log]:
-    """Blocks of a log from events, as a stream.
+    """Yield blocks of a log from a stream of events.
 
-    events: `onepass.log.Event`; n_arms: K, at least 1; None (default): the most that were offered so far, which may
-    grow from block to block. features: called with a decision's `contexts`, gives its row (d,) or those of its arms
-    (K, d); None (default): the contexts where they are such numbers; where they are records, they become requests
-    (`Log`), but for JSON that was read with `lazy`. default: the reward of a decision
-    without an outcome, finite (default 0.0). size: rows of a block, at least 1 (default 10,000). kept: with which
-    probability, above 0 and at most 1, all decisions shall have been kept: of one that was kept with more a lot, which
-    is a function of its name, says whether it stays; None (default): as they are.
-    bad: "refuse" (default): a decision that cannot be evaluated is a ValueError; "skip": it is left out, and its name
-    and the reason are told to `report` (default None: to nobody).
-    ValueError, with the decision's name, for one without propensity, for an outcome of no slot where there are several,
-    and for lines that were kept with different probabilities: their mean is not that of the log (give `kept`).
+    Parameters
+    ----------
+    events : iterable of onepass.log.Event
+        Decisions with their outcomes.
+    n_arms : int, default None
+        Number of arms K, at least 1. None: the largest number offered so far, which may grow from block to block.
+    features : callable, default None
+        Function of a decision's `contexts` that returns its row (d,), or the rows of its arms (K, d). None: the
+        contexts if they are numbers. Contexts that are records become requests (see `Log`), except JSON that was read
+        with `lazy`.
+    default : float, default 0.0
+        Reward of a decision without an outcome, finite.
+    size : int, default 10_000
+        Rows per block, at least 1.
+    keep_probability : float, default None
+        Probability with which all decisions are to have been kept, above 0 and at most 1. Decisions that were kept with
+        a higher probability are thinned by a random draw that depends on the decision's id. None: no thinning.
+    bad : str, default "refuse"
+        "refuse" raises ValueError for a decision that cannot be evaluated, "skip" leaves it out.
+    report : callable, default None
+        Called with the id of each decision that is left out, and the reason.
+
+    Yields
+    ------
+    Log
+        Block of at most `size` rows.
+
+    Raises
+    ------
+    ValueError
+        With the decision's id, if a decision has no propensity or an outcome has no slot although there are several.
+        Also if lines were kept with different probabilities and `keep_probability` is None.
     """
     size, default = check.integer("size", size, 1), check.real("default", default)
     most = 0 if n_arms is None else check.integer("n_arms", n_arms, 1)
@@ -64,11 +86,11 @@ def logs_from_events(
 
 
 class _EventFilter:
-    """What all decisions have alike: features, or none; the probability with which their lines were kept.
+    """Check that decisions agree in features and keep probability, and thin them to one keep probability.
 
-    Lines that were all kept with one probability are a fair sample of the log: what is estimated of them holds for it,
-    limits too. Where clicks were kept more often than the rest, a line that was kept with probability k stays with
-    least / k, so all have `least`: given, or None for as they are.
+    If all lines were kept with one probability, they are a fair sample of the log, and estimates and limits hold for
+    it. If clicks were kept more often than the rest, a line that was kept with probability k stays with probability
+    keep_probability / k. None: no thinning.
     """
 
     def __init__(self, keep_probability: float | None = None) -> None:
@@ -77,8 +99,10 @@ class _EventFilter:
         self.keep_probability = keep_probability
 
     def select(self, events: Iterable[Any]) -> Iterator[Any]:
-        """The events that stay; ValueError at the first that was kept with another probability than those before, or
-        with less than all shall have been."""
+        """Yield the events that stay.
+
+        Raises ValueError if keep probabilities differ, or one is below the probability asked for.
+        """
         from onepass.log.showing import lot
 
         for event in events:
@@ -101,7 +125,7 @@ class _EventFilter:
             yield event
 
     def check_features(self, features: Any) -> None:
-        """A row more; ValueError where it differs."""
+        """Raise ValueError if only some rows have features."""
         if self.features not in (None, features is not None):
             raise ValueError("features must be in all decisions or in none")
         self.features = features is not None
@@ -110,7 +134,7 @@ class _EventFilter:
 def _rows_or_none(
     event: Any, features: Callable[[Any], Any] | None, default: float, skip: bool, report: Report | None
 ) -> list[Row]:
-    """The rows of an event; none of one that is left out."""
+    """Return the rows of an event, or no rows if it is left out."""
     try:
         return list(event_rows(event, features, default))
     except ValueError as error:
@@ -122,7 +146,7 @@ def _rows_or_none(
 
 
 def event_rows(event: Any, features: Callable[[Any], Any] | None, default: float) -> Iterator[Row]:
-    """The rows of an event."""
+    """Yield the rows of an event."""
     decision = event.decision
     if decision.deferred and event.activation is None:
         return
@@ -156,13 +180,15 @@ def event_rows(event: Any, features: Callable[[Any], Any] | None, default: float
 
 
 def _actions(contexts: Any) -> Any:
-    """The actions of foreign features."""
+    """Return the actions (`_multi`) of features from another program."""
     return contexts.get("_multi") if isinstance(contexts, dict) else None
 
 
 def _request(decision: Any) -> Any:
-    """The request of a decision whose features are records, or rows of arms that have names; None for rows that are all
-    there is, and for JSON that was not read."""
+    """Return the request of a decision if its contexts are records or its arms have names.
+
+    Returns None if there are only rows of numbers, and for JSON that was not read.
+    """
     from onepass.log.formats.requests import rows_and_names
 
     if isinstance(decision.contexts, dict | list):
@@ -171,7 +197,7 @@ def _request(decision: Any) -> Any:
 
 
 def _numeric_contexts(contexts: Any) -> np.ndarray | None:
-    """Contexts where they are rows of numbers."""
+    """Return contexts as an array if they are rows of numbers, else None."""
     if isinstance(contexts, list):
         try:
             return np.asarray(contexts, float)
@@ -181,7 +207,7 @@ def _numeric_contexts(contexts: Any) -> np.ndarray | None:
 
 
 def _log_from_rows(block: list[Row], arms: int) -> Log:
-    """The log of rows."""
+    """Return the log of a block of rows."""
     places, rewards, propensities, chances, features, slots, offered, offers, requests = zip(*block, strict=True)
     distributions, eligible, names = None, None, offers[0]
     if names is not None and (len(names) != arms or any(one is not names and one != names for one in offers)):
@@ -201,5 +227,5 @@ def _log_from_rows(block: list[Row], arms: int) -> Log:
 
 
 def _pad_rows(rows: np.ndarray, arms: int) -> np.ndarray:
-    """Rows of arms, filled up with 0; a row of a decision as it is."""
+    """Pad rows of arms with zeros to `arms` rows; a row of the decision stays as it is."""
     return rows if rows.ndim == 1 else np.vstack([rows, np.zeros((arms - len(rows), rows.shape[1]))])

@@ -1,4 +1,4 @@
-"""Evaluation of policies on a file of any format, or a store, as the command line asks for it."""
+"""Evaluate policies on a file of any format, or on a store, as the command line asks for it."""
 
 import json
 import math
@@ -18,10 +18,10 @@ from onepass.foundation.importing import NoSuchName, import_named
 
 
 def parse_policy(text: str) -> Any:
-    """A policy by its words: "uniform", "logged", "always:ARM", MODULE:NAME, or the file of a saved bandit.
+    """Return the policy of a description: "uniform", "logged", "always:ARM", MODULE:NAME, or a saved bandit's file.
 
-    ARM is the name of an arm, or its place from 0; MODULE:NAME is a function of contexts, an object with
-    `action_probabilities`, or probabilities. ValueError for what is none.
+    ARM is the name of an arm, or its index from 0. MODULE:NAME is a function of contexts, an object with
+    `action_probabilities`, or probabilities. Raises ValueError for another description.
     """
     from onepass.foundation.files import load
 
@@ -40,7 +40,7 @@ def parse_policy(text: str) -> Any:
 
 
 def _import_object(what: str, text: str) -> Any:
-    """MODULE:NAME, the current folder included; ValueError where it is not there."""
+    """Import MODULE:NAME, also from the current folder. Raises ValueError if it cannot be imported."""
     try:
         return import_named(text)
     except (ImportError, NoSuchName) as error:
@@ -62,17 +62,45 @@ def evaluate_file(
     keep_probability: float | None = None,
     **options: Any,
 ) -> dict[str, Evaluation]:
-    """Evaluate policies on one pass over a file, or a store.
+    """Evaluate policies in one pass over a file, or a store.
 
-    path, format, bad: as `onepass.log.formats.read` has them; report: called with the line, or the decision, that is
-    left out, and the reason; or where a store is, as `onepass log` names it:
-    a file of SQLite or of JSON lines (.jsonl), a folder, postgresql://...; loop: of a store (default None: all).
-    policies: as `policy_named` has them; features:
-    of CSV the names of columns, divided by commas, of others MODULE:NAME of a function of a decision's features, which
-    gives its row or those of its arms; None (default): numbers where there are such. arms: the names of all arms of
-    CSV (default None: as `onepass.log.formats.table` finds them). default: the reward of a decision
-    without an outcome (default 0.0); kept: as of `logs_of` (default None); progress, options: as for `evaluate_many`.
-    Returns `Evaluation` by policy. ValueError as these.
+    Parameters
+    ----------
+    path : str or Path
+        File, or a store as `onepass log` names it: a file of SQLite or JSON lines (.jsonl), a folder, postgresql://...
+    policies : sequence of str
+        Policies as `parse_policy` takes them.
+    format : str, default None
+        Format of the file, as for `onepass.log.formats.read`.
+    features : str, default None
+        For CSV the names of columns, divided by commas. Otherwise MODULE:NAME of a function of a decision's features
+        that returns its row or the rows of its arms. None: numbers, if there are any.
+    arms : sequence of str, default None
+        Names of all arms of CSV. None: as `onepass.log.formats.table` finds them.
+    bad : str, default "refuse"
+        "refuse" or "skip", as for `onepass.log.formats.read`.
+    report : callable, default None
+        Called with each line or decision that is left out, and the reason.
+    progress : callable, default None
+        Called with the number of rows, as for `evaluate_many`.
+    default : float, default 0.0
+        Reward of a decision without an outcome.
+    loop : str, default None
+        Loop of a store. None: all loops.
+    keep_probability : float, default None
+        Probability to which lines are thinned, as for `logs_from_events`.
+    **options : Any
+        Options of `evaluate_many`.
+
+    Returns
+    -------
+    dict of str to Evaluation
+        Evaluations by policy.
+
+    Raises
+    ------
+    ValueError
+        If a policy, the file or an option is not valid.
     """
     chosen: dict[str, Any] = {text: parse_policy(text) for text in policies}
     found = read_blocks(
@@ -95,9 +123,11 @@ def read_blocks(
     keep_probability: float | None = None,
     plain: bool = True,
 ) -> Iterator[Log]:
-    """The decisions of a file, or a store, in blocks; path, format, features, arms, bad, report, default, loop,
-    kept and errors as of `evaluate_file`. plain: whether features that are JSON are read, for policies that look at
-    them (default True)."""
+    """Yield the decisions of a file, or a store, in blocks.
+
+    The arguments and errors are those of `evaluate_file`. If `plain` is False, JSON features are not parsed, because no
+    policy reads them.
+    """
     from onepass.log import formats
 
     read: dict[str, Any] = {}
@@ -124,7 +154,7 @@ def read_blocks(
 
 
 def _is_store(path: str | Path, format: str | None) -> bool:
-    """Whether a place is that of a store, not of a file of others."""
+    """Return True if a path names a store, not a file of another program."""
     from onepass.log import formats
     from onepass.log.opening import SCHEMES
 
@@ -134,7 +164,7 @@ def _is_store(path: str | Path, format: str | None) -> bool:
 
 
 def count_decisions(path: str | Path, format: str | None = None) -> int:
-    """About how many decisions a file or a store holds, at least 1, by one quick look: lines, blocks, records."""
+    """Estimate how many decisions a file or a store holds, at least 1, from its lines, blocks or records."""
     from onepass.log import formats
     from onepass.log.formats.lines import opened
 
@@ -154,7 +184,7 @@ def count_decisions(path: str | Path, format: str | None = None) -> int:
 
 
 def to_json_lines(found: dict[str, Evaluation]) -> str:
-    """Evaluations as lines of JSON, one a policy; what is not finite becomes null."""
+    """Format evaluations as lines of JSON, one per policy. Numbers that are not finite become null."""
 
     def replace_nonfinite(value: Any) -> Any:
         if isinstance(value, dict):
@@ -168,8 +198,10 @@ def to_json_lines(found: dict[str, Evaluation]) -> str:
 
 
 def format_table(found: dict[str, Evaluation]) -> str:
-    """Evaluations as aligned lines: verdict, value and its estimator, limits at any time, rows that the log is worth;
-    reasons below."""
+    """Format evaluations as aligned lines.
+
+    The columns are verdict, value and its estimator, limits at any time, and effective rows. Reasons stand below.
+    """
     lines = [f"{'policy':<24} {'verdict':<8} {'value':>11} {'by':<5} {'limits at any time':>25} {'worth':>11}"]
     for name, one in found.items():
         value = "" if one.value is None else f"{one.value:.6g}"

@@ -1,11 +1,13 @@
-"""The confidence sequence of Vowpal Wabbit: a gamma-exponential mixture (Howard, Ramdas, McAuliffe and Sekhon 2021), to
-compare with.
+"""The confidence sequence of Vowpal Wabbit: a gamma-exponential mixture (Howard, Ramdas, McAuliffe and Sekhon 2021).
+
+It serves as a comparison.
 
     x = w r,  x_t its mean so far with half a success,  v = sum (x_i - x_{i-1})^2,  s = sum x - t mu
     log W(s, v) = s + v + c log c - (v + c) log(s + v + c) + log G(v + c, s + v + c) - log G(c, c),    c = 1
 
-G: the lower incomplete gamma function. The lower limit is the mu where W = 2 / alpha; the upper one that of 1 - r,
-mirrored: it pays for the weights of rewards 0, hence is wide where rewards are rare. Holds at every time. Cost O(n).
+G is the lower incomplete gamma function. The lower limit is the mu where W = 2 / alpha. The upper limit is the mirrored
+lower limit of 1 - r. It pays for the weights of rewards 0, so it is wide where rewards are rare. The limits hold at
+every time. Cost O(n).
 """
 
 import math
@@ -22,19 +24,25 @@ SMALLEST = 1e-290  # of the regularized function, whose digits are all right abo
 
 
 def log_wealth(s: float, v: float, c: float = MIXING) -> float:
-    """log W(s, v); c: of the mixture, above 0 (default 1.0): a larger one has more weight on small bets."""
+    """Return log W(s, v).
+
+    A larger mixture parameter `c`, above 0, has more weight on small bets.
+    """
     a, x = v + c, s + v + c
     return -math.inf if x <= 0.0 else s + v - a * math.log(x) + _log_lower_gamma(a, x) + _constant(c)
 
 
 @cache
 def _constant(c: float) -> float:
-    """c log c - log G(c, c)."""
+    """Return c log c - log G(c, c)."""
     return c * math.log(c) - _log_lower_gamma(c, c)
 
 
 def _log_lower_gamma(a: float, x: float) -> float:
-    """log G(a, x); below the smallest float the first term of its series over 1 - x / (a + 1), which is no less."""
+    """Return log G(a, x).
+
+    Below the smallest float it is the first term of the series over 1 - x / (a + 1), which is no less.
+    """
     part = float(special.gammainc(a, x))
     if part > SMALLEST:
         return math.lgamma(a) + math.log(part)
@@ -42,7 +50,7 @@ def _log_lower_gamma(a: float, x: float) -> float:
 
 
 def lower_limit(weights: np.ndarray, rewards: np.ndarray, alpha: float) -> float:
-    """For rewards in [0, 1]."""
+    """Return the lower limit for rewards in [0, 1]."""
     x, n = weights * rewards, len(weights)
     before = (np.concatenate([[0.0], np.cumsum(x)[:-1]]) + 0.5) / np.arange(1, n + 1)
     v, total = float(((x - np.minimum(before, 1.0)) ** 2).sum()), float(x.sum())
@@ -57,7 +65,7 @@ def lower_limit(weights: np.ndarray, rewards: np.ndarray, alpha: float) -> float
 
 
 def gamma_mixture(sample: Sample, rewards: Range, alpha: float) -> Interval:
-    """Limits of the value of the policy."""
+    """Return limits of the value of a policy."""
     scaled = (sample.rewards - rewards.least) / rewards.span
     low, high = (lower_limit(sample.weights, r, alpha) for r in (scaled, 1.0 - scaled))
     return rewards.clip(rewards.least + rewards.span * low, rewards.least + rewards.span * (1.0 - high))

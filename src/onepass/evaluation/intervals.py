@@ -1,7 +1,8 @@
 """Intervals for a value from a log of fixed length: inverse propensity weights w, rewards r in a known range.
 
-They hold for a fixed number of rows from one and the same logger; normal and bootstrap ones asymptotically. A logger
-that learns, or a look before the end, breaks them: betting.py and doubly_robust.py have intervals that survive both.
+They hold for a fixed number of rows from one unchanged logger; normal and bootstrap intervals hold asymptotically. A
+logger that learns, or a look before the end, breaks them. The intervals of betting.py and doubly_robust.py survive
+both.
 
     normal          mean +- z sqrt(variance / n)
     bernstein       mean +- sqrt(2 variance l / n) + 7 M l / (3 (n - 1)), l = log(4 / alpha)    Maurer and Pontil 2009
@@ -22,12 +23,12 @@ from onepass.evaluation.sample import Sample
 
 
 def normal(terms: np.ndarray, rewards: Range, alpha: float) -> Interval:
-    """mean +- z sqrt(variance / n) of an estimator's terms (n,)."""
+    """Return mean +- z sqrt(variance / n) of an estimator's terms (n,)."""
     return normal_interval(float(terms.mean()), float(np.sqrt(terms.var() / terms.size)), rewards, alpha)
 
 
 def normal_interval(value: float, deviation: float, rewards: Range, alpha: float) -> Interval:
-    """value +- z deviations; the range where these are not known."""
+    """Return value +- z deviations, or the range if they are not known."""
     if not np.isfinite(deviation):
         return Interval(*rewards)
     away = float(stats.norm.isf(alpha / 2)) * deviation
@@ -35,8 +36,10 @@ def normal_interval(value: float, deviation: float, rewards: Range, alpha: float
 
 
 def bernstein(m: Moments, rewards: Range, alpha: float) -> Interval:
-    """Maurer and Pontil's empirical Bernstein bound, alpha / 2 on either side, of the mean of w (r - least), which is
-    in [0, M span] with M the largest weight."""
+    """Return the empirical Bernstein bound of Maurer and Pontil, with alpha / 2 on either side.
+
+    It bounds the mean of w (r - least), which is in [0, M span] with M the largest weight.
+    """
     if m.rows < 2:
         return Interval(*rewards)
     shifted = m.shift_rewards(rewards.least)
@@ -47,7 +50,10 @@ def bernstein(m: Moments, rewards: Range, alpha: float) -> Interval:
 
 
 def clopper_pearson(m: Moments, rewards: Range, alpha: float) -> Interval:
-    """As if the rewards, scaled to [0, 1], were n / M trials with sum(w r) / M successes, M the largest weight."""
+    """Return the Clopper-Pearson interval of n / M trials with sum(w r) / M successes.
+
+    Rewards are scaled to [0, 1], and M is the largest weight.
+    """
     scale = max(m.max_weight, 1.0)
     trials = m.rows / scale
     successes = min(max(m.shift_rewards(rewards.least).products / rewards.span / scale, 0.0), trials)
@@ -58,11 +64,12 @@ def clopper_pearson(m: Moments, rewards: Range, alpha: float) -> Interval:
 
 
 def cressie_read(m: Moments, rewards: Range, alpha: float, most: float | None = None) -> Interval:
-    """Empirical likelihood by the Cressie-Read divergence of power -2 (Karampatziakis, Langford and Mineiro 2020).
+    """Return the empirical likelihood interval of Karampatziakis, Langford and Mineiro (2020).
 
-    The rows and one more that was not seen, at weight 0 or `most` (default: the largest seen), with the worst reward;
-    of p with sum p = sum p w = 1, those within the divergence F(1, n; alpha) of the nearest one. In centred moments,
-    with b = cov(w, wr) / var(w):  mean(wr) + b (1 - mean w) -+ sqrt(rest (cov(wr, wr) - b cov(w, wr)) / (n + 1)).
+    It uses the Cressie-Read divergence of power -2. One unseen row is added, at weight 0 or `most` (None: the largest
+    weight seen), with the worst reward. Among p with sum p = sum p w = 1, it takes those within the divergence
+    F(1, n; alpha) of the nearest one. In centred moments, with b = cov(w, wr) / var(w):
+    mean(wr) + b (1 - mean w) -+ sqrt(rest (cov(wr, wr) - b cov(w, wr)) / (n + 1)).
     """
     most = m.max_weight if most is None else max(most, m.max_weight)
     budget = float(stats.f.isf(alpha, 1, m.rows)) + _distance(m.with_row(most if m.weights < m.rows else 0.0, 0.0))
@@ -78,14 +85,14 @@ def cressie_read(m: Moments, rewards: Range, alpha: float, most: float | None = 
 
 
 def _distance(m: Moments) -> float:
-    """The least divergence of p with sum p w = 1 from 1 / n: n (mean w - 1)^2 / var(w)."""
+    """Return the least divergence of p with sum p w = 1 from 1 / n: n (mean w - 1)^2 / var(w)."""
     mean = m.weights / m.rows
     variance = m.square_weights / m.rows - mean * mean
     return m.rows * (mean - 1.0) ** 2 / variance if variance > 0.0 else 0.0 if mean == 1.0 else np.inf
 
 
 def _end(m: Moments, sign: float, budget: float) -> float:
-    """The end of the interval: lower for sign 1, upper for -1."""
+    """Return an end of the interval: the lower one for sign 1, the upper one for -1."""
     n, mean, along = m.rows, m.weights / m.rows, m.products / m.rows
     variance, joint = m.square_weights / n - mean * mean, m.weighted_products / n - mean * along
     spread = max(m.square_products / n - along * along, 0.0)
@@ -99,7 +106,7 @@ def _end(m: Moments, sign: float, budget: float) -> float:
 def bootstrap(
     estimator: Estimator, sample: Sample, rewards: Range, alpha: float, repeats: int, rng: np.random.Generator
 ) -> Interval:
-    """Quantiles of the estimate over rows drawn again with replacement, `repeats` times."""
+    """Return quantiles of the estimate over `repeats` resamples of rows, drawn with replacement."""
     found = np.empty(repeats)
     for i in range(repeats):
         rows = rng.integers(sample.rows, size=sample.rows)

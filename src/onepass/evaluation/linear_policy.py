@@ -18,12 +18,21 @@ NUMBER = np.dtype(np.float64)
 
 
 class LinearPolicy:
-    """Probabilities of arms from linear scores; call it with contexts.
+    """Policy that maps linear scores to probabilities of arms; call it with contexts.
 
-    theta: (K, d), one row per arm, for contexts (n, d), or (d,) for contexts (n, K, d); finite.
-    temperature: in units of scores, at least 0 (default 0.0: the best arm).
-    uniform_share: the share that is spread over all arms, 0 to 1 (default 0.0).
-    ValueError for other numbers or shapes.
+    Parameters
+    ----------
+    theta : array of shape (K, d) or (d,)
+        Parameters, finite: one row per arm for contexts (n, d), or one vector for contexts (n, K, d).
+    temperature : float, default 0.0
+        Temperature in units of scores, at least 0. 0: the best arm.
+    uniform_share : float, default 0.0
+        Share that is spread over all arms, 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range or a shape does not fit.
     """
 
     temperature: float
@@ -39,7 +48,7 @@ class LinearPolicy:
             raise ValueError(f"temperature must be at least 0, got {check.shown(temperature)}")
 
     def __call__(self, contexts: np.ndarray) -> np.ndarray:
-        """Probabilities (n, K) for contexts (n, d) or (n, K, d); ValueError for others."""
+        """Return probabilities (n, K) for contexts (n, d) or (n, K, d). Raises ValueError for another shape."""
         theta = self.theta
         if contexts.ndim != 4 - theta.ndim or contexts.shape[-1] != theta.shape[-1]:
             raise ValueError(f"contexts must be rows of {theta.shape[-1]} numbers, got shape {contexts.shape}")

@@ -1,6 +1,7 @@
-"""A log of decisions as columns: what was chosen, with which probability, what it earned, and from what.
+"""A log of decisions as columns: chosen arms, propensities, rewards, and contexts.
 
-From decisions of ours (`Log.from_decisions`), from columns (the constructor), from obp's dictionary (`Log.from_obp`).
+It is made from decisions of onepass (`Log.from_decisions`), from columns (the constructor), or from obp's dictionary
+(`Log.from_obp`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,22 +17,35 @@ NUMBER = np.dtype(np.float64)
 
 
 class Log:
-    """n logged decisions, in their order.
+    """Log of n decisions, in their order.
 
-    arms: (n,) what was chosen: integers from 0 to n_arms - 1, or names.
-    rewards: (n,) what it earned, finite.
-    propensities: (n,) the probability with which the logger chose it, above 0 and at most 1; 0 is refused, for what
-        had no chance was not chosen.
-    n_arms: K, how many there are; None (default): as many as `names`, or the largest arm + 1.
-    contexts: (n, d) features of the decision, or (n, K, d) of every arm; None (default): none.
-    slots: (n,) integers from 0, the place of a list that the row is about; None (default): one place.
-    distributions: (n, K) the logger's probabilities of all arms; None (default): not known, and then support is judged
-        by which arms were chosen at all.
-    eligible: (n, K) whether a decision offered the arm; None (default): all did.
-    names: of all arms, in the order of places; None (default): those of `arms`, sorted, where it has names, else none.
-    requests: (n,) of `onepass.bandit.request.Request`, contexts and arms that are records, for policies that take such;
-        None (default): none.
-    ValueError for columns that do not fit, NaN, and propensities out of range: the row is named.
+    Parameters
+    ----------
+    arms : array of shape (n,)
+        Chosen arms: integers from 0 to n_arms - 1, or names.
+    rewards : array of shape (n,)
+        Rewards of the chosen arms, finite.
+    propensities : array of shape (n,)
+        Probability with which the logger chose the arm, above 0 and at most 1.
+    n_arms : int, default None
+        Number of arms K. None: the length of `names`, or the largest arm + 1.
+    contexts : array of shape (n, d) or (n, K, d), default None
+        Features of the decision, or of every arm.
+    slots : array of shape (n,), default None
+        Position in a list that the row is about, integers from 0. None: one position.
+    distributions : array of shape (n, K), default None
+        The logger's probabilities of all arms. None: not known; then the support is the set of arms chosen at all.
+    eligible : array of bool of shape (n, K), default None
+        Arms that each decision offered. None: all arms.
+    names : sequence of str, default None
+        Names of all arms, in the order of their indices. None: the sorted names in `arms`, if it has names.
+    requests : sequence of onepass.bandit.request.Request, default None
+        Contexts and arms that are records (n,), for policies that take them.
+
+    Raises
+    ------
+    ValueError
+        If columns differ in length, a number is NaN, or a propensity is out of range. The message names the row.
     """
 
     def __init__(
@@ -82,7 +96,7 @@ class Log:
         return len(self.rewards)
 
     def __getitem__(self, rows: slice | np.ndarray) -> "Log":
-        """A part of the log: a slice, or booleans (n,)."""
+        """Return a part of the log: a slice, or booleans (n,)."""
         take = lambda column: None if column is None else column[rows]  # noqa: E731
         return Log(
             arms=self.arms[rows],
@@ -98,23 +112,50 @@ class Log:
         )
 
     def blocks(self, size: int) -> Iterator["Log"]:
-        """Its parts of `size` rows, in their order."""
+        """Yield parts of `size` rows in their order.
+
+        Parameters
+        ----------
+        size : int
+            Rows per part, at least 1.
+
+        Yields
+        ------
+        Log
+            Part of the log.
+        """
         for start in range(0, len(self), size):
             yield self[slice(start, start + size)]
 
     @property
     def support(self) -> np.ndarray:
-        """Arms that the logger may choose, (n, K) where distributions are known, else (1, K): those it chose at all."""
+        """Arms that the logger may choose: (n, K), or without distributions (1, K), the arms it ever chose."""
         if self.distributions is not None:
             return self.distributions > 0.0
         return (np.bincount(self.arms, minlength=self.n_arms) > 0)[None]
 
     @classmethod
     def from_decisions(cls, decisions: Sequence[Any], rewards: Any, n_arms: int | None = None) -> "Log":
-        """From `Decision` records of one slot each, over the same arms, and their rewards (n,).
+        """Return the log of decisions with one slot each, over the same arms.
 
-        decisions: as `decide` returned them; n_arms: None (default): as many as the first one offered. ValueError for
-        lists of several slots.
+        Parameters
+        ----------
+        decisions : sequence of Decision
+            Decisions as `decide` returned them.
+        rewards : array of shape (n,)
+            Their rewards.
+        n_arms : int, default None
+            Number of arms. None: the number that the first decision offered.
+
+        Returns
+        -------
+        Log
+            Log with distributions.
+
+        Raises
+        ------
+        ValueError
+            If a decision has several slots.
         """
         if any(len(one.arms) != 1 for one in decisions):
             raise ValueError("decisions must have one slot each: log the rows of every slot, with its slot's number")
@@ -129,7 +170,23 @@ class Log:
 
     @classmethod
     def from_obp(cls, feedback: dict[str, Any]) -> "Log":
-        """From obp's `bandit_feedback`: n_actions, action, reward, pscore, and context, position where given."""
+        """Return the log of obp's `bandit_feedback`.
+
+        Parameters
+        ----------
+        feedback : dict
+            Entries n_actions, action, reward, pscore, and optionally context and position.
+
+        Returns
+        -------
+        Log
+            Log of the same rounds.
+
+        Raises
+        ------
+        ValueError
+            If an entry is missing.
+        """
         missing = [name for name in ("n_actions", "action", "reward", "pscore") if feedback.get(name) is None]
         if missing:
             raise ValueError(f"feedback must have {', '.join(missing)}, got {sorted(feedback)}")
@@ -143,7 +200,13 @@ class Log:
         )
 
     def to_obp(self) -> dict[str, Any]:
-        """obp's `bandit_feedback`."""
+        """Return obp's `bandit_feedback`.
+
+        Returns
+        -------
+        dict
+            Columns by obp's names.
+        """
         return {
             "n_rounds": len(self),
             "n_actions": self.n_arms,
@@ -159,7 +222,7 @@ class Log:
 
 
 def _names_if_equal(decisions: Sequence[Any]) -> list[str] | None:
-    """The names of the arms offered, where all decisions offered the same ones in the same order, else None."""
+    """Return the names of the arms if all decisions offered the same ones in the same order, else None."""
     first = decisions[0].candidates if len(decisions) else None
     if first is None or any(list(one.candidates or ()) != list(first) for one in decisions):
         return None
@@ -167,13 +230,13 @@ def _names_if_equal(decisions: Sequence[Any]) -> list[str] | None:
 
 
 def _arm_names(arms: Any) -> tuple[str, ...] | None:
-    """The names that a column of arms has, sorted; None for numbers."""
+    """Return the sorted names in a column of arms, or None for numbers."""
     column = np.asarray(arms)
     return tuple(np.unique(column.astype(str)).tolist()) if column.dtype.kind in "UO" and column.size else None
 
 
 def _arm_indices(arms: Any, names: tuple[str, ...] | None) -> Any:
-    """Arms by their places; ValueError for a name that there is not."""
+    """Return arms as indices. Raises ValueError for an unknown name."""
     column = np.asarray(arms)
     if names is None or column.dtype.kind not in "UO":
         return arms
@@ -185,7 +248,7 @@ def _arm_indices(arms: Any, names: tuple[str, ...] | None) -> Any:
 
 
 def _check_indices(name: str, value: Any, rows: int) -> np.ndarray:
-    """Integers from 0, (rows,)."""
+    """Return integers (rows,) of at least 0, or raise ValueError."""
     out = np.asarray(value)
     if out.shape != (rows,) or (rows and (out.dtype.kind not in "iu" or out.min() < 0)):
         raise ValueError(f"{name} must be {rows} integers of at least 0, got {shown(value)}")
@@ -193,7 +256,7 @@ def _check_indices(name: str, value: Any, rows: int) -> np.ndarray:
 
 
 def _check_propensities(value: Any, rows: int) -> np.ndarray:
-    """Probabilities (rows,) in (0, 1]."""
+    """Return probabilities (rows,) in (0, 1], or raise ValueError."""
     out = check.array("propensities", value, NUMBER, (1,))
     if len(out) != rows:
         raise ValueError(f"propensities must have one entry a row ({rows}), got {len(out)}")
@@ -207,7 +270,7 @@ def _check_propensities(value: Any, rows: int) -> np.ndarray:
 
 
 def _check_requests(value: Any, rows: int, arms: int) -> np.ndarray:
-    """Requests (rows,) as an array of objects."""
+    """Return requests (rows,) as an array of objects, or raise ValueError."""
     if len(value) != rows or not all(isinstance(one, Request) and 1 <= len(one.arms) <= arms for one in value):
         raise ValueError(f"requests must be {rows} of Request(context, arms), each with 1 to {arms} arms")
     out = np.empty(rows, object)

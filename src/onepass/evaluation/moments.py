@@ -1,5 +1,6 @@
-"""Sums over rows from which every weights-only estimate and interval is made: they add, merge, and take no more memory
-however long the log is.
+"""Sums over rows for all estimates and intervals that use weights alone.
+
+The sums add and merge, and their memory does not grow with the log.
 
     rows n, sum w, sum w^2, sum w r, sum w^2 r, sum w^2 r^2, the largest w
 """
@@ -11,8 +12,25 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Moments:
-    """rows: n; weights: sum w; square_weights: sum w^2; products: sum w r; weighted_products: sum w^2 r;
-    square_products: sum (w r)^2; most: the largest w."""
+    """Moments of weights w and rewards r.
+
+    Parameters
+    ----------
+    rows : int, default 0
+        Number of rows n.
+    weights : float, default 0.0
+        Sum of w.
+    square_weights : float, default 0.0
+        Sum of w^2.
+    products : float, default 0.0
+        Sum of w r.
+    weighted_products : float, default 0.0
+        Sum of w^2 r.
+    square_products : float, default 0.0
+        Sum of (w r)^2.
+    max_weight : float, default 0.0
+        Largest w.
+    """
 
     rows: int = 0
     weights: float = 0.0
@@ -23,7 +41,7 @@ class Moments:
     max_weight: float = 0.0
 
     def __add__(self, other: "Moments") -> "Moments":
-        """Those of two logs together."""
+        """Return the moments of two logs together."""
         return Moments(
             rows=self.rows + other.rows,
             weights=self.weights + other.weights,
@@ -35,11 +53,35 @@ class Moments:
         )
 
     def with_row(self, weight: float, reward: float) -> "Moments":
-        """And one row more."""
+        """Return the moments with one more row.
+
+        Parameters
+        ----------
+        weight : float
+            Weight of the row.
+        reward : float
+            Reward of the row.
+
+        Returns
+        -------
+        Moments
+            Moments of n + 1 rows.
+        """
         return self + compute_moments(np.array([weight]), np.array([reward]))
 
     def shift_rewards(self, least: float) -> "Moments":
-        """With rewards r - least in place of r."""
+        """Return the moments with rewards r - least in place of r.
+
+        Parameters
+        ----------
+        least : float
+            Number to subtract.
+
+        Returns
+        -------
+        Moments
+            Moments of the shifted rewards.
+        """
         products = self.products - least * self.weights
         weighted = self.weighted_products - least * self.square_weights
         squares = self.square_products - 2.0 * least * self.weighted_products + least * least * self.square_weights
@@ -47,27 +89,40 @@ class Moments:
 
     @property
     def ips(self) -> float:
-        """mean w r."""
+        """Mean of w r."""
         return self.products / self.rows
 
     @property
     def snips(self) -> float:
-        """sum w r / sum w; 0 where all weights are 0."""
+        """Ratio sum w r / sum w, 0 if all weights are 0."""
         return self.products / self.weights if self.weights > 0.0 else 0.0
 
     @property
     def mean_weight(self) -> float:
-        """mean w: 1 where the propensities are right and cover the policy."""
+        """Mean of w, which is 1 if the propensities are right and cover the policy."""
         return self.weights / self.rows
 
     @property
     def effective(self) -> float:
-        """The effective sample size (sum w)^2 / sum w^2, at most n; 0 where all weights are 0."""
+        """Effective sample size (sum w)^2 / sum w^2, at most n; 0 if all weights are 0."""
         return self.weights**2 / self.square_weights if self.square_weights > 0.0 else 0.0
 
 
 def compute_moments(weights: np.ndarray, rewards: np.ndarray) -> Moments:
-    """Of a block of rows: weights (n,), rewards (n,)."""
+    """Compute the moments of a block of rows.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n,)
+        Importance weights.
+    rewards : ndarray of shape (n,)
+        Rewards.
+
+    Returns
+    -------
+    Moments
+        Moments of the block.
+    """
     products = weights * rewards
     return Moments(
         rows=len(weights),

@@ -1,6 +1,7 @@
-"""Pictures of evaluations, comparisons and learning curves, as PNG, PDF or SVG.
+"""Plots of evaluations, comparisons and learning curves, as PNG, PDF or SVG.
 
-matplotlib is imported when one is asked for. Colours are those of Okabe and Ito, which the colour-blind tell apart.
+matplotlib is imported with the first plot. The colours are those of Okabe and Ito, which colour-blind readers can tell
+apart.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ DASHES = ("-", "--", ":", "-.")
 
 
 def _make_figure() -> tuple[Any, Any]:
-    """An empty picture and its axes; ModuleNotFoundError says what to install."""
+    """Return an empty figure and its axes. Raises ModuleNotFoundError with the package to install."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
@@ -38,15 +39,15 @@ def _make_figure() -> tuple[Any, Any]:
 
 
 def _save_figure(figure: Any, path: str | Path) -> Path:
-    """Save a picture; returns where."""
+    """Save a figure and return its path."""
     figure.savefig(path, dpi=DOTS)
     return Path(path)
 
 
 def plot_values(found: Mapping[str, Evaluation], path: str | Path) -> Path:
-    """Values of policies, their limits that hold at any time, and the mean reward of the logger.
+    """Plot values of policies, their limits that hold at any time, and the mean reward of the logger.
 
-    found: evaluations by name; refused ones show their limits only. path: of the file, whose ending says its kind.
+    `found` maps names to evaluations; refused ones show their limits only. The ending of `path` selects the file type.
     """
     figure, axes = _make_figure()
     figure.set_figheight(1.2 + HEIGHT * len(found))
@@ -68,7 +69,10 @@ def plot_values(found: Mapping[str, Evaluation], path: str | Path) -> Path:
 
 
 def plot_differences(comparison: Comparison, path: str | Path) -> Path:
-    """Gains of candidates over the present policy, and their limits. path: of the file, whose ending says its kind."""
+    """Plot gains of candidates over the present policy, with their limits.
+
+    The ending of `path` selects the file type.
+    """
     figure, axes = _make_figure()
     figure.set_figheight(1.2 + HEIGHT * len(comparison.differences))
     for place, one in enumerate(comparison.differences):
@@ -83,8 +87,10 @@ def plot_differences(comparison: Comparison, path: str | Path) -> Path:
 
 
 def plot_curves(found: Mapping[str, np.ndarray], path: str | Path) -> Path:
-    """Learning curves (points, 2), by name: mean w r over all rows so far. path: of the file, whose ending says its
-    kind."""
+    """Plot learning curves (points, 2) by name: mean w r over all rows so far.
+
+    The ending of `path` selects the file type.
+    """
     figure, axes = _make_figure()
     for (dash, color), (name, curve) in zip(product(DASHES, SEVERAL), found.items()):
         so_far = np.cumsum(curve[:, 1] * np.diff(curve[:, 0], prepend=0.0)) / curve[:, 0]

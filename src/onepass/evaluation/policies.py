@@ -1,9 +1,11 @@
-"""Policies to evaluate: probabilities over arms for blocks of a log.
+"""Policies to evaluate: action probabilities for blocks of a log.
 
-A policy is one of: an array (K,), (n, K), or with slots (K, L) or (n, K, L) of probabilities; a function that gives
-(n, K) for the contexts (n, ...) of a block, or for its requests (n,) where features are records; an object whose
-`on(block)` gives it for a block of the log (plain_policies.py); or a bandit of ours, which is asked as it is and learns
-nothing.
+A policy is one of:
+
+- an array of probabilities (K,) or (n, K), or with slots (K, L) or (n, K, L);
+- a function that returns (n, K) for the contexts (n, ...) of a block, or for its requests (n,) if features are records;
+- an object whose `action_probabilities(block)` returns (n, K) (baseline_policies.py);
+- a bandit, which is asked as it is and learns nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +22,7 @@ Policy = Callable[[Log, int], np.ndarray]  # a block and the place of its first 
 
 
 def make_policy(given: Any, log: Log) -> Policy:
-    """The policy as a function of blocks; ValueError for what is none, or arrays that do not fit the log."""
+    """Return a policy as a function of blocks. Raises ValueError if it is none, or an array does not fit the log."""
     if hasattr(given, "action_probabilities"):
         return lambda block, start: _check_probabilities(given.action_probabilities(block), block)
     if hasattr(given, "decide"):
@@ -46,7 +48,10 @@ def make_policy(given: Any, log: Log) -> Policy:
 
 
 def policy_input(block: Log) -> np.ndarray:
-    """Contexts of a block, or its requests where these are records; ValueError where the log has neither."""
+    """Return the contexts of a block, or its requests if these are records.
+
+    Raises ValueError if the log has neither.
+    """
     if block.contexts is None and block.requests is not None:
         return block.requests
     if block.contexts is None:
@@ -55,7 +60,7 @@ def policy_input(block: Log) -> np.ndarray:
 
 
 def _check_probabilities(probabilities: Any, block: Log) -> np.ndarray:
-    """Probabilities (n, K) of a block; ValueError where they are none."""
+    """Return probabilities (n, K) of a block, or raise ValueError."""
     p = check.array("policy", probabilities, NUMBER, (2,), block.n_arms)
     if len(p) != len(block) or not p.min(initial=0.0) >= 0.0 or not (abs(p.sum(1) - 1.0) <= SUM).all():  # NaN too
         raise ValueError(f"policy must give probabilities of shape ({len(block)}, {block.n_arms}), got {shown(p)}")
@@ -63,14 +68,14 @@ def _check_probabilities(probabilities: Any, block: Log) -> np.ndarray:
 
 
 def policy_changes(policy: Any) -> bool:
-    """Whether a policy is another one from row to row, as one that learns: then it has no one value that stays."""
+    """Return True if a policy changes from row to row, as a learning policy does: then it has no one value."""
     return bool(getattr(policy, "changes", False))
 
 
 def bandit_probabilities(bandit: Any, block: Log) -> np.ndarray:
-    """What a bandit would choose: the probabilities of its decisions, for ids of its own, so that nothing changes.
+    """Return the probabilities of a bandit's decisions.
 
-    Rows that offer the same arms are asked together.
+    Rows get ids of their own, so nothing changes in the bandit. Rows that offer the same arms are asked together.
     """
     if block.requests is not None:
         return _request_probabilities(bandit, block)
@@ -85,7 +90,7 @@ def bandit_probabilities(bandit: Any, block: Log) -> np.ndarray:
 
 
 def _request_probabilities(bandit: Any, block: Log) -> np.ndarray:
-    """The same where arms have names or requests are records, which may offer different arms."""
+    """Return a bandit's probabilities for requests, each with its own arms."""
     found = np.zeros((len(block), block.n_arms))
     for place, (context, arms, eligible) in enumerate(block.requests):  # type: ignore[arg-type]
         p = bandit.decide(context, arms, id=f"row {place}", eligible=eligible).probabilities
@@ -94,7 +99,7 @@ def _request_probabilities(bandit: Any, block: Log) -> np.ndarray:
 
 
 def reads_contexts(policy: Any) -> bool:
-    """Whether a policy looks at more of a log than which arms there were."""
+    """Return True if a policy reads more of a log than the set of arms."""
     return (
         hasattr(policy, "bandit")
         or hasattr(policy, "decide")
@@ -103,7 +108,7 @@ def reads_contexts(policy: Any) -> bool:
 
 
 def _eligible_groups(block: Log) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
-    """Which arms are offered (K,), None for all, and the rows that offer these."""
+    """Yield each set of eligible arms (K,), or None for all arms, with the rows that offer it."""
     if block.eligible is None:
         yield None, np.arange(len(block))
         return

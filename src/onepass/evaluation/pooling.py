@@ -1,14 +1,14 @@
-"""Logs of several policies as one: the mixture of all of them in the denominator.
+"""Pool the logs of several policies, with the mixture of all of them in the denominator.
 
     naive      w = policy(a | x) / p_j(a | x),                         j wrote the row
     balanced   w = policy(a | x) / sum over loggers l of (n_l / n) p_l(a | x)
 
 Both are unbiased. The balanced weights (Veach and Guibas 1995; Agarwal, Basu, Schnabel and Joachims 2017) are never
-above n / n_l times those of any logger, so a row that one logger wrote by rare luck does not decide: variance is lower
-the more the loggers differ, and arms that some logger never chose have support if another did.
+above n / n_l times the weights of any logger, so no row decides that one logger wrote by rare luck. Their variance is
+lower the more the loggers differ. Arms that one logger never chose have support if another logger did.
 
-Limits that hold at any time rest on E[w | past] = 1. For balanced weights that is so where a lot decided with shares
-n_l / n which logger would write each row, as a canary does; of logs that were written one after the other use
+Limits that hold at any time rest on E[w | past] = 1. Balanced weights have this property if a random draw with shares
+n_l / n decided which logger would write each row, as a canary does. For logs that were written one after the other, use
 estimates and limits of a fixed sample, or naive weights.
 """
 
@@ -23,13 +23,29 @@ from onepass.foundation import check
 
 
 def pool_logs(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balanced") -> Log:
-    """One log of several, rows in the order given.
+    """Pool several logs into one, with rows in the order given.
 
-    logs: at least one, of the same arms, all with contexts or none; loggers: the policies that wrote them, in the same
-    order: probabilities (K,), functions of contexts, or what else `evaluate` takes that does not count rows.
-    weights: "balanced" (default) or "naive".
-    Returns a `Log` whose propensities are those of the mixture, or those given. ValueError for what does not fit, and
-    for a logger whose probabilities are not the propensities of its own log. Cost O(n K loggers).
+    Cost O(n K loggers).
+
+    Parameters
+    ----------
+    logs : sequence of Log
+        At least one log, all over the same arms, with contexts and slots in all or in none.
+    loggers : sequence of policies
+        Policies that wrote the logs, in the same order: probabilities (K,), functions of contexts, or other policies of
+        `evaluate` that do not count rows.
+    weights : str, default "balanced"
+        "balanced" or "naive".
+
+    Returns
+    -------
+    Log
+        Log with the propensities of the mixture ("balanced") or of its own logger ("naive").
+
+    Raises
+    ------
+    ValueError
+        If the logs disagree, or a logger's probabilities are not the propensities of its own log.
     """
     weights = check.choice("weights", weights, ("balanced", "naive"))
     if not logs or len(logs) != len(loggers):
@@ -55,8 +71,10 @@ def pool_logs(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balan
 
 
 def _logger_probabilities(log: Log, loggers: Sequence[Any], own: int) -> np.ndarray:
-    """(loggers, n, K) probabilities of all loggers on one log; ValueError where its own does not give its
-    propensities."""
+    """Return the probabilities (loggers, n, K) of all loggers on one log.
+
+    Raises ValueError if the log's own logger does not give its propensities.
+    """
     p = np.stack([make_policy(logger, log)(log, 0) for logger in loggers])
     held = p[own, np.arange(len(log)), log.arms]
     away = np.flatnonzero(~np.isclose(held, log.propensities, rtol=1e-6, atol=1e-9))  # JSON keeps 16 digits, others 7

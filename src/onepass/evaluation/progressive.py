@@ -1,10 +1,10 @@
-"""A policy that learns, on a log: every decision is evaluated before it is learned.
+"""Progressive evaluation of a policy that learns: every decision is evaluated before it is learned.
 
     w_t = p_t(a_t) / propensity_t with p_t from the model of rows before t,      then the model learns (x_t, a_t, r_t)
 
-p_t is made of the past alone, so mean w r estimates the mean value of the policies on the way, without bias. That is
-no one value that stays, which sequences of bets (betting.py) have limits of: limits of this mean are those of average
-values (averages.py). The policy learns what the logger chose, not what it would have chosen itself.
+p_t depends on the past alone, so mean w r estimates the mean value of the policies on the way, without bias. There is
+no one fixed value, which sequences of bets (betting.py) need. The limits of this mean are limits of average values
+(average_sequence.py). The policy learns what the logger chose, not what it would have chosen itself.
 """
 
 from typing import Any
@@ -18,11 +18,15 @@ from onepass.foundation import check
 
 
 class LearningPolicy:
-    """A policy to evaluate that learns the log as it goes: `evaluate(log, Learning(bandit))`.
+    """Policy that learns the log while it is evaluated: `evaluate(log, LearningPolicy(bandit))`.
 
-    bandit: shared for contexts (n, K, d), per arm for contexts (n, d), where arms are named 0 to K - 1; of records for
-    a log with requests. It learns every row, and goes on where it is given to another log. every: rows that are learned
-    together, at least 1 (default 1: each before the next); blocks of a log are cut at their ends.
+    Parameters
+    ----------
+    bandit : bandit
+        A bandit with a shared model for contexts (n, K, d), or with a model per arm for contexts (n, d) and arms named
+        0 to K - 1, or a bandit of records for a log with requests. It learns every row, and goes on with the next log.
+    batch_size : int, default 1
+        Rows learned together, at least 1. Blocks of a log end a batch.
     """
 
     changes = True
@@ -34,8 +38,23 @@ class LearningPolicy:
         self.bandit, self.batch_size = bandit, check.integer("every", batch_size, 1)
 
     def action_probabilities(self, block: Log) -> np.ndarray:
-        """Probabilities (n, K) for a block of a log, each of the bandit that has learned the rows before; it learns the
-        block. ValueError for a log without contexts."""
+        """Return the probabilities of a block, each from the rows before it, and learn the block.
+
+        Parameters
+        ----------
+        block : Log
+            Block of n decisions with contexts.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Action probabilities.
+
+        Raises
+        ------
+        ValueError
+            If the log has no contexts.
+        """
         contexts, p, start = policy_input(block), np.empty((len(block), block.n_arms)), 0
         for part in block.blocks(self.batch_size):
             rows = slice(start, start + len(part))
@@ -53,7 +72,7 @@ class LearningPolicy:
 
 
 def _arms_to_learn(log: Log) -> list[Any]:
-    """The arms that were chosen, as `learn` takes them: by their names or features where a log has these."""
+    """Return the chosen arms as `learn` takes them: by name or features if the log has requests, else by index."""
     if log.requests is None:
         places: list[Any] = log.arms.tolist()
         return places
@@ -61,17 +80,46 @@ def _arms_to_learn(log: Log) -> list[Any]:
 
 
 def progressive(log: Log, bandit: Any, batch_size: int = 1) -> Sample:
-    """Weights and rewards of a bandit that learns the log as it goes.
+    """Compute weights and rewards of a bandit that learns the log as it goes.
 
-    log: with contexts; bandit, every: as of `Learning`.
-    Returns a `Sample` without a model. ValueError for a log without contexts.
+    Parameters
+    ----------
+    log : Log
+        Log with contexts.
+    bandit : bandit
+        Bandit as for `LearningPolicy`.
+    batch_size : int, default 1
+        Rows learned together, at least 1.
+
+    Returns
+    -------
+    Sample
+        Sample without a reward model.
+
+    Raises
+    ------
+    ValueError
+        If the log has no contexts.
     """
     p = LearningPolicy(bandit, batch_size).action_probabilities(log)
     return make_sample(p[np.arange(len(log)), log.arms] / log.propensities, log.rewards)
 
 
 def learning_curve(sample: Sample, points: int = 50) -> np.ndarray:
-    """(points, 2): rows so far, and mean w r of the rows since the point before."""
+    """Return the learning curve of a sample.
+
+    Parameters
+    ----------
+    sample : Sample
+        Weights and rewards in the order of the log.
+    points : int, default 50
+        Number of points.
+
+    Returns
+    -------
+    ndarray of shape (points, 2)
+        Rows so far, and mean w r of the rows since the point before.
+    """
     ends = np.unique(np.linspace(0, sample.rows, points + 1).astype(int))
     sums = np.concatenate([[0.0], np.cumsum(sample.products)])[ends]
     return np.column_stack([ends[1:], np.diff(sums) / np.diff(ends)])

@@ -1,9 +1,9 @@
-"""Reward models for doubly robust estimates: fitted on the past of a log, asked about what comes after.
+"""Reward models for doubly robust estimates: fitted on the past of a log, used on later rows.
 
-The log is cut into blocks in time order. A block is predicted by a model that has learned the blocks before it. So no
-row has been seen by the model that predicts it: estimates stay unbiased, and sequences stay valid for a logger that
-learns. The first block has no model and is predicted by 0, which costs DR and SNDR no more than variance; estimators
-that weights do not correct, as DM, leave it out.
+The log is cut into blocks in time order. A model that has learned the earlier blocks predicts the next one. So no row
+has been seen by the model that predicts it: estimates stay unbiased, and sequences stay valid for a logger that learns.
+The first block has no model and is predicted by 0, which costs DR and SNDR no more than variance. Estimators that
+weights do not correct, such as DM, leave it out.
 """
 
 from typing import Any
@@ -20,9 +20,12 @@ REG = 1.0  # of the default model, whose features are of the order of 1
 
 
 class RidgeModel:
-    """The default model: ridge regression per arm on the context and a constant, or on the arm's own features.
+    """Default reward model: ridge regression per arm on context and constant, or shared on the arms' own features.
 
-    reg: regularization (default 1.0). `fit(log)` learns more rows, `predict(log)` gives rewards (n, K).
+    Parameters
+    ----------
+    reg : float, default 1.0
+        Regularization.
     """
 
     def __init__(self, reg: float = REG) -> None:
@@ -30,11 +33,17 @@ class RidgeModel:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether it has learned a row."""
+        """True once the model has learned a row."""
         return bool(self._states)
 
     def fit(self, log: Log) -> None:
-        """Learn the rows of a log, after those before."""
+        """Learn the rows of a log, after the rows before.
+
+        Parameters
+        ----------
+        log : Log
+            Rows to learn.
+        """
         rows, models = _features(log), self._models(log)
         for model in np.unique(models):
             own = models == model
@@ -44,7 +53,18 @@ class RidgeModel:
             self._states[model] = update_rows(self._states[model], np.ascontiguousarray(chosen), log.rewards[own])
 
     def predict(self, log: Log) -> np.ndarray:
-        """Rewards (n, K); of an arm that has not been seen, 0."""
+        """Predict rewards, 0 for an arm without data.
+
+        Parameters
+        ----------
+        log : Log
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Predicted rewards.
+        """
         rows, out = _features(log), np.zeros((len(log), log.n_arms))
         if rows.ndim == 3:
             return rows @ parameter(self._states[0]) if self._states else out
@@ -53,21 +73,24 @@ class RidgeModel:
         return out
 
     def _models(self, log: Log) -> np.ndarray:
-        """Which model learns a row: one per arm, or one for all where arms have features."""
+        """Return the model index of each row: one model per arm, or one for all if arms have features."""
         return np.zeros(len(log), int) if log.contexts is not None and log.contexts.ndim == 3 else log.arms
 
 
 def _features(log: Log) -> np.ndarray:
-    """A constant and the contexts, (n, 1 + d) or (n, K, 1 + d)."""
+    """Return a constant and the contexts, (n, 1 + d) or (n, K, 1 + d)."""
     if log.contexts is None:
         return np.ones((len(log), 1))
     return np.concatenate([np.ones((*log.contexts.shape[:-1], 1)), log.contexts], axis=-1)
 
 
 class RegressorModel:
-    """Any scikit-learn regressor as a reward model: refitted on all rows so far, with the arm as one-hot features.
+    """Reward model from a scikit-learn regressor, refitted on all rows so far, with the arm as one-hot features.
 
-    model: with `fit(X, y)` and `predict(X)`; it is fitted in place.
+    Parameters
+    ----------
+    model : regressor
+        Object with `fit(X, y)` and `predict(X)`. It is fitted in place.
     """
 
     def __init__(self, model: Any) -> None:
@@ -75,17 +98,34 @@ class RegressorModel:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether it has learned a row."""
+        """True once the model has learned a row."""
         return bool(self._rows)
 
     def fit(self, log: Log) -> None:
-        """Learn the rows of a log, together with those before."""
+        """Learn the rows of a log, together with the rows before.
+
+        Parameters
+        ----------
+        log : Log
+            Rows to learn.
+        """
         self._rows.append(_arm_features(log, log.arms))
         self._rewards.append(log.rewards)
         self._model.fit(np.concatenate(self._rows), np.concatenate(self._rewards))
 
     def predict(self, log: Log) -> np.ndarray:
-        """Rewards (n, K); 0 before the first fit."""
+        """Predict rewards, 0 before the first fit.
+
+        Parameters
+        ----------
+        log : Log
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Predicted rewards.
+        """
         if not self._rows:
             return np.zeros((len(log), log.n_arms))
         each = [self._model.predict(_arm_features(log, np.full(len(log), arm))) for arm in range(log.n_arms)]
@@ -93,7 +133,7 @@ class RegressorModel:
 
 
 def _arm_features(log: Log, arms: np.ndarray) -> np.ndarray:
-    """Features of rows and the given arms, and which arm it is."""
+    """Return the features of rows with the given arms, and the arms as one-hot columns."""
     one_hot = np.eye(log.n_arms)[arms]
     if log.contexts is None:
         return one_hot
@@ -102,16 +142,16 @@ def _arm_features(log: Log, arms: np.ndarray) -> np.ndarray:
 
 
 def make_reward_model(given: Any) -> Any:
-    """None: `Linear()`; a model with `fit(log)`... is told from a scikit-learn regressor by being one of ours."""
+    """Return a reward model: `RidgeModel()` for None, and a scikit-learn regressor wrapped in `RegressorModel`."""
     if given is None:
         return RidgeModel()
     return given if isinstance(given, RidgeModel | RegressorModel) else RegressorModel(given)
 
 
 class ProgressivePredictor:
-    """Predictions of a log, block by block, each by a model that has learned the rows before.
+    """Predictor of a log block by block, each from a model that has learned the rows before.
 
-    model: `Linear` or `Regressor`; folds: parts of the first block (default 5), each predicted from those before.
+    The first block is cut into `folds` parts, each predicted from the parts before.
     """
 
     def __init__(self, model: RidgeModel | RegressorModel, folds: int = FOLDS) -> None:
@@ -119,7 +159,10 @@ class ProgressivePredictor:
         self._last: Log | None = None
 
     def predict(self, block: Log) -> tuple[np.ndarray, np.ndarray]:
-        """Rewards (n, K) of every row and arm, 0 where no model has learned a row yet, and whether one had, (n,)."""
+        """Return predicted rewards (n, K) and the rows (n,) with a prediction.
+
+        Predictions are 0 where no model has learned a row yet.
+        """
         out, known = np.zeros((len(block), block.n_arms)), np.zeros(len(block), bool)
         size = len(block) if self._last is not None else -(-len(block) // self._folds)
         for place, part in enumerate(block.blocks(max(size, 1))):

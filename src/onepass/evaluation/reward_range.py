@@ -1,4 +1,4 @@
-"""Limits of a value, and the range of rewards that they cannot leave."""
+"""Intervals, and the range of rewards that limits cannot leave."""
 
 from typing import Any, NamedTuple
 
@@ -9,35 +9,75 @@ from onepass.foundation.check import shown
 
 
 class Interval(NamedTuple):
-    """lower and upper limit."""
+    """Lower and upper limit.
+
+    Parameters
+    ----------
+    lower : float
+        Lower limit.
+    upper : float
+        Upper limit.
+    """
 
     lower: float
     upper: float
 
     def contains(self, value: float) -> bool:
-        """Whether the value lies in it."""
+        """Return True if a value lies in the interval.
+
+        Parameters
+        ----------
+        value : float
+            Value to test.
+
+        Returns
+        -------
+        bool
+            True for the limits themselves, too.
+        """
         return self.lower <= value <= self.upper
 
 
 class Range(NamedTuple):
-    """The least and the largest reward that there can be."""
+    """Least and largest possible reward.
+
+    Parameters
+    ----------
+    least : float
+        Least reward.
+    largest : float
+        Largest reward.
+    """
 
     least: float
     largest: float
 
     @property
     def span(self) -> float:
-        """largest - least."""
+        """Width of the range, largest - least."""
         return self.largest - self.least
 
     def clip(self, lower: float, upper: float) -> Interval:
-        """The interval, within the range."""
+        """Return an interval, clipped to the range.
+
+        Parameters
+        ----------
+        lower : float
+            Lower limit.
+        upper : float
+            Upper limit.
+
+        Returns
+        -------
+        Interval
+            Limits within the range.
+        """
         low, high = (min(max(float(end), self.least), self.largest) for end in (lower, upper))
         return Interval(low, high)
 
 
 def make_range(value: Any) -> Range:
-    """A range from (least, largest); ValueError for anything else."""
+    """Return a range from (least, largest), or raise ValueError."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise ValueError(f"reward_range must be (least, largest), got {shown(value)}")
     least, largest = (check.real("reward_range", end) for end in value)
@@ -47,8 +87,10 @@ def make_range(value: Any) -> Range:
 
 
 def check_rewards(rewards: np.ndarray, within: Range, first: int = 0) -> np.ndarray:
-    """Rewards (n,) that a range holds; ValueError for others, with the row. first: the number of the first row (default
-    0)."""
+    """Return rewards (n,) if the range contains them, or raise ValueError with the row.
+
+    `first` is the number of the first row.
+    """
     out = np.flatnonzero((rewards < within.least) | (rewards > within.largest))
     if out.size:
         raise ValueError(

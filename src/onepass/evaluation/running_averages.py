@@ -1,13 +1,13 @@
-"""Limits of running averages that hold at every time, whatever changes: the world, and a policy that learns.
+"""Limits of running averages that hold at every time, even if the world changes or a policy learns.
 
-    mu_t = (1/t) sum over i <= t of E[x_i | past],     x_i >= 0,     c_i in [0, 1] said before x_i
+    mu_t = (1/t) sum over i <= t of E[x_i | past],     x_i >= 0,     c_i in [0, 1] fixed before x_i
     lower limit: the mu where W(sum x - t mu, sum (x - c)^2) = 1 / alpha
     W = (W_1 + W_30 + W_1000) / 3        W_c: of gamma_mixture.py; c = 1 for few rows, c = 1000 for many
 
 For every l in [0, 1), E exp(l (x - mu) + (l + log(1 - l)) (x - c)^2) <= 1 where x - c >= -1, whatever the mean of x is
-now; so every mixture of these products is a supermartingale, and passes 1 / alpha at any time with probability alpha at
-most (Fan, Grama and Liu 2015; Howard, Ramdas, McAuliffe and Sekhon 2021). Betting (betting.py) has narrower limits, of
-one value that stays: what a policy earns that learns on the way is none. State: four numbers a sequence. Cost O(1) a
+now. So every mixture of these products is a supermartingale, and ever exceeds 1 / alpha with probability alpha at most
+(Fan, Grama and Liu 2015; Howard, Ramdas, McAuliffe and Sekhon 2021). Betting (betting.py) has narrower limits, but only
+for one fixed value, which a policy that learns on the way does not have. State: four numbers a sequence. Cost O(1) a
 row.
 """
 
@@ -24,8 +24,10 @@ MIXED = (1.0, 30.0, 1000.0)  # c of each third
 
 
 class RunningAverages:
-    """Several averages of numbers that come row by row. count: how many; sums (2, count): of x and of (x - c)^2 so far
-    (default None: no rows yet), of `rows` rows (default 0)."""
+    """Several running averages of numbers that arrive row by row.
+
+    `count` is the number of averages. `sums` (2, count) are the sums of x and of (x - c)^2 over the `rows` rows so far.
+    """
 
     rows: int
 
@@ -33,7 +35,10 @@ class RunningAverages:
         self.rows, self._sums = rows, np.zeros((2, count)) if sums is None else sums
 
     def add(self, x: np.ndarray) -> None:
-        """Take rows x (n, count), in their order, all at least 0; those of one average should be 1 at most for most."""
+        """Add rows x (n, count) in their order.
+
+        All numbers are at least 0. The numbers of one average should be 1 at most for most rows.
+        """
         columns = np.ascontiguousarray(x.T)
         away = np.cumsum(columns, axis=1)
         away -= columns
@@ -44,21 +49,27 @@ class RunningAverages:
         self.rows += len(x)
 
     def concat(self, other: "RunningAverages") -> "RunningAverages":
-        """These rows, then those of `other`, whose c knew nothing of these: products multiply, so sums add."""
+        """Return the averages of these rows and the rows of `other`, which started afresh.
+
+        Products multiply, so sums add.
+        """
         return RunningAverages(self._sums.shape[1], self._sums + other._sums, self.rows + other.rows)
 
     @property
     def means(self) -> np.ndarray:
-        """(count,) averages of x, 0 before the first row."""
+        """Averages of x (count,), 0 before the first row."""
         return self._sums[0] / max(self.rows, 1)
 
     @property
     def sums(self) -> np.ndarray:
-        """(2, count): all that it knows, beside `rows`."""
+        """Sums (2, count), the whole state beside `rows`."""
         return self._sums
 
     def lower(self, which: int, alpha: float) -> float:
-        """The limit below which an average of expectations is, ever, with probability `alpha` at most; at least 0."""
+        """Return a lower limit of the average of expectations, at least 0.
+
+        The average is ever below the limit with probability `alpha` at most.
+        """
         (total, v), wanted = self._sums[:, which].tolist(), -math.log(alpha)
 
         def excess(mu: float) -> float:
@@ -70,7 +81,7 @@ class RunningAverages:
 
 
 def mixture_log_wealth(s: float, v: float) -> float:
-    """log W(s, v)."""
+    """Return log W(s, v) of the mixture."""
     each = [log_wealth(s, v, c) for c in MIXED]
     most = max(each)
     return most + math.log(sum(math.exp(one - most) for one in each) / len(each)) if most > -math.inf else most

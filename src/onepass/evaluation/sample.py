@@ -1,8 +1,8 @@
-"""What an estimator needs of a log and a policy, row by row.
+"""Columns that an estimator needs of a log and a policy, row by row.
 
     w = policy(a | x) / p,    r the reward,    q = the model's reward for (x, a),    v = sum over arms of policy q
 
-One row is one logged decision, or one slot of one. A model may be missing, for all rows or the first: then q = v = 0.
+One row is one logged decision, or one slot of it. A model may be missing, for all rows or the first: then q = v = 0.
 """
 
 from typing import Any, NamedTuple
@@ -14,8 +14,21 @@ from onepass.foundation.check import shown
 
 
 class Sample(NamedTuple):
-    """weights w (n,), at least 0; rewards r (n,); predicted q (n,); values v (n,); modelled (n,): whether these two are
-    of a model."""
+    """Weights, rewards and predictions of n rows.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n,)
+        Importance weights w, at least 0.
+    rewards : ndarray of shape (n,)
+        Rewards r.
+    predicted : ndarray of shape (n,)
+        Predicted rewards q of the chosen arms.
+    values : ndarray of shape (n,)
+        Predicted values v of the policy.
+    modelled : ndarray of bool of shape (n,)
+        Rows with a prediction.
+    """
 
     weights: np.ndarray
     rewards: np.ndarray
@@ -25,22 +38,42 @@ class Sample(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """Number of rows."""
         return len(self.weights)
 
     @property
     def products(self) -> np.ndarray:
-        """w r (n,)."""
+        """Products w r (n,)."""
         return self.weights * self.rewards
 
 
 def make_sample(
     weights: Any, rewards: Any, predicted: Any = None, values: Any = None, modelled: np.ndarray | None = None
 ) -> Sample:
-    """A checked sample; predicted and values: of the reward model, both or neither (None); modelled: (n,) booleans, the
-    rows that it predicts; None (default): all, or none without a model.
+    """Return a checked sample.
 
-    ValueError for arrays of different lengths or without rows, for numbers that are not finite, for a weight below 0.
+    Parameters
+    ----------
+    weights : array of shape (n,)
+        Importance weights, at least 0.
+    rewards : array of shape (n,)
+        Rewards.
+    predicted : array of shape (n,), default None
+        Predicted rewards of the chosen arms. `predicted` and `values` are given together or not at all.
+    values : array of shape (n,), default None
+        Predicted values of the policy.
+    modelled : ndarray of bool of shape (n,), default None
+        Rows that the model predicts. None: all rows, or none without a model.
+
+    Returns
+    -------
+    Sample
+        The columns.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, there is no row, a number is not finite, or a weight is below 0.
     """
     if (predicted is None) != (values is None):
         raise ValueError("predicted and values must be given together: both are of the reward model")

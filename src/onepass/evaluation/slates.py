@@ -1,14 +1,14 @@
-"""Lists: every slot has its own distribution and its own reward.
+"""Evaluate policies for lists, where every slot has its own distribution and its own reward.
 
     value = sum over slots j of mean over lists of w_j r_j
     slot    w_j = policy(a_j | x, j) / p_j                       McInerney et al. 2020 call it independent
-    prefix  w_j = product over i <= j of policy(a_i | ...) / p_i      where a reward depends on what stands above it
+    prefix  w_j = product over i <= j of policy(a_i | ...) / p_i      where a reward depends on the slots above it
 
-Without replacement, p_j is given what stands above, and so must the policy be. "slot" is unbiased where a reward
-depends on its own slot alone and the policy fills the slots above as the logger did, or does not depend on them;
-"prefix" needs neither and has weights that multiply. Rows of one list are not independent: the deviation is that of
-whole lists, and limits of slots, each at its part of alpha, are added. There a list without the slot earns 0 in it, at
-weight 1 (or that of its prefix): how many lists have the slot is as uncertain as what these earn.
+Without replacement, p_j is conditional on the slots above, and the policy must be, too. "slot" is unbiased if a reward
+depends on its own slot alone, and the policy fills the slots above as the logger did or does not depend on them.
+"prefix" needs neither, but its weights multiply. Rows of one list are not independent. So the deviation is the
+deviation of whole lists, and limits of slots, each at its part of alpha, are added. A list without the slot earns 0 in
+it, at weight 1 (or the weight of its prefix): the share of lists with the slot is as uncertain as their earnings.
 """
 
 from dataclasses import dataclass
@@ -28,11 +28,24 @@ from onepass.foundation import check
 
 @dataclass(frozen=True)
 class SlateEvaluation:
-    """What a log tells of lists.
+    """Evaluation of a policy on a log of lists.
 
-    lists: how many; slots: an `Evaluation` of each slot, by IPS and SNIPS, among the lists that have it, whose limits
-    hold together at `level`; shares: of lists that have the slot; value: of a list, the sum of its slots by IPS, None
-    where one was refused; deviation: its standard error, over lists; limits: of the value, at any time, at `level`.
+    Parameters
+    ----------
+    lists : int
+        Number of lists.
+    slots : tuple of Evaluation
+        Evaluation of each slot by IPS and SNIPS, among the lists that have it. Their limits hold together at `level`.
+    shares : tuple of float
+        Share of lists that have the slot.
+    value : float or None
+        Value of a list, the sum of its slots by IPS. None if a slot was refused.
+    deviation : float
+        Standard error of the value, over lists.
+    limits : Interval
+        Limits of the value at any time, at `level`.
+    level : float
+        Confidence level.
     """
 
     lists: int
@@ -60,13 +73,32 @@ def evaluate_slates(
     level: float = 0.95,
     weight_bound: float | None = None,
 ) -> SlateEvaluation:
-    """What a policy would have earned a list.
+    """Estimate what a policy would have earned per list.
 
-    log: with `slots`; the rows of a list stand together, slots rising. policy: as for `evaluate`, probabilities of
-    every row given what stands above it. weights: "slot" (default) or "prefix".
-    reward_range: of a slot (default (0.0, 1.0)); level: of all limits together, above 0 and below 1 (default 0.95);
-    weight_bound: the largest weight of a slot that there can be, at least 1; None (default): as for `evaluate`.
-    Returns `Slates`. ValueError for a log without slots, and as `evaluate`.
+    Parameters
+    ----------
+    log : Log
+        Log with `slots`. The rows of a list are consecutive, in rising order of slots.
+    policy : policy
+        Policy as for `evaluate`. Its probabilities of a row are conditional on the slots above.
+    weights : str, default "slot"
+        "slot" or "prefix".
+    reward_range : tuple of float, default (0.0, 1.0)
+        Least and largest possible reward of a slot.
+    level : float, default 0.95
+        Confidence level of all limits together, above 0 and below 1.
+    weight_bound : float, default None
+        Largest possible weight of a slot, at least 1. None: taken from the log, as for `evaluate`.
+
+    Returns
+    -------
+    SlateEvaluation
+        Value of a list, and evaluations of the slots.
+
+    Raises
+    ------
+    ValueError
+        If the log has no slots, or `evaluate` would refuse the arguments.
     """
     weights = check.choice("weights", weights, ("slot", "prefix"))
     if log.slots is None or len(log) == 0:

@@ -17,7 +17,7 @@ KNOBS = 20  # how many are tried where none are given, from the median weight to
 
 
 def _default_knobs(sample: Sample) -> np.ndarray:
-    """Knobs to try for clipping and switching: quantiles of the positive weights, and infinity."""
+    """Return knobs for clipping and switching: quantiles of the positive weights, and infinity."""
     positive = sample.weights[sample.weights > 0.0]
     if positive.size == 0:
         return np.array([np.inf])
@@ -25,7 +25,7 @@ def _default_knobs(sample: Sample) -> np.ndarray:
 
 
 def slope_index(values: np.ndarray, deviations: np.ndarray) -> int:
-    """The index that SLOPE takes, of estimates (m,) and their deviations (m,), in any order."""
+    """Return the index that SLOPE selects among estimates (m,) with deviations (m,), in any order."""
     order = np.argsort(-deviations, kind="stable")
     lower, upper, best = -np.inf, np.inf, int(order[0])
     for index in order:
@@ -38,12 +38,29 @@ def slope_index(values: np.ndarray, deviations: np.ndarray) -> int:
 
 
 def tune_estimator(sample: Sample, name: str, knobs: Any = None) -> Estimator:
-    """The estimator of that name with the knob that SLOPE chooses.
+    """Return the estimator with the knob that SLOPE selects.
 
-    sample: of the log; name: "clipped", "switch", "dros", "subgaussian" or "subgaussian-dr"; knobs: (m,) to choose
-    from (default: from the weights: 20 quantiles from the median on and infinity, squared for "dros"; for the
-    subgaussian ones 0 to 1 in steps of 0.05).
-    ValueError for another name or knobs out of range. Cost O(m n).
+    Cost O(m n) for m knobs.
+
+    Parameters
+    ----------
+    sample : Sample
+        Rows of the log.
+    name : str
+        "clipped", "switch", "dros", "subgaussian" or "subgaussian-dr".
+    knobs : array of shape (m,), default None
+        Knobs to choose from. None: 20 quantiles of the weights from the median on and infinity, squared for "dros"; for
+        the subgaussian estimators 0 to 1 in steps of 0.05.
+
+    Returns
+    -------
+    Estimator
+        Estimator with the selected knob.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown or a knob is out of range.
     """
     name = check.choice("name", name, ("clipped", "switch", "dros", "subgaussian", "subgaussian-dr"))
     if knobs is None:

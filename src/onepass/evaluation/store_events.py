@@ -1,7 +1,7 @@
-"""Decisions of a store with the rewards that were learned for them, as events to evaluate.
+"""Decisions of a store with their learned rewards, as events to evaluate.
 
-Where a store holds joins, a decision's reward is that of its joins, and one without a join is left out: its outcomes
-may be yet to come. Where it holds none, rewards are the sums of outcomes, as in files of others.
+If a store holds joins, a decision's reward is the reward of its joins. A decision without a join is left out, because
+its outcomes may still come. If a store holds no joins, rewards are sums of outcomes, as in files of other programs.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def events_from_store(store: Any, loop: str | None = None) -> Iterator[Any]:
-    """Events of a store, as a stream. store: of `onepass.log`; loop: only this one (default None: all)."""
+    """Yield the events of a store, of one loop or of all (None)."""
     from onepass.log import Activation, Event, Join, Outcome
     from onepass.log.exchange import paid
 

@@ -1,9 +1,10 @@
-"""Many policies on one pass over a log, in memory that does not grow with it.
+"""Evaluate many policies in one pass over a log, in memory that does not grow with it.
 
-    w = policy(a | x) / p        block by block; a policy leaves sums and sequences behind (tally.py), no rows
+    w = policy(a | x) / p        block by block; a policy leaves sums and sequences behind (sufficient_stats.py), no
+    rows
 
-Where the log tells the largest weight that each row could have had (bounds.py), the bound of the sequences rises along
-it, as in `evaluate`.
+If the log tells the largest possible weight of each row (weight_bound.py), the bound of the sequences rises with the
+rows, as in `evaluate`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,20 +46,41 @@ def evaluate_many(
     average: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> dict[str, Evaluation]:
-    """The values of policies: what each would have earned a decision, by one pass over the log of another one.
+    """Estimate what each policy would have earned per decision, in one pass over a log.
 
-    log: a `Log`, or its blocks in their order; policies: by name, as for `evaluate`; of a stream, functions, bandits or
-        arrays (K,).
-    reward_range: (least, largest) reward that there can be (default (0.0, 1.0)); limits rest on it.
-    estimators: names of `onepass.evaluation.NAMES` (default "ips", "snips", "dm", "dr"), or (name, knob): knobs are
-        given, for choosing them would need all rows.
-    model: of rewards, as for `evaluate`, shared by all policies; it predicts a block from the blocks before, and
-        the first one in 5 parts, each from those before.
-    level: of all limits, above 0 and below 1 (default 0.95).
-    weight_bound, average: as for `evaluate` (defaults None and False).
-    progress: called with the number of rows after each block; None (default): nothing.
-    Returns `Evaluation` by name, their `sample` None. ValueError as `evaluate`. Memory: some kilobytes a policy and one
-    block of at most 10,000 rows.
+    Memory: some kilobytes a policy and one block of at most 10,000 rows.
+
+    Parameters
+    ----------
+    log : Log or iterable of Log
+        A log, or its blocks in their order.
+    policies : dict of str to policy
+        Policies by name, as for `evaluate`. For a stream: functions, bandits or arrays (K,).
+    reward_range : tuple of float, default (0.0, 1.0)
+        Least and largest possible reward. Limits rest on it.
+    estimators : iterable of str or (str, float), default ("ips", "snips", "dm", "dr")
+        Names of `onepass.evaluation.ESTIMATORS`, or (name, knob). Choosing a knob would need all rows.
+    model : regressor, default None
+        Reward model as for `evaluate`, shared by all policies. It predicts a block from the blocks before, and the
+        first block in 5 parts, each from the parts before.
+    level : float, default 0.95
+        Confidence level of all limits, above 0 and below 1.
+    weight_bound : float, default None
+        Largest possible weight, as for `evaluate`.
+    average : bool, default False
+        True for limits of the average value so far, as for `evaluate`.
+    progress : callable, default None
+        Called with the number of rows after each block.
+
+    Returns
+    -------
+    dict of str to Evaluation
+        Evaluations by name, without samples.
+
+    Raises
+    ------
+    ValueError
+        If there is no policy or no row, or `evaluate` would refuse the arguments.
     """
     swept = sweep(
         log, policies, reward_range=reward_range, estimators=estimators, model=model, level=level,
@@ -68,8 +90,16 @@ def evaluate_many(
 
 
 class SweepResult(NamedTuple):
-    """What one pass over a log, or a part of one, leaves behind: of every policy its tally, its largest weight,
-    and its mass on every arm where distributions are not known; chosen: how often each arm was; rows."""
+    """Result of one pass over a log, or over a part of it.
+
+    Parameters
+    ----------
+    tallies : statistics of every policy.
+    bounds : largest possible weight of every policy.
+    masses : every policy's mass on each arm, if distributions are not known.
+    chosen : number of times that each arm was chosen.
+    rows : number of rows.
+    """
 
     tallies: dict[str, PolicyStatistics]
     bounds: dict[str, WeightBound]
@@ -78,7 +108,7 @@ class SweepResult(NamedTuple):
     rows: int
 
     def concat(self, other: "SweepResult") -> "SweepResult":
-        """Of this part of a log, then of another one."""
+        """Return the result of this part of a log followed by another part."""
         masses = {
             name: _add_padded(self.masses.get(name, np.zeros(0)), other.masses.get(name, np.zeros(0)))
             for name in self.masses.keys() | other.masses.keys()
@@ -92,7 +122,7 @@ class SweepResult(NamedTuple):
         )
 
     def evaluations(self) -> dict[str, Evaluation]:
-        """All numbers, by policy. ValueError where there was no row."""
+        """Return all evaluations by policy. Raises ValueError if there was no row."""
         if self.rows == 0:
             raise ValueError("log must have at least one row")
         found = {}
@@ -115,8 +145,7 @@ def sweep(
     average: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> SweepResult:
-    """One pass over a log, or a part of one; log, policies, reward_range, estimators, model, level, weight_bound,
-    average, progress and errors as of `evaluate_many`."""
+    """Make one pass over a log, or a part of it. The arguments and errors are those of `evaluate_many`."""
     if not policies:
         raise ValueError("policies must hold at least one policy by name")
     rewards, alpha = make_range(reward_range), 1.0 - open_fraction("level", level)
@@ -153,19 +182,19 @@ def sweep(
 
 
 def _nonempty_blocks(log: Log | Iterable[Log]) -> Iterator[Log]:
-    """Blocks of at most 10,000 rows, none of them empty."""
+    """Yield blocks of at most 10,000 rows, none of them empty."""
     for part in (log,) if isinstance(log, Log) else log:
         yield from part.blocks(BLOCK) if len(part) > BLOCK else (part,) if len(part) else ()
 
 
 def _parse_estimator(asked: str | tuple[str, float]) -> Estimator:
-    """An estimator by name, or by name and knob."""
+    """Return an estimator by name, or by name and knob."""
     name, knob = (asked, None) if isinstance(asked, str) else asked
     return get_estimator(check.choice("estimators", name, ESTIMATORS), knob)
 
 
 def _add_padded(sums: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Their sum, over as many arms as the longer one has."""
+    """Add two vectors; the shorter one is padded with zeros."""
     out = np.zeros(max(len(sums), len(more)))
     out[: len(sums)] += sums
     out[: len(more)] += more
@@ -173,7 +202,7 @@ def _add_padded(sums: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 
 def summarize_statistics(tally: PolicyStatistics, bound: WeightBound) -> Evaluation:
-    """All numbers of a tally."""
+    """Compute all numbers of a policy's statistics."""
     diagnosis = tally.diagnosis()
     estimates = {
         one.name: _estimate(one, terms, tally.rewards, tally.alpha)
@@ -196,7 +225,7 @@ def summarize_statistics(tally: PolicyStatistics, bound: WeightBound) -> Evaluat
 
 
 def _estimate(one: Estimator, terms: TermStatistics, rewards: Range, alpha: float) -> Estimate:
-    """The numbers of an estimator."""
+    """Compute value, deviation and normal limits of an estimator."""
     value, deviation = terms.estimate(one)
     knob = one.knob if np.isfinite(one.knob) else None
     return Estimate(one.name, value, deviation, knob, intervals.normal_interval(value, deviation, rewards, alpha))

@@ -1,4 +1,4 @@
-"""What is kept of a policy's rows when they are not: numbers that add, and sequences.
+"""Sufficient statistics of a policy's rows: numbers that add, and sequences.
 
     of (a, s, v) = (s(w) (r - q), s(w), v) for every estimator: rows, means (3,), and sums of squares about them (3, 3)
     value = mean v + mean a, or self-normalized mean v + mean a / mean s;   its variance from the same numbers
@@ -25,14 +25,17 @@ PIECES = 128  # of the path: its middle is known to one in 64 of all rows
 
 @dataclass(frozen=True)
 class TermStatistics:
-    """rows; means (3,) of a, s and v; squares (3, 3): sums of products about the means."""
+    """Statistics of one estimator's terms.
+
+    `means` (3,) are the means of a, s and v, and `squares` (3, 3) the sums of products about the means.
+    """
 
     rows: int
     means: np.ndarray
     squares: np.ndarray
 
     def __add__(self, other: "TermStatistics") -> "TermStatistics":
-        """Those of two logs together."""
+        """Return the statistics of two logs together."""
         rows, away = self.rows + other.rows, other.means - self.means
         if rows == 0:
             return self
@@ -40,7 +43,7 @@ class TermStatistics:
         return TermStatistics(rows, self.means + away * (other.rows / rows), squares)
 
     def estimate(self, one: Estimator) -> tuple[float, float]:
-        """Value and deviation, as `Estimator.value` and `Estimator.deviation` find them on the rows."""
+        """Return value and deviation, as `Estimator.value` and `Estimator.deviation` compute them from the rows."""
         if self.rows == 0:
             return float("nan"), float("nan")
         a, s, v = self.means
@@ -57,7 +60,7 @@ class TermStatistics:
 
 
 def term_statistics(estimator: Estimator, sample: Sample) -> TermStatistics:
-    """Of a block of rows."""
+    """Compute the statistics of one estimator over a block of rows."""
     sample = estimator.select_rows(sample)
     if sample.rows == 0:
         return TermStatistics(0, np.zeros(3), np.zeros((3, 3)))
@@ -70,14 +73,14 @@ def term_statistics(estimator: Estimator, sample: Sample) -> TermStatistics:
 
 
 class WeightPath:
-    """Sums of weights over pieces of the log, of equal numbers of blocks: rows, sum w, sum w^2."""
+    """Sums of weights over pieces of the log with equal numbers of blocks: rows, sum w, sum w^2."""
 
     def __init__(self) -> None:
         self._pieces: list[np.ndarray] = []
         self._blocks, self._held = 1, 0
 
     def add(self, m: Moments) -> None:
-        """A block more."""
+        """Add the moments of a block."""
         if self._held == 0:
             self._pieces.append(np.zeros(3))
         self._pieces[-1] += (m.rows, m.weights, m.square_weights)
@@ -87,7 +90,7 @@ class WeightPath:
             self._blocks *= 2
 
     def concat(self, other: "WeightPath") -> "WeightPath":
-        """This path, then another one."""
+        """Return this path followed by another one."""
         found = WeightPath()
         found._blocks, found._pieces = max(self._blocks, other._blocks), [*self._pieces, *other._pieces]
         while len(found._pieces) >= PIECES:
@@ -97,8 +100,10 @@ class WeightPath:
         return found
 
     def drift(self) -> float:
-        """The mean weight of the second half less that of the first, in standard errors; 0 for fewer than two pieces,
-        or rows."""
+        """Return the mean weight of the second half less the mean of the first half, in standard errors.
+
+        Returns 0 for fewer than two pieces, or rows.
+        """
         if len(self._pieces) < 2:
             return 0.0
         pieces = np.stack(self._pieces)
@@ -112,10 +117,14 @@ class WeightPath:
 
 
 class PolicyStatistics:
-    """All that a stream of rows leaves behind of one policy.
+    """Statistics of one policy over a stream of rows.
 
-    rewards: their range; estimators: those asked for, with their knobs; alpha: of all limits; average: whether limits
-    at any time are those of the average value so far, for a policy or a world that changes (default False).
+    Parameters
+    ----------
+    rewards : range of rewards.
+    estimators : estimators to compute, with their knobs.
+    alpha : error probability of all limits.
+    average : True if anytime limits are for the average value so far, for a policy or a world that changes.
     """
 
     rewards: Range
@@ -136,9 +145,12 @@ class PolicyStatistics:
     def add(
         self, sample: Sample, max_weights: np.ndarray | None, unsupported: float, ceiling: float | None = None
     ) -> None:
-        """A block of rows; tops: (n,) the largest weight that each could have had, None where it is not known;
-        unsupported: the policy's mass on arms without support, summed over the rows; ceiling: the largest weight of any
-        policy in the first row (default None: not known)."""
+        """Add a block of rows.
+
+        `max_weights` (n,) are the largest possible weights of the rows, None if not known. `unsupported` is the
+        policy's mass on arms without support, summed over the rows. `ceiling` is the largest weight of any policy in
+        the first row.
+        """
         m = compute_moments(sample.weights, sample.rewards)
         self.moments += m
         self.path.add(m)
@@ -150,7 +162,7 @@ class PolicyStatistics:
         self.anytime.add(sample, max_weights, ceiling)
 
     def concat(self, other: "PolicyStatistics") -> "PolicyStatistics":
-        """Of this stream, then of another one, asked for the same: sums add, sequences go on (their `then`)."""
+        """Return the statistics of this stream followed by another one with the same arguments."""
         found = PolicyStatistics(self.rewards, self.estimators, self.alpha)
         found.moments, found.path = self.moments + other.moments, self.path.concat(other.path)
         found.terms = [one + two for one, two in zip(self.terms, other.terms, strict=True)]
@@ -159,7 +171,7 @@ class PolicyStatistics:
         return found
 
     def diagnosis(self) -> Diagnosis:
-        """Of all weights so far."""
+        """Return the diagnosis of all weights so far."""
         m = self.moments
         variance = max(m.square_weights / m.rows - m.mean_weight**2, 0.0)
         found = diagnose_moments(m, float(np.sqrt(variance / m.rows)), self.path.drift(), self.unsupported / m.rows)

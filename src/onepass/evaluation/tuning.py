@@ -1,9 +1,9 @@
-"""Which settings of a recipe a log prefers: bandits that learn the log as it goes, compared by paired differences.
+"""Choose settings of a recipe on a log: bandits that learn the log as it goes, compared by paired differences.
 
     D_t = (w_t - u_t) r_t,      w, u: progressive weights of a candidate and of the present settings
 
-Every decision is weighed before it is learned (progressive.py), so sums of D - E[D] are martingales: limits hold at any
-time. m candidates have alpha / m each: with probability 1 - alpha none is called better that is not.
+Every decision is evaluated before it is learned (progressive.py), so sums of D - E[D] are martingales: limits hold at
+any time. m candidates have alpha / m each: with probability 1 - alpha none is called better that is not.
 """
 
 import itertools
@@ -25,11 +25,20 @@ Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class TuningResult:
-    """What a log prefers.
+    """Result of `tune`.
 
-    settings: of the best candidate, or the present ones where none is better; bandit: with these settings, having
-    learned the whole log; comparison: of all candidates with the present settings; curves: by name, (points, 2) rows so
-    far and mean w r since the point before, "present" among them; candidates: their settings by name.
+    Parameters
+    ----------
+    settings : dict
+        Settings of the best candidate, or the present ones if no candidate is better.
+    bandit : bandit
+        Bandit with these settings that has learned the whole log.
+    comparison : Comparison
+        Comparison of all candidates with the present settings.
+    curves : dict of str to ndarray of shape (points, 2)
+        Learning curves by name, "present" among them: rows so far, and mean w r since the point before.
+    candidates : dict of str to dict
+        Settings of the candidates by name.
     """
 
     settings: dict[str, Any]
@@ -56,14 +65,36 @@ def tune(
 ) -> TuningResult:
     """Choose the settings of a recipe on a log.
 
-    recipe: called with keywords, returns a bandit that explores with known probabilities; grid: lists of values by
-    name, of which all combinations are tried, or the combinations themselves, at least one; log: with contexts.
-    present: settings to beat, with which and over which candidates are built; None (default): the recipe's own.
-    every: rows that are learned together, at least 1 (default 1); reward_range: as for `evaluate` (default (0.0, 1.0)).
-    level: with which no candidate is called better that is not, above 0 and below 1 (default 0.95).
-    weight_bound: the largest weight that there can be, at least 1; None (default): as the log tells.
-    points: of a learning curve, at least 1 (default 50).
-    Returns `Tuned`. ValueError for an empty grid, and as `progressive`.
+    Parameters
+    ----------
+    recipe : callable
+        Called with settings as keywords, returns a bandit that explores with known probabilities.
+    grid : dict of lists, or sequence of dicts
+        Values by name, of which all combinations are tried, or the combinations themselves, at least one.
+    log : Log
+        Log with contexts.
+    present : dict, default None
+        Settings to beat, which candidates override. None: the recipe's own.
+    batch_size : int, default 1
+        Rows learned together, at least 1.
+    reward_range : tuple of float, default (0.0, 1.0)
+        Least and largest possible reward.
+    level : float, default 0.95
+        Probability that no candidate is called better that is not, above 0 and below 1.
+    weight_bound : float, default None
+        Largest possible weight, at least 1. None: taken from the log.
+    points : int, default 50
+        Points of a learning curve, at least 1.
+
+    Returns
+    -------
+    TuningResult
+        Settings, bandit, comparison and learning curves.
+
+    Raises
+    ------
+    ValueError
+        If the grid is empty, or `progressive` would refuse the log.
     """
     base, rewards = dict(present or {}), make_range(reward_range)
     alpha = 1.0 - open_fraction("level", level)
@@ -85,7 +116,7 @@ def tune(
 
 
 def _combinations(grid: Grid) -> list[dict[str, Any]]:
-    """All combinations of a grid; ValueError where there is none."""
+    """Return all combinations of a grid. Raises ValueError if there is none."""
     if isinstance(grid, Mapping):
         found = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []
     else:
@@ -96,5 +127,5 @@ def _combinations(grid: Grid) -> list[dict[str, Any]]:
 
 
 def _format_settings(settings: Mapping[str, Any]) -> str:
-    """Settings in words."""
+    """Format settings as text."""
     return ", ".join(f"{name}={value}" for name, value in settings.items())

@@ -1,9 +1,9 @@
-"""The largest weight that each row of a log could have had, as it was known before its arm was drawn.
+"""Largest possible weight of each row of a log, as it was known before its arm was drawn.
 
-    top = max over arms of policy(a | x) / p(a | x)        where the log has the logger's distributions
-    top = K max over arms of policy(a | x)                 where every propensity is 1 / K, K arms offered
+    largest = max over arms of policy(a | x) / p(a | x)        where the log has the logger's distributions
+    largest = K max over arms of policy(a | x)                 where every propensity is 1 / K, K arms offered
 
-Limits by bets rest on it. Of other loggers nobody knows how small the propensities of arms were that were not chosen.
+Limits by bets rest on this bound. For other loggers the propensities of arms that were not chosen are unknown.
 """
 
 import numpy as np
@@ -17,11 +17,15 @@ EVEN = 1e-9  # of 1: what rounding may change of a propensity times the number o
 
 
 class WeightBound:
-    """The largest weight that there can be. given: by the caller, at least 1; None: as the log tells.
+    """Largest possible weight of a log's rows.
 
-    known: whether it was given, or the log has told it for every row so far; most: the largest one of any row so far,
-    or where it is not known the largest weight seen; ceiling: what no policy's weight could have exceeded in the first
-    row, None where that is not known.
+    `given` is the caller's bound, at least 1, or None to take it from the log.
+
+    Attributes
+    ----------
+    known : True if the bound was given, or the log has told it for every row so far.
+    max_weight : largest bound of any row so far; if that is not known, the largest weight seen.
+    ceiling : largest weight that any policy could have in the first row, None if not known.
     """
 
     known: bool
@@ -35,8 +39,10 @@ class WeightBound:
         self.known, self.max_weight, self.ceiling = True, 1.0, self.given
 
     def update(self, block: Log, p: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
-        """Look at a block, under a policy's probabilities p (n, K), with its weights (n,); the largest weight (n,) that
-        each row could have had, None where that is not known."""
+        """Return the largest possible weights (n,) of a block, or None if they are not known.
+
+        `p` (n, K) are the policy's probabilities, `weights` (n,) its weights.
+        """
         max_weights, ceiling = (
             (np.full(len(block), self.given), self.given) if self.given else _largest_weights(block, p, weights)
         )
@@ -48,7 +54,7 @@ class WeightBound:
         return max_weights
 
     def concat(self, other: "WeightBound") -> "WeightBound":
-        """Of two parts of a log."""
+        """Return the bound of two parts of a log."""
         found = WeightBound(self.given)
         found.known, found.max_weight = self.known and other.known, max(self.max_weight, other.max_weight)
         found.ceiling = self.ceiling
@@ -56,12 +62,15 @@ class WeightBound:
 
     @property
     def value(self) -> float:
-        """The bound."""
+        """The given bound, or else the largest weight."""
         return self.max_weight if self.given is None else self.given
 
 
 def _largest_weights(block: Log, p: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray | None, float | None]:
-    """The largest weights (n,) by the log, and that of any policy in the first row; None where it does not tell."""
+    """Return the largest possible weights (n,) by the log, and the largest weight of any policy in the first row.
+
+    Both are None if the log has neither distributions nor even propensities.
+    """
     if block.distributions is not None:
         ratios = np.divide(p, block.distributions, out=np.zeros_like(p), where=block.distributions > 0.0)
         first = block.distributions[0]
