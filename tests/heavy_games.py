@@ -48,7 +48,7 @@ def learned(state, rows, rewards, nus=None):
     """The state after all rows; nus: noise scales told, NaN where none is."""
     for i in range(len(rows)):
         if nus is not None and nus[i] > 0.0:
-            state = contract.expect(state, float(nus[i]))
+            state = contract.set_next_noise(state, float(nus[i]))
         state = contract.update(state, rows[i], float(rewards[i]))
     return state
 

@@ -12,7 +12,7 @@ import pytest
 import onepass as op
 from counts import LONG, many
 from edge_families import DESIGNS, DIM, families
-from onepass.estimator.newton import into_ball
+from onepass.estimator.newton import project_onto_ball
 from onepass.foundation.state import leaves
 
 ESTIMATORS = {
@@ -132,7 +132,7 @@ def test_a_projection_onto_the_ball_is_that_of_a_dense_search_at_any_scale():
             small, big = (shift, big) if outside else (small, shift)
         expected = turn.T @ (inside * (values / (values + small)))
         found = theta.copy()
-        assert into_ball(design.state, found, bound)
+        assert project_onto_ball(design.state, found, bound)
         np.testing.assert_allclose(found, expected, atol=1e-8 * bound)
 
 

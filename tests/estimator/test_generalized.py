@@ -6,10 +6,10 @@ import pytest
 import dense_generalized as dense
 import onepass as op
 from counts import LONG
-from onepass.estimator import contract, links
-from onepass.estimator.glb_omd import settled
+from onepass.estimator import contract, families
+from onepass.estimator.glb_omd import solve_implicit
 
-FAMILIES = tuple(links.FAMILIES)
+FAMILIES = tuple(families.FAMILIES)
 ROWS = 60
 
 
@@ -33,20 +33,20 @@ def learned(estimator, rows, rewards):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_means_are_slopes_of_potentials_and_are_finite_everywhere(family):
-    kind, step = links.FAMILIES[family], 1e-5
+    kind, step = families.FAMILIES[family], 1e-5
     for z in np.linspace(-6.0, 6.0, 25):
-        assert links.mean(kind, z) == pytest.approx(dense.MU[family](z), rel=1e-12)
-        rise = links.potential(kind, z + step) - links.potential(kind, z - step)
-        assert links.mean(kind, z) == pytest.approx(rise / (2 * step), rel=1e-6, abs=1e-9)
-        rise = links.mean(kind, z + step) - links.mean(kind, z - step)
-        assert links.slope(kind, z) == pytest.approx(rise / (2 * step), rel=1e-6, abs=1e-9)
-        bend = abs(links.slope(kind, z + step) - links.slope(kind, z - step)) / (2 * step)
-        assert bend <= links.concordance(kind) * links.slope(kind, z) * (1 + 1e-6) + 1e-9
-        assert links.slope(kind, z) <= links.steepest(kind, abs(z)) * (1 + 1e-12)
+        assert families.mean(kind, z) == pytest.approx(dense.MU[family](z), rel=1e-12)
+        rise = families.potential(kind, z + step) - families.potential(kind, z - step)
+        assert families.mean(kind, z) == pytest.approx(rise / (2 * step), rel=1e-6, abs=1e-9)
+        rise = families.mean(kind, z + step) - families.mean(kind, z - step)
+        assert families.slope(kind, z) == pytest.approx(rise / (2 * step), rel=1e-6, abs=1e-9)
+        bend = abs(families.slope(kind, z + step) - families.slope(kind, z - step)) / (2 * step)
+        assert bend <= families.concordance(kind) * families.slope(kind, z) * (1 + 1e-6) + 1e-9
+        assert families.slope(kind, z) <= families.max_slope(kind, abs(z)) * (1 + 1e-12)
     for z in (-1e300, -800.0, 800.0, 1e300):
-        found = [f(kind, z) for f in (links.mean, links.slope)]
+        found = [f(kind, z) for f in (families.mean, families.slope)]
         assert np.isfinite(found).all()
-        assert links.slope(kind, z) >= 0.0
+        assert families.slope(kind, z) >= 0.0
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -80,13 +80,13 @@ def test_implicit_steps_minimize_the_loss_itself(family):
 
 
 def test_an_implicit_step_never_overshoots():
-    for family in links.FAMILIES.values():
+    for family in families.FAMILIES.values():
         for z, target, reach in ((0, 1e6, 1e3), (-20, 1, 1e4), (5, 0, 1e-9), (3, 1e12, 1e12), (0, 0, 1), (-9, 1, 3)):
-            s = settled(family, float(z), float(target), float(reach))
-            low, high = sorted((z, z + reach * (target - links.mean(family, float(z)))))
+            s = solve_implicit(family, float(z), float(target), float(reach))
+            low, high = sorted((z, z + reach * (target - families.mean(family, float(z)))))
             assert low <= s <= high
-            away = s - z - reach * (target - links.mean(family, s))
-            assert abs(away) <= 1e-9 * (1.0 + reach * links.slope(family, s)) * max(abs(s), abs(z), 1e-6)
+            away = s - z - reach * (target - families.mean(family, s))
+            assert abs(away) <= 1e-9 * (1.0 + reach * families.slope(family, s)) * max(abs(s), abs(z), 1e-6)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

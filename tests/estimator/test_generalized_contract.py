@@ -7,7 +7,7 @@ import pytest
 
 import onepass as op
 from counts import LONG
-from onepass.estimator import links
+from onepass.estimator import families
 from onepass.estimator.contract import link, update_rows
 from onepass.testing import check_estimator
 
@@ -41,22 +41,22 @@ class Cloglog(NamedTuple):
         return {}
 
 
-@links.mean.for_state(Cloglog)
+@families.mean.for_state(Cloglog)
 def mean(family, z):
     return -np.expm1(-np.exp(min(z, 30.0)))
 
 
-@links.slope.for_state(Cloglog)
+@families.slope.for_state(Cloglog)
 def slope(family, z):
     return np.exp(min(z, 30.0) - np.exp(min(z, 30.0)))
 
 
-@links.potential.for_state(Cloglog)
+@families.potential.for_state(Cloglog)
 def potential(family, z):
     return z
 
 
-@links.steepest.for_state(Cloglog)
+@families.max_slope.for_state(Cloglog)
 def steepest(family, bound):
     return np.exp(-1.0)
 
@@ -80,24 +80,24 @@ class Counts(NamedTuple):
         return {"curved": self.curved, "scale": self.scale}
 
 
-links.mean.for_state(SteepCounts)(lambda family, z: np.sinh(z))
-links.slope.for_state(SteepCounts)(lambda family, z: np.cosh(z))
-links.potential.for_state(SteepCounts)(lambda family, z: np.cosh(z))
-links.steepest.for_state(SteepCounts)(lambda family, bound: np.cosh(bound))
-links.has_log_concave_slope.for_state(SteepCounts)(lambda family: family.says)
-links.mean.for_state(Counts)(lambda family, z: np.exp(z))
-links.slope.for_state(Counts)(lambda family, z: np.exp(z))
-links.potential.for_state(Counts)(lambda family, z: family.scale * np.exp(z))
-links.steepest.for_state(Counts)(lambda family, bound: np.exp(bound))
-links.concordance.for_state(Counts)(lambda family: family.curved)
-links.has_log_concave_slope.for_state(Counts)(lambda family: True)
+families.mean.for_state(SteepCounts)(lambda family, z: np.sinh(z))
+families.slope.for_state(SteepCounts)(lambda family, z: np.cosh(z))
+families.potential.for_state(SteepCounts)(lambda family, z: np.cosh(z))
+families.max_slope.for_state(SteepCounts)(lambda family, bound: np.cosh(bound))
+families.has_log_concave_slope.for_state(SteepCounts)(lambda family: family.says)
+families.mean.for_state(Counts)(lambda family, z: np.exp(z))
+families.slope.for_state(Counts)(lambda family, z: np.exp(z))
+families.potential.for_state(Counts)(lambda family, z: family.scale * np.exp(z))
+families.max_slope.for_state(Counts)(lambda family, bound: np.exp(bound))
+families.concordance.for_state(Counts)(lambda family: family.curved)
+families.has_log_concave_slope.for_state(Counts)(lambda family: True)
 
 
 def theoretical(family):
     return op.OnePassGLM(op.Exact(dim=2, reg=1e3), family=family, theory=op.Theory(parameter_bound=1.0))
 
 
-@pytest.mark.parametrize("family", [*links.FAMILIES, Counts(curved=1.0, scale=1.0)])
+@pytest.mark.parametrize("family", [*families.FAMILIES, Counts(curved=1.0, scale=1.0)])
 def test_a_family_of_log_concave_slope_has_a_radius(family):
     assert theoretical(family).has_radius
 
@@ -119,13 +119,13 @@ def test_theory_refuses_families_that_its_proof_does_not_cover(family, reason):
     assert not op.OnePassGLM(op.Exact(dim=2), family=family).has_radius
 
 
-@pytest.mark.parametrize("family", links.FAMILIES.values())
+@pytest.mark.parametrize("family", families.FAMILIES.values())
 def test_the_line_of_the_proof_that_needs_log_concavity_holds_on_a_grid(family):
     """mu'(z + u) + mu'(z - u) <= 2 mu'(z) cosh(R u)."""
     for z in np.linspace(-8.0, 8.0, 33).tolist():
         for u in np.linspace(0.0, 8.0, 17).tolist():
-            both = links.slope(family, z + u) + links.slope(family, z - u)
-            assert both <= 2.0 * links.slope(family, z) * np.cosh(links.concordance(family) * u) * (1.0 + 1e-12)
+            both = families.slope(family, z + u) + families.slope(family, z - u)
+            assert both <= 2.0 * families.slope(family, z) * np.cosh(families.concordance(family) * u) * (1.0 + 1e-12)
 
 
 def test_a_family_of_ones_own_is_one_class():
@@ -134,6 +134,6 @@ def test_a_family_of_ones_own_is_one_class():
     rewards = (rng.random(2_000) < -np.expm1(-np.exp(rows @ theta))).astype(float)
     state = update_rows(op.OnePassGLM(op.Exact(dim=2), family=Cloglog()).begin(), rows, rewards)
     assert np.abs(state.theta - theta).max() < 0.3
-    assert links.expected(link(state), rows[:5] @ state.theta) == pytest.approx(
+    assert families.mean_of_scores(link(state), rows[:5] @ state.theta) == pytest.approx(
         -np.expm1(-np.exp(rows[:5] @ state.theta))
     )

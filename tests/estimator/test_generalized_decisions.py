@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onepass as op
-from onepass.estimator import links
+from onepass.estimator import families
 from onepass.exploration.contract import Seen
 
 
@@ -74,17 +74,17 @@ def test_saturated_means_do_not_tie_the_arms_of_rules_of_order():
 
 def test_elimination_by_intervals_of_rewards_never_strikes_out_more_than_by_those_of_scores():
     rng = np.random.default_rng(1)
-    for family in (links.Logistic(), links.Poisson()):
+    for family in (families.Logistic(), families.Poisson()):
         for _ in range(200):
             z, widths, beta = 2.0 * rng.standard_normal(5), rng.exponential(size=5), np.full(5, rng.exponential())
             seen = Seen(means=z, widths=widths, samples=np.empty((0, 5)), beta=beta, residual=0.0, rounds=9)
-            view = links.on_rewards(family, seen)
-            mean = np.vectorize(lambda value, family=family: links.mean(family, value))
+            view = families.to_reward_scale(family, seen)
+            mean = np.vectorize(lambda value, family=family: families.mean(family, value))
             away, rounding = beta * view.widths, 1e-12 * (view.means + beta * view.widths)
             assert (view.means + away >= mean(z + beta * widths) - rounding).all()
             assert (view.means - away <= mean(z - beta * widths) + rounding).all()
-            sure = links.on_rewards(family, seen._replace(beta=np.zeros(5)))
-            assert sure.widths == pytest.approx([links.slope(family, v) * w for v, w in zip(z, widths, strict=True)])
+            sure = families.to_reward_scale(family, seen._replace(beta=np.zeros(5)))
+            assert sure.widths == pytest.approx([families.slope(family, v) * w for v, w in zip(z, widths, strict=True)])
 
 
 @pytest.mark.parametrize("parameters", ["shared", "disjoint"])

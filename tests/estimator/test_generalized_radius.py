@@ -8,7 +8,7 @@ import onepass as op
 from counts import many
 from onepass.design.contract import matrix
 from onepass.design.raised import raised
-from onepass.estimator import contract, links
+from onepass.estimator import contract, families
 from onepass.estimator.glb_omd import least_reg
 
 DIM, DELTA = 4, 0.05
@@ -28,7 +28,7 @@ CASES = [
 
 def setting(family, bound, design, factor):
     theory = op.Theory(parameter_bound=bound, delta=DELTA)
-    reg = max(factor * least_reg(links.FAMILIES[family], theory), 0.4)
+    reg = max(factor * least_reg(families.FAMILIES[family], theory), 0.4)
     return op.OnePassGLM(DESIGNS[design](reg), family=family, theory=theory), reg
 
 
@@ -43,17 +43,17 @@ def test_mirror_descent_pays_for_its_distance_whatever_the_rewards(family, bound
     - v sum of ||steps||^2, for every theta_* in the ball and all rewards."""
     rng = np.random.default_rng(int(10 * bound))
     estimator, reg = setting(family, bound, design, factor)
-    kind, eta = links.FAMILIES[family], 1.0 + bound * links.concordance(links.FAMILIES[family])
+    kind, eta = families.FAMILIES[family], 1.0 + bound * families.concordance(families.FAMILIES[family])
     left = 1.0 - least_reg(kind, op.Theory(parameter_bound=bound)) / reg
     star = rng.standard_normal(DIM)
     star *= bound / np.linalg.norm(star)
     state, pays = estimator.begin(), 0.0
-    loss = lambda z, r: links.potential(kind, float(z)) - r * z  # noqa: E731
+    loss = lambda z, r: families.potential(kind, float(z)) - r * z  # noqa: E731
     for t in range(120):
         row = rng.standard_normal(DIM) * (1.0, 0.3, 0.1, 0.01)
         row /= np.linalg.norm(row)
         against = rng.random() if family == "logistic" else float(rng.integers(0, 5))
-        reward = against if t % 3 else float(links.mean(kind, float(-row @ star)) > 0.5)
+        reward = against if t % 3 else float(families.mean(kind, float(-row @ star)) > 0.5)
         before, held = state.theta.copy(), matrix(state.design)
         state = contract.update(state, row, reward)
         step = state.theta - before

@@ -10,7 +10,7 @@ import onepass as op
 from counts import LONG
 from heavy_games import DESIGNS, DIM, PRACTICE, assert_close, game, learned, stream
 from onepass.estimator import contract
-from onepass.estimator.newton import into_ball
+from onepass.estimator.newton import project_onto_ball
 from onepass.foundation import state as states
 from onepass.testing import REGS
 
@@ -119,7 +119,7 @@ def test_outside_the_ball_theta_becomes_the_nearest_point_in_the_norm_of_the_des
             far = rng.standard_normal(DIM)
             far *= scale * bound / np.linalg.norm(far)
             theta = far.copy()
-            assert into_ball(design.state, theta, bound)
+            assert project_onto_ball(design.state, theta, bound)
             assert np.linalg.norm(theta) <= bound * (1 + 1e-12)
             force = matrix @ (far - theta)  # = mu theta with mu >= 0
             multiplier = force @ theta / (theta @ theta)
@@ -133,15 +133,15 @@ def test_inside_the_ball_nothing_is_projected(name):
     design = held(name, 0.37)
     for theta in (np.zeros(DIM), np.array([0.6, 0.0, 0.8, 0.0]), np.full(DIM, 0.4999999)):
         before = theta.copy()
-        assert not into_ball(design.state, theta, 1.0)
+        assert not project_onto_ball(design.state, theta, 1.0)
         assert theta.tobytes() == before.tobytes()
-    assert not into_ball(design.state, np.full(DIM, 1e100), np.inf)
+    assert not project_onto_ball(design.state, np.full(DIM, 1e100), np.inf)
 
 
 @pytest.mark.parametrize("name", DESIGNS)
 def test_a_design_that_has_learned_nothing_projects_along_the_ray(name):
     theta = np.array([3.0, 0.0, -4.0, 0.0])
-    assert into_ball(DESIGNS[name](4.0).state, theta, 1.0)
+    assert project_onto_ball(DESIGNS[name](4.0).state, theta, 1.0)
     assert_close(theta, [0.6, 0.0, -0.8, 0.0], 1e-12)
 
 

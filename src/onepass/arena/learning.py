@@ -53,7 +53,7 @@ def make_scratch(arena: ArenaState, limit: int, count: int) -> Scratch:
 
 
 @compiled
-def gather(arena: ArenaState, weighing: Any, arm_id: int, work: Scratch) -> tuple[Subspace, np.ndarray]:
+def gather(arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch) -> tuple[Subspace, np.ndarray]:
     """Copy an arm into the scratch: its space, and its slots (held,)."""
     slots = np.empty(arena.n_slots[arm_id], np.int64)
     slot, used = arena.first[arm_id], arena.used[arm_id]
@@ -62,7 +62,7 @@ def gather(arena: ArenaState, weighing: Any, arm_id: int, work: Scratch) -> tupl
         slot = arena.link[slot]
     for i in range(used):
         slot = slots[i]
-        work.moment[i] = slot_coordinate(weighing, arena.moment[slot], arena.weight[slot])
+        work.moment[i] = slot_coordinate(arm_rule, arena.moment[slot], arena.weight[slot])
         for j in range(arena.basis.shape[1]):
             work.basis[i, j] = arena.basis[slot, j]
         for j in range(used):
@@ -80,7 +80,7 @@ def gather(arena: ArenaState, weighing: Any, arm_id: int, work: Scratch) -> tupl
 
 @compiled
 def scatter(
-    arena: ArenaState, weighing: Any, arm_id: int, work: Scratch, space: Subspace, slots: np.ndarray, kept: int
+    arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch, space: Subspace, slots: np.ndarray, kept: int
 ) -> None:
     """Copy an arm back; its first `kept` directions have not changed. w = R R^T Q b, or Q theta."""
     used, inside = space.used, np.zeros(space.used)
@@ -93,7 +93,7 @@ def scatter(
             weight += work.root[i, j] * inside[j]
         for j in range(used):
             arena.root[slot, j] = work.root[i, j]
-        arena.weight[slot], arena.moment[slot] = theta_coordinate(weighing, weight, work.moment[i]), work.moment[i]
+        arena.weight[slot], arena.moment[slot] = theta_coordinate(arm_rule, weight, work.moment[i]), work.moment[i]
         for j in range(arena.cross.shape[1]):
             arena.cross[slot, j] = work.cross[i, j]
         if i >= kept:
@@ -120,7 +120,7 @@ def fill_chunk(chunk: np.ndarray, rows: np.ndarray, right: np.ndarray, chosen: n
 
 @compiled
 def extend_span(
-    weighing: Any,
+    arm_rule: Any,
     work: Scratch,
     space: Subspace,
     base: int,
@@ -151,7 +151,7 @@ def extend_span(
         work.cross[used, j] = 0.0
     if shed > 0.0:
         along = dot(space.basis[used], work.outside)
-        work.moment[used] = new_coordinate(weighing, along, space.ridge)
+        work.moment[used] = new_coordinate(arm_rule, along, space.ridge)
         for j in range(dim):
             work.outside[j] -= along * space.basis[used, j]
     return space
@@ -159,7 +159,7 @@ def extend_span(
 
 @compiled
 def truncate_arm(
-    rule: Any, weighing: Any, memory: np.ndarray, work: Scratch, space: Subspace, sums: Sums
+    rule: Any, arm_rule: Any, memory: np.ndarray, work: Scratch, space: Subspace, sums: Sums
 ) -> tuple[Subspace, Sums]:
     """The design's own rule for too many directions; what the moment held along those that are cut goes to o."""
     used, before = space.used, space.ridge
@@ -173,7 +173,7 @@ def truncate_arm(
     for i in range(keep):
         work.moment[i] = moment[i]
     space = with_spectrum(space, turn[:keep], kept, ridge)
-    add_lost_part(weighing, memory, work, lost, before, space, rise)
+    add_lost_part(arm_rule, memory, work, lost, before, space, rise)
     return space, sums
 
 
@@ -198,13 +198,13 @@ def eliminate_row(work: Scratch, used: int, q: float, extra: np.ndarray, reward:
 
 @compiled
 def learn_arm(
-    arena: ArenaState, rule: Any, limit: int, weighing: Any, arm_id: int, rows: np.ndarray, right: np.ndarray,
+    arena: ArenaState, rule: Any, limit: int, arm_rule: Any, arm_id: int, rows: np.ndarray, right: np.ndarray,
     rewards: np.ndarray, extra: np.ndarray, chosen: np.ndarray, work: Scratch, increments: np.ndarray,
     targets: np.ndarray,
 ) -> None:  # fmt: skip
     """One arm learns rows[chosen], in order. Hybrid (extra (n, k)): increments and targets for the shared model."""
     dim, k, hold = arena.basis.shape[1], arena.cross.shape[1], arena.root.shape[1]
-    space, slots = gather(arena, weighing, arm_id, work)
+    space, slots = gather(arena, arm_rule, arm_id, work)
     sums, memory = sums_of(arena, arm_id), arena.memory[arm_id]
     kept, done = space.used, 0
     while done < chosen.size:
@@ -219,33 +219,33 @@ def learn_arm(
                     residuals[a, j] = batch[a, j] - residuals[a, j]
         for a in range(count):
             row, index = batch[a], chosen[done]
-            space = extend_span(weighing, work, space, base, row, inside[a], residuals[a], sums.shed)
+            space = extend_span(arm_rule, work, space, base, row, inside[a], residuals[a], sums.shed)
             used = space.used
             done += 1
             reward = float(rewards[index])
-            q, weight, pull = add_row(weighing, memory, space, work, used, arena.rows[arm_id] + done, reward)
+            q, weight, pull = add_row(arm_rule, memory, space, work, used, arena.rows[arm_id] + done, reward)
             space = raised(space, q)
             if k > 0:
                 targets[index] = eliminate_row(work, used, q, extra[index], reward, increments[index])
-            add_reward(weighing, work, used, pull)
+            add_reward(arm_rule, work, used, pull)
             sums = heavier(sums, float(dot(row, row)) * weight)
             if used == limit:
-                space, sums = truncate_arm(rule, weighing, memory, work, space, sums)
+                space, sums = truncate_arm(rule, arm_rule, memory, work, space, sums)
                 kept = 0
                 break
             if used >= base + AGAIN:
                 break
     if space.used > hold:
-        space, sums = truncate_arm(rule, weighing, memory, work, space, sums)
+        space, sums = truncate_arm(rule, arm_rule, memory, work, space, sums)
         kept = 0
-    scatter(arena, weighing, arm_id, work, space, slots, kept)
+    scatter(arena, arm_rule, arm_id, work, space, slots, kept)
     set_sums(arena, arm_id, dustier(sums, space.left))
     arena.rows[arm_id] += chosen.size
 
 
 @compiled
 def learn_arms(
-    arena: ArenaState, rule: Any, limit: int, weighing: Any, arm_ids: np.ndarray, starts: np.ndarray,
+    arena: ArenaState, rule: Any, limit: int, arm_rule: Any, arm_ids: np.ndarray, starts: np.ndarray,
     order: np.ndarray, rows: np.ndarray, right: np.ndarray, rewards: np.ndarray, extra: np.ndarray, begin: int,
     end: int, increments: np.ndarray, targets: np.ndarray,
 ) -> None:  # fmt: skip
@@ -261,19 +261,19 @@ def learn_arms(
     for g in range(begin, end):
         chosen = order[starts[g] : starts[g + 1]]
         learn_arm(
-            arena, rule, limit, weighing, arm_ids[g], rows, right, rewards, extra, chosen, work, increments, targets
+            arena, rule, limit, arm_rule, arm_ids[g], rows, right, rewards, extra, chosen, work, increments, targets
         )
 
 
 @compiled
 def learn_one(
-    arena: ArenaState, rule: Any, limit: int, weighing: Any, arm_id: int, row: np.ndarray, reward: float
+    arena: ArenaState, rule: Any, limit: int, arm_rule: Any, arm_id: int, row: np.ndarray, reward: float
 ) -> tuple[int, int]:
     """A single row (1, dim) of one arm: reserve, learn, release; the new (free, top)."""
     arm_ids, empty = np.full(1, arm_id), np.empty((1, 0), row.dtype)
     free, top = reserve_slots(arena, arm_ids, np.ones(1, np.int64))
     learn_arms(
-        arena, rule, limit, weighing, arm_ids, np.arange(2), np.zeros(1, np.int64), row, empty,
+        arena, rule, limit, arm_rule, arm_ids, np.arange(2), np.zeros(1, np.int64), row, empty,
         np.full(1, reward, row.dtype), empty, 0, 1, empty, np.empty(0),
     )  # fmt: skip
     return release_slots(arena, arm_ids, free), top

@@ -11,9 +11,9 @@ from onepass.arena.arena import NONE
 from onepass.arena.model_store import is_partition
 from onepass.design import contract
 from onepass.design.loss import relative_loss
-from onepass.estimator.contract import forget, merge, parameter, path_dependent, radius, unit, update_rows
+from onepass.estimator.contract import forget, merge, noise_unit, parameter, path_dependence_error, radius, update_rows
 from onepass.estimator.estimator import Estimator
-from onepass.estimator.half_life import remembered
+from onepass.estimator.half_life import decay_factor
 from onepass.estimator.ridge import RidgeState
 from onepass.features.factors import products
 from onepass.foundation import state as states
@@ -58,7 +58,7 @@ class ListArm(NamedTuple):
 
     def flip_sign(self) -> "ListArm":
         if not isinstance(self.learned, RidgeState):
-            raise path_dependent(type(self.learned).__name__.removesuffix("State"))
+            raise path_dependence_error(type(self.learned).__name__.removesuffix("State"))
         return self._replace(learned=self.learned._replace(moment=-self.learned.moment), cross=-self.cross)
 
     def add_to_moment(self, change: np.ndarray) -> "ListArm":
@@ -74,7 +74,7 @@ class ListArm(NamedTuple):
 
     def decay_to(self, tick: int) -> "ListArm":
         """The arm at a later tick, in one step; its arrays are written."""
-        factor = remembered(tick - self.tick)
+        factor = decay_factor(tick - self.tick)
         return ListArm(forget(self.learned, factor), factor * self.cross, self.rows, tick)
 
 
@@ -256,10 +256,10 @@ class ListStore:
         if theory.size:
             return np.array([radius(arm.learned, arm.rows, *theory) for arm in map(self._get_arm, arm_ids)])
         nu, begun = 1.0, self._empty_arm.learned
-        if defined(unit, begun):
-            found = [(arm.rows, float(unit(arm.learned))) for arm in self._arms if arm is not None and arm.rows]
+        if defined(noise_unit, begun):
+            found = [(arm.rows, float(noise_unit(arm.learned))) for arm in self._arms if arm is not None and arm.rows]
             total = sum(rows for rows, _ in found)
-            nu = (fsum(rows * nu**2 for rows, nu in found) / total) ** 0.5 if total else float(unit(begun))
+            nu = (fsum(rows * nu**2 for rows, nu in found) / total) ** 0.5 if total else float(noise_unit(begun))
         return np.full(len(arm_ids), nu if nu > 0.0 else 1.0)
 
     def error_bound(self) -> float:

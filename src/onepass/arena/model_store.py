@@ -2,7 +2,7 @@
 
 Both answer the same questions about records (an arm that has learned; NONE is an arm that has not):
 learn a batch grouped by arm, means and x^T A^-1 x, confidence radii. Separate takes every design and estimator, Compact
-those that say how their arms are cut (`Design.cutting`) and weighed (`Estimator.weighing`).
+those that say how their arms are cut (`Design.cutting`) and weighed (`Estimator.arm_learning`).
 """
 
 from typing import Any, Protocol
@@ -13,9 +13,9 @@ from onepass.arena.arm_transfer import PackedArm
 from onepass.design import contract
 from onepass.design.cutting import Prior, Sums, cut_space, dustier
 from onepass.design.subspace import begun_subspace
-from onepass.estimator.contract import merge, path_dependent
+from onepass.estimator.arm_update_rules import NewtonSteps
+from onepass.estimator.contract import merge, path_dependence_error
 from onepass.estimator.estimator import Estimator
-from onepass.estimator.steps import Steps
 from onepass.foundation import state as states
 from onepass.foundation.generic import defined
 
@@ -169,10 +169,10 @@ def check_mergeable(estimator: Estimator, begun: ArmState, removes: bool) -> Non
 
     begun: an arm without rows; removes: whether arms began with others, or a shared part knows them.
     """
-    design, weighing = estimator.design.fresh, estimator.weighing()
-    steps = isinstance(begun, PackedArm) and weighing is not None and isinstance(weighing.rule, Steps)
+    design, arm_learning = estimator.design.fresh, estimator.arm_learning()
+    steps = isinstance(begun, PackedArm) and arm_learning is not None and isinstance(arm_learning.rule, NewtonSteps)
     if steps or not defined(merge, estimator.begin()):
-        raise path_dependent(type(estimator).__name__)
+        raise path_dependence_error(type(estimator).__name__)
     if not defined(contract.merge, design):
         raise contract.unknown(design, "merge")
     removes = removes or (isinstance(begun, PackedArm) and (len(begun.moment) > 0 or max(begun.sums) > 0.0))
@@ -182,7 +182,7 @@ def check_mergeable(estimator: Estimator, begun: ArmState, removes: bool) -> Non
 
 def can_pack(estimator: Estimator) -> bool:
     """Return whether arms of this estimator can be kept in an arena."""
-    return estimator.design.cutting() is not None and estimator.weighing() is not None
+    return estimator.design.cutting() is not None and estimator.arm_learning() is not None
 
 
 def make_prior(estimator: Estimator, hold: int) -> Prior:

@@ -18,7 +18,7 @@ from onepass.arena.model_store import is_partition, is_valid_prior, make_prior
 from onepass.arena.read_replicas import Replicas
 from onepass.arena.rewards import unit_of_arms
 from onepass.design.cutting import Cutting
-from onepass.estimator.estimator import Estimator, Weighing
+from onepass.estimator.estimator import ArmLearning, Estimator
 from onepass.foundation.generic import defined
 
 BLOCK_BYTES = 32_000_000  # of rows learned at a time: slots are reserved for them, and most are given back
@@ -63,14 +63,14 @@ class PackedStore:
 
     def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None) -> None:
         design: Any = estimator.design
-        cutting, weighing = design.cutting(), estimator.weighing()
+        cutting, arm_learning = design.cutting(), estimator.arm_learning()
         assert isinstance(cutting, Cutting)
-        assert isinstance(weighing, Weighing)
+        assert isinstance(arm_learning, ArmLearning)
         kind, dim, hold = design.dtype, design.dim, min(cutting.hold, design.dim)
         slots, arm_ids = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.threads = threads
-        self._rule, self._limit, self._weighing = cutting.rule, cutting.limit, weighing.rule
-        self._has_noise_unit = defined(unit_of_arms, weighing.rule)
+        self._rule, self._limit, self._arm_rule = cutting.rule, cutting.limit, arm_learning.rule
+        self._has_noise_unit = defined(unit_of_arms, arm_learning.rule)
         self.state = ArenaState(
             basis=np.zeros((0, dim), kind),
             root=np.zeros((0, hold), kind),
@@ -89,7 +89,7 @@ class PackedStore:
             shed=np.zeros(0),
             weighted=np.zeros(0),
             dust=np.zeros(0),
-            memory=np.zeros((0, weighing.memory)),
+            memory=np.zeros((0, arm_learning.memory)),
             free=NONE,
             top=0,
             prior=make_prior(estimator, hold),
@@ -169,7 +169,7 @@ class PackedStore:
 
     def learn_one(self, arm_id: int, row: np.ndarray, reward: float) -> None:
         self._ensure_slots(2)
-        free, top = learning.learn_one(self.state, self._rule, self._limit, self._weighing, arm_id, row, reward)
+        free, top = learning.learn_one(self.state, self._rule, self._limit, self._arm_rule, arm_id, row, reward)
         self._commit(free, top, [arm_id])
 
     def learn(
@@ -204,7 +204,7 @@ class PackedStore:
         block, counts = arm_ids[begin:end], np.diff(starts[begin : end + 1])
         self._ensure_slots(self._count_missing_slots(block, counts))
         free, top = arenas.reserve_slots(self.state, block, counts)
-        work: Any = (self.state, self._rule, self._limit, self._weighing, *batch)
+        work: Any = (self.state, self._rule, self._limit, self._arm_rule, *batch)
         edges = np.searchsorted(starts, np.linspace(starts[begin], starts[end], threads + 1)[1:-1])
         edges = np.unique([begin, *edges, end])
         if edges.size == 2:
@@ -233,7 +233,7 @@ class PackedStore:
         missing = int(np.count_nonzero(arm_ids == NONE))
         fresh = np.array([self._allocate_id() for _ in range(missing)], np.int64)
         self._ensure_slots(simulate.count_slots_for_rounds(self.state, len(contexts), len(arm_ids)))
-        settings = (self.state, self._rule, self._limit, self._weighing, rule, rounds, tally)
+        settings = (self.state, self._rule, self._limit, self._arm_rule, rule, rounds, tally)
         state, tally, arms, taken = simulate.play_rounds(*settings, arm_ids, fresh, contexts, rewards, normals, lots)
         self._commit(state.free, state.top, arm_ids[arm_ids != NONE].tolist())
         for arm_id in fresh[taken:][::-1].tolist():
@@ -266,7 +266,7 @@ class PackedStore:
     def exploration_scales(self, arm_ids: np.ndarray, theory: np.ndarray) -> np.ndarray:
         if not theory.size and not self._has_noise_unit:
             return np.ones(len(arm_ids))
-        return scoring.exploration_scales(self.state, self._rule, self._limit, self._weighing, arm_ids, theory)
+        return scoring.exploration_scales(self.state, self._rule, self._limit, self._arm_rule, arm_ids, theory)
 
     def error_bound(self) -> float:
         """Infinite once projector splitting has cut something."""

@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 
 from onepass.design.subspace import Subspace
-from onepass.estimator.newton import step_along
-from onepass.estimator.radii import Constants, Facts, radius_by
-from onepass.estimator.steps import (
-    Steps,
-    Summed,
-    lifted,
+from onepass.estimator.arm_update_rules import (
+    NewtonSteps,
+    RidgeSums,
+    arm_step,
+    pull_to_undo,
     radius_of_steps,
-    recalled,
-    row_kept,
-    stepped,
+    record_cut,
+    row_factor,
     unit_of_steps,
 )
+from onepass.estimator.newton import step_along
+from onepass.estimator.radii import Constants, Facts, radius_by
 from onepass.foundation.generic import compiled, generic
 from onepass.foundation.linalg import dot
 from onepass.foundation.roots import shift_root, update_root_within
@@ -35,7 +35,7 @@ from onepass.foundation.roots import shift_root, update_root_within
 
 @partial(generic, default=True)
 def add_row(
-    weighing: Any, memory: np.ndarray, space: Subspace, work: Any, used: int, t: int, reward: float
+    arm_rule: Any, memory: np.ndarray, space: Subspace, work: Any, used: int, t: int, reward: float
 ) -> tuple[float, float, float]:
     """A row with coordinates work.z enters A: (w x^T A^-1 x, w, pull), what `moved` is told; work.u is A^-1 x of
     before."""
@@ -55,12 +55,12 @@ def undo_row(pull: float, row: np.ndarray, space: Subspace, work: Any, used: int
     step_along(work.outside, outside, -pull)
 
 
-@add_row.for_state(Steps)
+@add_row.for_state(NewtonSteps)
 def add_row_by_step(
-    weighing: Steps, memory: np.ndarray, space: Subspace, work: Any, used: int, t: int, reward: float
+    arm_rule: NewtonSteps, memory: np.ndarray, space: Subspace, work: Any, used: int, t: int, reward: float
 ) -> tuple[float, float, float]:
     root, z, v, u = space.root, work.z[:used], work.v, work.u
-    mean, square, given = 0.0, 0.0, recalled(weighing.rule, memory)
+    mean, square, given = 0.0, 0.0, pull_to_undo(arm_rule.rule, memory)
     if given != 0.0:
         undo_row(given, memory[memory.size - work.outside.size :].astype(work.outside.dtype), space, work, used)
     for j in range(used):
@@ -76,8 +76,8 @@ def add_row_by_step(
         for j in range(used):
             total += root[i, j] * v[j]
         u[i] = total
-    weight, pull = stepped(weighing.rule, memory, space.basis.shape[1], mean, square, t, reward)
-    kept = row_kept(weighing.rule, memory)
+    weight, pull = arm_step(arm_rule.rule, memory, space.basis.shape[1], mean, square, t, reward)
+    kept = row_factor(arm_rule.rule, memory)
     if kept != 0.0:
         row = dot(np.ascontiguousarray(z), work.basis[:used])
         for j in range(row.size):
@@ -88,32 +88,32 @@ def add_row_by_step(
 
 
 @partial(generic, default=True)
-def add_reward(weighing: Any, work: Any, used: int, pull: float) -> None:
+def add_reward(arm_rule: Any, work: Any, used: int, pull: float) -> None:
     """Take a row into what the arm keeps of its rewards: b += pull x."""
     for i in range(used):
         work.moment[i] += pull * work.z[i]
 
 
-@add_reward.for_state(Steps)
-def add_reward_by_step(weighing: Steps, work: Any, used: int, pull: float) -> None:
+@add_reward.for_state(NewtonSteps)
+def add_reward_by_step(arm_rule: NewtonSteps, work: Any, used: int, pull: float) -> None:
     """theta += pull A^-1 x."""
     step_along(work.moment[:used], work.u[:used], pull)
 
 
 @partial(generic, default=True)
-def new_coordinate(weighing: Any, along: float, ridge: float) -> float:
+def new_coordinate(arm_rule: Any, along: float, ridge: float) -> float:
     """The coordinate of a new direction, `along` which o has so much."""
     return along
 
 
-@new_coordinate.for_state(Steps)
-def new_coordinate_by_step(weighing: Steps, along: float, ridge: float) -> float:
+@new_coordinate.for_state(NewtonSteps)
+def new_coordinate_by_step(arm_rule: NewtonSteps, along: float, ridge: float) -> float:
     return along / ridge
 
 
 @partial(generic, default=True)
 def add_lost_part(
-    weighing: Any, memory: np.ndarray, work: Any, lost: np.ndarray, before: float, space: Subspace, rise: float
+    arm_rule: Any, memory: np.ndarray, work: Any, lost: np.ndarray, before: float, space: Subspace, rise: float
 ) -> None:
     """Add to o what a cut has taken from the span, `lost` (dim,) or (0,); before: the ridge before, space: after;
     A' <= A + rise I."""
@@ -121,9 +121,9 @@ def add_lost_part(
         work.outside[j] += lost[j]
 
 
-@add_lost_part.for_state(Steps)
+@add_lost_part.for_state(NewtonSteps)
 def add_lost_part_by_step(
-    weighing: Steps, memory: np.ndarray, work: Any, lost: np.ndarray, before: float, space: Subspace, rise: float
+    arm_rule: NewtonSteps, memory: np.ndarray, work: Any, lost: np.ndarray, before: float, space: Subspace, rise: float
 ) -> None:
     scale, ridge, square = work.outside.dtype.type(space.ridge / before), work.outside.dtype.type(space.ridge), 0.0
     for j in range(work.outside.size):
@@ -135,62 +135,62 @@ def add_lost_part_by_step(
     for j in range(work.outside.size):
         part = float(work.outside[j]) / space.ridge
         square += part * part
-    lifted(weighing.rule, memory, rise, square)
+    record_cut(arm_rule.rule, memory, rise, square)
 
 
 @partial(generic, default=True)
-def slot_coordinate(weighing: Any, moment: float, weight: float) -> float:
+def slot_coordinate(arm_rule: Any, moment: float, weight: float) -> float:
     """Choose which of a slot's two numbers the arm keeps: its share of b, or of theta."""
     return moment
 
 
-@slot_coordinate.for_state(Steps)
-def slot_coordinate_by_step(weighing: Steps, moment: float, weight: float) -> float:
+@slot_coordinate.for_state(NewtonSteps)
+def slot_coordinate_by_step(arm_rule: NewtonSteps, moment: float, weight: float) -> float:
     return weight
 
 
 @partial(generic, default=True)
-def theta_coordinate(weighing: Any, solved: float, kept: float) -> float:
+def theta_coordinate(arm_rule: Any, solved: float, kept: float) -> float:
     """The coordinate of theta on a direction: `solved` is A^-1 b there, `kept` what the arm keeps."""
     return solved
 
 
-@theta_coordinate.for_state(Steps)
-def theta_coordinate_by_step(weighing: Steps, solved: float, kept: float) -> float:
+@theta_coordinate.for_state(NewtonSteps)
+def theta_coordinate_by_step(arm_rule: NewtonSteps, solved: float, kept: float) -> float:
     return kept
 
 
 @partial(generic, default=True)
-def unit_of_arms(weighing: Any, memory: np.ndarray, rows: np.ndarray) -> float:
-    """`estimator.contract.unit` of all arms of an arena together."""
+def unit_of_arms(arm_rule: Any, memory: np.ndarray, rows: np.ndarray) -> float:
+    """`estimator.contract.noise_unit` of all arms of an arena together."""
     return 1.0
 
 
-@unit_of_arms.for_state(Steps)
-def unit_of_arms_by_steps(weighing: Steps, memory: np.ndarray, rows: np.ndarray) -> float:
-    return unit_of_steps(weighing.rule, memory, rows)
+@unit_of_arms.for_state(NewtonSteps)
+def unit_of_arms_by_steps(arm_rule: NewtonSteps, memory: np.ndarray, rows: np.ndarray) -> float:
+    return unit_of_steps(arm_rule.rule, memory, rows)
 
 
 @partial(generic, default=True)
 def radius_of_arm(
-    weighing: Any, memory: np.ndarray, rule: Any, facts: Facts, constants: Constants, prior: Subspace
+    arm_rule: Any, memory: np.ndarray, rule: Any, facts: Facts, constants: Constants, prior: Subspace
 ) -> float:
     """The confidence radius of an arm's own model; prior: the space that it began with."""
     return radius_by(rule, facts, constants)
 
 
-@radius_of_arm.for_state(Steps)
+@radius_of_arm.for_state(NewtonSteps)
 def radius_by_steps(
-    weighing: Steps, memory: np.ndarray, rule: Any, facts: Facts, constants: Constants, prior: Subspace
+    arm_rule: NewtonSteps, memory: np.ndarray, rule: Any, facts: Facts, constants: Constants, prior: Subspace
 ) -> float:
     gained = prior.log_det - facts.dim * np.log(prior.ridge)
-    return radius_of_steps(weighing.rule, memory, gained, prior.ridge, constants)
+    return radius_of_steps(arm_rule.rule, memory, gained, prior.ridge, constants)
 
 
-@radius_of_arm.for_state(Summed)
+@radius_of_arm.for_state(RidgeSums)
 def radius_of_sums(
-    weighing: Summed, memory: np.ndarray, rule: Any, facts: Facts, constants: Constants, prior: Subspace
+    arm_rule: RidgeSums, memory: np.ndarray, rule: Any, facts: Facts, constants: Constants, prior: Subspace
 ) -> float:
     return radius_of_steps(
-        weighing.rule, memory, facts.log_det - facts.dim * np.log(prior.ridge), prior.ridge, constants
+        arm_rule.rule, memory, facts.log_det - facts.dim * np.log(prior.ridge), prior.ridge, constants
     )

@@ -243,14 +243,14 @@ def evaluate_factors(
 
 @compiled
 def exploration_scales(
-    arena: ArenaState, rule: Any, limit: int, weighing: Any, arm_ids: np.ndarray, theory: np.ndarray
+    arena: ArenaState, rule: Any, limit: int, arm_rule: Any, arm_ids: np.ndarray, theory: np.ndarray
 ) -> np.ndarray:
     """The multipliers (K,) of a number for exploration; theory: as of `Store.scales`.
 
     Radii are those of an arm's own model, by its design's rule or its estimator's; of the prior for NONE.
     """
     if theory.size == 0:
-        nu = unit_of_arms(weighing, arena.memory, arena.rows)
+        nu = unit_of_arms(arm_rule, arena.memory, arena.rows)
         return np.full(arm_ids.size, nu if nu > 0.0 else 1.0)
     out, dim, prior = np.empty(arm_ids.size), arena.basis.shape[1], arena.prior
     constants = Constants(noise=theory[0], parameter_bound=theory[1], row_bound=theory[2], delta=theory[3])
@@ -262,5 +262,5 @@ def exploration_scales(
             ridge, log_det, rows = arena.ridge[arm_id], arena.log_det[arm_id], arena.rows[arm_id]
             sums, memory = sums_of(arena, arm_id), arena.memory[arm_id]
         facts = Facts(directions=min(limit, dim), dim=dim, ridge=ridge, log_det=log_det, sums=sums, rounds=rows)
-        out[a] = radius_of_arm(weighing, memory, rule, facts, constants, prior.space)
+        out[a] = radius_of_arm(arm_rule, memory, rule, facts, constants, prior.space)
     return out

@@ -17,14 +17,14 @@ NOT_FINITE = -1  # in place of an arm
 
 @compiled
 def arm_statistics(
-    arena: ArenaState, cutting: Any, limit: int, weighing: Any, rule: Any, rounds: int, tally: Tally,
+    arena: ArenaState, cutting: Any, limit: int, arm_rule: Any, rule: Any, rounds: int, tally: Tally,
     arm_ids: np.ndarray, rows: np.ndarray, normals: np.ndarray,
 ) -> Seen:  # fmt: skip
     """Show the arms to the rule, with a row each, (K, dim), or one for all, (1, dim); normals (pairs, K)."""
     count = arm_ids.size
     means, widths = evaluate_arms(arena, arm_ids, rows, np.empty((count, 0), rows.dtype))
     asked = strength(rule)
-    beta = exploration_scales(arena, cutting, limit, weighing, arm_ids, asked.theory)
+    beta = exploration_scales(arena, cutting, limit, arm_rule, arm_ids, asked.theory)
     for a in range(count):
         widths[a] = np.sqrt(max(widths[a], 0.0))
         beta[a] *= asked.scale
@@ -39,7 +39,7 @@ def arm_statistics(
 
 @compiled
 def play_rounds(
-    arena: ArenaState, cutting: Any, limit: int, weighing: Any, rule: Any, rounds: int, tally: Tally,
+    arena: ArenaState, cutting: Any, limit: int, arm_rule: Any, rule: Any, rounds: int, tally: Tally,
     arm_ids: np.ndarray, fresh: np.ndarray, contexts: np.ndarray, rewards: np.ndarray, normals: np.ndarray,
     lots: np.ndarray,
 ) -> tuple[ArenaState, Tally, np.ndarray, int]:  # fmt: skip
@@ -51,7 +51,7 @@ def play_rounds(
     arms, among, taken = np.full(contexts.shape[0], NOT_FINITE), np.ones(arm_ids.size, np.bool_), 0
     for t in range(contexts.shape[0]):
         rows = contexts[t]
-        seen = arm_statistics(arena, cutting, limit, weighing, rule, rounds + t, tally, arm_ids, rows, normals[t])
+        seen = arm_statistics(arena, cutting, limit, arm_rule, rule, rounds + t, tally, arm_ids, rows, normals[t])
         arm, _ = choose(rule, seen, score(rule, seen), among, lots[t])
         if arm < 0:
             break
@@ -64,7 +64,7 @@ def play_rounds(
             tally = counted(tally, float(rewards[t, arm]) - seen.means[arm])
         place = arm if rows.shape[0] > 1 else 0
         row = rows[place : place + 1]
-        free, top = learn_one(arena, cutting, limit, weighing, arm_ids[arm], row, rewards[t, arm])
+        free, top = learn_one(arena, cutting, limit, arm_rule, arm_ids[arm], row, rewards[t, arm])
         arena = with_slots(arena, free, top)
     return arena, tally, arms, taken
 

@@ -13,7 +13,7 @@ from onepass.bandit.recommending import recommendation
 from onepass.bandit.rewarded_ids import RewardedIds
 from onepass.bandit.sketch_warning import FIRST, next_look
 from onepass.bandit.snapshot import Snapshot
-from onepass.estimator.links import name_of
+from onepass.estimator.families import name_of
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.rule import Rule, rule_of
 from onepass.features.feature_map import FeatureMap

@@ -4,7 +4,7 @@
     width^2 = z^T A^-1 z   = sum of shares           z_j (A^-1 z)_j
     arm a less arm b: the same of mean_a - mean_b, and of the width of theta^T (z_a - z_b); terms of a less terms of b
 
-Where rewards have a link mu (estimator/links.py) the mean explained is theta^T z, before it, and scores are mu of it.
+Where rewards have a link mu (estimator/families.py) the explained mean is theta^T z and scores are mu of it.
 
 Both are linear functions of z once theta and s = A^-1 z are known, and so are attributed alike, through feature maps
 too (features/attribution.py). Shares can be negative: a feature that makes a row more like those learned narrows it.

@@ -5,7 +5,7 @@ from typing import Any, Self, final
 
 from onepass.bandit.bandit import Bandit
 from onepass.cluster.store import Store
-from onepass.estimator.contract import unit
+from onepass.estimator.contract import noise_unit
 from onepass.foundation import check, files
 from onepass.foundation.generic import defined
 from onepass.foundation.registry import built, savable
@@ -20,7 +20,7 @@ def sharded(bandit: Bandit) -> Bandit:
         raise ValueError("recipe must have half_life=None: shards do not forget")
     if bandit.n_learned or bandit.arms:
         raise ValueError(f"recipe must have learned nothing yet, but it has learned {bandit.n_learned} rows")
-    if defined(unit, bandit.model.estimator.arms.begin()):
+    if defined(noise_unit, bandit.model.estimator.arms.begin()):
         raise ValueError(
             f"recipe must have an estimator whose widths are an arm's own, got {check.shown(bandit.model.estimator)}: "
             "its exploration is measured by the noise of all arms together"

@@ -22,24 +22,33 @@ import numpy as np
 
 from onepass.design.contract import append, decay, solve
 from onepass.design.exact import Exact
-from onepass.estimator.contract import expect, forget, radius, unit, update, update_rows
-from onepass.estimator.estimator import Estimator, begun, checked_design
+from onepass.estimator.contract import forget, noise_unit, radius, set_next_noise, update, update_rows
+from onepass.estimator.estimator import Estimator, check_design, init_design_and_theta
 from onepass.estimator.heavy_tails import (
     Clipping,
     Practice,
     Scales,
     Tail,
-    bounded,
-    checked_practice,
-    checked_tail,
-    guard,
-    normalized,
+    make_practice,
+    make_tail,
+    normalize_row,
     power,
+    rho_bound,
     scales,
+    with_bounds,
 )
-from onepass.estimator.history import History, new_history, remember, weigh
-from onepass.estimator.newton import into_ball, step_along
-from onepass.estimator.noise_scale import Noise, begun_anew, checked_noise, heard, noise_of, proven, told, typical
+from onepass.estimator.history import History, append_row, init_history, rescale
+from onepass.estimator.newton import project_onto_ball, step_along
+from onepass.estimator.noise_scale import (
+    Noise,
+    first_was_outlier,
+    make_noise,
+    noise_level,
+    outlier_scale,
+    reset_noise,
+    update_noise,
+    with_nu,
+)
 from onepass.exploration.theory import Theory
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
@@ -64,7 +73,7 @@ class AdaptiveHuberState(NamedTuple):
 def guard_of(tail: Tail, practice: Practice, s: Scales, width: float) -> float:
     """The least rho: HEAVY-OFUL's two bounds under the theorem, else Wang et al.'s with the practical radius."""
     if practice.radius >= 0.0:
-        return guard(tail, practice, s, practice.radius, width)
+        return rho_bound(tail, practice, s, practice.radius, width)
     one = 1.0 + tail.epsilon
     c0 = 1.0 / np.sqrt(23.0 * s.logarithm)
     c1 = np.log(3.0 * s.horizon) ** ((1.0 - tail.epsilon) / one) / (48.0 * s.logarithm ** (2.0 / one))
@@ -72,31 +81,33 @@ def guard_of(tail: Tail, practice: Practice, s: Scales, width: float) -> float:
 
 
 @compiled
-def take(state: AdaptiveHuberState, row: np.ndarray, reward: float) -> AdaptiveHuberState:
+def append_to_state(state: AdaptiveHuberState, row: np.ndarray, reward: float) -> AdaptiveHuberState:
     """The state with one more row in H and in the history; theta as it was."""
     design, theta, (tail, practice) = state.design, state.theta, state.settings
     t, before = state.history.used + 1, state.noise
-    if practice.radius >= 0.0 and proven(before):  # rows so far could not be clipped: none may count for more than now
+    if practice.radius >= 0.0 and first_was_outlier(
+        before
+    ):  # rows so far could not be clipped: none may count for more than now
         for i in range(t - 1):
-            state.history.marks[i] = min(state.history.marks[i], practice.floor * typical(before))
-        before = begun_anew(before)
+            state.history.marks[i] = min(state.history.marks[i], practice.floor * outlier_scale(before))
+        before = reset_noise(before)
     leverage = max(float(dot(row, solve(design, row))), 0.0)
     s, width = scales(tail, t, theta.size), np.sqrt(leverage)
-    noise, common = heard(before, float(reward), float(reward) - float(dot(row, theta)), leverage, t)
+    noise, common = update_noise(before, float(reward), float(reward) - float(dot(row, theta)), leverage, t)
     least = guard_of(tail, practice, s, width)
-    rho, _, mark = normalized(tail, practice, s, before, noise, common, width, least)
+    rho, _, mark = normalize_row(tail, practice, s, before, noise, common, width, least)
     scaled = np.empty_like(row)
     for j in range(row.size):
         scaled[j] = row[j] / rho
-    history = remember(state.history, scaled, reward / rho, mark / rho)
+    history = append_row(state.history, scaled, reward / rho, mark / rho)
     return AdaptiveHuberState(
         design=append(design, scaled), theta=theta, history=history, noise=noise, settings=state.settings
     )
 
 
-@unit.for_state(AdaptiveHuberState)
+@noise_unit.for_state(AdaptiveHuberState)
 def unit_of_adaptive(state: AdaptiveHuberState) -> float:
-    return 1.0 if state.settings.practice.radius < 0.0 else noise_of(state.noise)
+    return 1.0 if state.settings.practice.radius < 0.0 else noise_level(state.noise)
 
 
 @compiled
@@ -107,7 +118,7 @@ def minimize(state: AdaptiveHuberState) -> None:
     used = history.used
     rows, values, marks = history.rows[:used], history.values[:used], history.marks[:used]
     horizon = float(tail.horizon) if tail.horizon > 0 else float(used)
-    near, before = unit(state) ** 2 / horizon, np.empty_like(theta)
+    near, before = noise_unit(state) ** 2 / horizon, np.empty_like(theta)
     for _ in range(STEPS):
         pulls = dot(rows, theta)
         for i in range(used):
@@ -120,7 +131,7 @@ def minimize(state: AdaptiveHuberState) -> None:
         square = float(dot(step, slope))
         if not step_along(theta, step, 1.0):
             break
-        if into_ball(state.design, theta, tail.parameter_bound):
+        if project_onto_ball(state.design, theta, tail.parameter_bound):
             for j in range(theta.size):
                 step[j] = theta[j] - before[j]
             square = float(dot(step, slope))
@@ -130,7 +141,7 @@ def minimize(state: AdaptiveHuberState) -> None:
 
 @update.for_state(AdaptiveHuberState)
 def update_adaptive(state: AdaptiveHuberState, row: np.ndarray, reward: float) -> AdaptiveHuberState:
-    state = take(state, row, reward)
+    state = append_to_state(state, row, reward)
     minimize(state)
     return state
 
@@ -139,7 +150,7 @@ def update_adaptive(state: AdaptiveHuberState, row: np.ndarray, reward: float) -
 def update_adaptive_rows(state: AdaptiveHuberState, rows: np.ndarray, rewards: np.ndarray) -> AdaptiveHuberState:
     """A batch is remembered row by row and minimized over once."""
     for i in range(rows.shape[0]):
-        state = take(state, rows[i], float(rewards[i]))
+        state = append_to_state(state, rows[i], float(rewards[i]))
     if rows.shape[0] > 0:
         minimize(state)
     return state
@@ -148,7 +159,7 @@ def update_adaptive_rows(state: AdaptiveHuberState, rows: np.ndarray, rewards: n
 @forget.for_state(AdaptiveHuberState)
 def forget_adaptive(state: AdaptiveHuberState, factor: float) -> AdaptiveHuberState:
     """Every row's loss counts `factor` times what it did. No row leaves the history."""
-    weigh(state.history, np.sqrt(factor))
+    rescale(state.history, np.sqrt(factor))
     state = AdaptiveHuberState(
         design=decay(state.design, factor),
         theta=state.theta,
@@ -164,19 +175,19 @@ def forget_adaptive(state: AdaptiveHuberState, factor: float) -> AdaptiveHuberSt
 def radius_of_adaptive(
     state: AdaptiveHuberState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    tail = bounded(state.settings.tail, parameter_bound, row_bound, delta / DELTAS)
+    tail = with_bounds(state.settings.tail, parameter_bound, row_bound, delta / DELTAS)
     s = scales(tail, state.history.used, state.theta.size)
     logs = np.log(3.0 * s.horizon) ** power(tail.epsilon) * s.logarithm ** (tail.epsilon / (1.0 + tail.epsilon))
     return 3.0 * np.sqrt(tail.reg) * parameter_bound + 24.0 * s.growth * np.sqrt(2.0 * s.kappa) * logs
 
 
-@expect.for_state(AdaptiveHuberState)
+@set_next_noise.for_state(AdaptiveHuberState)
 def expect_nu(state: AdaptiveHuberState, nu: float) -> AdaptiveHuberState:
     return AdaptiveHuberState(
         design=state.design,
         theta=state.theta,
         history=state.history,
-        noise=told(state.noise, nu),
+        noise=with_nu(state.noise, nu),
         settings=state.settings,
     )
 
@@ -207,11 +218,11 @@ class AdaptiveHuber(Estimator):
         parameter_bound: float | None = None,
         theory: Theory | None = None,
     ) -> None:
-        self.design: Exact = checked_design(design, Exact)
-        tail = checked_tail(self.design, epsilon, horizon, 1.0, parameter_bound, theory, DELTAS)
+        self.design: Exact = check_design(design, Exact)
+        tail = make_tail(self.design, epsilon, horizon, 1.0, parameter_bound, theory, DELTAS)
         self.has_radius: bool = theory is not None
-        self._noise = checked_noise(nu)
-        self._settings = Clipping(tail=tail, practice=checked_practice(radius, clip, floor, theory))
+        self._noise = make_noise(nu)
+        self._settings = Clipping(tail=tail, practice=make_practice(radius, clip, floor, theory))
         self.options = {
             "epsilon": tail.epsilon,
             "nu": nu,
@@ -224,11 +235,11 @@ class AdaptiveHuber(Estimator):
         }
 
     def begin(self) -> AdaptiveHuberState:
-        design, theta = begun(self.design)
+        design, theta = init_design_and_theta(self.design)
         return AdaptiveHuberState(
             design=design,
             theta=theta,
-            history=new_history(theta),
+            history=init_history(theta),
             noise=self._noise,
             settings=self._settings,
         )
@@ -237,6 +248,6 @@ class AdaptiveHuber(Estimator):
         return (
             state.theta.shape == (self.design.dim,)
             and (state.settings, state.noise.nu) == (self._settings, self._noise.nu)
-            and state.history.orderly(self.design.dim)
+            and state.history.is_consistent(self.design.dim)
             and self.design.consistent(state.design)
         )

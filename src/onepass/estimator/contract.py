@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from onepass.estimator.links import Straight
+from onepass.estimator.families import IdentityLink
 from onepass.foundation.generic import generic
 
 
-def path_dependent(kind: str) -> TypeError:
+def path_dependence_error(kind: str) -> TypeError:
     """Make the error for two streams that cannot be put together from what was learned of each."""
     return TypeError(
         f"merge is not defined for {kind}: what it learns from a row depends on the rows before it; "
@@ -59,13 +59,13 @@ def radius(state: Any, rounds: int, noise: float, parameter_bound: float, row_bo
 
 
 @partial(generic, default=True)
-def expect(state: Any, nu: float) -> Any:
+def set_next_noise(state: Any, nu: float) -> Any:
     """The state told the noise scale nu of the next row, where it uses one."""
     return state
 
 
 @partial(generic, default=True)
-def repeated(state: Any, rows: np.ndarray) -> int:
+def required_row(state: Any, rows: np.ndarray) -> int:
     """Return the index of the row (K, dim) that must be chosen, as it is played several times in a row (epochs.py).
 
     -1: any; -2: it is not among them.
@@ -74,7 +74,7 @@ def repeated(state: Any, rows: np.ndarray) -> int:
 
 
 @partial(generic, default=True)
-def unit(state: Any) -> float:
+def noise_unit(state: Any) -> float:
     """Return the multiplier of a number given for exploration: the size of the noise where widths are in units of rows
     alone, 0 where nothing is known of it yet. Default: 1, such a number is in units of rewards itself."""
     return 1.0
@@ -86,10 +86,10 @@ def merge(state: Any, other: Any, start: Any) -> Any:
 
     For Python alone, registered by `merge.register(State)`: only where the order of rows is of no consequence.
     """
-    raise path_dependent(type(state).__name__.removesuffix("State"))
+    raise path_dependence_error(type(state).__name__.removesuffix("State"))
 
 
 @partial(generic, default=True)
 def link(state: Any) -> Any:
-    """The family of rewards (links.py) for which x^T theta is a score and not yet a mean. Default: it is the mean."""
-    return Straight()
+    """Return the family of rewards (families.py) that maps the score x^T theta to a mean. Default: the identity."""
+    return IdentityLink()

@@ -20,7 +20,7 @@ class Epoch(NamedTuple):
 
 
 @compiled
-def same(row: np.ndarray, other: np.ndarray) -> bool:
+def equal_rows(row: np.ndarray, other: np.ndarray) -> bool:
     """Return whether two rows are equal in every entry."""
     differing = 0
     for j in range(row.size):
@@ -29,18 +29,18 @@ def same(row: np.ndarray, other: np.ndarray) -> bool:
 
 
 @compiled
-def play_again(epoch: Epoch, rows: np.ndarray) -> int:
+def required_index(epoch: Epoch, rows: np.ndarray) -> int:
     """Which of the rows offered is the one being played: -1 if none is, -2 if it is not offered."""
     if epoch.played == 0:
         return -1
     for a in range(rows.shape[0]):
-        if same(epoch.row, rows[a]):
+        if equal_rows(epoch.row, rows[a]):
             return a
     return -2
 
 
 @compiled
-def play(epoch: Epoch, row: np.ndarray, reward: float) -> Epoch:
+def add_play(epoch: Epoch, row: np.ndarray, reward: float) -> Epoch:
     """The epoch with one more reward; it is full when `played` is r."""
     for j in range(row.size):
         epoch.row[j] = row[j]
@@ -49,25 +49,25 @@ def play(epoch: Epoch, row: np.ndarray, reward: float) -> Epoch:
 
 
 @compiled
-def over(epoch: Epoch) -> Epoch:
+def reset_epoch(epoch: Epoch) -> Epoch:
     """An epoch in which nothing has been played yet."""
     return Epoch(row=epoch.row, rewards=epoch.rewards, played=0)
 
 
 @compiled
-def out_of_turn(epoch: Epoch, rows: np.ndarray) -> int:
+def first_violation(epoch: Epoch, rows: np.ndarray) -> int:
     """The first of the rows (n, dim) that would break off the epoch it falls into; -1 if there is none."""
     row, played = epoch.row, epoch.played
     for i in range(rows.shape[0]):
-        if played > 0 and not same(row, rows[i]):
+        if played > 0 and not equal_rows(row, rows[i]):
             return i
         row, played = rows[i], (played + 1) % epoch.rewards.size
     return -1
 
 
-def in_turn(epoch: Epoch, rows: np.ndarray) -> None:
+def check_epoch(epoch: Epoch, rows: np.ndarray) -> None:
     """ValueError unless the rows continue the epoch."""
-    bad = int(out_of_turn(epoch, rows))
+    bad = int(first_violation(epoch, rows))
     if bad >= 0:
         raise ValueError(
             f"contexts must repeat the arm being played {epoch.rewards.size} times in a row, but row {bad} is another; "

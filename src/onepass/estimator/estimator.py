@@ -11,10 +11,10 @@ from onepass.foundation import state as states
 from onepass.foundation.check import shown
 
 
-class Weighing(NamedTuple):
+class ArmLearning(NamedTuple):
     """The way in which the arms of an arena learn for an estimator.
 
-    rule: () is ridge regression on the rows as they are; `steps.Steps(rule)` Newton steps, with weights and pulls by
+    rule: () is ridge regression on the rows as they are; `arm_update_rules.NewtonSteps(rule)` Newton steps, with weights and pulls by
     that rule; memory: numbers that it keeps an arm.
     """
 
@@ -31,14 +31,14 @@ class Estimator(ABC):
     has_radius = True  # whether a theoretical radius is known
     repeats_arms = False  # whether an arm is played several times in a row
     family: Any = (
-        None  # of rewards (links.py), as `contract.link` says it of the state; None: any, x^T theta is the mean
+        None  # of rewards (families.py), as `contract.link` says it of the state; None: any, x^T theta is the mean
     )
 
     @abstractmethod
     def begin(self) -> Any:
         """A state of its own; the design given is copied and stays as it is."""
 
-    def weighing(self) -> Weighing | None:
+    def arm_learning(self) -> ArmLearning | None:
         """Return the way arms of an arena learn; None: an arm is a whole state of this estimator instead."""
         return None
 
@@ -61,7 +61,7 @@ class Estimator(ABC):
         return f"{type(self).__name__}({self.design!r}{options})"
 
 
-def known_radius(theory: Theory | None, estimator: Estimator) -> None:
+def check_radius(theory: Theory | None, estimator: Estimator) -> None:
     """ValueError where a rule asks for a theoretical radius that the estimator has not, or learns by others."""
     if theory is None:
         return
@@ -78,7 +78,7 @@ def known_radius(theory: Theory | None, estimator: Estimator) -> None:
         )
 
 
-def checked_design(design: Any, kind: Any = Design) -> Any:
+def check_design(design: Any, kind: Any = Design) -> Any:
     """`design` itself; ValueError if it is none of that kind."""
     if not isinstance(design, kind):
         raise ValueError(
@@ -87,6 +87,6 @@ def checked_design(design: Any, kind: Any = Design) -> Any:
     return design
 
 
-def begun(design: Design) -> tuple[Any, np.ndarray]:
+def init_design_and_theta(design: Design) -> tuple[Any, np.ndarray]:
     """A state of the design to start from, and a zero vector of its width and dtype."""
     return design.started(), states.zeros(design.dim, dtype=design.dtype)

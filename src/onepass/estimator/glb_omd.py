@@ -16,7 +16,7 @@ one reward, however large, moves x^T theta by at most eta clip widths, sqrt(q), 
 
 Radius: beta^2 = reg ||theta_*||^2 + 2 eta s ln(1 / delta) + k eta^2 s G / v + g (S + ||theta_*||)^2 with G = sum of
 ln(1 + w q) = log det H - log det reg I on exact designs; derived in docs/clicks.md, on sketches too, for families whose
-mu' is log-concave (links.py).
+mu' is log-concave (families.py).
 """
 
 from typing import Any, NamedTuple
@@ -27,11 +27,20 @@ from onepass.design.contract import append, solve, spectrum
 from onepass.design.cutting import UNKNOWN
 from onepass.design.design import Design
 from onepass.design.raised import raised
+from onepass.estimator.arm_update_rules import NewtonSteps, arm_step
 from onepass.estimator.contract import forget, link, radius, update
-from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
-from onepass.estimator.links import as_given, concordance, dispersion, family_of, mean, require_radius, slope, steepest
-from onepass.estimator.newton import forgotten, go_to, into_ball, step_along
-from onepass.estimator.steps import Steps, stepped
+from onepass.estimator.estimator import ArmLearning, Estimator, check_design, init_design_and_theta
+from onepass.estimator.families import (
+    check_radius_conditions,
+    concordance,
+    dispersion,
+    family_argument,
+    family_of,
+    max_slope,
+    mean,
+    slope,
+)
+from onepass.estimator.newton import assign_if_finite, forget_rows, project_onto_ball, step_along
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.check import shown
@@ -70,7 +79,7 @@ class GLBOMDState(NamedTuple):
 
 
 @compiled
-def settled(family: Any, z: float, target: float, reach: float) -> float:
+def solve_implicit(family: Any, z: float, target: float, reach: float) -> float:
     """The s with s = z + reach (target - mu(s)); it lies between z and z + reach (target - mu(z)).
 
     Newton's method, and a half where it leaves what is left of the interval or its steps do not shrink by half.
@@ -104,12 +113,12 @@ def pull(settings: GLBOMDSettings, z: float, q: float, reward: float) -> float:
         most = settings.clip * np.sqrt(1.0 / q + slope(family, z))
         residual = min(max(residual, -most), most)
     if settings.implicit == 1 and q > 0.0:
-        return eta * (middle + residual - mean(family, settled(family, z, middle + residual, eta * q)))
+        return eta * (middle + residual - mean(family, solve_implicit(family, z, middle + residual, eta * q)))
     return eta * residual / (1.0 + eta * slope(family, z) * q)
 
 
 @compiled
-def into_tilted_ball(design: Any, theta: np.ndarray, row: np.ndarray, weight: float, bound: float) -> None:
+def project_onto_tilted_ball(design: Any, theta: np.ndarray, row: np.ndarray, weight: float, bound: float) -> None:
     """The projection of theta on ||theta|| <= bound in the norm of M = A + weight x x^T, in place.
 
     theta' = (M + mu I)^-1 M theta with the mu at which ||theta'|| = bound, in the eigenvectors of A, where x x^T is one
@@ -153,7 +162,7 @@ def into_tilted_ball(design: Any, theta: np.ndarray, row: np.ndarray, weight: fl
     found = dot(inside.astype(theta.dtype), vectors)
     for j in range(theta.size):
         found[j] += (rest * outside[j] + (along - share) * outer[j]) / (rest + shift)
-    go_to(theta, found)
+    assign_if_finite(theta, found)
 
 
 @update.for_state(GLBOMDState)
@@ -163,7 +172,7 @@ def update_glb_omd(state: GLBOMDState, row: np.ndarray, reward: float) -> GLBOMD
     q, z = max(float(dot(row, direction)), 0.0), float(dot(row, theta))
     step_along(theta, direction, pull(settings, z, q, reward))
     if settings.bound < np.inf:
-        into_tilted_ball(state.design, theta, row, settings.step * slope(settings.family, z), settings.bound)
+        project_onto_tilted_ball(state.design, theta, row, settings.step * slope(settings.family, z), settings.bound)
     weight = slope(settings.family, float(dot(row, theta)))
     for j in range(row.size):
         scaled[j] = np.sqrt(weight) * row[j]
@@ -172,8 +181,8 @@ def update_glb_omd(state: GLBOMDState, row: np.ndarray, reward: float) -> GLBOMD
     )
 
 
-@stepped.for_state(GLBOMDRule)
-def stepped_by_glb_omd(
+@arm_step.for_state(GLBOMDRule)
+def step_by_glb_omd(
     rule: GLBOMDRule, memory: np.ndarray, dim: int, z: float, q: float, t: int, reward: float
 ) -> tuple[float, float]:
     """The step of an arm; the weight is taken after it."""
@@ -189,8 +198,8 @@ def link_of_glb_omd(state: GLBOMDState) -> Any:
 @forget.for_state(GLBOMDState)
 def forget_glb_omd(state: GLBOMDState, factor: float) -> GLBOMDState:
     """Then into the ball. No radius is known from then on, as for every step (online_newton.py)."""
-    design = forgotten(state.design, state.theta, factor)
-    into_ball(design, state.theta, state.settings.bound)
+    design = forget_rows(state.design, state.theta, factor)
+    project_onto_ball(design, state.theta, state.settings.bound)
     return GLBOMDState(design=design, theta=state.theta, gain=UNKNOWN, settings=state.settings)
 
 
@@ -205,7 +214,7 @@ def radius_of_glb_omd(
     curved, spread = concordance(s.family), dispersion(s.family, noise)
     if not (parameter_bound <= s.bound < np.inf) or s.implicit == 1 or s.clip < np.inf or state.gain >= UNKNOWN:
         return np.inf
-    left = 1.0 - s.step * curved * steepest(s.family, row_bound * s.bound) * row_bound**3 * both / s.reg
+    left = 1.0 - s.step * curved * max_slope(s.family, row_bound * s.bound) * row_bound**3 * both / s.reg
     if s.step < 1.0 + 0.5 * curved * row_bound * both or not left > 0.0:
         return np.inf
     exponent = 0.5 * curved**2 * s.step * spread / left * row_bound**2 / s.reg
@@ -218,7 +227,7 @@ def least_reg(family: Any, theory: Theory) -> float:
     """The reg above which the theorem holds: eta R L^3 2 S max mu', 0 for rewards as they are."""
     curved, length, bound = concordance(family), theory.row_bound, theory.parameter_bound
     eta = 1.0 + curved * length * bound
-    return float(eta * curved * length**3 * 2.0 * bound * steepest(family, length * bound))
+    return float(eta * curved * length**3 * 2.0 * bound * max_slope(family, length * bound))
 
 
 @savable
@@ -227,7 +236,7 @@ class OnePassGLM(Estimator):
 
     design: any; it is copied. Its reg is in units of mu' ||x||^2: for clicks a fifth of what suits ridge regression.
     family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
-        own (links.py).
+        own (families.py).
     step: eta, above 0; None (default): 1.0, beside theory 1 + R L S.
     parameter_bound: S, above 0: the ball ||theta|| <= S; None (default): no ball, beside theory its own.
     implicit: whether a step is one on the loss itself, which cannot overshoot; None (default): unless there is a ball,
@@ -253,7 +262,7 @@ class OnePassGLM(Estimator):
         clip: float | None = None,
         theory: Theory | None = None,
     ) -> None:
-        self.design, self.family = checked_design(design), family_of(family)
+        self.design, self.family = check_design(design), family_of(family)
         if theory is not None and not isinstance(theory, Theory):
             raise ValueError(f"theory must be a onepass.Theory or None, got {shown(theory)}")
         given = {"step": step, "parameter_bound": parameter_bound, "implicit": implicit, "clip": clip}
@@ -268,7 +277,7 @@ class OnePassGLM(Estimator):
         else:
             solves = check.choice("implicit", implicit, (False, True))
         if theory is not None:
-            require_radius(self.family)
+            check_radius_conditions(self.family)
             bound = theory.parameter_bound
             eta, least = 1.0 + concordance(self.family) * theory.row_bound * bound, least_reg(self.family, theory)
             if not self.design.params["reg"] > least:
@@ -284,17 +293,17 @@ class OnePassGLM(Estimator):
             clip=np.inf if clip is None else check.positive("clip", clip),
             reg=float(self.design.params["reg"]),
         )
-        self.options = {"family": as_given(self.family), **given, "theory": theory}
+        self.options = {"family": family_argument(self.family), **given, "theory": theory}
 
     def begin(self) -> GLBOMDState:
-        design, theta = begun(self.design)
+        design, theta = init_design_and_theta(self.design)
         return GLBOMDState(design=design, theta=theta, gain=0.0, settings=self._settings)
 
-    def weighing(self) -> Weighing | None:
+    def arm_learning(self) -> ArmLearning | None:
         """Return the same steps as a shared model's, where there is no ball."""
         if self._settings.bound < np.inf:
             return None
-        return Weighing(rule=Steps(rule=GLBOMDRule(settings=self._settings)), memory=0)
+        return ArmLearning(rule=NewtonSteps(rule=GLBOMDRule(settings=self._settings)), memory=0)
 
     def consistent(self, state: GLBOMDState) -> bool:
         return (

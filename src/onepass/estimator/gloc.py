@@ -15,9 +15,9 @@ import numpy as np
 from onepass.design.contract import append, solve
 from onepass.design.design import Design
 from onepass.estimator.contract import forget, link, parameter, update
-from onepass.estimator.estimator import Estimator, begun, checked_design
-from onepass.estimator.links import as_given, family_of, mean, slope
-from onepass.estimator.newton import forgotten, into_ball, step_along
+from onepass.estimator.estimator import Estimator, check_design, init_design_and_theta
+from onepass.estimator.families import family_argument, family_of, mean, slope
+from onepass.estimator.newton import forget_rows, project_onto_ball, step_along
 from onepass.foundation import check
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
@@ -50,15 +50,15 @@ def update_gloc(state: GLOCState, row: np.ndarray, reward: float) -> GLOCState:
     for j in range(row.size):
         moment[j] += z * row[j]
     step_along(online, solve(design, row), (reward - mean(settings.family, z)) / settings.kappa)
-    into_ball(design, online, settings.bound)
+    project_onto_ball(design, online, settings.bound)
     return GLOCState(design=design, online=online, moment=moment, settings=settings)
 
 
 @forget.for_state(GLOCState)
 def forget_gloc(state: GLOCState, factor: float) -> GLOCState:
     """The regression forgets its rows, the online learner its past, then into the ball."""
-    design, moment = forgotten(state.design, state.online, factor), state.moment
-    into_ball(design, state.online, state.settings.bound)
+    design, moment = forget_rows(state.design, state.online, factor), state.moment
+    project_onto_ball(design, state.online, state.settings.bound)
     for j in range(moment.size):
         moment[j] *= factor
     return GLOCState(design=design, online=state.online, moment=moment, settings=state.settings)
@@ -80,7 +80,7 @@ class RegressedGLM(Estimator):
 
     design: any; it is copied.
     family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
-        own (links.py).
+        own (families.py).
     parameter_bound: S, above 0 (default 3.0): the ball ||theta|| <= S of the online learner, which decides its kappa.
     ValueError outside those ranges.
     """
@@ -91,14 +91,14 @@ class RegressedGLM(Estimator):
     family: Any
 
     def __init__(self, design: Design, *, family: Any = "logistic", parameter_bound: float = BOUND) -> None:
-        self.design, self.family = checked_design(design), family_of(family)
+        self.design, self.family = check_design(design), family_of(family)
         bound = check.positive("parameter_bound", parameter_bound)
         kappa = min(slope(self.family, bound), slope(self.family, -bound))
         self._settings = GLOCSettings(family=self.family, kappa=float(kappa), bound=bound)
-        self.options = {"family": as_given(self.family), "parameter_bound": bound}
+        self.options = {"family": family_argument(self.family), "parameter_bound": bound}
 
     def begin(self) -> GLOCState:
-        design, online = begun(self.design)
+        design, online = init_design_and_theta(self.design)
         return GLOCState(design=design, online=online, moment=np.zeros_like(online), settings=self._settings)
 
     def consistent(self, state: GLOCState) -> bool:

@@ -8,6 +8,6 @@ came, and not in every round.
 TICKS = 64  # a half-life: weights differ from the exponential's by a factor of 2^(1/64) at most, 1.1%
 
 
-def remembered(ticks: int) -> float:
+def decay_factor(ticks: int) -> float:
     """Return the weight that is left after so many ticks: 2^(-ticks / TICKS)."""
     return 2.0 ** (-ticks / TICKS)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.design.design import Design
-from onepass.estimator.noise_scale import Noise, noise_of, typical
+from onepass.estimator.noise_scale import Noise, noise_level, outlier_scale
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.check import shown
@@ -82,7 +82,7 @@ def power(epsilon: float) -> float:
 
 
 @compiled
-def moment(tail: Tail, t: int) -> tuple[float, float]:
+def horizon_and_delta(tail: Tail, t: int) -> tuple[float, float]:
     """T and delta in round t >= 1."""
     horizon = float(tail.horizon) if tail.horizon > 0 else float(max(t, 1))
     return horizon, tail.delta if tail.delta > 0.0 else 1.0 / (8.0 * horizon)
@@ -91,7 +91,7 @@ def moment(tail: Tail, t: int) -> tuple[float, float]:
 @compiled
 def scales(tail: Tail, t: int, dim: int) -> Scales:
     """The scales of round t >= 1, with sigma_min = 1 / sqrt(T); growth of round 0 is 1, not Wang et al.'s 0."""
-    horizon, delta = moment(tail, t)
+    horizon, delta = horizon_and_delta(tail, t)
     p, logarithm = power(tail.epsilon), np.log(2.0 * horizon * horizon / delta)
     spread = tail.row_bound * horizon
     kappa = dim * np.log1p(spread * spread / (tail.reg * tail.step * dim))
@@ -100,7 +100,7 @@ def scales(tail: Tail, t: int, dim: int) -> Scales:
 
 
 @compiled
-def bounded(tail: Tail, parameter_bound: float, row_bound: float, delta: float) -> Tail:
+def with_bounds(tail: Tail, parameter_bound: float, row_bound: float, delta: float) -> Tail:
     """The tail with the constants of a rule; delta as in tau_0."""
     return Tail(
         epsilon=tail.epsilon,
@@ -114,13 +114,13 @@ def bounded(tail: Tail, parameter_bound: float, row_bound: float, delta: float) 
 
 
 @compiled
-def guard(tail: Tail, practice: Practice, s: Scales, beta: float, width: float) -> float:
+def rho_bound(tail: Tail, practice: Practice, s: Scales, beta: float, width: float) -> float:
     """Wang et al.'s bound of rho from below: sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}."""
     return np.sqrt(2.0 * beta / (practice.clip * s.tau * s.growth * np.sqrt(tail.step))) * width
 
 
 @compiled
-def normalized(
+def normalize_row(
     tail: Tail, practice: Practice, s: Scales, noise: Noise, known: Noise, common: bool, width: float, least: float
 ) -> tuple[float, float, float]:
     """rho >= least, w = width / (rho sqrt(a)) and the mark of a row of width ||x||_{V^-1}, for the noise as it was told
@@ -131,14 +131,14 @@ def normalized(
     the running one, and rho = max(told / nu, sigma_min, least), 1 where nothing was told; a common reward is not
     clipped.
     """
-    shortest, nu = 1.0 / np.sqrt(s.horizon), noise_of(known)
+    shortest, nu = 1.0 / np.sqrt(s.horizon), noise_level(known)
     if practice.radius < 0.0:
         rho = max(noise.next if noise.next > 0.0 else nu, shortest, least)
         sigma = rho
     else:
         share = noise.next / nu if noise.next > 0.0 and nu > 0.0 else 1.0
         rho = max(share, shortest, least)
-        sigma = noise.next if noise.next > 0.0 else noise.nu if noise.nu > 0.0 else typical(known)
+        sigma = noise.next if noise.next > 0.0 else noise.nu if noise.nu > 0.0 else outlier_scale(known)
         sigma *= rho / share
     w = width / (rho * np.sqrt(tail.step))
     if w == 0.0 or (common and practice.radius >= 0.0):
@@ -147,7 +147,7 @@ def normalized(
     return rho, w, max(practice.clip * s.tau * s.growth * wide / w, practice.floor * wide) * sigma
 
 
-def checked_tail(
+def make_tail(
     design: Design,
     epsilon: Any,
     horizon: Any,
@@ -185,7 +185,7 @@ def checked_tail(
     )
 
 
-def checked_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) -> Practice:
+def make_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) -> Practice:
     """ValueError for a radius or floor below 0 or a clip that is not positive. None: what is said to be the default."""
     clip = (CLIP if theory is None else 1.0) if clip is None else check.positive("clip", clip)
     floor = (FLOOR if theory is None else 0.0) if floor is None else check.real("floor", floor)
@@ -202,5 +202,5 @@ def repetitions(repeats: Any, tail: Tail, factor: float, inside: float) -> int:
         return check.integer("repeats", repeats, 1)
     if tail.horizon == 0:
         raise ValueError("horizon must be given, for the number of repeats follows from it; or give repeats")
-    horizon, delta = moment(tail, 1)
+    horizon, delta = horizon_and_delta(tail, 1)
     return int(np.ceil(factor * np.log(inside * horizon / delta)))

@@ -19,7 +19,7 @@ class History(NamedTuple):
     marks: np.ndarray
     used: int
 
-    def orderly(self, dim: int) -> bool:
+    def is_consistent(self, dim: int) -> bool:
         """Return whether shapes and the counter of a loaded history fit together."""
         capacity = len(self.rows)
         return (
@@ -30,7 +30,7 @@ class History(NamedTuple):
         )
 
 
-def new_history(like: np.ndarray) -> History:
+def init_history(like: np.ndarray) -> History:
     """An empty history for rows of the width and dtype of `like` (dim,)."""
     kind = like.dtype
     return History(
@@ -42,7 +42,7 @@ def new_history(like: np.ndarray) -> History:
 
 
 @compiled
-def weigh(history: History, scale: float) -> None:
+def rescale(history: History, scale: float) -> None:
     """Rows, values and marks times `scale`, in place: losses of z = value - x^T theta, quadratic up to the mark and
     linear beyond, then count scale^2 times what they did."""
     for i in range(history.used):
@@ -53,7 +53,7 @@ def weigh(history: History, scale: float) -> None:
 
 
 @compiled
-def remember(history: History, row: np.ndarray, value: float, mark: float) -> History:
+def append_row(history: History, row: np.ndarray, value: float, mark: float) -> History:
     """The history with one more row."""
     rows, values, marks, used = history.rows, history.values, history.marks, history.used
     if used == rows.shape[0]:

@@ -16,11 +16,11 @@ import numpy as np
 from onepass.design import contract
 from onepass.design.contract import append, decay, solve
 from onepass.design.design import Design
-from onepass.estimator.contract import forget, merge, radius, repeated, update
-from onepass.estimator.epochs import Epoch, over, play, play_again
-from onepass.estimator.estimator import Estimator, begun, checked_design
-from onepass.estimator.heavy_tails import Tail, checked_tail, power, repetitions
-from onepass.estimator.newton import go_to
+from onepass.estimator.contract import forget, merge, radius, required_row, update
+from onepass.estimator.epochs import Epoch, add_play, required_index, reset_epoch
+from onepass.estimator.estimator import Estimator, check_design, init_design_and_theta
+from onepass.estimator.heavy_tails import Tail, make_tail, power, repetitions
+from onepass.estimator.newton import assign_if_finite
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -47,7 +47,7 @@ class MedianOfMeansState(NamedTuple):
 
 
 @compiled
-def most_central(design: Any, moments: np.ndarray) -> np.ndarray:
+def central_estimate(design: Any, moments: np.ndarray) -> np.ndarray:
     """theta_k (dim,) of the k whose median A-distance to the others is smallest.
 
     ||theta_k - theta_j||_A^2 = (b_k - b_j)^T A^-1 (b_k - b_j), by products of what the b differ from their mean.
@@ -83,14 +83,14 @@ def most_central(design: Any, moments: np.ndarray) -> np.ndarray:
 @update.for_state(MedianOfMeansState)
 def update_means(state: MedianOfMeansState, row: np.ndarray, reward: float) -> MedianOfMeansState:
     design, theta, moments, epochs = state.design, state.theta, state.moments, state.epochs
-    epoch = play(state.epoch, row, reward)
+    epoch = add_play(state.epoch, row, reward)
     if epoch.played == epoch.rewards.size:
         design, epochs = append(design, row), epochs + 1
         for k in range(moments.shape[0]):
             for j in range(row.size):
                 moments[k, j] += epoch.rewards[k] * row[j]
-        go_to(theta, most_central(design, moments))
-        epoch = over(epoch)
+        assign_if_finite(theta, central_estimate(design, moments))
+        epoch = reset_epoch(epoch)
     return MedianOfMeansState(
         design=design, theta=theta, moments=moments, epoch=epoch, epochs=epochs, settings=state.settings
     )
@@ -103,7 +103,7 @@ def forget_means(state: MedianOfMeansState, factor: float) -> MedianOfMeansState
     for k in range(moments.shape[0]):
         for j in range(moments.shape[1]):
             moments[k, j] *= factor
-    go_to(state.theta, most_central(design, moments))
+    assign_if_finite(state.theta, central_estimate(design, moments))
     return MedianOfMeansState(
         design=design,
         theta=state.theta,
@@ -132,13 +132,13 @@ def merge_means(state: MedianOfMeansState, other: MedianOfMeansState, start: Med
     design = contract.merge(state.design, contract.since(other.design, start.design))
     moments, epochs = state.moments + other.moments - start.moments, state.epochs + other.epochs - start.epochs
     theta = state.theta.copy()
-    go_to(theta, most_central(design, moments))
+    assign_if_finite(theta, central_estimate(design, moments))
     return state._replace(design=design, theta=theta, moments=moments, epochs=epochs)
 
 
-@repeated.for_state(MedianOfMeansState)
-def repeated_by_means(state: MedianOfMeansState, rows: np.ndarray) -> int:
-    return play_again(state.epoch, rows)
+@required_row.for_state(MedianOfMeansState)
+def required_row_of_means(state: MedianOfMeansState, rows: np.ndarray) -> int:
+    return required_index(state.epoch, rows)
 
 
 @savable
@@ -166,8 +166,8 @@ class MedianOfMeans(Estimator):
         repeats: int | None = None,
         theory: Theory | None = None,
     ) -> None:
-        self.design: Design = checked_design(design)
-        tail = checked_tail(self.design, epsilon, horizon, 1.0, None, theory)
+        self.design: Design = check_design(design)
+        tail = make_tail(self.design, epsilon, horizon, 1.0, None, theory)
         self.has_radius: bool = theory is not None
         self._settings = MedianOfMeansSettings(tail=tail, bound=check.positive("moment", moment))
         self._repeats = repetitions(repeats, tail, 24.0, float(np.e))
@@ -180,7 +180,7 @@ class MedianOfMeans(Estimator):
         }
 
     def begin(self) -> MedianOfMeansState:
-        design, theta = begun(self.design)
+        design, theta = init_design_and_theta(self.design)
         moments = np.zeros((self._repeats, theta.size), theta.dtype)
         epoch = Epoch(row=np.zeros_like(theta), rewards=np.zeros(self._repeats, theta.dtype), played=0)
         return MedianOfMeansState(

@@ -35,7 +35,7 @@ def step_along(theta: np.ndarray, direction: np.ndarray, pull: float) -> bool:
 
 
 @compiled
-def go_to(theta: np.ndarray, found: np.ndarray) -> bool:
+def assign_if_finite(theta: np.ndarray, found: np.ndarray) -> bool:
     """theta = found, in place, unless products could not hold it; whether it was done."""
     most, square = largest(theta), 0.0
     for j in range(theta.size):
@@ -60,7 +60,7 @@ def newton_step(
 
 
 @compiled
-def squared_step(
+def step_on_squared_loss(
     design: Any, theta: np.ndarray, row: np.ndarray, direction: np.ndarray, target: float, weight: float
 ) -> Any:
     """The step on the squared loss: theta goes by A^-1 (target - x^T theta) x. direction: A_old^-1 x."""
@@ -69,7 +69,7 @@ def squared_step(
 
 
 @compiled
-def forgotten(design: Any, theta: np.ndarray, factor: float) -> Any:
+def forget_rows(design: Any, theta: np.ndarray, factor: float) -> Any:
     """theta in place once rows count `factor` times what they did; returns the design A' = reg I + factor (A - reg I).
 
     theta is the minimizer of ||. - theta||_A^2 / 2, of which reg / 2 ||.||^2 is no data and stays. So A' theta' =
@@ -90,7 +90,7 @@ def power_of_two(value: float) -> float:
 
 
 @compiled
-def into_ball(design: Any, theta: np.ndarray, bound: float) -> bool:
+def project_onto_ball(design: Any, theta: np.ndarray, bound: float) -> bool:
     """The A-norm projection of theta on ||theta|| <= bound, in place; whether it was outside.
 
     theta' = (A + mu I)^-1 A theta with the mu at which ||theta'|| = bound, in the eigenvectors of A. Eigenvalues and

@@ -57,25 +57,25 @@ MEMORY = 9  # of them run
 
 
 @compiled
-def typical(noise: Noise) -> float:
+def outlier_scale(noise: Noise) -> float:
     """sigma, 0 while nothing is known."""
     return TYPICAL * max(noise.size, SHARE * noise.mean)
 
 
 @compiled
-def noise_of(noise: Noise) -> float:
+def noise_level(noise: Noise) -> float:
     """nu as given, else as estimated; 0: nothing is known."""
     return noise.nu if noise.nu > 0.0 else np.sqrt(noise.square)
 
 
 @compiled
-def proven(noise: Noise) -> bool:
+def first_was_outlier(noise: Noise) -> bool:
     """Return whether the first residual has proved an outlier, where usual rewards are not the most."""
     return noise.nu == 0.0 and abs(noise.first) > FIRST * noise.size and noise.unusual > noise.votes + noise.more
 
 
 @compiled
-def begun_anew(noise: Noise) -> Noise:
+def reset_noise(noise: Noise) -> Noise:
     """The noise once the first residual is taken back: only what rewards are usual is still known."""
     return Noise(
         nu=noise.nu,
@@ -93,7 +93,7 @@ def begun_anew(noise: Noise) -> Noise:
 
 
 @compiled
-def heard(noise: Noise, reward: float, residual: float, leverage: float, t: int) -> tuple[Noise, bool]:
+def update_noise(noise: Noise, reward: float, residual: float, leverage: float, t: int) -> tuple[Noise, bool]:
     """The noise after the t-th row, told nothing for the next; and whether its reward is usual.
 
     The first residual that is not zero begins the median, and is left out of the mean.
@@ -147,7 +147,7 @@ def heard(noise: Noise, reward: float, residual: float, leverage: float, t: int)
 
 
 @compiled
-def told(noise: Noise, nu: float) -> Noise:
+def with_nu(noise: Noise, nu: float) -> Noise:
     """The noise, told nu for the next row."""
     return Noise(
         nu=noise.nu,
@@ -165,7 +165,7 @@ def told(noise: Noise, nu: float) -> Noise:
 
 
 @compiled
-def from_memory(nu: float, memory: np.ndarray) -> Noise:
+def unpack_noise(nu: float, memory: np.ndarray) -> Noise:
     """The noise of an arm whose numbers are kept in an array (9 or more,)."""
     return Noise(
         nu=nu,
@@ -183,14 +183,14 @@ def from_memory(nu: float, memory: np.ndarray) -> Noise:
 
 
 @compiled
-def into_memory(noise: Noise, memory: np.ndarray) -> None:
+def pack_noise(noise: Noise, memory: np.ndarray) -> None:
     """Keep what runs in an array (9 or more,), in place."""
     memory[0], memory[1], memory[2] = noise.size, noise.mean, noise.square
     memory[3], memory[4], memory[5] = noise.unusual, noise.usual, noise.votes
     memory[6], memory[7], memory[8] = noise.second, noise.more, noise.first
 
 
-def checked_noise(nu: Any) -> Noise:
+def make_noise(nu: Any) -> Noise:
     """ValueError for a nu that is not positive; None: estimated."""
     hint = "the typical size of the noise, or None to estimate it"
     if nu is None:

@@ -14,9 +14,9 @@ import numpy as np
 from onepass.design.contract import adjusted, matrix, solve
 from onepass.design.exact import Exact
 from onepass.estimator.contract import link, update, update_rows
-from onepass.estimator.estimator import Estimator, begun, checked_design
-from onepass.estimator.history import History, new_history, remember
-from onepass.estimator.links import as_given, concordance, family_of, mean, slope
+from onepass.estimator.estimator import Estimator, check_design, init_design_and_theta
+from onepass.estimator.families import concordance, family_argument, family_of, mean, slope
+from onepass.estimator.history import History, append_row, init_history
 from onepass.estimator.newton import step_along
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
@@ -75,7 +75,7 @@ def minimize(state: OfflineGLMState) -> OfflineGLMState:
 
 @update.for_state(OfflineGLMState)
 def update_offline(state: OfflineGLMState, row: np.ndarray, reward: float) -> OfflineGLMState:
-    history = remember(state.history, row, reward, 0.0)
+    history = append_row(state.history, row, reward, 0.0)
     return minimize(OfflineGLMState(design=state.design, theta=state.theta, history=history, settings=state.settings))
 
 
@@ -84,7 +84,7 @@ def update_offline_rows(state: OfflineGLMState, rows: np.ndarray, rewards: np.nd
     """A batch is remembered row by row and minimized over once."""
     history = state.history
     for i in range(rows.shape[0]):
-        history = remember(history, rows[i], float(rewards[i]), 0.0)
+        history = append_row(history, rows[i], float(rewards[i]), 0.0)
     return minimize(OfflineGLMState(design=state.design, theta=state.theta, history=history, settings=state.settings))
 
 
@@ -99,7 +99,7 @@ class OfflineGLM(Estimator):
 
     design: an `Exact` one; it is copied. Its reg is in units of mu' ||x||^2.
     family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
-        own (links.py).
+        own (families.py).
     What one-pass estimators are measured by; no theoretical radius. ValueError for other designs and families.
     """
 
@@ -108,19 +108,19 @@ class OfflineGLM(Estimator):
     family: Any
 
     def __init__(self, design: Exact, *, family: Any = "logistic") -> None:
-        self.design: Exact = checked_design(design, Exact)
+        self.design: Exact = check_design(design, Exact)
         self.family = family_of(family)
         self._settings = OfflineGLMSettings(family=self.family)
-        self.options = {"family": as_given(self.family)}
+        self.options = {"family": family_argument(self.family)}
 
     def begin(self) -> OfflineGLMState:
-        design, theta = begun(self.design)
-        return OfflineGLMState(design=design, theta=theta, history=new_history(theta), settings=self._settings)
+        design, theta = init_design_and_theta(self.design)
+        return OfflineGLMState(design=design, theta=theta, history=init_history(theta), settings=self._settings)
 
     def consistent(self, state: OfflineGLMState) -> bool:
         return (
             state.theta.shape == (self.design.dim,)
             and state.settings == self._settings
-            and state.history.orderly(self.design.dim)
+            and state.history.is_consistent(self.design.dim)
             and self.design.consistent(state.design)
         )

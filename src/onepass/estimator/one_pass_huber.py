@@ -25,34 +25,34 @@ import numpy as np
 
 from onepass.design.contract import solve
 from onepass.design.design import Design
-from onepass.estimator.contract import expect, forget, radius, unit, update
-from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
+from onepass.estimator.arm_update_rules import NewtonSteps, arm_step, pull_to_undo, row_factor, unit_of_steps
+from onepass.estimator.contract import forget, noise_unit, radius, set_next_noise, update
+from onepass.estimator.estimator import ArmLearning, Estimator, check_design, init_design_and_theta
 from onepass.estimator.heavy_tails import (
     STEP,
     Clipping,
     Practice,
     Tail,
-    bounded,
-    checked_practice,
-    checked_tail,
-    guard,
-    normalized,
+    make_practice,
+    make_tail,
+    normalize_row,
+    rho_bound,
     scales,
+    with_bounds,
 )
-from onepass.estimator.newton import forgotten, into_ball, newton_step, step_along
+from onepass.estimator.newton import forget_rows, newton_step, project_onto_ball, step_along
 from onepass.estimator.noise_scale import (
     MEMORY,
     Noise,
-    begun_anew,
-    checked_noise,
-    from_memory,
-    heard,
-    into_memory,
-    noise_of,
-    proven,
-    told,
+    first_was_outlier,
+    make_noise,
+    noise_level,
+    pack_noise,
+    reset_noise,
+    unpack_noise,
+    update_noise,
+    with_nu,
 )
-from onepass.estimator.steps import Steps, recalled, row_kept, stepped, unit_of_steps
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -91,73 +91,73 @@ def confidence(tail: Tail, t: int, dim: int) -> float:
 
 
 @compiled
-def clipped(
+def clip_residual(
     tail: Tail, practice: Practice, noise: Noise, t: int, dim: int, width: float, reward: float, mean: float
 ) -> tuple[float, float, float, Noise]:
     """rho, w and the clipped residual of the t-th row, of width ||x||_{V^-1}; and the noise after it."""
     residual = reward - mean
-    known, common = heard(noise, reward, residual, width * width, t)
+    known, common = update_noise(noise, reward, residual, width * width, t)
     s, least = scales(tail, t, dim), 0.0
     if practice.radius != 0.0:
         beta = practice.radius if practice.radius > 0.0 else confidence(tail, t - 1, dim)
-        least = guard(tail, practice, s, beta, width)
-    rho, w, mark = normalized(tail, practice, s, noise, known, common, width, least)
+        least = rho_bound(tail, practice, s, beta, width)
+    rho, w, mark = normalize_row(tail, practice, s, noise, known, common, width, least)
     return rho, w, min(max(residual, -mark), mark), known
 
 
 @compiled
-def taken_back(practice: Practice, noise: Noise) -> bool:
+def must_undo_first(practice: Practice, noise: Noise) -> bool:
     """Return whether what was learned by the first residual is to be taken back."""
-    return practice.radius >= 0.0 and proven(noise)
+    return practice.radius >= 0.0 and first_was_outlier(noise)
 
 
 @update.for_state(OnePassHuberState)
 def update_huber(state: OnePassHuberState, row: np.ndarray, reward: float) -> OnePassHuberState:
     theta, settings, start, before, t = state.theta, state.settings, state.start, state.noise, state.rows + 1
     tail = settings.tail
-    if tail.parameter_bound == np.inf and taken_back(settings.practice, before):
+    if tail.parameter_bound == np.inf and must_undo_first(settings.practice, before):
         step_along(theta, solve(state.design, start), -before.first)
-        before = begun_anew(before)
+        before = reset_noise(before)
     direction = solve(state.design, row)
     width, mean = np.sqrt(max(float(dot(row, direction)), 0.0)), float(dot(row, theta))
-    rho, w, residual, noise = clipped(tail, settings.practice, before, t, theta.size, width, float(reward), mean)
+    rho, w, residual, noise = clip_residual(tail, settings.practice, before, t, theta.size, width, float(reward), mean)
     pull, weight = residual / (rho * rho * (1.0 + w * w)), 1.0 / (tail.step * rho * rho)
     design = newton_step(state.design, theta, row, direction, pull, weight)
-    into_ball(design, theta, tail.parameter_bound)
+    project_onto_ball(design, theta, tail.parameter_bound)
     if before.first == 0.0 and noise.first != 0.0:
         for j in range(row.size):
             start[j] = row[j] / (rho * rho)
     return OnePassHuberState(design=design, theta=theta, rows=t, noise=noise, start=start, settings=settings)
 
 
-@unit.for_state(OnePassHuberState)
+@noise_unit.for_state(OnePassHuberState)
 def unit_of_huber(state: OnePassHuberState) -> float:
-    return 1.0 if state.settings.practice.radius < 0.0 else noise_of(state.noise)
+    return 1.0 if state.settings.practice.radius < 0.0 else noise_level(state.noise)
 
 
-@stepped.for_state(Winsor)
-def winsorized(
+@arm_step.for_state(Winsor)
+def step_by_winsor(
     rule: Winsor, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
 ) -> tuple[float, float]:
     """The step; memory (10 + dim,): the running noise, what the row is to be kept times, and the row of noise.first."""
-    before = from_memory(rule.nu, memory)
-    rho, w, residual, noise = clipped(rule.tail, rule.practice, before, t, dim, np.sqrt(square), reward, mean)
-    into_memory(noise, memory)
+    before = unpack_noise(rule.nu, memory)
+    rho, w, residual, noise = clip_residual(rule.tail, rule.practice, before, t, dim, np.sqrt(square), reward, mean)
+    pack_noise(noise, memory)
     memory[MEMORY] = 1.0 / (rho * rho) if before.first == 0.0 and noise.first != 0.0 else 0.0
     return 1.0 / (rule.tail.step * rho * rho), residual / (rho * rho * (1.0 + w * w))
 
 
-@row_kept.for_state(Winsor)
-def first_row_kept(rule: Winsor, memory: np.ndarray) -> float:
+@row_factor.for_state(Winsor)
+def row_factor_of_winsor(rule: Winsor, memory: np.ndarray) -> float:
     return memory[MEMORY]
 
 
-@recalled.for_state(Winsor)
-def first_recalled(rule: Winsor, memory: np.ndarray) -> float:
-    before = from_memory(rule.nu, memory)
-    if not taken_back(rule.practice, before):
+@pull_to_undo.for_state(Winsor)
+def pull_to_undo_of_winsor(rule: Winsor, memory: np.ndarray) -> float:
+    before = unpack_noise(rule.nu, memory)
+    if not must_undo_first(rule.practice, before):
         return 0.0
-    into_memory(begun_anew(before), memory)
+    pack_noise(reset_noise(before), memory)
     return before.first
 
 
@@ -185,8 +185,8 @@ def unit_of_winsors(rule: Winsor, memory: np.ndarray, rows: np.ndarray) -> float
 @forget.for_state(OnePassHuberState)
 def forget_huber(state: OnePassHuberState, factor: float) -> OnePassHuberState:
     """Fewer rows count, so the noise scale is followed faster, too."""
-    design, start = forgotten(state.design, state.theta, factor), state.start
-    into_ball(design, state.theta, state.settings.tail.parameter_bound)
+    design, start = forget_rows(state.design, state.theta, factor), state.start
+    project_onto_ball(design, state.theta, state.settings.tail.parameter_bound)
     for j in range(start.size):
         start[j] *= factor
     return OnePassHuberState(
@@ -204,17 +204,17 @@ def radius_of_huber(
     state: OnePassHuberState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
     return confidence(
-        bounded(state.settings.tail, parameter_bound, row_bound, delta / DELTAS), state.rows, state.theta.size
+        with_bounds(state.settings.tail, parameter_bound, row_bound, delta / DELTAS), state.rows, state.theta.size
     )
 
 
-@expect.for_state(OnePassHuberState)
+@set_next_noise.for_state(OnePassHuberState)
 def expect_nu(state: OnePassHuberState, nu: float) -> OnePassHuberState:
     return OnePassHuberState(
         design=state.design,
         theta=state.theta,
         rows=state.rows,
-        noise=told(state.noise, nu),
+        noise=with_nu(state.noise, nu),
         start=state.start,
         settings=state.settings,
     )
@@ -241,7 +241,7 @@ class OnePassHuber(Estimator):
     theory: Wang et al.'s constants instead of radius, clip and floor, and its ball; default None. Its radius then holds
         in all T rounds with probability 1 - theory.delta (Wang et al.'s delta is theory.delta / 4, in tau_0 as in the
         radius; its choice 1 / (8T) is theory.delta = 1 / (2T)).
-    A number for exploration is multiplied by nu, so that rewards in other units are the same problem (`contract.unit`).
+    A number for exploration is multiplied by nu, so that rewards in other units are the same problem (`contract.noise_unit`).
     Proved for a horizon and a nu that are given, clip 1, floor 0, step 4 and an exact design. ValueError outside those
     ranges.
     """
@@ -262,11 +262,11 @@ class OnePassHuber(Estimator):
         parameter_bound: float | None = None,
         theory: Theory | None = None,
     ) -> None:
-        self.design: Design = checked_design(design)
+        self.design: Design = check_design(design)
         a = (4.0 if theory is not None else STEP) if step is None else check.positive("step", step)
-        self._tail = checked_tail(self.design, epsilon, horizon, a, parameter_bound, theory, DELTAS)
+        self._tail = make_tail(self.design, epsilon, horizon, a, parameter_bound, theory, DELTAS)
         self.has_radius: bool = theory is not None
-        self._noise, self._practice = checked_noise(nu), checked_practice(radius, clip, floor, theory)
+        self._noise, self._practice = make_noise(nu), make_practice(radius, clip, floor, theory)
         self._settings = Clipping(tail=self._tail, practice=self._practice)
         self.options = {
             "epsilon": self._tail.epsilon,
@@ -280,15 +280,15 @@ class OnePassHuber(Estimator):
             "theory": theory,
         }
 
-    def weighing(self) -> Weighing | None:
+    def arm_learning(self) -> ArmLearning | None:
         """Newton steps, where there is no ball."""
         if self._tail.parameter_bound < np.inf:
             return None
         rule = Winsor(nu=self._noise.nu, tail=self._tail, practice=self._practice)
-        return Weighing(rule=Steps(rule=rule), memory=MEMORY + 1 + self.design.dim)
+        return ArmLearning(rule=NewtonSteps(rule=rule), memory=MEMORY + 1 + self.design.dim)
 
     def begin(self) -> OnePassHuberState:
-        design, theta = begun(self.design)
+        design, theta = init_design_and_theta(self.design)
         return OnePassHuberState(
             design=design, theta=theta, rows=0, noise=self._noise, start=np.zeros_like(theta), settings=self._settings
         )

@@ -14,11 +14,11 @@ import numpy as np
 
 from onepass.design.contract import solve
 from onepass.design.design import Design
-from onepass.estimator.contract import forget, repeated, update
-from onepass.estimator.epochs import Epoch, over, play, play_again
-from onepass.estimator.estimator import Estimator, begun, checked_design
-from onepass.estimator.heavy_tails import Tail, checked_tail, repetitions
-from onepass.estimator.newton import forgotten, into_ball, squared_step
+from onepass.estimator.contract import forget, required_row, update
+from onepass.estimator.epochs import Epoch, add_play, required_index, reset_epoch
+from onepass.estimator.estimator import Estimator, check_design, init_design_and_theta
+from onepass.estimator.heavy_tails import Tail, make_tail, repetitions
+from onepass.estimator.newton import forget_rows, project_onto_ball, step_on_squared_loss
 from onepass.foundation.registry import savable
 
 
@@ -33,25 +33,25 @@ class OnePassMedianState(NamedTuple):
 
 @update.for_state(OnePassMedianState)
 def update_median(state: OnePassMedianState, row: np.ndarray, reward: float) -> OnePassMedianState:
-    design, theta, epoch = state.design, state.theta, play(state.epoch, row, reward)
+    design, theta, epoch = state.design, state.theta, add_play(state.epoch, row, reward)
     if epoch.played == epoch.rewards.size:
-        design = squared_step(design, theta, row, solve(design, row), np.median(epoch.rewards), 0.5)
-        into_ball(design, theta, state.settings.parameter_bound)
-        epoch = over(epoch)
+        design = step_on_squared_loss(design, theta, row, solve(design, row), np.median(epoch.rewards), 0.5)
+        project_onto_ball(design, theta, state.settings.parameter_bound)
+        epoch = reset_epoch(epoch)
     return OnePassMedianState(design=design, theta=theta, epoch=epoch, settings=state.settings)
 
 
 @forget.for_state(OnePassMedianState)
 def forget_median(state: OnePassMedianState, factor: float) -> OnePassMedianState:
     """The rewards of the arm being played are not learned yet, so they stay."""
-    design = forgotten(state.design, state.theta, factor)
-    into_ball(design, state.theta, state.settings.parameter_bound)
+    design = forget_rows(state.design, state.theta, factor)
+    project_onto_ball(design, state.theta, state.settings.parameter_bound)
     return OnePassMedianState(design=design, theta=state.theta, epoch=state.epoch, settings=state.settings)
 
 
-@repeated.for_state(OnePassMedianState)
-def repeated_by_median(state: OnePassMedianState, rows: np.ndarray) -> int:
-    return play_again(state.epoch, rows)
+@required_row.for_state(OnePassMedianState)
+def required_row_of_median(state: OnePassMedianState, rows: np.ndarray) -> int:
+    return required_index(state.epoch, rows)
 
 
 @savable
@@ -76,13 +76,13 @@ class OnePassMedian(Estimator):
         repeats: int | None = None,
         parameter_bound: float | None = None,
     ) -> None:
-        self.design: Design = checked_design(design)
-        self._tail = checked_tail(self.design, 1.0, horizon, 2.0, parameter_bound, None)
+        self.design: Design = check_design(design)
+        self._tail = make_tail(self.design, 1.0, horizon, 2.0, parameter_bound, None)
         self._repeats = repetitions(repeats, self._tail, 16.0, 4.0)
         self.options = {"horizon": horizon, "repeats": repeats, "parameter_bound": parameter_bound}
 
     def begin(self) -> OnePassMedianState:
-        design, theta = begun(self.design)
+        design, theta = init_design_and_theta(self.design)
         epoch = Epoch(row=np.zeros_like(theta), rewards=np.zeros(self._repeats, theta.dtype), played=0)
         return OnePassMedianState(design=design, theta=theta, epoch=epoch, settings=self._tail)
 

@@ -16,9 +16,9 @@ import numpy as np
 from onepass.design.contract import solve
 from onepass.design.design import Design
 from onepass.estimator.contract import forget, update
-from onepass.estimator.estimator import Estimator, begun, checked_design
-from onepass.estimator.heavy_tails import Truncation, checked_tail, moment, power
-from onepass.estimator.newton import forgotten, into_ball, squared_step
+from onepass.estimator.estimator import Estimator, check_design, init_design_and_theta
+from onepass.estimator.heavy_tails import Truncation, horizon_and_delta, make_tail, power
+from onepass.estimator.newton import forget_rows, project_onto_ball, step_on_squared_loss
 from onepass.foundation import check
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
@@ -37,21 +37,21 @@ class OnePassTruncationState(NamedTuple):
 def update_truncation(state: OnePassTruncationState, row: np.ndarray, reward: float) -> OnePassTruncationState:
     theta, settings, t = state.theta, state.settings, state.rows + 1
     tail = settings.tail
-    horizon, delta = moment(tail, t)
+    horizon, delta = horizon_and_delta(tail, t)
     threshold = (settings.bound / np.log(4.0 * horizon / delta)) ** (1.0 / (1.0 + tail.epsilon))
     direction = solve(state.design, row)
     kept = np.sqrt(max(float(dot(row, direction)), 0.0)) * abs(reward) <= settings.clip * threshold * horizon ** power(
         tail.epsilon
     )
-    design = squared_step(state.design, theta, row, direction, reward if kept else 0.0, 0.5)
-    into_ball(design, theta, tail.parameter_bound)
+    design = step_on_squared_loss(state.design, theta, row, direction, reward if kept else 0.0, 0.5)
+    project_onto_ball(design, theta, tail.parameter_bound)
     return OnePassTruncationState(design=design, theta=theta, rows=t, settings=settings)
 
 
 @forget.for_state(OnePassTruncationState)
 def forget_truncation(state: OnePassTruncationState, factor: float) -> OnePassTruncationState:
-    design = forgotten(state.design, state.theta, factor)
-    into_ball(design, state.theta, state.settings.tail.parameter_bound)
+    design = forget_rows(state.design, state.theta, factor)
+    project_onto_ball(design, state.theta, state.settings.tail.parameter_bound)
     rows = int(factor * state.rows)
     return OnePassTruncationState(design=design, theta=state.theta, rows=rows, settings=state.settings)
 
@@ -81,8 +81,8 @@ class OnePassTruncation(Estimator):
         clip: float = 1.0,
         parameter_bound: float | None = None,
     ) -> None:
-        self.design: Design = checked_design(design)
-        tail = checked_tail(self.design, epsilon, horizon, 2.0, parameter_bound, None)
+        self.design: Design = check_design(design)
+        tail = make_tail(self.design, epsilon, horizon, 2.0, parameter_bound, None)
         bound, clip = check.positive("moment", moment), check.positive("clip", clip)
         self._settings = Truncation(tail=tail, bound=bound, clip=clip)
         self.options = {
@@ -94,7 +94,7 @@ class OnePassTruncation(Estimator):
         }
 
     def begin(self) -> OnePassTruncationState:
-        design, theta = begun(self.design)
+        design, theta = init_design_and_theta(self.design)
         return OnePassTruncationState(design=design, theta=theta, rows=0, settings=self._settings)
 
     def consistent(self, state: OnePassTruncationState) -> bool:

@@ -31,11 +31,11 @@ from onepass.design.contract import solve
 from onepass.design.cutting import UNKNOWN
 from onepass.design.design import Design
 from onepass.design.raised import raised
+from onepass.estimator.arm_update_rules import NewtonSteps, RidgeSums, arm_step, radius_of_steps, record_cut
 from onepass.estimator.contract import forget, merge, radius, update
-from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
-from onepass.estimator.newton import forgotten, squared_step
+from onepass.estimator.estimator import ArmLearning, Estimator, check_design, init_design_and_theta
+from onepass.estimator.newton import forget_rows, step_on_squared_loss
 from onepass.estimator.radii import Constants
-from onepass.estimator.steps import Steps, Summed, lifted, radius_of_steps, stepped
 from onepass.foundation import check
 from onepass.foundation import state as states
 from onepass.foundation.generic import compiled
@@ -75,7 +75,7 @@ class OnlineNewtonRule(NamedTuple):
 
 
 @compiled
-def bounded(energy: Energy, reg: float, noise: float, parameter_bound: float, delta: float) -> float:
+def energy_radius(energy: Energy, reg: float, noise: float, parameter_bound: float, delta: float) -> float:
     """The root of the bound on V."""
     rows = noise * noise * (energy.gained + 2.0 * np.log(1.0 / delta))
     cuts = parameter_bound * np.sqrt(energy.rise) + np.sqrt(energy.lift)
@@ -86,7 +86,7 @@ def bounded(energy: Energy, reg: float, noise: float, parameter_bound: float, de
 def update_newton(state: OnlineNewtonState, row: np.ndarray, reward: float) -> OnlineNewtonState:
     direction, before, energy = solve(state.design, row), raised(state.design), state.energy
     gained = energy.gained + np.log1p(max(float(dot(row, direction)), 0.0))
-    design = squared_step(state.design, state.theta, row, direction, reward, 1.0 / state.settings.step)
+    design = step_on_squared_loss(state.design, state.theta, row, direction, reward, 1.0 / state.settings.step)
     after, rise, lift = raised(design), energy.rise, energy.lift
     if after == np.inf:
         gained = UNKNOWN
@@ -103,11 +103,11 @@ def radius_of_newton(
 ) -> float:
     if state.settings.step != 1.0 or raised(state.design) == np.inf or state.energy.gained >= UNKNOWN:
         return np.inf
-    return bounded(state.energy, state.settings.reg, noise, parameter_bound, delta)
+    return energy_radius(state.energy, state.settings.reg, noise, parameter_bound, delta)
 
 
-@stepped.for_state(OnlineNewtonRule)
-def stepped_by_newton(
+@arm_step.for_state(OnlineNewtonRule)
+def step_by_newton(
     rule: OnlineNewtonRule, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
 ) -> tuple[float, float]:
     """The step of an arm; memory (3,): its `Energy`."""
@@ -116,8 +116,8 @@ def stepped_by_newton(
     return weight, (reward - mean) / (1.0 + weight * square)
 
 
-@lifted.for_state(OnlineNewtonRule)
-def lifted_newton(rule: OnlineNewtonRule, memory: np.ndarray, rise: float, square: float) -> None:
+@record_cut.for_state(OnlineNewtonRule)
+def record_cut_of_newton(rule: OnlineNewtonRule, memory: np.ndarray, rise: float, square: float) -> None:
     memory[1] += rise
     memory[2] += rise * square
 
@@ -129,13 +129,13 @@ def radius_of_arm(rule: OnlineNewtonRule, memory: np.ndarray, gained: float, reg
     energy = Energy(gained=gained, rise=0.0, lift=0.0)
     if memory.size > 0:
         energy = Energy(gained=gained + memory[0], rise=memory[1], lift=memory[2])
-    return bounded(energy, reg, constants.noise, constants.parameter_bound, constants.delta)
+    return energy_radius(energy, reg, constants.noise, constants.parameter_bound, constants.delta)
 
 
 @forget.for_state(OnlineNewtonState)
 def forget_newton(state: OnlineNewtonState, factor: float) -> OnlineNewtonState:
     """No radius is known from then on: the supermartingale behind it is none once its past is discounted."""
-    design, energy = forgotten(state.design, state.theta, factor), state.energy
+    design, energy = forget_rows(state.design, state.theta, factor), state.energy
     energy = Energy(gained=UNKNOWN, rise=energy.rise, lift=energy.lift)
     return OnlineNewtonState(design=design, theta=state.theta, energy=energy, settings=state.settings)
 
@@ -172,11 +172,11 @@ class OnlineNewton(Estimator):
     design: Design
 
     def __init__(self, design: Design, *, step: float = 1.0) -> None:
-        self.design, self.options = checked_design(design), {"step": check.positive("step", step)}
+        self.design, self.options = check_design(design), {"step": check.positive("step", step)}
         self.has_radius: Any = self.options["step"] == 1.0
 
     def begin(self) -> OnlineNewtonState:
-        (design, theta), known = begun(self.design), Energy(gained=0.0, rise=0.0, lift=0.0)
+        (design, theta), known = init_design_and_theta(self.design), Energy(gained=0.0, rise=0.0, lift=0.0)
         reg = float(self.design.params["reg"])
         if self.design.knows and not states.is_abstract():
             space = contract.prior(design).space
@@ -184,12 +184,12 @@ class OnlineNewton(Estimator):
         settings = OnlineNewtonSettings(step=self.options["step"], reg=reg)
         return OnlineNewtonState(design=design, theta=theta, energy=known, settings=settings)
 
-    def weighing(self) -> Weighing:
+    def arm_learning(self) -> ArmLearning:
         """Newton steps; where arms are never cut and a = 1 they are those of ridge regression, and merge."""
         cutting, rule = self.design.cutting(), OnlineNewtonRule(step=self.options["step"])
         if rule.step == 1.0 and cutting is not None and cutting.hold >= self.design.dim:
-            return Weighing(rule=Summed(rule=rule), memory=0)
-        return Weighing(rule=Steps(rule=rule), memory=3)
+            return ArmLearning(rule=RidgeSums(rule=rule), memory=0)
+        return ArmLearning(rule=NewtonSteps(rule=rule), memory=3)
 
     def consistent(self, state: OnlineNewtonState) -> bool:
         return (

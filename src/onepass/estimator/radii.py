@@ -64,7 +64,7 @@ def determinant_radius(reg: float, facts: Facts, constants: Constants) -> float:
 
 
 @compiled
-def sketched_radius(reg: float, compensation: float, facts: Facts, constants: Constants) -> float:
+def sketch_radius(reg: float, compensation: float, facts: Facts, constants: Constants) -> float:
     """Radii of SOFUL and DBSLinUCB-FD (Wen, Yin et al. theorem 2) and, when compensated, of CBSCFD and DBSLinUCB-RFD
     (theorem 6).
 
@@ -96,7 +96,7 @@ def radius_of_splitting(rule: ProjectorSplittingRule, facts: Facts, constants: C
 
 @radius_by.for_state(FrequentDirectionsRule)
 def radius_of_frequent_directions(rule: FrequentDirectionsRule, facts: Facts, constants: Constants) -> float:
-    return sketched_radius(rule.reg, rule.compensation, facts, constants)
+    return sketch_radius(rule.reg, rule.compensation, facts, constants)
 
 
 @confidence_radius.for_state(ExactState)

@@ -11,7 +11,7 @@ from onepass.design import contract
 from onepass.design.contract import append, append_rows, solve
 from onepass.design.design import Design
 from onepass.estimator.contract import forget, merge, parameter, radius, update, update_rows
-from onepass.estimator.estimator import Estimator, Weighing, begun, checked_design
+from onepass.estimator.estimator import ArmLearning, Estimator, check_design, init_design_and_theta
 from onepass.estimator.radii import confidence_radius
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
@@ -75,15 +75,15 @@ class Ridge(Estimator):
     design: Design
 
     def __init__(self, design: Design) -> None:
-        self.design, self.options = checked_design(design), {}
+        self.design, self.options = check_design(design), {}
 
     def begin(self) -> RidgeState:
-        design, moment = begun(self.design)
+        design, moment = init_design_and_theta(self.design)
         return RidgeState(design=design, moment=moment)
 
-    def weighing(self) -> Weighing:
+    def arm_learning(self) -> ArmLearning:
         """Rows and rewards as they are."""
-        return Weighing(rule=(), memory=0)
+        return ArmLearning(rule=(), memory=0)
 
     def consistent(self, state: RidgeState) -> bool:
         return state.moment.shape == (self.design.dim,) and self.design.consistent(state.design)

@@ -15,10 +15,10 @@ import numpy as np
 from onepass.design.contract import append, decay, spectrum
 from onepass.design.exact import Exact
 from onepass.estimator.contract import forget, merge, radius, update, update_rows
-from onepass.estimator.estimator import Estimator, begun, checked_design
-from onepass.estimator.heavy_tails import Truncation, checked_tail, moment, power
-from onepass.estimator.history import History, new_history, remember, weigh
-from onepass.estimator.newton import go_to
+from onepass.estimator.estimator import Estimator, check_design, init_design_and_theta
+from onepass.estimator.heavy_tails import Truncation, horizon_and_delta, make_tail, power
+from onepass.estimator.history import History, append_row, init_history, rescale
+from onepass.estimator.newton import assign_if_finite
 from onepass.exploration.theory import Theory
 from onepass.foundation import check
 from onepass.foundation.generic import compiled
@@ -40,7 +40,7 @@ def refit(state: TruncatedRidgeState) -> None:
     """theta anew, in place, from the whole history."""
     settings, theta, used = state.settings, state.theta, state.history.used
     tail = settings.tail
-    horizon, delta = moment(tail, used)
+    horizon, delta = horizon_and_delta(tail, used)
     one = 1.0 / (1.0 + tail.epsilon)
     threshold = (settings.bound / np.log(2.0 * theta.size * horizon / delta)) ** one * float(used) ** power(
         tail.epsilon
@@ -59,12 +59,12 @@ def refit(state: TruncatedRidgeState) -> None:
             part = whitened[s, i] * state.history.values[s]
             if abs(part) <= threshold:
                 kept[i] += part
-    go_to(theta, dot(root, kept))
+    assign_if_finite(theta, dot(root, kept))
 
 
 @update.for_state(TruncatedRidgeState)
 def update_truncated(state: TruncatedRidgeState, row: np.ndarray, reward: float) -> TruncatedRidgeState:
-    history, design = remember(state.history, row, reward, 0.0), append(state.design, row)
+    history, design = append_row(state.history, row, reward, 0.0), append(state.design, row)
     state = TruncatedRidgeState(design=design, theta=state.theta, history=history, settings=state.settings)
     refit(state)
     return state
@@ -75,7 +75,7 @@ def update_truncated_rows(state: TruncatedRidgeState, rows: np.ndarray, rewards:
     """A batch is remembered row by row and fitted once."""
     history, design = state.history, state.design
     for i in range(rows.shape[0]):
-        history, design = remember(history, rows[i], float(rewards[i]), 0.0), append(design, rows[i])
+        history, design = append_row(history, rows[i], float(rewards[i]), 0.0), append(design, rows[i])
     state = TruncatedRidgeState(design=design, theta=state.theta, history=history, settings=state.settings)
     if rows.shape[0] > 0:
         refit(state)
@@ -85,7 +85,7 @@ def update_truncated_rows(state: TruncatedRidgeState, rows: np.ndarray, rewards:
 @forget.for_state(TruncatedRidgeState)
 def forget_truncated(state: TruncatedRidgeState, factor: float) -> TruncatedRidgeState:
     """Rows and rewards times sqrt(factor). No row leaves the history."""
-    weigh(state.history, np.sqrt(factor))
+    rescale(state.history, np.sqrt(factor))
     design = decay(state.design, factor)
     state = TruncatedRidgeState(design=design, theta=state.theta, history=state.history, settings=state.settings)
     if state.history.used > 0:
@@ -107,7 +107,7 @@ def radius_of_truncated(
     state: TruncatedRidgeState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
     tail, t, dim = state.settings.tail, max(state.history.used, 1), state.theta.size
-    horizon, _ = moment(tail, t)
+    horizon, _ = horizon_and_delta(tail, t)
     one = 1.0 + tail.epsilon
     spread = state.settings.bound ** (1.0 / one) * np.log(2.0 * dim * horizon / delta) ** (tail.epsilon / one)
     return 4.0 * np.sqrt(dim) * spread * float(t) ** power(tail.epsilon) + np.sqrt(tail.reg) * parameter_bound
@@ -136,8 +136,8 @@ class TruncatedRidge(Estimator):
         clip: float = 1.0,
         theory: Theory | None = None,
     ) -> None:
-        self.design: Exact = checked_design(design, Exact)
-        tail = checked_tail(self.design, epsilon, horizon, 1.0, None, theory)
+        self.design: Exact = check_design(design, Exact)
+        tail = make_tail(self.design, epsilon, horizon, 1.0, None, theory)
         self.has_radius: bool = theory is not None
         bound, clip = check.positive("moment", moment), check.positive("clip", clip)
         self._settings = Truncation(tail=tail, bound=bound, clip=clip)
@@ -150,13 +150,13 @@ class TruncatedRidge(Estimator):
         }
 
     def begin(self) -> TruncatedRidgeState:
-        design, theta = begun(self.design)
-        return TruncatedRidgeState(design=design, theta=theta, history=new_history(theta), settings=self._settings)
+        design, theta = init_design_and_theta(self.design)
+        return TruncatedRidgeState(design=design, theta=theta, history=init_history(theta), settings=self._settings)
 
     def consistent(self, state: TruncatedRidgeState) -> bool:
         return (
             state.theta.shape == (self.design.dim,)
             and state.settings == self._settings
-            and state.history.orderly(self.design.dim)
+            and state.history.is_consistent(self.design.dim)
             and self.design.consistent(state.design)
         )

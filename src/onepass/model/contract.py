@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from onepass.estimator.links import expected, on_rewards, permit
+from onepass.estimator.families import check_rewards, mean_of_scores, to_reward_scale
 from onepass.exploration.contract import Seen, score
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import noise_once
@@ -141,13 +141,13 @@ class Model(files.Owner, ABC):
 
     def view(self, seen: Seen, rule: Rule) -> Seen:
         """Return `seen`, statistics of arms, on the scale that a rule looks at: that of scores, or that of rewards."""
-        return on_rewards(self.family, seen) if rule.rewards and self.family is not None else seen
+        return to_reward_scale(self.family, seen) if rule.rewards and self.family is not None else seen
 
     def expected_rewards(self, values: np.ndarray, rule: Rule | None = None) -> np.ndarray:
         """Return values, scores, as expected rewards; rule: the one that ranked by them, if these are its scores."""
         if self.family is None or (rule is not None and rule.rewards):
             return values
-        return expected(self.family, values.reshape(-1)).reshape(values.shape)
+        return mean_of_scores(self.family, values.reshape(-1)).reshape(values.shape)
 
     def active_rule(self, rule: Rule, request: Request | None = None) -> Rule:
         """Return the rule to decide a request by; None: where a maximizer finds the arm. Derived: the rule itself."""
@@ -203,7 +203,7 @@ class Model(files.Owner, ABC):
     def permit(self, rewards: np.ndarray) -> None:
         """Raise ValueError for rewards (n,) that the family does not have."""
         if self.family is not None:
-            permit(self.family, rewards)
+            check_rewards(self.family, rewards)
 
     def game(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
         """Check recorded rounds: contexts (T, K or 1, dim), rewards (T, K) and nu, noise scales. Derived: refused."""

@@ -8,7 +8,7 @@ from typing import Any
 from onepass.design import contract as designs
 from onepass.estimator.contract import forget
 from onepass.estimator.estimator import Estimator
-from onepass.estimator.half_life import TICKS, remembered
+from onepass.estimator.half_life import TICKS, decay_factor
 from onepass.foundation import check
 from onepass.foundation.check import shown
 from onepass.foundation.generic import defined
@@ -119,7 +119,7 @@ class ForgettingClock:
 
     def forgotten(self, ticks: int) -> None:
         """Note that the model has forgotten so many ticks more."""
-        self.tick, self.weight = (self.tick or 0) + ticks, self.weight * remembered(ticks)
+        self.tick, self.weight = (self.tick or 0) + ticks, self.weight * decay_factor(ticks)
 
     def spans(self, count: int, time: Any, forget: Callable[[int], None]) -> Iterator[slice]:
         """Return rows about to be learned, `count` in all, tick by tick; forget: makes the model ticks older."""

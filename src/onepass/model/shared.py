@@ -13,9 +13,9 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.estimator.contract import forget, parameter
-from onepass.estimator.epochs import in_turn
-from onepass.estimator.estimator import Estimator, known_radius
-from onepass.estimator.half_life import remembered
+from onepass.estimator.epochs import check_epoch
+from onepass.estimator.estimator import Estimator, check_radius
+from onepass.estimator.half_life import decay_factor
 from onepass.estimator.noise_scale import LEAST
 from onepass.estimator.ridge import Ridge
 from onepass.exploration.contract import Seen
@@ -116,7 +116,7 @@ class SharedModel(Model):
         return self._age.clock is not None and self._age.clock.timed
 
     def require_fit(self, exploration: Exploration) -> None:
-        known_radius(exploration.theory, self.estimator)
+        check_radius(exploration.theory, self.estimator)
         if self._age.clock is not None and exploration.theory is not None and not isinstance(self.estimator, Ridge):
             raise ValueError("exploration must be a number beside half_life: only the radius of Ridge is known then")
 
@@ -256,7 +256,7 @@ class SharedModel(Model):
         self.n_learned += z.shape[0]
 
     def _forget(self, ticks: int) -> None:
-        self._learned, self._later = forget(self._learned, remembered(ticks)), None
+        self._learned, self._later = forget(self._learned, decay_factor(ticks)), None
         self._age.forgotten(ticks)
 
     def _permit(self, count: int, rows: np.ndarray | None = None) -> None:
@@ -268,7 +268,7 @@ class SharedModel(Model):
                 "use horizon=None for any time"
             )
         if rows is not None and self.estimator.repeats_arms:
-            in_turn(self._learned.epoch, self._pipeline.transform(rows))
+            check_epoch(self._learned.epoch, self._pipeline.transform(rows))
 
     def _noise_scales(self, nu: Any, dims: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
         if not self.estimator.takes_nu:

@@ -2,8 +2,9 @@
 
     means = Z theta,   widths^2 = diag(Z A^-1 Z^T),   draws: means + beta L e, L L^T = Z A^-1 Z^T, or means + beta Z R e
 
-Means are scores x^T theta. Where rewards have a link mu (estimator/links.py), rules that look at order alone are shown
-these, and those that weigh gaps mu of them (`in_view`); deviations of rewards are those from mu(x^T theta).
+Means are scores x^T theta. If rewards have a link mu (estimator/families.py), a rule that only compares arms receives
+the scores. A rule that uses differences of means receives mu of them (`on_rule_scale`). Reward residuals are
+r - mu(x^T theta).
 
 A rule that counts draws is given the means under M of them, of theta + d and theta - d in turn. K rows need K normals a
 draw where L is made (K solves), `features` normals otherwise (a product with the root R); the cheaper one is taken.
@@ -17,8 +18,17 @@ from typing import Any
 import numpy as np
 
 from onepass.design import contract
-from onepass.estimator.contract import expect, link, parameter, radius, repeated, unit, update, update_rows
-from onepass.estimator.links import mean, on_rewards
+from onepass.estimator.contract import (
+    link,
+    noise_unit,
+    parameter,
+    radius,
+    required_row,
+    set_next_noise,
+    update,
+    update_rows,
+)
+from onepass.estimator.families import mean, to_reward_scale
 from onepass.exploration.choosing import choose
 from onepass.exploration.contract import Seen, draws, score, strength, wants_residual, wants_rewards, wants_widths
 from onepass.exploration.residuals import Tally, counted, residual
@@ -36,7 +46,7 @@ def multiplier(estimator: Any, rule: Any, rounds: int) -> float:
     where that is known."""
     asked = strength(rule)
     if asked.theory.size == 0:
-        nu = unit(estimator)
+        nu = noise_unit(estimator)
         return asked.scale * (nu if nu > 0.0 else 1.0)
     constants = asked.theory
     return asked.scale * radius(estimator, rounds, constants[0], constants[1], constants[2], constants[3])
@@ -134,7 +144,7 @@ def outer_statistics(
 def on_rule_scale(family: Any, rule: Any, seen: Seen) -> Seen:
     """Put what was seen of scores x^T theta on the scale that the rule looks at: theirs, or the one of rewards."""
     if wants_rewards(rule):
-        return on_rewards(family, seen)
+        return to_reward_scale(family, seen)
     return seen
 
 
@@ -147,7 +157,7 @@ def decide_rows(
     seen = row_statistics(estimator, rule, rounds, tally, rows, normals, joint)
     view = on_rule_scale(link(estimator), rule, seen)
     scores = score(rule, view)
-    again = repeated(estimator, rows)
+    again = required_row(estimator, rows)
     if again >= 0:  # an arm that the estimator plays several times in a row: it alone may have the first slot
         among = alone(among, again, lots.size // 2)
     arms, p = fill_slots(rule, view, scores, among, lots, greedy)
@@ -183,7 +193,7 @@ def learn_rows(
         return update_rows(estimator, rows, rewards), tally
     for i in range(rows.shape[0]):
         if nus.size > 0:
-            estimator = expect(estimator, nus[i])
+            estimator = set_next_noise(estimator, nus[i])
         estimator = update(estimator, rows[i], float(rewards[i]))
     return estimator, tally
 
@@ -203,7 +213,7 @@ def play_rounds(
         seen = row_statistics(estimator, rule, rounds + t, tally, rows, normals[t], joint)
         view = on_rule_scale(link(estimator), rule, seen)
         arm, _ = choose(rule, view, score(rule, view), among, lots[t])
-        again = repeated(estimator, rows)
+        again = required_row(estimator, rows)
         if again != AGAIN and arm >= 0:
             arm = again
         if arm < 0:
@@ -211,7 +221,7 @@ def play_rounds(
             break
         arms[t] = arm
         if nus.size > 0:
-            estimator = expect(estimator, nus[t, arm])
+            estimator = set_next_noise(estimator, nus[t, arm])
         if wants_residual(rule):
             tally = counted(tally, float(rewards[t, arm]) - mean(link(estimator), float(seen.means[arm])))
         estimator = update(estimator, rows[arm], rewards[t, arm])

@@ -5,9 +5,9 @@ from typing import Any
 from onepass.bandit.bandit import Bandit
 from onepass.design.design import Design
 from onepass.estimator.estimator import Estimator
+from onepass.estimator.families import family_of
 from onepass.estimator.glb_omd import OnePassGLM, least_reg
 from onepass.estimator.gloc import BOUND, RegressedGLM
-from onepass.estimator.links import family_of
 from onepass.exploration.theory import Theory
 from onepass.recipes.compose import Dim, Explore, compose, given
 
@@ -38,7 +38,7 @@ def GLBOMD(
 
     dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
-        own (onepass.estimator.links).
+        own (onepass.estimator.families).
     design: any design, as wide as the rows that are learned (a sketch makes a round O(dim size)); None (default):
         `Exact`.
     reg: as for every design, above 0, in units of mu' ||x||^2; only without a design (None: 0.3; under `Theory` twice
@@ -90,7 +90,7 @@ def GLOC(
 
     dim: width of a context, at least 1, or (d_u, d_a) for contexts given as `Factors` x = vec(u v^T).
     family: "logistic" (default: clicks, rewards from 0 to 1), "poisson" (counts, from 0), "identity", or one of your
-        own (onepass.estimator.links).
+        own (onepass.estimator.families).
     design: any design, as wide as the rows that are learned; None (default): `Exact`.
     reg: as for every design, above 0; only without a design (None: 1.0).
     exploration: beta, a number (default 0.4; below 0 is pessimism), or a rule, such as `InverseGap()`; its theorem's

@@ -13,7 +13,7 @@ from onepass.design.design import Design
 from onepass.design.exact import Exact
 from onepass.estimator.contract import link
 from onepass.estimator.estimator import Estimator
-from onepass.estimator.links import Straight, allowed
+from onepass.estimator.families import IdentityLink, reward_range
 from onepass.exploration.ucb import UCB
 from onepass.foundation import state as states
 from onepass.foundation.files import load
@@ -32,7 +32,7 @@ def fixed_arms(dim: int, rounds: int, arms: int = 5, seed: int = 0) -> tuple[np.
 
 def as_family_has(estimator: Estimator, rewards: np.ndarray) -> np.ndarray:
     """Rewards that the estimator's family has, in the same order as those given: themselves where it takes any."""
-    low, high = (-np.inf, np.inf) if estimator.family is None else allowed(estimator.family)
+    low, high = (-np.inf, np.inf) if estimator.family is None else reward_range(estimator.family)
     if np.isinf(low) and np.isinf(high):
         return rewards
     return low + (1.0 + np.tanh(rewards)) / 2.0 * (min(high, low + 2.0) - low)
@@ -58,7 +58,7 @@ def check_estimator(
         design = designs(dim, reg)
         before, estimator = design.matrix(), make(design)
         where, rewards = repr(estimator), as_family_has(estimator, linear)
-        said = estimator.family if estimator.family is not None else Straight()
+        said = estimator.family if estimator.family is not None else IdentityLink()
         assert link(estimator.begin()) == said, f"{where}: its family is not the link of its state"
         whole = Bandit(estimator, UCB(0.0))
         arms = whole.play(contexts, rewards)

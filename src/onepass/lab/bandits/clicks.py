@@ -24,7 +24,7 @@ from onepass import (
     OfflineGLM,
     Ridge,
 )
-from onepass.estimator.links import expected, family_of
+from onepass.estimator.families import family_of, mean_of_scores
 from onepass.lab.bandits.environments import BLOCK, Chunk, Decaying, Environment, assemble, unit
 from onepass.lab.bandits.noise import Gaussian
 from onepass.lab.bandits.study import Experiment
@@ -119,7 +119,7 @@ class RareClicks:
 
 def of_scores(law: str, scores: np.ndarray) -> np.ndarray:
     """mu(z)."""
-    return expected(family_of(law), scores.ravel()).reshape(scores.shape)
+    return mean_of_scores(family_of(law), scores.ravel()).reshape(scores.shape)
 
 
 def rounds_until_found(bandit: Any, environment: Environment, rounds: int) -> int:

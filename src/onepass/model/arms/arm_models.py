@@ -15,8 +15,8 @@ from onepass.arena.list_store import ListStore
 from onepass.arena.packed_store import PackedStore
 from onepass.design import contract
 from onepass.estimator.contract import forget
-from onepass.estimator.estimator import known_radius
-from onepass.estimator.half_life import remembered
+from onepass.estimator.estimator import check_radius
+from onepass.estimator.half_life import decay_factor
 from onepass.estimator.ridge import Ridge
 from onepass.exploration.contract import Seen
 from onepass.exploration.exploration import Exploration
@@ -183,7 +183,7 @@ class ArmModels(Model):
     def require_fit(self, exploration: Exploration) -> None:
         if self.estimator.shared is not None and exploration.theory is not None:
             raise ValueError("exploration must be a number for hybrid parameters: no radius is known for them")
-        known_radius(exploration.theory, self.estimator.arms)
+        check_radius(exploration.theory, self.estimator.arms)
         if (
             self._age.clock is not None
             and exploration.theory is not None
@@ -429,7 +429,7 @@ def decay_models(learned: ArmModelsState, ticks: int) -> ArmModelsState:
     f T_a - T_a' with T = B^T A^-1 B before and after: O(dim^3) an arm and tick. On sketches it stays out, which is as
     if arms decayed towards what they were, not towards their prior.
     """
-    store, shared, factor = learned.store, learned.shared, remembered(ticks)
+    store, shared, factor = learned.store, learned.shared, decay_factor(ticks)
     assert isinstance(store, ListStore)
     later = store.advance(ticks)
     if shared == ():

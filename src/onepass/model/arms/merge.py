@@ -126,7 +126,9 @@ def correct_shared(shared: Any, corrections: list[Any]) -> Any:
     """The shared state of a hybrid model, A and b changed by the sums of (T, t). ValueError unless it is exact,
     TypeError unless it is ridge regression, which has a b."""
     if not isinstance(shared, RidgeState):
-        raise estimators.path_dependent(f"{type(shared).__name__.removesuffix('State')} beside arms that both know")
+        raise estimators.path_dependence_error(
+            f"{type(shared).__name__.removesuffix('State')} beside arms that both know"
+        )
     if not defined(designs.adjusted, shared.design):
         raise designs.not_removable(shared.design)
     change, gain = (sum(terms) for terms in zip(*corrections, strict=True))

@@ -6,14 +6,15 @@
 | --------- | ------- | ----------------- | --------------- | - |
 | Logistic  | [0, 1]  | 1 / (1 + exp(-z)) | log(1 + exp(z)) | 1 |
 | Poisson   | >= 0    | exp(z)            | exp(z)          | 1 |
-| Straight  | any     | z                 | z^2 / 2         | 0 |
+| Identity  | any     | z                 | z^2 / 2         | 0 |
 
 The loss is the negative log likelihood, but for what theta does not change. A family is a `NamedTuple` and the
-functions below, registered for its type: `mean`, `slope`, `potential` and `steepest`; the others have defaults.
+functions below, registered for its type: `mean`, `slope`, `potential` and `max_slope`; the others have defaults.
 
 The radius of GLB-OMD (docs/clicks.md) needs more of a family: mu' is log-concave, `concordance` is right, m' = mu, and
-m(z + u) - m(z) >= log E exp(u r) for a reward r at z. All three have it, rewards beside `Straight` being sub-Gaussian.
-A family of one's own says so by `has_log_concave_slope`; what a grid can show of it is checked (`require_radius`).
+m(z + u) - m(z) >= log E exp(u r) for a reward r at z. All three families have these properties, with
+sub-Gaussian rewards for `IdentityLink`. A family of your own declares them by `has_log_concave_slope`;
+`check_radius_conditions` tests on a grid what a grid can show.
 """
 
 from functools import partial
@@ -32,32 +33,32 @@ ROUGH = 1e-9  # of log mu', relative: rounding
 MOST = 500.0  # of |z| where it is an exponent: exp(500) is 1e217, and sums and products of a few such are finite
 
 
-def _unknown(family: Any, name: str) -> TypeError:
+def _undefined(family: Any, name: str) -> TypeError:
     return TypeError(f"{name} is not defined for {type(family).__name__}; register it with {name}.for_state(...)")
 
 
 @generic
 def mean(family: Any, z: float) -> float:
     """mu(z)."""
-    raise _unknown(family, "mean")
+    raise _undefined(family, "mean")
 
 
 @generic
 def slope(family: Any, z: float) -> float:
-    """mu'(z), at least 0: the variance of a reward, for `Straight` in its own unit."""
-    raise _unknown(family, "slope")
+    """mu'(z), at least 0: the variance of a reward, for `IdentityLink` in its own unit."""
+    raise _undefined(family, "slope")
 
 
 @generic
 def potential(family: Any, z: float) -> float:
     """m(z), of which mu is the derivative."""
-    raise _unknown(family, "potential")
+    raise _undefined(family, "potential")
 
 
 @generic
-def steepest(family: Any, bound: float) -> float:
+def max_slope(family: Any, bound: float) -> float:
     """The largest mu'(z) over |z| <= bound."""
-    raise _unknown(family, "steepest")
+    raise _undefined(family, "max_slope")
 
 
 @partial(generic, default=True)
@@ -80,13 +81,13 @@ def dispersion(family: Any, noise: float) -> float:
 
 
 @partial(generic, default=True)
-def allowed(family: Any) -> tuple[float, float]:
+def reward_range(family: Any) -> tuple[float, float]:
     """The smallest and the largest reward. Default: any."""
     return -np.inf, np.inf
 
 
 @partial(generic, default=True)
-def expected(family: Any, values: np.ndarray) -> np.ndarray:
+def mean_of_scores(family: Any, values: np.ndarray) -> np.ndarray:
     """mu(z) of every z in values (K,). Default: by `mean`, one after the other."""
     out = np.empty(values.size)
     for a in range(out.size):
@@ -95,13 +96,13 @@ def expected(family: Any, values: np.ndarray) -> np.ndarray:
 
 
 @partial(generic, default=True)
-def on_rewards(family: Any, seen: Seen) -> Seen:
+def to_reward_scale(family: Any, seen: Seen) -> Seen:
     """Translate what a rule sees of arms (`Seen`, of scores z) to the scale of rewards.
 
     beta width becomes the larger of mu(z + beta width) - mu(z) and mu(z) - mu(z - beta width): whom elimination by
     these intervals strikes out is out by those of z. Without a beta: mu'(z) width.
     """
-    means, widths, samples = expected(family, seen.means), np.zeros(seen.widths.size), np.empty_like(seen.samples)
+    means, widths, samples = mean_of_scores(family, seen.means), np.zeros(seen.widths.size), np.empty_like(seen.samples)
     for a in range(widths.size):
         z, beta = float(seen.means[a]), abs(float(seen.beta[a]))
         away = beta * seen.widths[a]
@@ -115,7 +116,7 @@ def on_rewards(family: Any, seen: Seen) -> Seen:
     return Seen(means=means, widths=widths, samples=samples, beta=seen.beta, residual=seen.residual, rounds=seen.rounds)
 
 
-class Straight(NamedTuple):
+class IdentityLink(NamedTuple):
     """Rewards as they are: mu(z) = z."""
 
     def params(self) -> dict[str, Any]:
@@ -139,75 +140,75 @@ class Poisson(NamedTuple):
         return {}
 
 
-for _family in (Straight, Logistic, Poisson):
+for _family in (IdentityLink, Logistic, Poisson):
     savable(_family)
 
 
 @compiled
-def within(z: float) -> float:
+def clip_exponent(z: float) -> float:
     """z as an exponent."""
     return min(max(z, -MOST), MOST)
 
 
-@mean.for_state(Straight)
-def mean_of_straight(family: Straight, z: float) -> float:
+@mean.for_state(IdentityLink)
+def mean_of_identity(family: IdentityLink, z: float) -> float:
     return z
 
 
-@slope.for_state(Straight)
-def slope_of_straight(family: Straight, z: float) -> float:
+@slope.for_state(IdentityLink)
+def slope_of_identity(family: IdentityLink, z: float) -> float:
     return 1.0
 
 
-@potential.for_state(Straight)
-def potential_of_straight(family: Straight, z: float) -> float:
+@potential.for_state(IdentityLink)
+def potential_of_identity(family: IdentityLink, z: float) -> float:
     return 0.5 * z * z
 
 
-@has_log_concave_slope.for_state(Straight)
-def log_concave_straight(family: Straight) -> bool:
+@has_log_concave_slope.for_state(IdentityLink)
+def log_concave_identity(family: IdentityLink) -> bool:
     return True
 
 
-@steepest.for_state(Straight)
-def steepest_of_straight(family: Straight, bound: float) -> float:
+@max_slope.for_state(IdentityLink)
+def steepest_of_identity(family: IdentityLink, bound: float) -> float:
     return 1.0
 
 
-@concordance.for_state(Straight)
-def concordance_of_straight(family: Straight) -> float:
+@concordance.for_state(IdentityLink)
+def concordance_of_identity(family: IdentityLink) -> float:
     return 0.0
 
 
-@dispersion.for_state(Straight)
-def dispersion_of_straight(family: Straight, noise: float) -> float:
+@dispersion.for_state(IdentityLink)
+def dispersion_of_identity(family: IdentityLink, noise: float) -> float:
     return noise * noise
 
 
-@expected.for_state(Straight)
-def expected_of_straight(family: Straight, values: np.ndarray) -> np.ndarray:
+@mean_of_scores.for_state(IdentityLink)
+def mean_of_scores_of_identity(family: IdentityLink, values: np.ndarray) -> np.ndarray:
     return values
 
 
-@on_rewards.for_state(Straight)
-def straight_on_rewards(family: Straight, seen: Seen) -> Seen:
+@to_reward_scale.for_state(IdentityLink)
+def on_rewards_of_identity(family: IdentityLink, seen: Seen) -> Seen:
     return seen
 
 
 @mean.for_state(Logistic)
 def mean_of_logistic(family: Logistic, z: float) -> float:
-    return 1.0 / (1.0 + np.exp(-within(z)))
+    return 1.0 / (1.0 + np.exp(-clip_exponent(z)))
 
 
 @slope.for_state(Logistic)
 def slope_of_logistic(family: Logistic, z: float) -> float:
-    low = np.exp(-abs(within(z)))
+    low = np.exp(-abs(clip_exponent(z)))
     return low / ((1.0 + low) * (1.0 + low))
 
 
 @potential.for_state(Logistic)
 def potential_of_logistic(family: Logistic, z: float) -> float:
-    return max(z, 0.0) + np.log1p(np.exp(-abs(within(z))))
+    return max(z, 0.0) + np.log1p(np.exp(-abs(clip_exponent(z))))
 
 
 @has_log_concave_slope.for_state(Logistic)
@@ -215,29 +216,29 @@ def log_concave_logistic(family: Logistic) -> bool:
     return True
 
 
-@steepest.for_state(Logistic)
+@max_slope.for_state(Logistic)
 def steepest_of_logistic(family: Logistic, bound: float) -> float:
     return 0.25
 
 
-@allowed.for_state(Logistic)
-def allowed_to_logistic(family: Logistic) -> tuple[float, float]:
+@reward_range.for_state(Logistic)
+def reward_range_of_logistic(family: Logistic) -> tuple[float, float]:
     return 0.0, 1.0
 
 
 @mean.for_state(Poisson)
 def mean_of_poisson(family: Poisson, z: float) -> float:
-    return np.exp(within(z))
+    return np.exp(clip_exponent(z))
 
 
 @slope.for_state(Poisson)
 def slope_of_poisson(family: Poisson, z: float) -> float:
-    return np.exp(within(z))
+    return np.exp(clip_exponent(z))
 
 
 @potential.for_state(Poisson)
 def potential_of_poisson(family: Poisson, z: float) -> float:
-    return np.exp(within(z))
+    return np.exp(clip_exponent(z))
 
 
 @has_log_concave_slope.for_state(Poisson)
@@ -245,19 +246,19 @@ def log_concave_poisson(family: Poisson) -> bool:
     return True
 
 
-@steepest.for_state(Poisson)
+@max_slope.for_state(Poisson)
 def steepest_of_poisson(family: Poisson, bound: float) -> float:
-    return np.exp(within(bound))
+    return np.exp(clip_exponent(bound))
 
 
-@allowed.for_state(Poisson)
-def allowed_to_poisson(family: Poisson) -> tuple[float, float]:
+@reward_range.for_state(Poisson)
+def reward_range_of_poisson(family: Poisson) -> tuple[float, float]:
     return 0.0, np.inf
 
 
 # ---- what bandits and constructors ask in Python ----
 
-FAMILIES = {"logistic": Logistic(), "poisson": Poisson(), "identity": Straight()}
+FAMILIES = {"logistic": Logistic(), "poisson": Poisson(), "identity": IdentityLink()}
 
 
 def family_of(given: Any) -> Any:
@@ -275,13 +276,13 @@ def name_of(family: Any) -> str:
     return next((name for name, known in FAMILIES.items() if type(known) is type(family)), type(family).__name__)
 
 
-def as_given(family: Any) -> Any:
+def family_argument(family: Any) -> Any:
     """Return what `family_of` makes the family of: the name of one of ours, else the family itself."""
     name = name_of(family)
     return name if name in FAMILIES else family
 
 
-def require_radius(family: Any) -> None:
+def check_radius_conditions(family: Any) -> None:
     """Raise ValueError unless GLB-OMD's radius is proved for a family: it says so, and a grid does not contradict it.
 
     Looked at in steps of 1/4 from -30 to 30, where slopes are positive: log mu' is concave and R-Lipschitz with R its
@@ -291,7 +292,7 @@ def require_radius(family: Any) -> None:
     if not has_log_concave_slope(family):
         raise ValueError(
             f"theory must be None beside family={name}: the radius is proved for families whose slope is log-concave, "
-            "and this one does not say that its is; if so, register has_log_concave_slope (onepass.estimator.links)"
+            "and this one does not say that its is; if so, register has_log_concave_slope (onepass.estimator.families)"
         )
     z = np.linspace(-GRID, GRID, int(8 * GRID) + 1)
     with np.errstate(divide="ignore"):
@@ -311,13 +312,13 @@ def require_radius(family: Any) -> None:
         if (wrong := z[1:-1][np.isfinite(middle) & broken]).size:
             raise ValueError(
                 f"theory must be None beside family={name}: the radius is proved where {claim}, and at "
-                f"z = {wrong[np.abs(wrong).argmin()]:g} that is not so (onepass.estimator.links)"
+                f"z = {wrong[np.abs(wrong).argmin()]:g} that is not so (onepass.estimator.families)"
             )
 
 
-def permit(family: Any, rewards: np.ndarray) -> None:
+def check_rewards(family: Any, rewards: np.ndarray) -> None:
     """ValueError for rewards that the family does not have."""
-    low, high = allowed(family)
+    low, high = reward_range(family)
     if rewards.size and not (low <= rewards.min() and rewards.max() <= high):
         wrong = rewards[(rewards < low) | (rewards > high)].ravel()
         limits = f"from {low:g} to {high:g}" if np.isfinite(high) else f"at least {low:g}"
