@@ -14,8 +14,8 @@ from onepass.foundation.check import shown
 class ArmLearning(NamedTuple):
     """The way in which the arms of an arena learn for an estimator.
 
-    rule: () is ridge regression on the rows as they are; `arm_update_rules.NewtonSteps(rule)` Newton steps, with weights and pulls by
-    that rule; memory: numbers that it keeps an arm.
+    rule: () is ridge regression on the rows as they are. `arm_update_rules.NewtonSteps(rule)` means Newton steps, with
+    weights and pulls by that rule. memory: count of numbers that the rule keeps for each arm.
     """
 
     rule: Any

@@ -241,7 +241,8 @@ class OnePassHuber(Estimator):
     theory: Wang et al.'s constants instead of radius, clip and floor, and its ball; default None. Its radius then holds
         in all T rounds with probability 1 - theory.delta (Wang et al.'s delta is theory.delta / 4, in tau_0 as in the
         radius; its choice 1 / (8T) is theory.delta = 1 / (2T)).
-    A number for exploration is multiplied by nu, so that rewards in other units are the same problem (`contract.noise_unit`).
+    A number for exploration is multiplied by nu (`contract.noise_unit`), so that rewards in other units are the same
+    problem.
     Proved for a horizon and a nu that are given, clip 1, floor 0, step 4 and an exact design. ValueError outside those
     ranges.
     """
